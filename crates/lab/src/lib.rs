@@ -1,0 +1,5 @@
+//! The laboratory: experiment -> plan -> session -> store -> findings.
+//!
+//! Only [`session`] has effects on systems and only [`store`] on the disk; everything else here is pure.
+
+pub mod observation;

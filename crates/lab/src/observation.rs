@@ -1,0 +1,183 @@
+//! What one trial measured, raw: the unit that the store keeps and that findings are computed from.
+//!
+//! Everything here is data with a stable JSON form (the store's format). No effects, no estimates.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use systems::{Point, Workload};
+
+/// What is measured: a system under a workload at one point of all knobs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Scenario {
+    /// The experiment that asked for it.
+    pub experiment: String,
+    /// The system's name.
+    pub system: String,
+    /// The workload.
+    pub workload: Workload,
+    /// Every knob the experiment sets for this system, workload knobs among them.
+    pub point: Point,
+}
+
+/// One timed execution of a scenario, as the plan orders it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Position in the plan, from 0; the key of its observation within the run.
+    pub index: u32,
+    /// The round it belongs to, from 0.
+    pub round: u32,
+    /// What is executed.
+    pub scenario: Scenario,
+    /// How long, and with which patience.
+    pub timing: Timing,
+}
+
+/// How long a trial looks. Durations in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Not measured; lets connections, caches and compilers settle.
+    pub warmup_s: f64,
+    /// The measured window.
+    pub measure_s: f64,
+    /// Patience for one operation.
+    pub timeout_s: f64,
+}
+
+// PartialEq only: floats inside; equality of trials is used by tests and resume, never for ordering.
+impl Eq for Timing {}
+
+/// The end of a trial: it was measured, or why not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The trial ran to its end.
+    Measured(Box<Measurement>),
+    /// It did not; other trials are unaffected.
+    Failed(Failure),
+}
+
+/// One stored observation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// What was executed.
+    pub trial: Trial,
+    /// Seconds since the Unix epoch when it began.
+    pub began_unix_s: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Why a trial has no measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Where in the trial: `build`, `start`, `ready`, `equal_work`, `drive`, `system` (died), `counts`.
+    pub stage: String,
+    /// What was wrong and what to do, in a sentence.
+    pub reason: String,
+    /// The end of the system's output, if it said anything.
+    pub output: String,
+}
+
+/// The raw figures of a finished trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// True length of the measured window in seconds.
+    pub elapsed_s: f64,
+    /// Operations under way in the window: `successes` + all `errors` + `in_flight`.
+    pub attempts: u64,
+    /// Operations that ended in the window and were verified.
+    pub successes: u64,
+    /// Operations that ended otherwise, by class (docs/contracts.md).
+    pub errors: BTreeMap<String, u64>,
+    /// Operations still under way as the window closed.
+    pub in_flight: u64,
+    /// For `frames`: frames verified by the receiver's count; else equal to `successes`.
+    pub units: u64,
+    /// Payload bytes of verified operations: bodies, frames.
+    pub payload_bytes: u64,
+    /// Bytes the generator sent and received in the window, all of them.
+    pub bytes_sent: u64,
+    /// See `bytes_sent`.
+    pub bytes_received: u64,
+    /// From the actual send to the checked answer.
+    pub service_us: Latency,
+    /// From the intended send to the checked answer.
+    pub response_us: Latency,
+    /// The first example of each error class.
+    pub first_errors: BTreeMap<String, String>,
+    /// What the system used.
+    pub system: SystemUse,
+    /// What the generator used.
+    pub generator: GeneratorUse,
+    /// The counts of Narrows' own server, for `clients`.
+    pub server: Option<ServerCounts>,
+    /// Lines for the reader: raised limits, retries by the client, and the like.
+    pub notes: Vec<String>,
+}
+
+/// A latency distribution in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// How many samples; never more or fewer than the successes it describes.
+    pub count: u64,
+    /// Exact extremes and mean, for tables that need no percentiles.
+    pub min: f64,
+    /// See `min`.
+    pub mean: f64,
+    /// See `min`.
+    pub max: f64,
+    /// The samples as `[microseconds, count]`, ascending, three significant digits.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// What the system under test used during the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemUse {
+    /// CPU seconds, user and kernel, all of its processes.
+    pub cpu_s: f64,
+    /// Highest proportional set size seen, bytes.
+    pub peak_pss_bytes: u64,
+    /// Highest resident size since its start (VmHWM), bytes.
+    pub peak_rss_bytes: u64,
+    /// Voluntary and involuntary context switches.
+    pub context_switches: u64,
+    /// Growth of the kernel's TCP socket memory at its highest, bytes (whole machine).
+    pub socket_memory_bytes: u64,
+    /// The cores it was pinned to; empty when it was not.
+    pub cores: Vec<usize>,
+    /// Its version as `build.version` or `needs` reported it.
+    pub version: String,
+}
+
+/// What the generator used during the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorUse {
+    /// CPU seconds of the generator's threads.
+    pub cpu_s: f64,
+    /// The share of the window in which its busiest core worked, 0..=1.
+    pub busiest_core: f64,
+    /// The cores it was pinned to; empty when it was not.
+    pub cores: Vec<usize>,
+    /// `io_uring` or `epoll`.
+    pub backend: String,
+}
+
+/// What Narrows' own server counted over a client's whole life.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerCounts {
+    /// Requests read in full.
+    pub requests: u64,
+    /// Answers written.
+    pub responses: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// Most connections open at once.
+    pub peak_connections: u64,
+    /// The client's whole life: attempts, successes and errors, as the driver reported them.
+    pub client_attempts: u64,
+    /// See `client_attempts`.
+    pub client_successes: u64,
+    /// See `client_attempts`.
+    pub client_errors: BTreeMap<String, u64>,
+}

@@ -1,0 +1,290 @@
+//! The epoll backend: the same completions, made from readiness.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use crate::slots::{Conn, Slots};
+use crate::socket::{self, RawAddress};
+use crate::{Delivery, Done};
+
+const EVENTS: usize = 1024;
+
+/// A completion that waits to be told. A payload that was sent stays in its slot until then: one at a time.
+enum Ready {
+    Accepted,
+    Sent,
+    Failed(i32),
+}
+
+pub(crate) struct Epoll {
+    fd: OwnedFd,
+    scratch: Box<[u8]>,
+    events: Vec<libc::epoll_event>,
+    cursor: usize,
+    /// Completions that needed no waiting.
+    ready: VecDeque<(Conn, Ready)>,
+    /// Listeners taken out because no file was free; taken up again when the loop turns.
+    stalled: Vec<(Conn, RawFd)>,
+}
+
+impl Epoll {
+    pub(crate) fn new(buffer_size: u32) -> io::Result<Self> {
+        // SAFETY: epoll_create1(2) takes no pointers; its result is a descriptor of our own.
+        let fd = unsafe {
+            let fd = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        Ok(Self {
+            fd,
+            scratch: vec![0; buffer_size as usize].into_boxed_slice(),
+            events: Vec::with_capacity(EVENTS),
+            cursor: 0,
+            ready: VecDeque::new(),
+            stalled: Vec::new(),
+        })
+    }
+
+    fn control(&self, op: libc::c_int, fd: RawFd, events: libc::c_int, conn: Conn) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: conn.to_bits() };
+        // SAFETY: `event` is alive during the call.
+        match unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), op, fd, &raw mut event) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn fail(&mut self, conn: Conn, error: &io::Error) {
+        self.ready.push_back((conn, Ready::Failed(error.raw_os_error().unwrap_or(libc::EIO))));
+    }
+
+    pub(crate) fn connect(&mut self, slots: &mut Slots, conn: Conn, address: &RawAddress) {
+        let Some(slot) = slots.get(conn) else { return };
+        slot.connecting = true;
+        let fd = slot.fd();
+        // SAFETY: the address is alive during the call.
+        let result = unsafe { libc::connect(fd, address.pointer(), address.len()) };
+        let error = io::Error::last_os_error();
+        if result < 0 && error.raw_os_error() != Some(libc::EINPROGRESS) {
+            return self.fail(conn, &error);
+        }
+        if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, conn) {
+            self.fail(conn, &error);
+        }
+    }
+
+    pub(crate) fn listen(&mut self, slots: &mut Slots, conn: Conn) -> io::Result<()> {
+        let Some(slot) = slots.get(conn) else { return Ok(()) };
+        slot.listening = true;
+        let fd = slot.fd();
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn)
+    }
+
+    /// Tells the kernel what the connection waits for now.
+    fn watch(&mut self, slots: &mut Slots, conn: Conn) {
+        let Some(slot) = slots.get(conn) else { return };
+        let reading = if slot.reading { libc::EPOLLIN } else { 0 };
+        let writing = if slot.unsent() { libc::EPOLLOUT } else { 0 };
+        let fd = slot.fd();
+        if let Err(error) = self.control(libc::EPOLL_CTL_MOD, fd, reading | writing, conn) {
+            self.fail(conn, &error);
+        }
+    }
+
+    pub(crate) fn send(&mut self, slots: &mut Slots, conn: Conn) {
+        if !self.write(slots, conn) {
+            self.watch(slots, conn);
+        }
+    }
+
+    /// Writes what the socket takes; true when nothing is left to wait for.
+    fn write(&mut self, slots: &mut Slots, conn: Conn) -> bool {
+        let Some(slot) = slots.get(conn) else { return true };
+        let fd = slot.fd();
+        let Some((payload, done)) = &mut slot.payload else { return true };
+        loop {
+            let rest = &payload.bytes()[*done..];
+            // SAFETY: `rest` is alive during the call.
+            let count = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
+            if count < 0 {
+                let error = io::Error::last_os_error();
+                match error.kind() {
+                    io::ErrorKind::Interrupted => continue,
+                    io::ErrorKind::WouldBlock => return false,
+                    _ => {
+                        slot.payload = None;
+                        self.fail(conn, &error);
+                        return true;
+                    }
+                }
+            }
+            *done += count as usize;
+            if *done == payload.bytes().len() {
+                self.ready.push_back((conn, Ready::Sent));
+                return true;
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self, slots: &mut Slots, conn: Conn) {
+        if let Some(slot) = slots.get(conn) {
+            slot.closing = true;
+            slots.release(conn);
+        }
+    }
+
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        for (conn, fd) in std::mem::take(&mut self.stalled) {
+            // The listener may be gone by now; then there is nothing to take up.
+            let _ = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn);
+        }
+        let millis = if self.ready.is_empty() {
+            // Rounded up: a wait of 0.3 ms must not become a busy loop.
+            timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32
+        } else {
+            0
+        };
+        self.events.clear();
+        self.cursor = 0;
+        // SAFETY: the vector has room for EVENTS entries, and only as many as the kernel wrote are taken as present.
+        unsafe {
+            let count =
+                libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), EVENTS as i32, millis);
+            if count < 0 {
+                let error = io::Error::last_os_error();
+                return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+            }
+            self.events.set_len(count as usize);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn next(&mut self, slots: &mut Slots) -> Option<(Conn, Done)> {
+        loop {
+            if let Some((conn, ready)) = self.ready.pop_front() {
+                let Some(slot) = slots.get(conn) else { continue };
+                match ready {
+                    Ready::Accepted => return Some((conn, Done::Accepted)),
+                    Ready::Failed(errno) => return Some((conn, Done::Failed(errno))),
+                    Ready::Sent => match slot.payload.take() {
+                        Some((payload, _)) => return Some((conn, Done::Sent(payload))),
+                        None => continue,
+                    },
+                }
+            }
+            let event = *self.events.get(self.cursor)?;
+            self.cursor += 1;
+            if let Some(done) = self.readiness(slots, event.events as libc::c_int, Conn::from_bits(event.u64))
+            {
+                return Some(done);
+            }
+        }
+    }
+
+    fn readiness(&mut self, slots: &mut Slots, events: libc::c_int, conn: Conn) -> Option<(Conn, Done)> {
+        let slot = slots.get(conn)?;
+        if slot.connecting {
+            return self.connected(slots, conn);
+        }
+        if slot.listening {
+            self.accept(slots, conn);
+            return None;
+        }
+        if events & libc::EPOLLOUT != 0 && slot.unsent() && self.write(slots, conn) {
+            self.watch(slots, conn);
+        }
+        if events & (libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR) != 0 {
+            return self.read(slots, conn);
+        }
+        None
+    }
+
+    fn connected(&mut self, slots: &mut Slots, conn: Conn) -> Option<(Conn, Done)> {
+        let slot = slots.get(conn)?;
+        slot.connecting = false;
+        slot.reading = true;
+        match pending_error(slot.fd()) {
+            0 => {
+                self.watch(slots, conn);
+                Some((conn, Done::Connected))
+            }
+            errno => Some((conn, Done::Failed(errno))),
+        }
+    }
+
+    fn accept(&mut self, slots: &mut Slots, listener: Conn) {
+        let Some(fd) = slots.get(listener).map(|slot| slot.fd()) else { return };
+        loop {
+            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            // SAFETY: no address is asked for; a result that is not negative is a descriptor of our own.
+            let accepted = unsafe {
+                match libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), flags) {
+                    new if new >= 0 => Ok(OwnedFd::from_raw_fd(new)),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            };
+            let new = match accepted {
+                Ok(new) => new,
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR | libc::ECONNABORTED) => continue,
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                        // Level-triggered readiness would spin until a file is free.
+                        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, listener);
+                        self.stalled.push((listener, fd));
+                        return;
+                    }
+                    _ => return,
+                },
+            };
+            socket::no_delay(new.as_raw_fd());
+            let raw = new.as_raw_fd();
+            let conn = slots.insert(new);
+            if let Some(slot) = slots.get(conn) {
+                slot.reading = true;
+            }
+            self.ready.push_back((conn, Ready::Accepted));
+            if let Err(error) = self.control(libc::EPOLL_CTL_ADD, raw, libc::EPOLLIN, conn) {
+                self.fail(conn, &error);
+            }
+        }
+    }
+
+    fn read(&mut self, slots: &mut Slots, conn: Conn) -> Option<(Conn, Done)> {
+        let slot = slots.get(conn)?;
+        if !slot.reading {
+            // Both directions are shut; nothing is left to tell but an error, which a send reports.
+            let fd = slot.fd();
+            let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, conn);
+            return None;
+        }
+        // SAFETY: the scratch buffer is ours and as long as said.
+        let count = unsafe { libc::recv(slot.fd(), self.scratch.as_mut_ptr().cast(), self.scratch.len(), 0) };
+        if count > 0 {
+            let delivery = Delivery { start: self.scratch.as_ptr(), len: count as usize, buffer: 0 };
+            return Some((conn, Done::Received(delivery)));
+        }
+        if count == 0 {
+            slot.reading = false;
+            self.watch(slots, conn);
+            return Some((conn, Done::Eof));
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => None,
+            _ => Some((conn, Done::Failed(error.raw_os_error().unwrap_or(libc::EIO)))),
+        }
+    }
+}
+
+/// The error of a finished connect, 0 when it succeeded.
+fn pending_error(fd: RawFd) -> libc::c_int {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value is one int, and `len` says so.
+    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut value).cast(), &raw mut len) };
+    value
+}

@@ -1,0 +1,263 @@
+//! Completion-based I/O, one loop per core: io_uring, with epoll where the kernel refuses it.
+//!
+//! A [`Reactor`] owns its sockets and buffers. A [`Handler`] is told what happened ([`Event`]) and answers through [`Io`]:
+//! connect, send, half-close, close. Receiving needs no asking: every open connection delivers what arrives.
+//! The reactor knows sockets and nothing of what travels in them. It belongs to one thread.
+
+mod epoll;
+mod payload;
+mod slots;
+mod socket;
+pub mod timers;
+mod uring;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::time::Duration;
+
+pub use payload::{Payload, Shared};
+pub use slots::Conn;
+
+use epoll::Epoll;
+use slots::Slots;
+use socket::RawAddress;
+use uring::Uring;
+
+/// Which kernel interface carries the I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// io_uring where the kernel has all of it, epoll otherwise.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+/// What a reactor is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// Which kernel interface.
+    pub backend: Backend,
+    /// Bytes of one receive buffer.
+    pub buffer_size: u32,
+    /// How many receive buffers all connections of this reactor share; a power of two.
+    pub buffers: u16,
+}
+
+impl Config {
+    /// For many connections with small messages.
+    pub const MESSAGES: Self = Self { backend: Backend::Auto, buffer_size: 4096, buffers: 1024 };
+    /// For streams of large bodies.
+    pub const STREAMS: Self = Self { backend: Backend::Auto, buffer_size: 256 * 1024, buffers: 32 };
+}
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A listener took this new connection.
+    Accepted,
+    /// The connection asked for is open.
+    Connected,
+    /// Bytes arrived, in order.
+    Received(&'a [u8]),
+    /// The payload is with the kernel; it comes back for reuse.
+    Sent(Payload),
+    /// The peer will send no more. The connection can still send; it must be closed in the end.
+    Eof,
+    /// The connection is lost; its handler needs to close it. The number is the kernel's `errno`.
+    Failed(i32),
+}
+
+/// Told what happens; answers through [`Io`].
+pub trait Handler {
+    /// One event of one connection.
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>);
+}
+
+/// Bytes that the kernel delivered, valid until recycled.
+#[derive(Clone, Copy)]
+struct Delivery {
+    start: *const u8,
+    len: usize,
+    buffer: u16,
+}
+
+/// One finished operation, as a backend reports it.
+enum Done {
+    Accepted,
+    Connected,
+    Received(Delivery),
+    Sent(Payload),
+    Eof,
+    Failed(i32),
+}
+
+/// The operations of a reactor. All of them take effect at the latest when the loop turns; their
+/// failures arrive as [`Event::Failed`].
+pub struct Io {
+    // First, so that the kernel lets go of everything before what it may read is freed.
+    kernel: Kernel,
+    slots: Slots,
+    /// Addresses that connections are made to; counted, because the kernel reads them later, wherever the vector moved.
+    addresses: Vec<Rc<RawAddress>>,
+}
+
+enum Kernel {
+    Uring(Box<Uring>),
+    Epoll(Box<Epoll>),
+}
+
+/// An address prepared once and connected to many times.
+#[derive(Debug, Clone, Copy)]
+pub struct AddressId(usize);
+
+impl Io {
+    /// Prepares an address to connect to.
+    pub fn address(&mut self, address: SocketAddr) -> AddressId {
+        self.addresses.push(Rc::new(RawAddress::new(address)));
+        AddressId(self.addresses.len() - 1)
+    }
+
+    /// Begins a connection; [`Event::Connected`] or [`Event::Failed`] follows.
+    ///
+    /// # Errors
+    /// The socket could not be made: out of files or memory.
+    pub fn connect(&mut self, to: AddressId) -> io::Result<Conn> {
+        let address = &self.addresses[to.0];
+        let fd = socket::stream(address.family())?;
+        let conn = self.slots.insert(fd);
+        match &mut self.kernel {
+            Kernel::Uring(uring) => uring.connect(&mut self.slots, conn, address),
+            Kernel::Epoll(epoll) => epoll.connect(&mut self.slots, conn, address),
+        }
+        Ok(conn)
+    }
+
+    /// Accepts connections from `listener` until the reactor is dropped.
+    ///
+    /// # Errors
+    /// The kernel refused to watch the listener.
+    pub fn listen(&mut self, listener: TcpListener) -> io::Result<Conn> {
+        listener.set_nonblocking(true)?;
+        let conn = self.slots.insert(listener.into());
+        match &mut self.kernel {
+            Kernel::Uring(uring) => uring.listen(&mut self.slots, conn),
+            Kernel::Epoll(epoll) => epoll.listen(&mut self.slots, conn)?,
+        }
+        Ok(conn)
+    }
+
+    /// Sends `payload`; [`Event::Sent`] brings it back. One payload at a time per connection: a second one
+    /// before that event is refused and given back.
+    pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<(), Payload> {
+        match self.slots.get(conn) {
+            Some(slot) if slot.payload.is_none() => slot.payload = Some((payload, 0)),
+            _ => return Err(payload),
+        }
+        match &mut self.kernel {
+            Kernel::Uring(uring) => uring.send(&mut self.slots, conn),
+            Kernel::Epoll(epoll) => epoll.send(&mut self.slots, conn),
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more will be sent; receiving goes on. Call it after the last [`Event::Sent`].
+    pub fn half_close(&mut self, conn: Conn) {
+        if let Some(slot) = self.slots.get(conn) {
+            socket::shutdown_write(slot.fd());
+        }
+    }
+
+    /// Closes the connection; no more events come for it.
+    pub fn close(&mut self, conn: Conn) {
+        match &mut self.kernel {
+            Kernel::Uring(uring) => uring.close(&mut self.slots, conn),
+            Kernel::Epoll(epoll) => epoll.close(&mut self.slots, conn),
+        }
+    }
+
+    /// `io_uring` or `epoll`.
+    pub fn backend(&self) -> &'static str {
+        match &self.kernel {
+            Kernel::Uring(_) => "io_uring",
+            Kernel::Epoll(_) => "epoll",
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        match &mut self.kernel {
+            Kernel::Uring(uring) => uring.wait(&mut self.slots, timeout),
+            Kernel::Epoll(epoll) => epoll.wait(timeout),
+        }
+    }
+
+    fn next(&mut self) -> Option<(Conn, Done)> {
+        match &mut self.kernel {
+            Kernel::Uring(uring) => uring.next(&mut self.slots),
+            Kernel::Epoll(epoll) => epoll.next(&mut self.slots),
+        }
+    }
+
+    fn recycle(&mut self, delivery: Delivery) {
+        if let Kernel::Uring(uring) = &mut self.kernel {
+            uring.recycle(delivery.buffer);
+        }
+    }
+}
+
+/// The loop of one core.
+pub struct Reactor {
+    io: Io,
+}
+
+impl Reactor {
+    /// A reactor for the calling thread.
+    ///
+    /// # Errors
+    /// The kernel refused the interface asked for, or it is out of memory or files.
+    pub fn new(config: Config) -> io::Result<Self> {
+        let kernel = match config.backend {
+            Backend::Epoll => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
+            Backend::Uring => Kernel::Uring(Box::new(Uring::new(config.buffer_size, config.buffers)?)),
+            // Seccomp profiles, sysctls and old kernels refuse io_uring in different ways; all mean the same here.
+            Backend::Auto => match Uring::new(config.buffer_size, config.buffers) {
+                Ok(uring) => Kernel::Uring(Box::new(uring)),
+                Err(_) => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
+            },
+        };
+        Ok(Self { io: Io { kernel, slots: Slots::default(), addresses: Vec::new() } })
+    }
+
+    /// The operations, for use outside of an event.
+    pub fn io(&mut self) -> &mut Io {
+        &mut self.io
+    }
+
+    /// Waits for at least one event, or for `timeout`, and hands every event at hand to `handler`.
+    ///
+    /// # Errors
+    /// The kernel's interface failed as a whole; single connections fail as events.
+    pub fn turn(&mut self, timeout: Duration, handler: &mut impl Handler) -> io::Result<()> {
+        self.io.wait(timeout)?;
+        while let Some((conn, done)) = self.io.next() {
+            match done {
+                Done::Accepted => handler.event(&mut self.io, conn, Event::Accepted),
+                Done::Connected => handler.event(&mut self.io, conn, Event::Connected),
+                Done::Sent(payload) => handler.event(&mut self.io, conn, Event::Sent(payload)),
+                Done::Eof => handler.event(&mut self.io, conn, Event::Eof),
+                Done::Failed(errno) => handler.event(&mut self.io, conn, Event::Failed(errno)),
+                Done::Received(delivery) => {
+                    // SAFETY: the backend owns these bytes and neither moves nor writes them until `recycle`
+                    // below; `Io` offers no operation that reaches receive buffers.
+                    let bytes = unsafe { std::slice::from_raw_parts(delivery.start, delivery.len) };
+                    handler.event(&mut self.io, conn, Event::Received(bytes));
+                    self.io.recycle(delivery);
+                }
+            }
+        }
+        Ok(())
+    }
+}

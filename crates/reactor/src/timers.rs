@@ -1,0 +1,87 @@
+//! Deadlines in order: a queue that is asked what is due. Holds no clock of its own.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::{Duration, Instant};
+
+/// Values that fall due at an instant; equal instants come out in the order they went in.
+#[derive(Debug)]
+pub struct Timers<T> {
+    heap: BinaryHeap<Reverse<Entry<T>>>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    due: Instant,
+    order: u64,
+    value: T,
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+impl<T> Eq for Entry<T> {}
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.order).cmp(&(other.due, other.order))
+    }
+}
+
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), next: 0 }
+    }
+}
+
+impl<T> Timers<T> {
+    /// `value` falls due at `due`.
+    pub fn add(&mut self, due: Instant, value: T) {
+        let order = self.next;
+        self.next += 1;
+        self.heap.push(Reverse(Entry { due, order, value }));
+    }
+
+    /// The earliest value due at `now`, if any.
+    pub fn due(&mut self, now: Instant) -> Option<T> {
+        if self.heap.peek()?.0.due > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(entry)| entry.value)
+    }
+
+    /// How long from `now` until something is due; `None` when nothing is waiting.
+    pub fn wait(&self, now: Instant) -> Option<Duration> {
+        self.heap.peek().map(|Reverse(entry)| entry.due.saturating_duration_since(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_out_by_deadline_then_by_age() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        for (ms, name) in [(20, "late"), (10, "first"), (10, "second")] {
+            timers.add(at(ms), name);
+        }
+        assert_eq!(timers.due(at(9)), None);
+        assert_eq!(timers.wait(at(9)), Some(Duration::from_millis(1)));
+        assert_eq!(
+            [timers.due(at(10)), timers.due(at(10)), timers.due(at(10))],
+            [Some("first"), Some("second"), None]
+        );
+        assert_eq!(timers.due(at(99)), Some("late"));
+        assert_eq!(timers.wait(at(99)), None);
+    }
+}

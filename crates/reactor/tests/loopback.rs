@@ -1,0 +1,172 @@
+//! Both backends, against each other over loopback: an echo server and a client that checks every byte.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reactor::{Backend, Config, Conn, Event, Handler, Io, Payload, Reactor, Shared};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Echoes what it is sent, in order, and closes after the peer's end.
+#[derive(Default)]
+struct Echo {
+    queued: Vec<Option<Queue>>,
+    lost: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<u8>,
+    sending: bool,
+    ended: bool,
+}
+
+impl Echo {
+    fn go_on(&mut self, io: &mut Io, conn: Conn) {
+        let Some(queue) = self.queued[conn.index()].as_mut() else { return };
+        if queue.sending {
+            return;
+        }
+        if !queue.waiting.is_empty() {
+            queue.sending = true;
+            io.send(conn, Payload::Owned(std::mem::take(&mut queue.waiting))).expect("nothing is being sent");
+        } else if queue.ended {
+            io.close(conn);
+        }
+    }
+}
+
+impl Handler for Echo {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        if self.queued.len() <= conn.index() {
+            self.queued.resize_with(conn.index() + 1, || None);
+        }
+        match event {
+            Event::Accepted => self.queued[conn.index()] = Some(Queue::default()),
+            Event::Received(bytes) => {
+                self.queued[conn.index()].as_mut().expect("accepted").waiting.extend_from_slice(bytes);
+            }
+            Event::Sent(_) => self.queued[conn.index()].as_mut().expect("accepted").sending = false,
+            Event::Eof => self.queued[conn.index()].as_mut().expect("accepted").ended = true,
+            Event::Failed(_) => {
+                self.lost += 1;
+                io.close(conn);
+                self.queued[conn.index()] = None;
+            }
+            Event::Connected => unreachable!("a server connects to nobody"),
+        }
+        self.go_on(io, conn);
+    }
+}
+
+/// Sends the same bytes on every connection, half-closes, and counts the echoes that came back whole.
+struct Caller {
+    bytes: Shared,
+    received: Vec<Vec<u8>>,
+    whole: usize,
+    failed: Vec<i32>,
+}
+
+impl Handler for Caller {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        if self.received.len() <= conn.index() {
+            self.received.resize(conn.index() + 1, Vec::new());
+        }
+        match event {
+            Event::Connected => {
+                let all = self.bytes.slice(0..self.bytes.bytes().len());
+                io.send(conn, all).expect("nothing is being sent");
+                let again = Payload::Owned(vec![1]);
+                assert!(io.send(conn, again).is_err(), "one payload at a time");
+            }
+            Event::Sent(_) => io.half_close(conn),
+            Event::Received(bytes) => self.received[conn.index()].extend_from_slice(bytes),
+            Event::Eof => {
+                assert_eq!(self.received[conn.index()].len(), self.bytes.bytes().len());
+                assert!(self.received[conn.index()] == self.bytes.bytes());
+                self.whole += 1;
+                io.close(conn);
+            }
+            Event::Failed(errno) => {
+                self.failed.push(errno);
+                io.close(conn);
+            }
+            Event::Accepted => unreachable!("a client accepts nobody"),
+        }
+    }
+}
+
+fn echo(backend: Backend, connections: usize, len: usize) {
+    let config = Config { backend, buffer_size: 2048, buffers: 16 };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let mut server = Reactor::new(config).expect("a reactor");
+    server.io().listen(listener).expect("listening");
+    let mut client = Reactor::new(config).expect("a reactor");
+    let bytes: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
+    let (mut echo, mut caller) = (
+        Echo::default(),
+        Caller { bytes: Shared::new(Arc::new(bytes)), received: Vec::new(), whole: 0, failed: Vec::new() },
+    );
+    let to = client.io().address(address);
+    for _ in 0..connections {
+        client.io().connect(to).expect("a socket");
+    }
+    let began = Instant::now();
+    while caller.whole < connections && began.elapsed() < PATIENCE {
+        client.turn(Duration::from_millis(1), &mut caller).expect("a turn");
+        server.turn(Duration::from_millis(1), &mut echo).expect("a turn");
+    }
+    assert_eq!(
+        (caller.whole, caller.failed.len(), echo.lost),
+        (connections, 0, 0),
+        "{}",
+        client.io().backend()
+    );
+}
+
+#[test]
+fn every_byte_comes_back_over_io_uring() {
+    if Reactor::new(Config { backend: Backend::Uring, ..Config::MESSAGES }).is_err() {
+        eprintln!("no io_uring here: only epoll is tested");
+        return;
+    }
+    echo(Backend::Uring, 1, 3_000_000);
+    echo(Backend::Uring, 200, 10_000);
+}
+
+#[test]
+fn every_byte_comes_back_over_epoll() {
+    echo(Backend::Epoll, 1, 3_000_000);
+    echo(Backend::Epoll, 200, 10_000);
+}
+
+#[test]
+fn a_refused_connection_fails_and_its_slot_is_used_again() {
+    for backend in [Backend::Auto, Backend::Epoll] {
+        let config = Config { backend, ..Config::MESSAGES };
+        let mut client = Reactor::new(config).expect("a reactor");
+        // Bound and never listening: nobody else can take the port, and connecting to it is refused.
+        let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let to = client.io().address(taken.local_addr().expect("bound"));
+        let mut caller = Caller {
+            bytes: Shared::new(Arc::new(vec![])),
+            received: Vec::new(),
+            whole: 0,
+            failed: Vec::new(),
+        };
+        let mut indexes = Vec::new();
+        for round in 0..5 {
+            indexes.push(client.io().connect(to).expect("a socket").index());
+            let began = Instant::now();
+            while caller.failed.len() <= round && began.elapsed() < PATIENCE {
+                client.turn(Duration::from_millis(5), &mut caller).expect("a turn");
+            }
+            // The kernel's own closing completions come with the next turn.
+            client.turn(Duration::from_millis(5), &mut caller).expect("a turn");
+        }
+        assert_eq!(caller.failed, [111; 5], "ECONNREFUSED each time");
+        assert_eq!(indexes, [0; 5], "one slot serves them all");
+    }
+}

@@ -1,0 +1,207 @@
+//! Knobs: the parameters of systems and of workloads, their values, and the points they span.
+//!
+//! A knob is defined once, in a manifest or in [`crate::workload`]; validation, the `--set` flag, its help,
+//! sweep axes and report columns all come from that definition. Pure: no files, no processes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::Workload;
+
+/// One value of a knob.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A whole number; sizes are held in bytes.
+    Integer(i64),
+    /// One of a choice's words.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boolean(b) => b.fmt(f),
+            Self::Integer(i) => i.fmt(f),
+            Self::Text(t) => t.fmt(f),
+        }
+    }
+}
+
+/// One assignment of knobs, by name.
+pub type Point = BTreeMap<String, Value>;
+
+/// What values a knob takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A whole number.
+    Integer,
+    /// Bytes; text such as `64K`, `1M`, `1G` (powers of 1024) is accepted.
+    Size,
+    /// `true` or `false`.
+    Boolean,
+    /// One of the words in `values`.
+    Choice,
+    /// One of the words in `values`, or any integer within `min` and `max`.
+    Any,
+}
+
+/// The definition of a knob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Knob {
+    /// What values it takes.
+    pub kind: Kind,
+    /// The value when nobody says anything.
+    pub default: Value,
+    /// The values of a sweep that names none; for a choice, all there are.
+    pub values: Vec<Value>,
+    /// The smallest integer or size allowed.
+    pub min: Option<i64>,
+    /// The largest integer or size allowed.
+    pub max: Option<i64>,
+    /// What it is, in one line.
+    pub about: String,
+    /// The workloads in which it means something; never empty.
+    pub workloads: Vec<Workload>,
+}
+
+impl Knob {
+    /// Reads a value as a person types it (`--set NAME=VALUE`). The error says what is allowed.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        match self.kind {
+            Kind::Boolean => match text {
+                "true" => Ok(Value::Boolean(true)),
+                "false" => Ok(Value::Boolean(false)),
+                _ => Err(self.refusal(text)),
+            },
+            Kind::Integer => self.within(text.parse().map_err(|_| self.refusal(text))?),
+            Kind::Size => self.within(parse_size(text).map_err(|why| format!("{why}; {}", self.allowed()))?),
+            Kind::Choice => self.word(text),
+            Kind::Any => match text.parse() {
+                Ok(number) => self.within(number),
+                Err(_) => self.word(text),
+            },
+        }
+    }
+
+    /// Checks a value as a file holds it, and normalises it: `"64K"` becomes 65536. The error says what is allowed.
+    pub fn check(&self, value: &Value) -> Result<Value, String> {
+        match (self.kind, value) {
+            (Kind::Boolean, Value::Boolean(_)) => Ok(value.clone()),
+            (Kind::Integer | Kind::Size | Kind::Any, Value::Integer(number)) => self.within(*number),
+            (Kind::Size, Value::Text(text)) => self.parse(text),
+            (Kind::Choice | Kind::Any, Value::Text(text)) => self.word(text),
+            (Kind::Choice, other) if self.values.contains(&Value::Text(other.to_string())) => {
+                Err(format!("`{other}` is a word here: write it in quotes, \"{other}\""))
+            }
+            (Kind::Boolean | Kind::Integer, Value::Text(text)) if self.parse(text).is_ok() => {
+                Err(format!("write {text} without the quotes"))
+            }
+            (_, other) => Err(self.refusal(&other.to_string())),
+        }
+    }
+
+    /// The value as reports show it: sizes as `64K`, the rest as they are. [`Knob::parse`] reads it back.
+    pub fn show(&self, value: &Value) -> String {
+        match (self.kind, value) {
+            (Kind::Size, Value::Integer(bytes)) => show_size(*bytes),
+            _ => value.to_string(),
+        }
+    }
+
+    /// What values it takes, as a phrase: "an integer from 1 to 64", "one of `a`, `b`".
+    pub fn allowed(&self) -> String {
+        let range = |what: &str| {
+            let show = |bound: i64| self.show(&Value::Integer(bound));
+            match (self.min, self.max) {
+                (Some(min), Some(max)) => format!("{what} from {} to {}", show(min), show(max)),
+                (Some(min), None) => format!("{what} of at least {}", show(min)),
+                (None, Some(max)) => format!("{what} of at most {}", show(max)),
+                (None, None) => what.to_owned(),
+            }
+        };
+        match self.kind {
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Integer => range("an integer"),
+            Kind::Size => range("bytes such as 1460, 64K, 1M or 1G"),
+            Kind::Choice => format!("one of {}", self.words()),
+            Kind::Any if self.words().is_empty() => range("an integer"),
+            Kind::Any => format!("one of {} or {}", self.words(), range("an integer")),
+        }
+    }
+
+    fn words(&self) -> String {
+        let words = self.values.iter().filter_map(|v| match v {
+            Value::Text(word) => Some(format!("`{word}`")),
+            _ => None,
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn word(&self, text: &str) -> Result<Value, String> {
+        let value = Value::Text(text.to_owned());
+        if self.values.contains(&value) {
+            return Ok(value);
+        }
+        let words = self.values.iter().filter_map(|v| match v {
+            Value::Text(word) => Some(word.as_str()),
+            _ => None,
+        });
+        match crate::input::nearest(text, words) {
+            Some(near) => Err(format!("{}; did you mean `{near}`?", self.refusal(text))),
+            None => Err(self.refusal(text)),
+        }
+    }
+
+    fn within(&self, number: i64) -> Result<Value, String> {
+        let negative_size = self.kind == Kind::Size && number < 0;
+        let low = self.min.is_some_and(|min| number < min);
+        let high = self.max.is_some_and(|max| number > max);
+        if negative_size || low || high {
+            return Err(self.refusal(&self.show(&Value::Integer(number))));
+        }
+        Ok(Value::Integer(number))
+    }
+
+    fn refusal(&self, text: &str) -> String {
+        format!("`{text}` is not allowed: it takes {}", self.allowed())
+    }
+}
+
+const UNITS: [(char, i64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
+
+/// Reads bytes: `1460`, `64K`, `1M`, `1G`, `1T` (powers of 1024; small letters too).
+pub fn parse_size(text: &str) -> Result<i64, String> {
+    let wrong = || format!("`{text}` is not a size: write bytes as 1460, 64K, 1M or 1G (powers of 1024)");
+    let last = text.chars().next_back().ok_or_else(wrong)?.to_ascii_uppercase();
+    let unit = UNITS.iter().find(|(letter, _)| *letter == last);
+    let (digits, factor) = match unit {
+        Some((_, factor)) => (&text[..text.len() - 1], *factor),
+        None => (text, 1),
+    };
+    // `parse` alone would take "+5" and "-5".
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let number = digits.parse::<i64>().ok().and_then(|n| n.checked_mul(factor));
+    number.ok_or_else(|| format!("`{text}` is too large: the largest size is {}", i64::MAX))
+}
+
+/// Bytes in the largest unit that divides them: `64K`, `1M`, `1460`.
+pub fn show_size(bytes: i64) -> String {
+    let unit = UNITS.iter().find(|(_, factor)| bytes != 0 && bytes % factor == 0);
+    match unit {
+        Some((letter, factor)) => format!("{}{letter}", bytes / factor),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "knob_tests.rs"]
+mod tests;

@@ -1,0 +1,296 @@
+//! The syntax that request and response heads share: lines, header fields, and what they say about the body
+//! (RFC 9112 sections 2.2, 5 and 6; RFC 9110 section 5).
+//!
+//! Pure functions over a slice that begins where a head begins. Running out of bytes is reported as
+//! [`HttpError::ClosedEarly`]; the decoder asks only whether the answer is final after it has found the head's end itself.
+
+use super::{BodyLength, HttpError, Version};
+
+/// What may stand in a token (RFC 9110 section 5.6.2).
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = b.is_ascii_alphanumeric()
+            || matches!(
+                b,
+                b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+            );
+        byte += 1;
+    }
+    table
+};
+
+/// A range of a head; 32 bits, since heads are bounded and one of these is kept per connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        // Saturating keeps a (refused, since over the limit) monster of a head from pointing at the wrong bytes.
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self { start: narrow(start), end: narrow(end) }
+    }
+
+    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+/// Where the search for a head's end stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Scan {
+    Unfinished,
+    /// The head is this long, its empty line included.
+    End(usize),
+    BareLf,
+}
+
+/// Looks for the empty line, and for line ends that are not CR LF, among the bytes from `from` on; those before it have
+/// been looked at already.
+pub(super) fn find_end(bytes: &[u8], from: usize) -> Scan {
+    for (at, _) in bytes.iter().enumerate().skip(from).filter(|&(_, &b)| b == b'\n') {
+        if at == 0 || bytes[at - 1] != b'\r' {
+            return Scan::BareLf;
+        }
+        // The LF before the CR had its own CR, or this would have returned there.
+        if at >= 3 && bytes[at - 2] == b'\n' {
+            return Scan::End(at + 1);
+        }
+    }
+    Scan::Unfinished
+}
+
+pub(super) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
+}
+
+/// The first position from `at` on that does not hold a token character.
+#[inline]
+pub(super) fn token_end(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(|&b| TOKEN[usize::from(b)]) {
+        at += 1;
+    }
+    at
+}
+
+/// The first position from `at` on that holds a control character other than HTAB, or the end.
+///
+/// Eight bytes at a time: this walks every byte of every header value.
+#[inline]
+pub(super) fn text_end(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    loop {
+        while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let word = u64::from_le_bytes(*word);
+            let delete = word ^ (ONES * 0x7f);
+            // In both terms borrows can only raise flags above one that is right, and only the lowest is used.
+            let low = word.wrapping_sub(ONES * 0x20) & !word;
+            let hits = (low | (delete.wrapping_sub(ONES) & !delete)) & HIGH;
+            if hits != 0 {
+                at += (hits.trailing_zeros() / 8) as usize;
+                break;
+            }
+            at += 8;
+        }
+        match bytes.get(at) {
+            Some(&b) if b == b'\t' || (b >= 0x20 && b != 0x7f) => at += 1,
+            _ => return at,
+        }
+    }
+}
+
+/// Expects CR LF at `at`, where a line's text ended, and returns the position after it.
+#[inline]
+pub(super) fn line_break(bytes: &[u8], at: usize) -> Result<usize, HttpError> {
+    match (bytes.get(at), bytes.get(at + 1)) {
+        (Some(b'\r'), Some(b'\n')) => Ok(at + 2),
+        (Some(b'\r'), Some(_)) => Err(HttpError::BareCr),
+        (Some(b'\r'), None) | (None, _) => Err(HttpError::ClosedEarly),
+        (Some(b'\n'), _) => Err(HttpError::BareLf),
+        (Some(_), _) => Err(HttpError::ControlCharacter),
+    }
+}
+
+/// `HTTP/1.x` in its eight bytes.
+#[inline]
+pub(super) fn version(bytes: [u8; 8]) -> Result<Version, HttpError> {
+    match &bytes {
+        b"HTTP/1.1" => Ok(Version::Http11),
+        b"HTTP/1.0" => Ok(Version::Http10),
+        _ => Err(HttpError::BadVersion),
+    }
+}
+
+/// What Transfer-Encoding said so far, over all its lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Encoding {
+    #[default]
+    Absent,
+    /// Something else than chunked came last.
+    Other,
+    /// Chunked came last, once.
+    Chunked,
+}
+
+/// The few header fields that decide how a message is framed and whether its connection lasts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fields {
+    length: Option<u64>,
+    encoding: Encoding,
+    close: bool,
+    keep_alive: bool,
+    pub(super) expect_continue: bool,
+    pub(super) hosts: u8,
+    pub(super) watched: Option<Span>,
+    /// Position after the empty line.
+    pub(super) end: usize,
+}
+
+impl Fields {
+    /// Reads header lines from `at` to the empty line. `REQUEST` also looks at Host and Expect.
+    #[inline]
+    pub(super) fn read<const REQUEST: bool>(bytes: &[u8], mut at: usize, watch: &[u8]) -> Result<Self, HttpError> {
+        let mut fields = Self::default();
+        loop {
+            let colon = token_end(bytes, at);
+            if colon == at || bytes.get(colon) != Some(&b':') {
+                fields.end = no_name(bytes, at, colon)?;
+                return Ok(fields);
+            }
+            let mut start = colon + 1;
+            while matches!(bytes.get(start), Some(b' ' | b'\t')) {
+                start += 1;
+            }
+            let stop = text_end(bytes, start);
+            let next = line_break(bytes, stop)?;
+            let mut end = stop;
+            while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
+                end -= 1;
+            }
+            let name = &bytes[at..colon];
+            fields.note::<REQUEST>(name, &bytes[start..end])?;
+            if name.len() == watch.len() && fields.watched.is_none() && name.eq_ignore_ascii_case(watch) {
+                fields.watched = Some(Span::new(start, end));
+            }
+            at = next;
+        }
+    }
+
+    /// Lengths first: of all names a response can have, few are as long as one of these.
+    #[inline]
+    fn note<const REQUEST: bool>(&mut self, name: &[u8], value: &[u8]) -> Result<(), HttpError> {
+        match name.len() {
+            14 if name.eq_ignore_ascii_case(b"content-length") => self.content_length(value),
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.transfer_encoding(value),
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                self.connection(value);
+                Ok(())
+            }
+            4 if REQUEST && name.eq_ignore_ascii_case(b"host") => {
+                self.hosts = self.hosts.saturating_add(1);
+                Ok(())
+            }
+            6 if REQUEST && name.eq_ignore_ascii_case(b"expect") => {
+                self.expect_continue |= value.eq_ignore_ascii_case(b"100-continue");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn content_length(&mut self, value: &[u8]) -> Result<(), HttpError> {
+        // One number is the rule; a list of equal ones is what a proxy makes of two header lines.
+        for part in value.split(|&b| b == b',') {
+            let number = decimal(part.trim_ascii())?;
+            if self.length.is_some_and(|before| before != number) {
+                return Err(HttpError::UnequalContentLengths);
+            }
+            self.length = Some(number);
+        }
+        Ok(())
+    }
+
+    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), HttpError> {
+        for coding in value.split(|&b| b == b',') {
+            let coding = coding.trim_ascii();
+            let name = coding.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+            // Nothing may follow chunked, not even itself (RFC 9112 section 6.1); it takes no parameters.
+            if self.encoding == Encoding::Chunked || !is_token(name) {
+                return Err(HttpError::BadTransferEncoding);
+            }
+            self.encoding = if !name.eq_ignore_ascii_case(b"chunked") {
+                Encoding::Other
+            } else if name.len() == coding.len() {
+                Encoding::Chunked
+            } else {
+                return Err(HttpError::BadTransferEncoding);
+            };
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|&b| b == b',') {
+            let option = option.trim_ascii();
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether the connection outlives this message (RFC 9112 section 9.3): close wins, then the version's default.
+    pub(super) fn keeps_alive(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+
+    /// How these fields alone delimit a body; `absent` is the answer when they say nothing.
+    pub(super) fn body(&self, version: Version, absent: BodyLength) -> Result<BodyLength, HttpError> {
+        match (self.encoding, self.length) {
+            (Encoding::Absent, None) => Ok(absent),
+            (Encoding::Absent, Some(length)) => Ok(BodyLength::Exact(length)),
+            (_, Some(_)) => Err(HttpError::LengthAndEncoding),
+            // RFC 9112 section 6.1: from HTTP/1.0 this is faulty framing, always.
+            _ if version == Version::Http10 => Err(HttpError::BadTransferEncoding),
+            (Encoding::Chunked, None) => Ok(BodyLength::Chunked),
+            (Encoding::Other, None) if absent == BodyLength::UntilClose => Ok(BodyLength::UntilClose),
+            (Encoding::Other, None) => Err(HttpError::BadTransferEncoding),
+        }
+    }
+}
+
+/// A line that does not begin with a name and a colon: the empty line that ends the head, or what is wrong with it.
+#[inline]
+fn no_name(bytes: &[u8], at: usize, colon: usize) -> Result<usize, HttpError> {
+    match bytes.get(at) {
+        Some(b'\r') => line_break(bytes, at),
+        Some(b' ' | b'\t') => Err(HttpError::FoldedHeader),
+        Some(_) if colon < bytes.len() => Err(HttpError::BadHeaderName),
+        _ => Err(HttpError::ClosedEarly),
+    }
+}
+
+/// Digits only: no sign, no blanks, no overflow. Leading zeros are digits.
+#[inline]
+fn decimal(digits: &[u8]) -> Result<u64, HttpError> {
+    if digits.is_empty() {
+        return Err(HttpError::BadContentLength);
+    }
+    let mut number = 0u64;
+    for &byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(HttpError::BadContentLength);
+        }
+        number = number
+            .checked_mul(10)
+            .and_then(|n| n.checked_add(u64::from(digit)))
+            .ok_or(HttpError::BadContentLength)?;
+    }
+    Ok(number)
+}

@@ -1,0 +1,239 @@
+//! Requests, as the reference server reads them (RFC 9112 section 3, body length by section 6.3).
+//!
+//! Knows a request's head; routing and answering are the server's.
+
+use super::decoder::{Machine, Parsed, Raw, Syntax};
+use super::head::{Fields, Span, line_break, text_end, token_end, version};
+use super::{BodyLength, Connection, Event, HttpError, Limits, Method, Step, Version, Whole};
+
+/// What the head of a request says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: Method,
+    /// The path with its query, also when the target was an absolute URL; `*` and authorities are handed out as they are.
+    pub path: &'a [u8],
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: Version,
+    /// Whether the client wants the connection to last.
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub expect_continue: bool,
+    /// How its body is delimited; never `UntilClose`.
+    pub body: BodyLength,
+    /// The value of the watched header without surrounding blanks; of several the first.
+    pub watched: Option<&'a [u8]>,
+}
+
+impl RequestHead<'_> {
+    /// What the response must say about the connection so that this client understands it.
+    #[must_use]
+    pub fn connection(&self) -> Connection {
+        match (self.keep_alive, self.version) {
+            (false, _) => Connection::Close,
+            (true, Version::Http11) => Connection::Implied,
+            (true, Version::Http10) => Connection::KeepAlive,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ParsedRequest {
+    len: usize,
+    method: Method,
+    path: Span,
+    version: Version,
+    keep_alive: bool,
+    expect_continue: bool,
+    body: BodyLength,
+    watched: Option<Span>,
+}
+
+impl Parsed for ParsedRequest {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn body(&self) -> BodyLength {
+        self.body
+    }
+
+    fn memorable(&self) -> bool {
+        self.watched.is_none()
+    }
+}
+
+#[derive(Debug)]
+struct RequestSyntax;
+
+impl Syntax for RequestSyntax {
+    type Parsed = ParsedRequest;
+
+    #[inline]
+    fn parse(bytes: &[u8], watch: &[u8]) -> Result<ParsedRequest, HttpError> {
+        // One empty line before a request is forgiven (RFC 9112 section 2.2).
+        let start = if bytes.starts_with(b"\r\n") { 2 } else { 0 };
+        let blank = token_end(bytes, start);
+        if blank == start || bytes.get(blank) != Some(&b' ') {
+            return Err(if blank == bytes.len() { HttpError::ClosedEarly } else { HttpError::BadMethod });
+        }
+        let (target, at) = target(bytes, blank + 1)?;
+        let Some(name) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+            return Err(if bytes.len() - at < 8 { HttpError::BadVersion } else { HttpError::ClosedEarly });
+        };
+        let version = version(*name)?;
+        let next = line_break(bytes, at + 8).map_err(|error| match error {
+            HttpError::ControlCharacter => HttpError::BadVersion,
+            other => other,
+        })?;
+        let fields = Fields::read::<true>(bytes, next, watch)?;
+        if fields.hosts > 1 || (fields.hosts == 0 && version == Version::Http11) {
+            return Err(HttpError::BadHost);
+        }
+        let body = fields.body(version, BodyLength::None)?;
+        // RFC 9110 section 10.1.1: from HTTP/1.0 the expectation is ignored; without a body it means nothing.
+        let waits = version == Version::Http11 && !matches!(body, BodyLength::None | BodyLength::Exact(0));
+        Ok(ParsedRequest {
+            len: fields.end,
+            method: Method::from_name(&bytes[start..blank]),
+            path: path(bytes, target),
+            version,
+            keep_alive: fields.keeps_alive(version),
+            expect_continue: fields.expect_continue && waits,
+            body,
+            watched: fields.watched,
+        })
+    }
+
+    fn early(_: &[u8]) -> Result<(), HttpError> {
+        Ok(())
+    }
+
+    fn negligible(bytes: &[u8]) -> bool {
+        matches!(bytes, b"" | b"\r" | b"\r\n")
+    }
+}
+
+/// The target that begins at `start`, and the position after the blank behind it.
+#[inline]
+fn target(bytes: &[u8], start: usize) -> Result<((usize, usize), usize), HttpError> {
+    let stop = text_end(bytes, start);
+    let text = bytes.get(start..stop).unwrap_or_default();
+    let Some(length) = text.iter().position(|&b| !b.is_ascii_graphic()) else {
+        // The line ended (or the bytes did) before a version came.
+        return Err(if stop < bytes.len() { HttpError::BadVersion } else { HttpError::ClosedEarly });
+    };
+    if length == 0 || text[length] != b' ' {
+        return Err(HttpError::BadTarget);
+    }
+    Ok(((start, start + length), start + length + 1))
+}
+
+/// The path in a target: all of it, or what follows the authority of an absolute URL (RFC 9112 section 3.2.2).
+fn path(bytes: &[u8], (start, end): (usize, usize)) -> Span {
+    let target = &bytes[start..end];
+    let absolute = [&b"http://"[..], b"https://"]
+        .into_iter()
+        .find(|scheme| target.get(..scheme.len()).is_some_and(|t| t.eq_ignore_ascii_case(scheme)));
+    match absolute {
+        None => Span::new(start, end),
+        Some(scheme) => {
+            let authority = &target[scheme.len()..];
+            let slash = authority.iter().position(|&b| b == b'/').unwrap_or(authority.len());
+            Span::new(start + scheme.len() + slash, end)
+        }
+    }
+}
+
+/// Decodes the requests of one connection, however they are cut.
+#[derive(Debug)]
+pub struct RequestDecoder {
+    machine: Machine<RequestSyntax>,
+}
+
+impl Default for RequestDecoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RequestDecoder {
+    /// A decoder between messages, with the default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { machine: Machine::new("") }
+    }
+
+    /// One that also hands out the value of this header (give its name in lower case).
+    #[must_use]
+    pub fn watching(header: &'static str) -> Self {
+        Self { machine: Machine::new(header) }
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.machine.limits = limits;
+        self
+    }
+
+    /// Feed bytes; returns how many were consumed and what they brought. Call again with the rest, until everything is
+    /// consumed and the event is `NeedMore`.
+    ///
+    /// # Errors
+    /// What is wrong with the message; the same again on every later call.
+    #[inline]
+    pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a, RequestHead<'a>>, HttpError> {
+        let Step { consumed, event } = self.machine.push(input)?;
+        let event = match event {
+            Event::Head(raw) => Event::Head(present(&raw)),
+            Event::Body(data) => Event::Body(data),
+            Event::NeedMore => Event::NeedMore,
+            Event::End => Event::End,
+        };
+        Ok(Step { consumed, event })
+    }
+
+    /// The common case in one call: a whole request with a known length at the beginning of the input. `None` says
+    /// nothing and changes nothing: `push` the same bytes then.
+    #[inline]
+    pub fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<Whole<'a, RequestHead<'a>>> {
+        let Whole { consumed, head, body } = self.machine.whole(input)?;
+        Some(Whole { consumed, head: present(&head), body })
+    }
+
+    /// The peer closed: `Ok(true)` if a whole request's `End` had not been fetched yet, `Ok(false)` between messages.
+    ///
+    /// # Errors
+    /// `ClosedEarly` if it cut a request short.
+    pub fn finish(&mut self) -> Result<bool, HttpError> {
+        self.machine.finish()
+    }
+
+    /// Between messages, and nothing buffered.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        self.machine.idle()
+    }
+
+    /// Begin again, for a new connection, with the buffers of the old one.
+    pub fn reset(&mut self) {
+        self.machine.reset();
+    }
+}
+
+#[inline]
+fn present<'a>(raw: &Raw<'a, ParsedRequest>) -> RequestHead<'a> {
+    let parsed = raw.parsed;
+    let path = parsed.path.of(raw.bytes);
+    RequestHead {
+        method: parsed.method,
+        // The path of an absolute URL may be empty; it then means the root.
+        path: if path.is_empty() { b"/" } else { path },
+        version: parsed.version,
+        keep_alive: parsed.keep_alive,
+        expect_continue: parsed.expect_continue,
+        body: parsed.body,
+        watched: parsed.watched.map(|span| span.of(raw.bytes)),
+    }
+}

@@ -1,0 +1,3 @@
+# Compiles the server into the build folder: build.sh OUT
+set -eu
+erlc -Werror -o "$1" packet_server.erl

@@ -1,0 +1,102 @@
+%% A receiver of frames on gen_tcp: is it faster to let the runtime cut the stream into frames ({packet,4}) or to
+%% do it in Erlang ({packet,0})? Either way every frame becomes one binary.
+%%
+%% Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
+%% with the number of frames and of payload bytes, and closes. A process per connection.
+-module(packet_server).
+-export([main/1]).
+
+main([PortArg, FramingArg, ActiveArg, BufferArg]) ->
+    Port = list_to_integer(PortArg),
+    Framing = list_to_integer(FramingArg),
+    Active = case ActiveArg of
+                 "once" -> once;
+                 "true" -> true;
+                 N -> list_to_integer(N)
+             end,
+    ok = os:set_signal(sigterm, default),
+    Options = [binary, {packet, Framing}, {active, false}, {exit_on_close, false}, {ip, {127, 0, 0, 1}},
+               {reuseaddr, true}, {backlog, 4096}, {buffer, list_to_integer(BufferArg)}],
+    case gen_tcp:listen(Port, Options) of
+        {ok, Listener} -> spawn_link(fun() -> accept(Listener, Framing, Active) end);
+        {error, Reason} ->
+            io:format(standard_error, "cannot listen on port ~b: ~0p~n", [Port, Reason]),
+            halt(1)
+    end.
+
+accept(Listener, Framing, Active) ->
+    case gen_tcp:accept(Listener) of
+        {ok, Socket} ->
+            Pid = spawn(fun() -> receive start -> receive_frames(Socket, Framing, Active) end end),
+            ok = gen_tcp:controlling_process(Socket, Pid),
+            Pid ! start;
+        {error, Reason} ->
+            io:format(standard_error, "accept: ~0p~n", [Reason]),
+            timer:sleep(10)
+    end,
+    accept(Listener, Framing, Active).
+
+receive_frames(Socket, Framing, Active) ->
+    ok = inet:setopts(Socket, [{active, Active}]),
+    case Framing of
+        0 -> raw(Socket, Active, <<>>, 0, 0);
+        4 -> whole(Socket, Active, 0, 0)
+    end.
+
+%% {packet,4}: one message, one frame.
+whole(Socket, Active, Frames, Bytes) ->
+    case next(Socket, Active) of
+        closed -> gen_tcp:send(Socket, <<Frames:64, Bytes:64>>), gen_tcp:close(Socket);
+        Frame -> whole(Socket, Active, Frames + 1, Bytes + byte_size(Frame))
+    end.
+
+%% {packet,0}: a message may hold many frames, or a piece of one. Pending is what came of the next frame: the first bytes of
+%% its length, or {bytes still missing, pieces so far, newest first}.
+raw(Socket, Active, Pending, Frames, Bytes) ->
+    case next(Socket, Active) of
+        closed -> gen_tcp:send(Socket, <<16:32, Frames:64, Bytes:64>>), gen_tcp:close(Socket);
+        Data -> resume(Data, Pending, Socket, Active, Frames, Bytes)
+    end.
+
+resume(Data, {Missing, Pieces}, Socket, Active, Frames, Bytes) ->
+    case Data of
+        <<Last:Missing/binary, Rest/binary>> ->
+            Frame = iolist_to_binary(lists:reverse(Pieces, [Last])),
+            parse(Rest, Socket, Active, Frames + 1, Bytes + byte_size(Frame));
+        _ ->
+            raw(Socket, Active, {Missing - byte_size(Data), [Data | Pieces]}, Frames, Bytes)
+    end;
+resume(Data, <<>>, Socket, Active, Frames, Bytes) ->
+    parse(Data, Socket, Active, Frames, Bytes);
+resume(Data, Head, Socket, Active, Frames, Bytes) ->
+    Missing = 4 - byte_size(Head),
+    case Data of
+        <<Tail:Missing/binary, Rest/binary>> ->
+            <<Length:32>> = <<Head/binary, Tail/binary>>,
+            resume(Rest, {Length, []}, Socket, Active, Frames, Bytes);
+        _ ->
+            raw(Socket, Active, <<Head/binary, Data/binary>>, Frames, Bytes)
+    end.
+
+parse(<<Length:32, Frame:Length/binary, Rest/binary>>, Socket, Active, Frames, Bytes) ->
+    parse(Rest, Socket, Active, Frames + 1, Bytes + byte_size(Frame));
+parse(<<Length:32, Piece/binary>>, Socket, Active, Frames, Bytes) ->
+    raw(Socket, Active, {Length - byte_size(Piece), [Piece]}, Frames, Bytes);
+parse(Head, Socket, Active, Frames, Bytes) ->
+    raw(Socket, Active, Head, Frames, Bytes).
+
+%% The next message of the socket; with `once` and N the socket is told to go on.
+next(Socket, Active) ->
+    receive
+        {tcp, Socket, Data} when Active =:= once ->
+            ok = inet:setopts(Socket, [{active, once}]),
+            Data;
+        {tcp, Socket, Data} -> Data;
+        {tcp_passive, Socket} ->
+            ok = inet:setopts(Socket, [{active, Active}]),
+            next(Socket, Active);
+        {tcp_closed, Socket} -> closed;
+        {tcp_error, Socket, Reason} ->
+            io:format(standard_error, "connection: ~0p~n", [Reason]),
+            exit(normal)
+    end.

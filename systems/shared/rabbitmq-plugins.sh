@@ -1,0 +1,23 @@
+#!/bin/sh
+# Unpacks the Erlang libraries that Debian's rabbitmq-server package brings along (Cowboy, Gun and what they
+# need) into the folder CACHE: no daemon, nothing is installed. Prints nothing. A second call finds the work done; of
+# two calls at once both do it, and the rename lets one of them win.
+#
+# usage: rabbitmq-plugins.sh CACHE
+set -eu
+cache=$1
+[ ! -d "$cache" ] || exit 0
+
+work=$(mktemp -d "$cache.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/deb" "$work/root" "$work/plugins"
+(cd "$work/deb" && apt-get -q download rabbitmq-server) >&2 || {
+    echo "apt-get download rabbitmq-server failed; apt-get update may help" >&2
+    exit 1
+}
+dpkg-deb -x "$work"/deb/*.deb "$work/root"
+for library in cowboy cowlib ranch gun; do
+    mv "$work"/root/usr/lib/rabbitmq/lib/*/plugins/"$library"-* "$work/plugins"
+done
+chmod 755 "$work/plugins"
+mv -T "$work/plugins" "$cache" 2>/dev/null || [ -d "$cache" ]
