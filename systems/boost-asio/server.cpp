@@ -22,8 +22,9 @@ constexpr std::size_t longest_head = 64 * 1024;
 bool asks_to_close(std::string_view head) {
     constexpr std::string_view name = "\r\nconnection:";
     for (std::size_t at = head.find("\r\n"); at != head.npos; at = head.find("\r\n", at + 2)) {
-        if (strncasecmp(head.data() + at, name.data(), std::min(name.size(), head.size() - at)) != 0) continue;
-        std::string_view value = head.substr(at + name.size());
+        std::string_view value = head.substr(at);
+        if (value.size() < name.size() || strncasecmp(value.data(), name.data(), name.size()) != 0) continue;
+        value.remove_prefix(name.size());
         value = value.substr(0, value.find("\r\n"));
         value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
         return value.size() >= 5 && strncasecmp(value.data(), "close", 5) == 0;

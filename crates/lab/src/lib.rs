@@ -2,4 +2,8 @@
 //!
 //! Only [`session`] has effects on systems and only [`store`] on the disk; everything else here is pure.
 
+pub mod experiment;
+pub mod findings;
 pub mod observation;
+pub mod plan;
+pub mod store;

@@ -181,3 +181,26 @@ pub struct ServerCounts {
     /// See `client_attempts`.
     pub client_errors: BTreeMap<String, u64>,
 }
+
+impl Latency {
+    /// Takes a histogram of nanoseconds apart.
+    pub fn from_nanos(histogram: &hdrhistogram::Histogram<u64>) -> Self {
+        let mut buckets: Vec<(u64, u64)> = Vec::new();
+        for value in histogram.iter_recorded() {
+            let micros = (value.value_iterated_to() + 500) / 1000;
+            match buckets.last_mut() {
+                Some((last, count)) if *last == micros => *count += value.count_at_value(),
+                _ => buckets.push((micros, value.count_at_value())),
+            }
+        }
+        let any = !histogram.is_empty();
+        let micros = |nanos: u64| if any { nanos as f64 / 1000.0 } else { 0.0 };
+        Self {
+            count: histogram.len(),
+            min: micros(histogram.min()),
+            mean: if any { histogram.mean() / 1000.0 } else { 0.0 },
+            max: micros(histogram.max()),
+            buckets,
+        }
+    }
+}

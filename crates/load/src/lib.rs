@@ -1,1 +1,180 @@
-//! load
+//! Drives a target: connections, pace, counters, histograms, one loop per core.
+//!
+//! A [`Job`] says what to do; [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets) and `wire` (codecs);
+//! knows nothing of systems, experiments or statistics.
+
+mod driver;
+mod error;
+pub mod fault;
+mod frames;
+mod http;
+mod pacer;
+mod protocol;
+mod tally;
+pub mod target;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use reactor::{Backend, Config, Reactor};
+
+pub use driver::{Ending, Moment, Watch};
+pub use error::LoadError;
+pub use fault::ErrorClass;
+pub use pacer::{Pace, Pacer, Stop};
+pub use tally::{Tally, Totals};
+pub use target::Target;
+
+use driver::Share;
+use target::Traffic;
+
+/// What to drive, how hard, and for how long.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The target.
+    pub target: Target,
+    /// Connections at once, over all threads.
+    pub connections: usize,
+    /// Callers that share the connections and wait their turn; at least as many as the connections can carry.
+    pub callers: usize,
+    /// Exchanges under way per connection.
+    pub pipeline: usize,
+    /// One thread for each entry, pinned to that core if there is one.
+    pub threads: Vec<Option<usize>>,
+    /// Not measured.
+    pub warmup: Duration,
+    /// The length of the measured window.
+    pub stop: Stop,
+    /// How the window ends.
+    pub ending: Ending,
+    /// Patience for one exchange, waiting for a connection included; a long request's counts from the last piece sent.
+    pub timeout: Duration,
+    /// How long open exchanges may take to end once a cut window is over; they are not counted in it.
+    pub drain: Duration,
+    /// Which kernel interface.
+    pub backend: Backend,
+}
+
+impl Job {
+    /// A job with the usual defaults: one unpinned thread, no pipelining, as many callers as connections.
+    pub fn new(target: Target, connections: usize, stop: Stop) -> Self {
+        Self {
+            target,
+            connections,
+            callers: connections,
+            pipeline: 1,
+            threads: vec![None],
+            warmup: Duration::ZERO,
+            stop,
+            ending: if matches!(stop, Stop::Count(_)) { Ending::Finish } else { Ending::Cut },
+            timeout: Duration::from_secs(30),
+            drain: Duration::from_millis(500),
+            backend: Backend::Auto,
+        }
+    }
+
+    /// The part of thread `number`: connections, callers and counts are spread so that none is lost.
+    fn share(&self, number: usize) -> Share {
+        let threads = self.threads.len() as u64;
+        let part = |total: u64| total / threads + u64::from((number as u64) < total % threads);
+        // A stream is one exchange per connection; how long it is, is the target's to say.
+        let stop = match (self.stop, &self.target.traffic) {
+            (Stop::Count(_), Traffic::Frames(_)) => Stop::Count(part(self.connections as u64)),
+            (Stop::Count(count), Traffic::Http(_)) => Stop::Count(part(count)),
+            (after, _) => after,
+        };
+        let ending = match self.target.traffic {
+            Traffic::Frames(_) => Ending::Finish,
+            Traffic::Http(_) => self.ending,
+        };
+        Share {
+            connections: part(self.connections as u64) as usize,
+            callers: part(self.callers.max(self.connections * self.pipeline) as u64) as usize,
+            pipeline: self.pipeline,
+            warmup: self.warmup,
+            stop,
+            ending,
+            timeout: self.timeout,
+            drain: self.drain,
+        }
+    }
+}
+
+/// Does a job, on its own threads; returns when it is done or soon after `cancel` is set (then with what was counted
+/// so far). `watch` is told when the first thread's window opens and the last one's closes.
+///
+/// # Errors
+/// Nothing could be driven: see [`LoadError`].
+pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally, LoadError> {
+    check_files(job.connections)?;
+    let threads = job.threads.len().min(job.connections.max(1));
+    let (opened, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let watch = |moment| {
+        let (count, one) = match moment {
+            Moment::Opened => (&opened, 1),
+            Moment::Closed => (&closed, threads),
+        };
+        if count.fetch_add(1, Ordering::Relaxed) + 1 == one {
+            watch(moment);
+        }
+    };
+    let watch = &watch;
+    let results: Vec<Result<Tally, LoadError>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|number| {
+                thread::Builder::new()
+                    .name(format!("load-{number}"))
+                    .spawn_scoped(scope, move || work(job, number, cancel, watch))
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.map_err(LoadError::from)?.join().map_err(|_| LoadError::Thread)?)
+            .collect()
+    });
+    let mut total = Tally::default();
+    for result in results {
+        total.merge(&result?);
+    }
+    Ok(total)
+}
+
+fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally, LoadError> {
+    if let Some(core) = job.threads[number] {
+        reactor::pin(core);
+    }
+    let share = job.share(number);
+    let streams = matches!(job.target.traffic, Traffic::Frames(_));
+    let shape = if streams || share.connections <= 16 { Config::FEW } else { Config::MESSAGES };
+    let mut reactor = Reactor::new(Config { backend: job.backend, ..shape })?;
+    let to = reactor.io().address(job.target.address);
+    match &job.target.traffic {
+        Traffic::Http(target) => {
+            // Threads number their requests apart.
+            let first_id = (number as u64) << 48;
+            let protocol = http::Http::new(target, job.pipeline, first_id)?;
+            Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
+        }
+        Traffic::Frames(target) => {
+            let protocol = frames::Frames::new(target)?;
+            Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
+        }
+    }
+}
+
+/// Files beside the connections: the ring, the store, standard streams, libraries.
+const OTHER_FILES: u64 = 64;
+
+fn check_files(connections: usize) -> Result<(), LoadError> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive during the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    let needed = connections as u64 + OTHER_FILES;
+    if needed > limit.rlim_cur {
+        return Err(LoadError::Files { connections, needed, limit: limit.rlim_cur });
+    }
+    Ok(())
+}

@@ -13,7 +13,7 @@ const EVENTS: usize = 1024;
 
 /// A completion that waits to be told. A payload that was sent stays in its slot until then: one at a time.
 enum Ready {
-    Accepted,
+    Accepted(Conn),
     Sent,
     Failed(i32),
 }
@@ -168,7 +168,7 @@ impl Epoll {
             if let Some((conn, ready)) = self.ready.pop_front() {
                 let Some(slot) = slots.get(conn) else { continue };
                 match ready {
-                    Ready::Accepted => return Some((conn, Done::Accepted)),
+                    Ready::Accepted(listener) => return Some((conn, Done::Accepted(listener))),
                     Ready::Failed(errno) => return Some((conn, Done::Failed(errno))),
                     Ready::Sent => match slot.payload.take() {
                         Some((payload, _)) => return Some((conn, Done::Sent(payload))),
@@ -246,7 +246,7 @@ impl Epoll {
             if let Some(slot) = slots.get(conn) {
                 slot.reading = true;
             }
-            self.ready.push_back((conn, Ready::Accepted));
+            self.ready.push_back((conn, Ready::Accepted(listener)));
             if let Err(error) = self.control(libc::EPOLL_CTL_ADD, raw, libc::EPOLLIN, conn) {
                 self.fail(conn, &error);
             }
@@ -264,7 +264,8 @@ impl Epoll {
         // SAFETY: the scratch buffer is ours and as long as said.
         let count = unsafe { libc::recv(slot.fd(), self.scratch.as_mut_ptr().cast(), self.scratch.len(), 0) };
         if count > 0 {
-            let delivery = Delivery { start: self.scratch.as_ptr(), len: count as usize, buffer: 0 };
+            let delivery =
+                Delivery { start: self.scratch.as_ptr(), len: count as usize, buffer: 0, bulk: false };
             return Some((conn, Done::Received(delivery)));
         }
         if count == 0 {

@@ -8,6 +8,7 @@ mod epoll;
 mod payload;
 mod slots;
 mod socket;
+mod thread;
 pub mod timers;
 mod uring;
 
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 pub use payload::{Payload, Shared};
 pub use slots::Conn;
+pub use socket::listener;
+pub use thread::{pin, thread_cpu};
 
 use epoll::Epoll;
 use slots::Slots;
@@ -41,7 +44,7 @@ pub enum Backend {
 pub struct Config {
     /// Which kernel interface.
     pub backend: Backend,
-    /// Bytes of one receive buffer.
+    /// Bytes of one receive buffer, for messages; see [`Io::expect_bulk`].
     pub buffer_size: u32,
     /// How many receive buffers all connections of this reactor share; a power of two.
     pub buffers: u16,
@@ -50,15 +53,15 @@ pub struct Config {
 impl Config {
     /// For many connections with small messages.
     pub const MESSAGES: Self = Self { backend: Backend::Auto, buffer_size: 4096, buffers: 1024 };
-    /// For streams of large bodies.
-    pub const STREAMS: Self = Self { backend: Backend::Auto, buffer_size: 256 * 1024, buffers: 32 };
+    /// For few connections whose answers are small.
+    pub const FEW: Self = Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 64 };
 }
 
 /// What happened on a connection.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A listener took this new connection.
-    Accepted,
+    /// The listener of this name took this new connection.
+    Accepted(Conn),
     /// The connection asked for is open.
     Connected,
     /// Bytes arrived, in order.
@@ -83,11 +86,12 @@ struct Delivery {
     start: *const u8,
     len: usize,
     buffer: u16,
+    bulk: bool,
 }
 
 /// One finished operation, as a backend reports it.
 enum Done {
-    Accepted,
+    Accepted(Conn),
     Connected,
     Received(Delivery),
     Sent(Payload),
@@ -164,6 +168,16 @@ impl Io {
         Ok(())
     }
 
+    /// Says that much will be received on this connection: worth larger buffers.
+    pub fn expect_bulk(&mut self, conn: Conn) {
+        let Some(slot) = self.slots.get(conn) else { return };
+        if !std::mem::replace(&mut slot.bulk, true)
+            && let Kernel::Uring(uring) = &mut self.kernel
+        {
+            uring.rebuffer(&mut self.slots, conn);
+        }
+    }
+
     /// Says that nothing more will be sent; receiving goes on. Call it after the last [`Event::Sent`].
     pub fn half_close(&mut self, conn: Conn) {
         if let Some(slot) = self.slots.get(conn) {
@@ -203,7 +217,7 @@ impl Io {
 
     fn recycle(&mut self, delivery: Delivery) {
         if let Kernel::Uring(uring) = &mut self.kernel {
-            uring.recycle(delivery.buffer);
+            uring.recycle(delivery);
         }
     }
 }
@@ -244,7 +258,7 @@ impl Reactor {
         self.io.wait(timeout)?;
         while let Some((conn, done)) = self.io.next() {
             match done {
-                Done::Accepted => handler.event(&mut self.io, conn, Event::Accepted),
+                Done::Accepted(listener) => handler.event(&mut self.io, conn, Event::Accepted(listener)),
                 Done::Connected => handler.event(&mut self.io, conn, Event::Connected),
                 Done::Sent(payload) => handler.event(&mut self.io, conn, Event::Sent(payload)),
                 Done::Eof => handler.event(&mut self.io, conn, Event::Eof),

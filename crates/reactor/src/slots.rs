@@ -41,6 +41,10 @@ pub(crate) struct Slot {
     pub(crate) closing: bool,
     /// A multishot receive or accept, or an interest in reading, stands.
     pub(crate) reading: bool,
+    /// It carries bulk, and wants the large buffers.
+    pub(crate) bulk: bool,
+    /// The standing receive has the large buffers.
+    pub(crate) reading_bulk: bool,
     /// It accepts connections.
     pub(crate) listening: bool,
     /// A connect is under way.
@@ -81,6 +85,8 @@ impl Slots {
             pending: 0,
             closing: false,
             reading: false,
+            bulk: false,
+            reading_bulk: false,
             listening: false,
             connecting: false,
             payload: None,

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A socket address in the kernel's form.
 pub(crate) struct RawAddress {
@@ -67,6 +67,44 @@ pub(crate) fn stream(family: libc::c_int) -> io::Result<OwnedFd> {
     no_delay(fd);
     // SAFETY: a descriptor just made, owned by nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How many connections may wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
+const BACKLOG: libc::c_int = 65_535;
+
+/// A listening socket. With `shared`, more of them may listen on the same address: the kernel spreads connections over
+/// them.
+///
+/// # Errors
+/// The address is in use, or not of this machine.
+pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
+    let raw = RawAddress::new(address);
+    let fd = stream(raw.family())?;
+    let on: libc::c_int = 1;
+    // SAFETY: the options' values and the address are alive during the calls.
+    let result = unsafe {
+        let set = |name| {
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                name,
+                (&raw const on).cast(),
+                size_of_val(&on) as _,
+            )
+        };
+        set(libc::SO_REUSEADDR);
+        if shared {
+            set(libc::SO_REUSEPORT);
+        }
+        match libc::bind(fd.as_raw_fd(), raw.pointer(), raw.len()) {
+            0 => libc::listen(fd.as_raw_fd(), BACKLOG),
+            failed => failed,
+        }
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(fd.into())
 }
 
 /// Requests must not wait for Nagle's algorithm: that is a measurement of the sender's own delay.

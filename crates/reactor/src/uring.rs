@@ -18,6 +18,8 @@ use crate::socket::{self, RawAddress};
 use crate::{Delivery, Done};
 use buffers::Buffers;
 
+/// Buffers for connections that carry bulk: few enough of them that they stay in the cache, whose order of use is a ring.
+const BULK: (u32, u16) = (64 * 1024, 16);
 const SUBMISSIONS: u32 = 4096;
 /// Room for a completion of each of 10,000 connections and more in one turn; past it the kernel keeps them aside.
 const COMPLETIONS: u32 = 32 * 1024;
@@ -50,7 +52,8 @@ fn op_of(user_data: u64) -> Op {
 pub(crate) struct Uring {
     // Declared first, dropped first: the kernel must let go of the buffers before they are unmapped.
     ring: IoUring,
-    buffers: Buffers,
+    messages: Buffers,
+    bulk: Buffers,
     /// The completions of this turn, and how far they are handed out.
     batch: VecDeque<cqueue::Entry>,
     /// Listeners whose accept stopped (out of files); taken up again each turn.
@@ -66,14 +69,15 @@ impl Uring {
             .setup_submit_all()
             .setup_cqsize(COMPLETIONS)
             .build(SUBMISSIONS)?;
-        let buffers = Buffers::register(&ring, buffer_size, buffers)?;
-        Ok(Self { ring, buffers, batch: VecDeque::with_capacity(1024), stalled: Vec::new() })
+        let messages = Buffers::register(&ring, 0, buffer_size, buffers)?;
+        let bulk = Buffers::register(&ring, 1, BULK.0, BULK.1)?;
+        Ok(Self { ring, messages, bulk, batch: VecDeque::with_capacity(1024), stalled: Vec::new() })
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
             // SAFETY: every pointer in an entry lives until its completion: addresses are boxed for the
-            // reactor's life, payloads stay in their slot, receive buffers belong to `self.buffers`.
+            // reactor's life, payloads stay in their slot, receive buffers belong to `self`.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
@@ -107,8 +111,18 @@ impl Uring {
     fn receive(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
         slot.reading = true;
-        let entry = opcode::RecvMulti::new(Fd(slot.fd()), buffers::GROUP).build();
+        slot.reading_bulk = slot.bulk;
+        let group = if slot.bulk { self.bulk.group() } else { self.messages.group() };
+        let entry = opcode::RecvMulti::new(Fd(slot.fd()), group).build();
         self.operate(slots, conn, Op::Receive, entry);
+    }
+
+    /// Ends the standing receive; it goes on with the other buffers when the kernel has let go of the first.
+    pub(crate) fn rebuffer(&mut self, slots: &mut Slots, conn: Conn) {
+        if slots.get(conn).is_some_and(|slot| slot.reading) {
+            let entry = opcode::AsyncCancel::new(user_data(Op::Receive, conn)).build();
+            self.operate(slots, conn, Op::Quiet, entry);
+        }
     }
 
     pub(crate) fn send(&mut self, slots: &mut Slots, conn: Conn) {
@@ -169,8 +183,12 @@ impl Uring {
         }
     }
 
-    pub(crate) fn recycle(&mut self, buffer: u16) {
-        self.buffers.recycle(buffer);
+    fn buffers(&mut self, bulk: bool) -> &mut Buffers {
+        if bulk { &mut self.bulk } else { &mut self.messages }
+    }
+
+    pub(crate) fn recycle(&mut self, delivery: Delivery) {
+        self.buffers(delivery.bulk).recycle(delivery.buffer);
     }
 
     fn complete(&mut self, slots: &mut Slots, entry: &cqueue::Entry) -> Option<(Conn, Done)> {
@@ -188,7 +206,8 @@ impl Uring {
                 drop(owned(fd));
             }
             if let Some(buffer) = cqueue::buffer_select(entry.flags()) {
-                self.buffers.recycle(buffer);
+                let bulk = slot.reading_bulk;
+                self.buffers(bulk).recycle(buffer);
             }
             slots.release(conn);
             return None;
@@ -223,7 +242,7 @@ impl Uring {
         socket::no_delay(fd.as_raw_fd());
         let conn = slots.insert(fd);
         self.receive(slots, conn);
-        Some((conn, Done::Accepted))
+        Some((conn, Done::Accepted(listener)))
     }
 
     fn received(
@@ -234,18 +253,22 @@ impl Uring {
         more: bool,
     ) -> Option<(Conn, Done)> {
         let result = entry.result();
-        // A multishot receive may end for reasons of its own (no buffer free just then); it goes on.
-        if !more && (result > 0 || result == -libc::ENOBUFS) {
+        let bulk = slots.get(conn)?.reading_bulk;
+        // A multishot receive may end for reasons of its own (no buffer free just then), or because we ended it to
+        // change buffers; it goes on.
+        let interrupted = [-libc::ENOBUFS, -libc::ECANCELED].contains(&result);
+        if !more && (result > 0 || interrupted) {
             self.receive(slots, conn);
         }
         match result {
             0 => Some((conn, Done::Eof)),
             count if count > 0 => {
                 let buffer = cqueue::buffer_select(entry.flags())?;
-                let delivery = Delivery { start: self.buffers.start(buffer), len: count as usize, buffer };
+                let delivery =
+                    Delivery { start: self.buffers(bulk).start(buffer), len: count as usize, buffer, bulk };
                 Some((conn, Done::Received(delivery)))
             }
-            error if error == -libc::ENOBUFS => None,
+            _ if interrupted => None,
             error => Some((conn, Done::Failed(-error))),
         }
     }

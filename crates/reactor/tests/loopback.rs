@@ -43,7 +43,7 @@ impl Handler for Echo {
             self.queued.resize_with(conn.index() + 1, || None);
         }
         match event {
-            Event::Accepted => self.queued[conn.index()] = Some(Queue::default()),
+            Event::Accepted(_) => self.queued[conn.index()] = Some(Queue::default()),
             Event::Received(bytes) => {
                 self.queued[conn.index()].as_mut().expect("accepted").waiting.extend_from_slice(bytes);
             }
@@ -92,7 +92,7 @@ impl Handler for Caller {
                 self.failed.push(errno);
                 io.close(conn);
             }
-            Event::Accepted => unreachable!("a client accepts nobody"),
+            Event::Accepted(_) => unreachable!("a client accepts nobody"),
         }
     }
 }

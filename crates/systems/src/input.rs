@@ -49,13 +49,22 @@ impl Source {
             Err(e) => {
                 let at = e.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(e.as_bytes()).into_owned();
-                Err(Self::new(path, text).error(at..at + 1, "not UTF-8 from here on", "save the file as UTF-8"))
+                Err(Self::new(path, text).error(
+                    at..at + 1,
+                    "not UTF-8 from here on",
+                    "save the file as UTF-8",
+                ))
             }
         }
     }
 
     /// An error at a place in this text. An empty `help` is left out.
-    pub fn error(&self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> InputError {
+    pub fn error(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> InputError {
         let help = help.into();
         // Spans come from parsers and from people's arithmetic; one past the end would make the renderer fail.
         let start = floor(&self.text, span.start);
@@ -164,7 +173,9 @@ fn remedy(message: &str) -> String {
     // serde's words: "unknown field `x`, expected one of `a`, `b`"; "unknown variant `x`, expected `a` or `b`".
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-        if let Some(near) = quoted.split_first().and_then(|(word, known)| nearest(word, known.iter().copied())) {
+        if let Some(near) =
+            quoted.split_first().and_then(|(word, known)| nearest(word, known.iter().copied()))
+        {
             return format!("did you mean `{near}`?");
         }
         return "docs/contracts.md lists every field".to_owned();

@@ -20,7 +20,10 @@ struct Sample {
 #[test]
 fn messages_have_place_reason_and_remedy() {
     for (text, expected) in [
-        ("name = \"a\"\nnmae = 1\n", "f.toml:2:1: unknown field `nmae`, expected `name` or `sizes` (did you mean `name`?)"),
+        (
+            "name = \"a\"\nnmae = 1\n",
+            "f.toml:2:1: unknown field `nmae`, expected `name` or `sizes` (did you mean `name`?)",
+        ),
         ("name = 3\n", "f.toml:1:8: invalid type: integer `3`, expected a string"),
         ("\nname = \n", "f.toml:2:"),
         ("sizes = {}\n", "missing field `name` (add `name = …`"),

@@ -42,7 +42,11 @@ fn refusals_name_what_is_allowed() {
         (knob(Kind::Any), "x", "one of `inet`, `socket` or an integer"),
         (knob(Kind::Boolean), "yes", "true or false"),
         (knob(Kind::Integer), "64K", "an integer"),
-        (bounded.clone(), "2M", "`2M` is not allowed: it takes bytes such as 1460, 64K, 1M or 1G from 1 to 1M"),
+        (
+            bounded.clone(),
+            "2M",
+            "`2M` is not allowed: it takes bytes such as 1460, 64K, 1M or 1G from 1 to 1M",
+        ),
         (bounded, "x", "not a size"),
     ] {
         let refusal = knob.parse(text).unwrap_err();

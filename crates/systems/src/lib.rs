@@ -2,10 +2,33 @@
 //!
 //! Knows processes, files and `/proc`; knows nothing of workloads' traffic, statistics or reports.
 
+pub mod build;
+pub mod catalog;
+pub mod error;
+mod group;
 pub mod input;
 pub mod knob;
+pub mod machine;
+pub mod manifest;
+mod output;
+pub mod ports;
+pub mod probe;
+mod proc;
+pub mod process;
+mod ready;
+pub mod sample;
+mod template;
 pub mod workload;
 
+pub use build::{Built, build};
+pub use catalog::{Catalog, CatalogError, find_home};
+pub use error::{Stage, SystemError};
 pub use input::{InputError, Source};
 pub use knob::{Knob, Point, Value};
+pub use machine::{Environment, Limit, Placement, pin_current_thread, raise_file_limit};
+pub use manifest::Manifest;
+pub use ports::{free_port, port_free};
+pub use probe::{Availability, Context, Missing, availability};
+pub use process::{Exit, Launch, Running, Stopped};
+pub use sample::{Sampler, Use};
 pub use workload::{Role, Workload};

@@ -1,4 +1,4 @@
-//! What one message costs, for `valgrind --tool=callgrind` (see docs/decisions) or a stopwatch:
+//! What one message costs, for `valgrind --tool=callgrind` or a stopwatch:
 //! `cargo run --release -p wire --example instructions -- push 1000000`.
 //!
 //! Prints nanoseconds per message. For instructions, run it under callgrind with two counts and divide the difference.
@@ -29,25 +29,30 @@ fn push(decoder: &mut ResponseDecoder, mut input: &[u8]) {
     }
 }
 
+fn repeat(count: u64, mut act: impl FnMut(u64)) {
+    for round in 0..count {
+        act(round);
+    }
+}
+
 fn responses(mode: &str, count: u64) {
+    let fresh = |round| if round % 2 == 0 { RESPONSE } else { OTHER };
     let mut decoder = ResponseDecoder::new();
     let mut watching = ResponseDecoder::watching("x-request-id");
-    for round in 0..count {
-        match mode {
-            "push" => push(&mut decoder, black_box(RESPONSE)),
-            "push-fresh" => push(&mut decoder, black_box(if round % 2 == 0 { RESPONSE } else { OTHER })),
-            "push-watched" => push(&mut watching, black_box(WATCHED)),
-            "whole" => {
-                black_box(decoder.whole(black_box(RESPONSE)));
-            }
-            "whole-fresh" => {
-                black_box(decoder.whole(black_box(if round % 2 == 0 { RESPONSE } else { OTHER })));
-            }
-            "whole-watched" => {
-                black_box(watching.whole(black_box(WATCHED)));
-            }
-            _ => return,
-        }
+    match mode {
+        "push" => repeat(count, |_| push(&mut decoder, black_box(RESPONSE))),
+        "push-fresh" => repeat(count, |round| push(&mut decoder, black_box(fresh(round)))),
+        "push-watched" => repeat(count, |_| push(&mut watching, black_box(WATCHED))),
+        "whole" => repeat(count, |_| {
+            black_box(decoder.whole(black_box(RESPONSE)));
+        }),
+        "whole-fresh" => repeat(count, |round| {
+            black_box(decoder.whole(black_box(fresh(round))));
+        }),
+        "whole-watched" => repeat(count, |_| {
+            black_box(watching.whole(black_box(WATCHED)));
+        }),
+        _ => {}
     }
 }
 
@@ -65,14 +70,15 @@ fn requests(mode: &str, count: u64) {
     line.encode(&mut request).expect("a legal request");
     let mut decoder = RequestDecoder::new();
     let mut out = Vec::with_capacity(4096);
-    for _ in 0..count {
-        if mode == "request" {
+    match mode {
+        "request" => repeat(count, |_| {
             black_box(decoder.whole(black_box(&request)));
-        } else {
+        }),
+        _ => repeat(count, |_| {
             out.clear();
             encode_response(&mut out, 200, true, None, black_box(b"ok"));
             black_box(&out);
-        }
+        }),
     }
 }
 

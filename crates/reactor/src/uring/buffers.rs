@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-/// The one buffer group of a ring.
-pub(super) const GROUP: u16 = 0;
-
 pub(super) struct Buffers {
+    group: u16,
     ring: Map,
     memory: Map,
     size: u32,
@@ -19,19 +17,24 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Registers `count` buffers of `size` bytes; `count` is a power of two.
-    pub(super) fn register(uring: &IoUring, size: u32, count: u16) -> io::Result<Self> {
+    /// Registers `count` buffers of `size` bytes as a group; `count` is a power of two.
+    pub(super) fn register(uring: &IoUring, group: u16, size: u32, count: u16) -> io::Result<Self> {
         assert!(count.is_power_of_two(), "the kernel wants a power of two");
         let ring = Map::new(usize::from(count) * size_of::<BufRingEntry>())?;
         let memory = Map::new(size as usize * usize::from(count))?;
         // SAFETY: the ring's memory is page-aligned, large enough for `count` entries, and lives as long as
         // `Buffers`, which outlives the io_uring (field order in `Uring`).
-        unsafe { uring.submitter().register_buf_ring_with_flags(ring.start as u64, count, GROUP, 0)? };
-        let mut buffers = Self { ring, memory, size, count, tail: 0 };
+        unsafe { uring.submitter().register_buf_ring_with_flags(ring.start as u64, count, group, 0)? };
+        let mut buffers = Self { group, ring, memory, size, count, tail: 0 };
         for buffer in 0..count {
             buffers.recycle(buffer);
         }
         Ok(buffers)
+    }
+
+    /// The number that the kernel knows the group by.
+    pub(super) fn group(&self) -> u16 {
+        self.group
     }
 
     pub(super) fn start(&self, buffer: u16) -> *const u8 {

@@ -47,7 +47,11 @@ impl Chunked {
     }
 
     /// Returns how many bytes were consumed and what they brought.
-    pub(super) fn push<'a>(&mut self, input: &'a [u8], limits: &Limits) -> Result<(usize, Piece<'a>), HttpError> {
+    pub(super) fn push<'a>(
+        &mut self,
+        input: &'a [u8],
+        limits: &Limits,
+    ) -> Result<(usize, Piece<'a>), HttpError> {
         let mut at = 0;
         while let Some(&byte) = input.get(at) {
             if self.place == Place::Data {

@@ -15,7 +15,9 @@ pub enum EncodeError {
     #[error("the method {0:?} is not a token")]
     Method(String),
     /// The path is empty or holds blanks, controls or characters outside ASCII.
-    #[error("the path {0:?} is empty, or holds blanks, control characters or characters that must be percent-encoded")]
+    #[error(
+        "the path {0:?} is empty, or holds blanks, control characters or characters that must be percent-encoded"
+    )]
     Path(String),
     /// The host is empty or holds characters that no host has.
     #[error("the host {0:?} is empty or holds illegal characters")]
@@ -148,7 +150,13 @@ pub enum Connection {
 /// Appends a response with a small body: status, at most one extra header, and the connection's fate.
 ///
 /// An extra header that is not legal is left out; one that a decoder handed out always is.
-pub fn encode_response(out: &mut Vec<u8>, status: u16, keep_alive: bool, extra: Option<(&str, &[u8])>, body: &[u8]) {
+pub fn encode_response(
+    out: &mut Vec<u8>,
+    status: u16,
+    keep_alive: bool,
+    extra: Option<(&str, &[u8])>,
+    body: &[u8],
+) {
     let connection = if keep_alive { Connection::Implied } else { Connection::Close };
     encode_response_head(out, status, connection, extra, body.len() as u64);
     if has_body(status) {

@@ -15,7 +15,20 @@ static TOKEN: [bool; 256] = {
         table[byte] = b.is_ascii_alphanumeric()
             || matches!(
                 b,
-                b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
             );
         byte += 1;
     }
@@ -69,13 +82,47 @@ pub(super) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
 }
 
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The eight bytes at `at` as one number, the first byte lowest.
+#[inline]
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*word))
+}
+
+/// How many of a word's bytes come before the lowest flag.
+#[inline]
+fn before_flag(flags: u64) -> usize {
+    (flags.trailing_zeros() / 8) as usize
+}
+
 /// The first position from `at` on that does not hold a token character.
 #[inline]
 pub(super) fn token_end(bytes: &[u8], mut at: usize) -> usize {
-    while bytes.get(at).is_some_and(|&b| TOKEN[usize::from(b)]) {
-        at += 1;
+    loop {
+        // Letters and hyphens, of which names consist, eight at a time; no sum below carries into the next byte.
+        while let Some(word) = word_at(bytes, at) {
+            let lower = (word | (ONES * 0x20)) & !HIGH;
+            let letter = (lower + ONES * (0x80 - b'a' as u64)) & !(lower + ONES * (0x7f - b'z' as u64));
+            let not_hyphen = ((word ^ (ONES * b'-' as u64)) & !HIGH) + ONES * 0x7f;
+            let stops = (!letter & not_hyphen | word) & HIGH;
+            if stops == 0 {
+                at += 8;
+                continue;
+            }
+            at += before_flag(stops);
+            if !bytes.get(at).is_some_and(|&byte| TOKEN[usize::from(byte)]) {
+                return at;
+            }
+            at += 1;
+        }
+        match bytes.get(at) {
+            Some(&byte) if TOKEN[usize::from(byte)] => at += 1,
+            _ => return at,
+        }
     }
-    at
 }
 
 /// The first position from `at` on that holds a control character other than HTAB, or the end.
@@ -83,26 +130,39 @@ pub(super) fn token_end(bytes: &[u8], mut at: usize) -> usize {
 /// Eight bytes at a time: this walks every byte of every header value.
 #[inline]
 pub(super) fn text_end(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     loop {
-        while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-            let word = u64::from_le_bytes(*word);
+        while let Some(word) = word_at(bytes, at) {
             let delete = word ^ (ONES * 0x7f);
             // In both terms borrows can only raise flags above one that is right, and only the lowest is used.
             let low = word.wrapping_sub(ONES * 0x20) & !word;
-            let hits = (low | (delete.wrapping_sub(ONES) & !delete)) & HIGH;
-            if hits != 0 {
-                at += (hits.trailing_zeros() / 8) as usize;
-                break;
+            let stops = (low | (delete.wrapping_sub(ONES) & !delete)) & HIGH;
+            if stops == 0 {
+                at += 8;
+                continue;
             }
-            at += 8;
+            at += before_flag(stops);
+            if bytes.get(at) != Some(&b'\t') {
+                return at;
+            }
+            at += 1;
         }
         match bytes.get(at) {
             Some(&b) if b == b'\t' || (b >= 0x20 && b != 0x7f) => at += 1,
             _ => return at,
         }
     }
+}
+
+/// Whether two names are equal but for case; `lower` is in lower case, both are tokens of at least eight bytes.
+///
+/// In a token only letters differ in the bit that is set here, but for `^` and `~`, which no name looked for here has.
+#[inline]
+fn same_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    let equal = |at| match (word_at(name, at), word_at(lower, at)) {
+        (Some(a), Some(b)) => a | (ONES * 0x20) == b,
+        _ => false,
+    };
+    name.len() == N && (0..N / 8).all(|word| equal(word * 8)) && equal(N - 8)
 }
 
 /// Expects CR LF at `at`, where a line's text ended, and returns the position after it.
@@ -155,7 +215,11 @@ pub(super) struct Fields {
 impl Fields {
     /// Reads header lines from `at` to the empty line. `REQUEST` also looks at Host and Expect.
     #[inline]
-    pub(super) fn read<const REQUEST: bool>(bytes: &[u8], mut at: usize, watch: &[u8]) -> Result<Self, HttpError> {
+    pub(super) fn read<const REQUEST: bool>(
+        bytes: &[u8],
+        mut at: usize,
+        watch: &[u8],
+    ) -> Result<Self, HttpError> {
         let mut fields = Self::default();
         loop {
             let colon = token_end(bytes, at);
@@ -163,33 +227,26 @@ impl Fields {
                 fields.end = no_name(bytes, at, colon)?;
                 return Ok(fields);
             }
-            let mut start = colon + 1;
-            while matches!(bytes.get(start), Some(b' ' | b'\t')) {
-                start += 1;
-            }
-            let stop = text_end(bytes, start);
+            let stop = text_end(bytes, colon + 1);
             let next = line_break(bytes, stop)?;
-            let mut end = stop;
-            while end > start && matches!(bytes[end - 1], b' ' | b'\t') {
-                end -= 1;
-            }
             let name = &bytes[at..colon];
-            fields.note::<REQUEST>(name, &bytes[start..end])?;
+            fields.note::<REQUEST>(name, &bytes[colon + 1..stop])?;
             if name.len() == watch.len() && fields.watched.is_none() && name.eq_ignore_ascii_case(watch) {
-                fields.watched = Some(Span::new(start, end));
+                fields.watched = Some(trimmed(bytes, colon + 1, stop));
             }
             at = next;
         }
     }
 
-    /// Lengths first: of all names a response can have, few are as long as one of these.
+    /// Values come with the blanks around them, which only those that matter lose. Lengths first: of all names a response can have, few are as long as one of these.
     #[inline]
     fn note<const REQUEST: bool>(&mut self, name: &[u8], value: &[u8]) -> Result<(), HttpError> {
+        let value = || value.trim_ascii();
         match name.len() {
-            14 if name.eq_ignore_ascii_case(b"content-length") => self.content_length(value),
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.transfer_encoding(value),
-            10 if name.eq_ignore_ascii_case(b"connection") => {
-                self.connection(value);
+            14 if same_name(name, b"content-length") => self.content_length(value()),
+            17 if same_name(name, b"transfer-encoding") => self.transfer_encoding(value()),
+            10 if same_name(name, b"connection") => {
+                self.connection(value());
                 Ok(())
             }
             4 if REQUEST && name.eq_ignore_ascii_case(b"host") => {
@@ -197,7 +254,7 @@ impl Fields {
                 Ok(())
             }
             6 if REQUEST && name.eq_ignore_ascii_case(b"expect") => {
-                self.expect_continue |= value.eq_ignore_ascii_case(b"100-continue");
+                self.expect_continue |= value().eq_ignore_ascii_case(b"100-continue");
                 Ok(())
             }
             _ => Ok(()),
@@ -207,6 +264,12 @@ impl Fields {
     #[inline]
     fn content_length(&mut self, value: &[u8]) -> Result<(), HttpError> {
         // One number is the rule; a list of equal ones is what a proxy makes of two header lines.
+        if self.length.is_none()
+            && let Ok(number) = decimal(value)
+        {
+            self.length = Some(number);
+            return Ok(());
+        }
         for part in value.split(|&b| b == b',') {
             let number = decimal(part.trim_ascii())?;
             if self.length.is_some_and(|before| before != number) {
@@ -264,6 +327,14 @@ impl Fields {
     }
 }
 
+/// A value without the blanks around it; they are no part of it (RFC 9110 section 5.5).
+fn trimmed(bytes: &[u8], start: usize, stop: usize) -> Span {
+    let value = &bytes[start..stop];
+    let before = value.len() - value.trim_ascii_start().len();
+    let start = start + before;
+    Span::new(start, start + value.trim_ascii().len())
+}
+
 /// A line that does not begin with a name and a colon: the empty line that ends the head, or what is wrong with it.
 #[inline]
 fn no_name(bytes: &[u8], at: usize, colon: usize) -> Result<usize, HttpError> {
@@ -293,4 +364,38 @@ fn decimal(digits: &[u8]) -> Result<u64, HttpError> {
             .ok_or(HttpError::BadContentLength)?;
     }
     Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pair of bytes at every distance from a word's edge: borrows and carries have nowhere to hide.
+    #[test]
+    fn words_at_a_time_find_what_bytes_at_a_time_find() {
+        let text = |b: u8| b == b'\t' || (b >= 0x20 && b != 0x7f);
+        let token = |b: u8| TOKEN[usize::from(b)];
+        for (first, second) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+            for at in 0..9 {
+                let mut bytes = *b"x-header-of-20-bytes";
+                (bytes[at], bytes[at + 1]) = (first, second);
+                let plain = |legal: &dyn Fn(u8) -> bool| bytes.iter().position(|&b| !legal(b)).unwrap_or(20);
+                assert_eq!(text_end(&bytes, 0), plain(&text), "{bytes:?}");
+                assert_eq!(token_end(&bytes, 0), plain(&token), "{bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_but_for_case() {
+        for at in 0..17 {
+            for byte in (0..=255).filter(|&b| TOKEN[usize::from(b)]) {
+                let mut name = *b"Transfer-Encoding";
+                name[at] = byte;
+                let plain = name.eq_ignore_ascii_case(b"transfer-encoding");
+                assert_eq!(same_name(&name, b"transfer-encoding"), plain, "{name:?}");
+            }
+        }
+        assert!(!same_name(b"connectio", b"connection") && !same_name(b"connections", b"connection"));
+    }
 }

@@ -1,0 +1,343 @@
+//! Experiments: what a person asks, as `experiments/NAME.toml` says it (docs/contracts.md, "An experiment").
+//!
+//! Knows the file's fields and where each stands, so that an error shows its line. What the named systems and knobs
+//! are is the catalog's business: [`grid`] asks it when an experiment becomes scenarios.
+
+pub mod grid;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use systems::input::{self, nearest};
+use systems::{InputError, Source, Value, Workload};
+use toml::Spanned;
+
+use crate::observation::Timing;
+use crate::plan::is_reference;
+
+/// Patience for one operation when the file says nothing, seconds.
+const DEFAULT_TIMEOUT_S: f64 = 30.0;
+
+/// What a table shows; the one number of a trial that its scenario is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Milliseconds from the send of an upload to its checked answer.
+    MsPerUpload,
+    /// Payload bytes of verified operations a second.
+    BytesPerS,
+    /// Frames verified by the receiver's count, a second.
+    FramesPerS,
+    /// Verified answers a second.
+    RequestsPerS,
+}
+
+impl Figure {
+    /// Whether more is better; false for times.
+    pub fn more_is_better(self) -> bool {
+        self != Self::MsPerUpload
+    }
+
+    /// How many times better `a` is than `b`: above 1 where `a` is better, whichever way the figure points.
+    pub fn advantage(self, a: f64, b: f64) -> f64 {
+        if self.more_is_better() { a / b } else { b / a }
+    }
+
+    fn fits(self, workload: Workload) -> bool {
+        match self {
+            Self::MsPerUpload => workload == Workload::Upload,
+            Self::FramesPerS => workload == Workload::Frames,
+            Self::BytesPerS => matches!(workload, Workload::Upload | Workload::Frames),
+            Self::RequestsPerS => workload != Workload::Frames,
+        }
+    }
+}
+
+/// How thoroughly to look: minutes for all ready-made experiments, or the complete grid of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A few telling points.
+    Quick,
+    /// Everything that was published, and what was missing there.
+    Full,
+}
+
+/// One experiment file, read and checked as far as the file alone allows.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Equal to the file's name.
+    pub name: String,
+    /// One line for headings.
+    pub title: String,
+    /// What was asked, and where it was published.
+    pub about: String,
+    /// What its trials do.
+    pub workload: Workload,
+    /// The systems by name, in the file's order; never the reference, which is always added.
+    pub systems: Vec<Spanned<String>>,
+    /// What its table shows.
+    pub figure: Figure,
+    /// The name of a table under `published/`.
+    pub published: Option<String>,
+    quick: Schedule,
+    full: Schedule,
+    source: Source,
+}
+
+/// How often, how long and over which grid: one form of an experiment.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// Trials of each scenario.
+    pub rounds: u32,
+    /// Of each trial.
+    pub timing: Timing,
+    blocks: Vec<Block>,
+}
+
+/// One `[[grid]]` block: a product of axes, in the file's order.
+#[derive(Debug, Clone)]
+struct Block {
+    systems: Option<Vec<Spanned<String>>>,
+    axes: Vec<(Spanned<String>, Vec<Spanned<Value>>)>,
+}
+
+impl Experiment {
+    /// Reads an experiment. `source.path` gives the name that it must have.
+    ///
+    /// # Errors
+    /// The first mistake of form: its place, the reason and the nearest known word.
+    pub fn parse(source: &Source) -> Result<Self, InputError> {
+        let file: File = input::parse(source)?;
+        let stem = source.path.file_stem().unwrap_or_default().to_string_lossy();
+        if *file.name.get_ref() != stem {
+            let message = format!("the name is `{}`, the file's is `{stem}`", file.name.get_ref());
+            return Err(source.error(file.name.span(), message, "make them equal"));
+        }
+        check_systems(source, &file.systems)?;
+        if !file.figure.get_ref().fits(file.workload) {
+            let message = format!("this figure does not exist for the workload `{}`", file.workload);
+            let help = "ms_per_upload: upload; bytes_per_s: upload, frames; frames_per_s: frames; \
+                        requests_per_s: requests, clients, upload";
+            return Err(source.error(file.figure.span(), message, help));
+        }
+        Ok(Self {
+            name: file.name.into_inner(),
+            title: file.title,
+            about: file.about,
+            workload: file.workload,
+            systems: file.systems,
+            figure: file.figure.into_inner(),
+            published: file.published,
+            quick: file.quick.check(source)?,
+            full: file.full.check(source)?,
+            source: source.clone(),
+        })
+    }
+
+    /// The rounds, timing and grid of a form.
+    pub fn schedule(&self, form: Form) -> &Schedule {
+        match form {
+            Form::Quick => &self.quick,
+            Form::Full => &self.full,
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+}
+
+/// Reads the experiment `name` of the folder `home/experiments`; a name that ends in `.toml` is a path.
+///
+/// # Errors
+/// No such experiment: names the nearest. Otherwise those of [`Experiment::parse`].
+pub fn load(home: &Path, name: &str) -> Result<Experiment, InputError> {
+    if Path::new(name).extension().is_some_and(|e| e == "toml") {
+        return Experiment::parse(&Source::read(Path::new(name))?);
+    }
+    let known = names(home);
+    if !known.iter().any(|k| k == name) {
+        let folder = home.join("experiments");
+        let help = match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "that folder has no experiments: is it the right one?".to_owned(),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        return Err(Source::new(folder, "").error(0..0, format!("there is no experiment `{name}`"), help));
+    }
+    Experiment::parse(&Source::read(&file(home, name))?)
+}
+
+/// Every experiment of the folder `home/experiments` by name, in alphabetical order. One that cannot be read stands
+/// there with its error and does not stop the others.
+pub fn list(home: &Path) -> Vec<(String, Result<Experiment, InputError>)> {
+    names(home)
+        .into_iter()
+        .map(|name| {
+            let experiment = Source::read(&file(home, &name)).and_then(|source| Experiment::parse(&source));
+            (name, experiment)
+        })
+        .collect()
+}
+
+fn file(home: &Path, name: &str) -> PathBuf {
+    home.join("experiments").join(format!("{name}.toml"))
+}
+
+fn names(home: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(home.join("experiments")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}
+
+fn check_systems(source: &Source, systems: &[Spanned<String>]) -> Result<(), InputError> {
+    for (i, system) in systems.iter().enumerate() {
+        if is_reference(system.get_ref()) {
+            return Err(source.error(system.span(), "the reference is always added", "remove it here"));
+        }
+        if systems[..i].iter().any(|earlier| earlier.get_ref() == system.get_ref()) {
+            return Err(source.error(system.span(), "named twice", "remove one"));
+        }
+    }
+    Ok(())
+}
+
+// The file as serde sees it.
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Spanned<String>,
+    title: String,
+    #[serde(default)]
+    about: String,
+    workload: Workload,
+    systems: Vec<Spanned<String>>,
+    figure: Spanned<Figure>,
+    published: Option<String>,
+    quick: FormFile,
+    full: FormFile,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FormFile {
+    rounds: Spanned<u32>,
+    warmup_s: Spanned<f64>,
+    measure_s: Spanned<f64>,
+    timeout_s: Option<Spanned<f64>>,
+    grid: Spanned<Vec<BTreeMap<Spanned<String>, Spanned<Values>>>>,
+}
+
+impl FormFile {
+    fn check(self, source: &Source) -> Result<Schedule, InputError> {
+        if *self.rounds.get_ref() == 0 {
+            return Err(source.error(self.rounds.span(), "no rounds: nothing would run", "3 or more"));
+        }
+        // A day is longer than any trial; it also keeps sums and `Duration`s far from their limits.
+        let seconds = |time: &Spanned<f64>, least: f64| match *time.get_ref() {
+            s if s >= least && s <= 86_400.0 => Ok(s),
+            s => {
+                let message = format!("{s} is not a time that a trial can take");
+                Err(source.error(time.span(), message, format!("seconds, from {least} to 86400")))
+            }
+        };
+        let timing = Timing {
+            warmup_s: seconds(&self.warmup_s, 0.0)?,
+            measure_s: seconds(&self.measure_s, 0.01)?,
+            timeout_s: self.timeout_s.as_ref().map_or(Ok(DEFAULT_TIMEOUT_S), |t| seconds(t, 0.001))?,
+        };
+        let span = self.grid.span();
+        let blocks = self.grid.into_inner().into_iter().map(|block| Block::new(block, source));
+        let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
+        if blocks.is_empty() {
+            return Err(source.error(span, "an empty grid: nothing would run", "add a [[….grid]] block"));
+        }
+        Ok(Schedule { rounds: self.rounds.into_inner(), timing, blocks })
+    }
+}
+
+impl Block {
+    fn new(fields: BTreeMap<Spanned<String>, Spanned<Values>>, source: &Source) -> Result<Self, InputError> {
+        let mut block = Self { systems: None, axes: Vec::new() };
+        for (key, values) in fields {
+            let span = values.span();
+            let values = match values.into_inner() {
+                Values::One(value) => vec![Spanned::new(span.clone(), value)],
+                Values::Many(values) => values,
+            };
+            if values.is_empty() {
+                return Err(source.error(
+                    span,
+                    format!("no values for `{}`", key.get_ref()),
+                    "name one or more",
+                ));
+            }
+            if key.get_ref() == "systems" {
+                let word = |value: Spanned<Value>| match value.get_ref() {
+                    Value::Text(name) => Ok(Spanned::new(value.span(), name.clone())),
+                    _ => Err(source.error(value.span(), "not the name of a system", "a name in quotes")),
+                };
+                let systems = values.into_iter().map(word).collect::<Result<Vec<_>, _>>()?;
+                check_systems(source, &systems)?;
+                block.systems = Some(systems);
+            } else {
+                block.axes.push((key, values));
+            }
+        }
+        // The map sorted them by name; the file's order is the table's.
+        block.axes.sort_by_key(|(key, _)| key.span().start);
+        Ok(block)
+    }
+}
+
+/// A knob's values in a grid: one, or a list.
+enum Values {
+    One(Value),
+    Many(Vec<Spanned<Value>>),
+}
+
+impl<'de> Deserialize<'de> for Values {
+    // Not an untagged enum: serde would buffer the list, and the spans of its values with it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany;
+        impl<'de> Visitor<'de> for OneOrMany {
+            type Value = Values;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value (true, a whole number, a text) or a list of values")
+            }
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Values, E> {
+                Ok(Values::One(Value::Boolean(value)))
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Values, E> {
+                Ok(Values::One(Value::Integer(value)))
+            }
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Values, E> {
+                Ok(Values::One(Value::Text(value.to_owned())))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Values, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = list.next_element::<Spanned<Value>>()? {
+                    values.push(value);
+                }
+                Ok(Values::Many(values))
+            }
+        }
+        deserializer.deserialize_any(OneOrMany)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

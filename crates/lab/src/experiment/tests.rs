@@ -1,0 +1,206 @@
+//! Tests of experiment files: every mistake has its place, its reason and its remedy; grids become the right scenarios.
+
+use std::collections::BTreeMap;
+
+use systems::Catalog;
+
+use super::*;
+use crate::plan::{Plan, Request, plan};
+use grid::Overrides;
+
+/// A home with two servers and a reference; `cowboy` has a knob that `node` has not.
+pub(crate) fn home() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let system = |name: &str, knobs: &str, rest: &str| {
+        let folder = home.path().join("systems").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!(
+            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"upload\", \"requests\"]\nlanguage = \"C\"\n\
+             about = \"a server\"\n[start]\ncommand = [\"true\", \"{{port}}\"{knobs}]\n{rest}"
+        );
+        std::fs::write(folder.join("system.toml"), text).unwrap();
+    };
+    system(
+        "cowboy",
+        ", \"{buffer}\", \"{mode}\"",
+        "[knobs.buffer]\ntype = \"size\"\ndefault = 1460\nvalues = [1460, 8192]\nmin = 1\nabout = \"buffer\"\n\
+         [knobs.mode]\ntype = \"choice\"\ndefault = \"a\"\nvalues = [\"a\", \"b\"]\nabout = \"mode\"\n",
+    );
+    system("node", "", "");
+    system("reference", "", "");
+    std::fs::create_dir_all(home.path().join("experiments")).unwrap();
+    home
+}
+
+/// A small experiment with the given quick grid.
+pub(crate) fn text(grid: &str) -> String {
+    format!(
+        "name = \"e\"\ntitle = \"t\"\nworkload = \"upload\"\nsystems = [\"cowboy\", \"node\"]\n\
+         figure = \"ms_per_upload\"\n[full]\nrounds = 1\nwarmup_s = 0\nmeasure_s = 1\n[[full.grid]]\nsize = 1\n\
+         [quick]\nrounds = 2\nwarmup_s = 0.5\nmeasure_s = 1.0\n{grid}"
+    )
+}
+
+pub(crate) fn experiment(grid: &str) -> Experiment {
+    Experiment::parse(&Source::new("experiments/e.toml", text(grid))).unwrap()
+}
+
+pub(crate) fn planned(grid: &str, overrides: Overrides) -> Result<Plan, InputError> {
+    let home = home();
+    let request = Request { experiment: experiment(grid), form: Form::Quick, overrides };
+    plan(&[request], &Catalog::load(home.path()), &BTreeMap::new(), 1)
+}
+
+fn set(words: &[&str]) -> Overrides {
+    Overrides { set: words.iter().map(|&w| w.to_owned()).collect(), ..Overrides::default() }
+}
+
+/// The scenarios as `system knob=value …`, without the reference's.
+fn lines(plan: &Plan) -> Vec<String> {
+    let own = plan.experiments[0].scenarios.iter().filter(|s| !crate::plan::is_reference(&s.system));
+    let line = |s: &crate::observation::Scenario| {
+        let knobs: Vec<String> = s.point.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        format!("{} {}", s.system, knobs.join(" "))
+    };
+    own.map(line).collect()
+}
+
+#[test]
+fn blocks_are_joined_and_unknown_knobs_dropped_for_those_that_lack_them() {
+    let grid = "[[quick.grid]]\nsize = [\"1K\", 2048]\nbuffer = \"all\"\n\
+                [[quick.grid]]\nbuffer = 8192\nsize = 1024\n\
+                [[quick.grid]]\nsystems = [\"node\"]\nsize = 7\nexpect = true\n";
+    assert_eq!(
+        lines(&planned(grid, Overrides::default()).unwrap()),
+        [
+            "cowboy buffer=1460 size=1024",
+            "cowboy buffer=8192 size=1024",
+            "cowboy buffer=1460 size=2048",
+            "cowboy buffer=8192 size=2048",
+            "node size=1024",
+            "node size=2048",
+            "node expect=true size=7",
+        ]
+    );
+}
+
+#[test]
+fn the_command_line_replaces_adds_and_chooses() {
+    let grid = "[[quick.grid]]\nsize = [1, 2]\n";
+    let plan = planned(grid, set(&["size=3,1K", "buffer=all"])).unwrap();
+    assert_eq!(
+        lines(&plan),
+        [
+            "cowboy buffer=1460 size=3",
+            "cowboy buffer=8192 size=3",
+            "cowboy buffer=1460 size=1024",
+            "cowboy buffer=8192 size=1024",
+            "node size=3",
+            "node size=1024",
+        ]
+    );
+    let only = Overrides { systems: vec!["node".to_owned()], rounds: Some(5), ..Overrides::default() };
+    let plan = planned(grid, only).unwrap();
+    assert_eq!(lines(&plan), ["node size=1", "node size=2"]);
+    assert_eq!(plan.trials.len(), 5 * 4);
+}
+
+#[test]
+fn mistakes_on_the_command_line_name_the_nearest() {
+    let system = |name: &str| Overrides { systems: vec![name.to_owned()], ..Overrides::default() };
+    for (overrides, says) in [
+        (
+            set(&["bufer=1"]),
+            "--set:1:1: no system of these experiments has a knob `bufer` (did you mean `buffer`?)",
+        ),
+        (set(&["size=1,2x"]), "--set:1:8: `2x` is not a size"),
+        (set(&["mode=c"]), "--set:1:6: `c` is not allowed: it takes one of `a`, `b`"),
+        (set(&["size"]), "--set:1:1: not a knob with its values"),
+        (system("nod"), "--systems:1:1: there is no system `nod` (did you mean `node`?"),
+        (system("reference"), "the reference is always added"),
+        (Overrides { rounds: Some(0), ..Overrides::default() }, "no rounds"),
+    ] {
+        let error = planned("[[quick.grid]]\nsize = 1\n", overrides).unwrap_err().one_line();
+        assert!(error.contains(says), "{error} has no {says}");
+    }
+}
+
+#[test]
+fn mistakes_in_a_grid_have_place_and_remedy() {
+    let line = text("").lines().count() + 2;
+    for (grid, says) in [
+        (
+            "[[quick.grid]]\nbufer = 1\n",
+            ":1: no system of this experiment has a knob `bufer` (did you mean `buffer`?)",
+        ),
+        ("[[quick.grid]]\nsize = [1, \"x\"]\n", ":12: `x` is not a size"),
+        ("[[quick.grid]]\nbuffer = 0\n", ":10: `0` is not allowed: it takes bytes"),
+        ("[[quick.grid]]\nmode = \"c\"\n", ":8: `c` is not allowed"),
+        ("[[quick.grid]]\nsystems = [\"nod\"]\n", ":12: there is no system `nod` (did you mean `node`?"),
+    ] {
+        let error = planned(grid, Overrides::default()).unwrap_err().one_line();
+        let says = format!("experiments/e.toml:{line}{says}");
+        assert!(error.contains(&says), "{error} has no {says}");
+    }
+}
+
+#[test]
+fn mistakes_of_form_have_place_and_remedy() {
+    let good = text("[[quick.grid]]\nsize = 1\n");
+    for (from, to, says) in [
+        ("name = \"e\"", "name = \"f\"", "e.toml:1:8: the name is `f`, the file's is `e` (make them equal)"),
+        ("title", "tilte", "e.toml:2:1: unknown field `tilte`"),
+        ("[\"cowboy\"", "[\"reference\"", "e.toml:4:12: the reference is always added"),
+        ("\"cowboy\"", "\"node\"", "named twice"),
+        ("ms_per_upload", "frames_per_s", "this figure does not exist for the workload `upload`"),
+        ("rounds = 2", "rounds = 0", "no rounds"),
+        ("measure_s = 1.0", "measure_s = 0.0", "0 is not a time"),
+        ("measure_s = 1.0", "measure_s = nan", "NaN is not a time"),
+        ("warmup_s = 0.5", "warmup_s = -1", "-1 is not a time"),
+        ("size = 1\n[quick]", "size = []\n[quick]", "no values for `size`"),
+        ("size = 1\n[quick]", "size = 1.5\n[quick]", "a value (true, a whole number, a text)"),
+        ("[[quick.grid]]\nsize = 1\n", "", "missing field `grid`"),
+        ("[[quick.grid]]\nsize = 1\n", "grid = []\n", "an empty grid"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let source = Source::new("experiments/e.toml", good.replace(from, to));
+        let error = Experiment::parse(&source).unwrap_err().one_line();
+        assert!(error.contains(says), "{error} has no {says}");
+    }
+}
+
+#[test]
+fn a_broken_experiment_does_not_stop_the_others() {
+    let home = home();
+    let file = |name: &str, text: &str| {
+        std::fs::write(home.path().join("experiments").join(name), text).unwrap();
+    };
+    file("e.toml", &text("[[quick.grid]]\nsize = 1\n"));
+    file("broken.toml", "name = ");
+    file("notes.md", "no experiment");
+    let all = list(home.path());
+    assert_eq!(
+        all.iter().map(|(n, e)| (n.as_str(), e.is_ok())).collect::<Vec<_>>(),
+        [("broken", false), ("e", true)]
+    );
+    assert!(load(home.path(), "e").is_ok());
+    let path = home.path().join("experiments/e.toml");
+    assert!(load(Path::new("/nowhere"), path.to_str().unwrap()).is_ok());
+    let says = load(home.path(), "brokn").unwrap_err().one_line();
+    assert!(says.contains("there is no experiment `brokn` (did you mean `broken`?)"), "{says}");
+}
+
+#[test]
+fn a_broken_manifest_excludes_its_system_only() {
+    let home = home();
+    std::fs::write(home.path().join("systems/cowboy/system.toml"), "name = ").unwrap();
+    let request = Request {
+        experiment: experiment("[[quick.grid]]\nsize = 1\nbuffer = 1460\n"),
+        form: Form::Quick,
+        overrides: Overrides::default(),
+    };
+    let plan = plan(&[request], &Catalog::load(home.path()), &BTreeMap::new(), 1).unwrap();
+    assert_eq!(lines(&plan), ["node size=1"]);
+    let excluded = &plan.experiments[0].excluded[0];
+    assert!(excluded.system == "cowboy" && excluded.reason.contains("system.toml:1:"), "{excluded:?}");
+}

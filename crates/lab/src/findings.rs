@@ -1,0 +1,178 @@
+//! Findings: what a plan's observations amount to, as estimates, tables, sentences and warnings.
+//!
+//! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
+//! hold numbers with units; how they look is the business of `report`.
+
+mod estimate;
+mod headline;
+mod pivot;
+mod table;
+mod warning;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use systems::Workload;
+
+pub use systems::knob::show_size;
+
+pub use estimate::{Estimate, figure_of};
+pub use table::{Cell, Column, Row, Table, Unit};
+pub use warning::{Code, Warning};
+
+use crate::experiment::{Figure, Form};
+use crate::observation::{Observation, Outcome, Scenario};
+use crate::plan::{Excluded, Plan, Planned, is_reference};
+
+/// The share of failed operations above which a row ranks nothing (experiments.md, D5.2).
+pub const RANKED_ERRORS: f64 = 0.01;
+
+/// The share of its busiest core's time above which the generator may have been the bottleneck.
+pub const GENERATOR_BUSY: f64 = 0.9;
+
+/// All that is found in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// In the order of the plan.
+    pub experiments: Vec<ExperimentFindings>,
+}
+
+/// What is found in one experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentFindings {
+    /// The experiment's name.
+    pub name: String,
+    /// One line for headings.
+    pub title: String,
+    /// What was asked, and where it was published.
+    pub about: String,
+    /// What its trials did.
+    pub workload: Workload,
+    /// What its table shows.
+    pub figure: Figure,
+    /// Quick or full.
+    pub form: Form,
+    /// The name of a table under `published/`.
+    pub published: Option<String>,
+    /// Rounds planned.
+    pub rounds: u32,
+    /// Trials planned.
+    pub trials_planned: u32,
+    /// Trials that have an observation, failed ones among them.
+    pub trials_done: u32,
+    /// One sentence for each knob, the largest effect first: the first is the headline. Observations of medians;
+    /// not verdicts.
+    pub headlines: Vec<String>,
+    /// The published table's shape first.
+    pub tables: Vec<Table>,
+    /// One for each scenario, in the plan's order; the reference's last.
+    pub estimates: Vec<Estimate>,
+    /// What makes numbers untrustworthy, with its remedy.
+    pub warnings: Vec<Warning>,
+    /// Trials without a measurement.
+    pub failures: Vec<FailedTrials>,
+    /// Systems that could not run here.
+    pub excluded: Vec<Excluded>,
+}
+
+/// Trials of one scenario that failed in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedTrials {
+    /// The scenario, as `system knob=value …`.
+    pub scenario: String,
+    /// Where in the trial.
+    pub stage: String,
+    /// What was wrong and what to do.
+    pub reason: String,
+    /// The end of the system's output, of the first of them.
+    pub output: String,
+    /// How many.
+    pub trials: u32,
+}
+
+/// Judges the observations of a plan, complete or not.
+pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
+    let experiments = plan.experiments.iter().map(|planned| {
+        let of = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
+        of_experiment(planned, plan, &of.collect::<Vec<_>>())
+    });
+    Findings { experiments: experiments.collect() }
+}
+
+fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) -> ExperimentFindings {
+    let estimates = estimate::estimates(planned, observations);
+    let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
+    let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
+    ExperimentFindings {
+        name: planned.name.clone(),
+        title: planned.title.clone(),
+        about: planned.about.clone(),
+        workload: planned.workload,
+        figure: planned.figure,
+        form: planned.form,
+        published: planned.published.clone(),
+        rounds: planned.rounds,
+        trials_planned,
+        trials_done,
+        headlines: headline::headlines(planned, &estimates),
+        tables: table::tables(planned, &estimates),
+        warnings: warning::warnings(planned, &estimates, observations, trials),
+        failures: failures(planned, observations),
+        excluded: planned.excluded.clone(),
+        estimates,
+    }
+}
+
+fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrials> {
+    let mut groups: BTreeMap<(String, &str, &str), FailedTrials> = BTreeMap::new();
+    for observation in observations {
+        let Outcome::Failed(failure) = &observation.outcome else { continue };
+        let scenario = label(planned, &observation.trial.scenario);
+        let key = (scenario.clone(), failure.stage.as_str(), failure.reason.as_str());
+        let group = groups.entry(key).or_insert_with(|| FailedTrials {
+            scenario,
+            stage: failure.stage.clone(),
+            reason: failure.reason.clone(),
+            output: failure.output.clone(),
+            trials: 0,
+        });
+        group.trials += 1;
+    }
+    groups.into_values().collect()
+}
+
+/// A scenario in a line: the system, and the knobs that the experiment varies.
+fn label(planned: &Planned, scenario: &Scenario) -> String {
+    let mut words = vec![scenario.system.clone()];
+    for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
+        if let Some(value) = scenario.point.get(&axis.knob) {
+            words.push(format!("{}={}", axis.knob, axis.show(value)));
+        }
+    }
+    words.join(" ")
+}
+
+impl Estimate {
+    /// Whether the figure may be ranked: it may be compared, and the generator was not the bottleneck.
+    pub fn ranks(&self) -> bool {
+        self.compares() && !self.is_lower_bound()
+    }
+
+    /// Whether there is a figure above zero, and few operations failed.
+    pub fn compares(&self) -> bool {
+        self.figure.is_some_and(|f| f > 0.0) && self.error_share <= RANKED_ERRORS
+    }
+
+    /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.
+    pub fn is_lower_bound(&self) -> bool {
+        self.generator_busy > GENERATOR_BUSY
+    }
+
+    /// Whether this is Narrows' own endpoint.
+    pub fn is_reference(&self) -> bool {
+        is_reference(&self.scenario.system)
+    }
+}
+
+#[cfg(test)]
+mod tests;

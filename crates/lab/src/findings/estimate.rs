@@ -1,0 +1,169 @@
+//! One scenario's trials as one line of numbers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stats::{Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
+use systems::Workload;
+
+use crate::experiment::Figure;
+use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
+use crate::plan::{Planned, reference_of};
+
+/// What a scenario's trials amount to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// What was executed.
+    pub scenario: Scenario,
+    /// Trials that were measured.
+    pub trials: u32,
+    /// Trials that failed; the reasons are among the experiment's failures.
+    pub failed: u32,
+    /// The median over trials of the experiment's figure, in its unit; None where no trial has one.
+    pub figure: Option<f64>,
+    /// How far the trials' figures lie apart.
+    pub spread: Option<Spread>,
+    /// The share of the reference's speed, 1 is as fast: the median over rounds of the ratio inside the round.
+    pub of_reference: Option<f64>,
+    /// CPU seconds of the system for each request, payload byte (`upload`) or frame: the median over trials.
+    pub cpu_s_per_unit: Option<f64>,
+    /// CPU seconds a second; above 1 on several cores: the median over trials.
+    pub cpu_share: Option<f64>,
+    /// The highest proportional set size of any trial, bytes; None where it could not be read.
+    pub peak_memory_bytes: Option<u64>,
+    /// The kernel's socket memory at its highest in any trial, bytes.
+    pub socket_memory_bytes: u64,
+    /// Operations under way in the windows of all trials: `successes` + all `errors` + `in_flight`.
+    pub attempts: u64,
+    /// Verified operations of all trials.
+    pub successes: u64,
+    /// Operations still under way as a window closed, all trials.
+    pub in_flight: u64,
+    /// Failed operations of all trials by class.
+    pub errors: BTreeMap<String, u64>,
+    /// Failed operations as a share of those that ended, 0..=1.
+    pub error_share: f64,
+    /// Response times of all trials together (from the intended send), microseconds; None where there are too
+    /// few to support the percentile.
+    pub p50_us: Option<u64>,
+    /// See `p50_us`.
+    pub p99_us: Option<u64>,
+    /// `clients`: most connections that Narrows' server had open at once, in any trial.
+    pub peak_connections: Option<u64>,
+    /// `clients`: whether the driver's and the server's counts agreed in every trial.
+    pub counts_agree: Option<bool>,
+    /// The share of its time in which the generator's busiest core worked, the highest of any trial.
+    pub generator_busy: f64,
+    /// Whether system and generator had cores of their own in every trial.
+    pub own_cores: bool,
+}
+
+/// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded.
+///
+/// `ms_per_upload` is the trial's *mean* service time: its total is what a sequence of uploads costs, it is exact where
+/// a percentile of a handful of uploads would not be. Across trials it is the median that counts, so that one
+/// disturbed trial does not move it.
+pub fn figure_of(figure: Figure, m: &Measurement) -> Option<f64> {
+    let rate = |units: u64| (m.elapsed_s > 0.0 && m.attempts > 0).then(|| units as f64 / m.elapsed_s);
+    match figure {
+        Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
+        Figure::BytesPerS => rate(m.payload_bytes),
+        Figure::FramesPerS => rate(m.units),
+        Figure::RequestsPerS => rate(m.successes),
+    }
+}
+
+type ByRound<'a> = BTreeMap<u32, &'a Measurement>;
+
+/// One estimate for each scenario of the plan, in its order.
+pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec<Estimate> {
+    let mut measured: BTreeMap<&Scenario, ByRound> = BTreeMap::new();
+    let mut failed: BTreeMap<&Scenario, u32> = BTreeMap::new();
+    for observation in observations {
+        let trial = &observation.trial;
+        match &observation.outcome {
+            Outcome::Measured(m) => {
+                measured.entry(&trial.scenario).or_default().insert(trial.round, m);
+            }
+            Outcome::Failed(_) => *failed.entry(&trial.scenario).or_default() += 1,
+        }
+    }
+    let none = ByRound::new();
+    let of = |scenario: &Scenario| measured.get(scenario).unwrap_or(&none);
+    let each = planned.scenarios.iter().map(|scenario| {
+        let failed = failed.get(scenario).copied().unwrap_or(0);
+        estimate(planned.figure, scenario, of(scenario), of(&reference_of(scenario)), failed)
+    });
+    each.collect()
+}
+
+fn estimate(
+    figure: Figure,
+    scenario: &Scenario,
+    trials: &ByRound,
+    reference: &ByRound,
+    failed: u32,
+) -> Estimate {
+    let all = || trials.values().copied();
+    let figures: Vec<f64> = all().filter_map(|m| figure_of(figure, m)).collect();
+    let sample = Sample::new(figures).ok();
+    let pairs = trials.iter().filter_map(|(round, m)| {
+        let (own, ceiling) = (figure_of(figure, m)?, figure_of(figure, reference.get(round)?)?);
+        Some(if figure.more_is_better() { (own, ceiling) } else { (ceiling, own) })
+    });
+    let mut errors = BTreeMap::new();
+    for (class, count) in all().flat_map(|m| &m.errors).filter(|(_, count)| **count > 0) {
+        *errors.entry(class.clone()).or_insert(0) += count;
+    }
+    let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
+    let buckets = merge_buckets(all().map(|m| latency(m).buckets.as_slice()));
+    let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
+    Estimate {
+        scenario: scenario.clone(),
+        trials: trials.len() as u32,
+        failed,
+        figure: sample.as_ref().map(Sample::median),
+        spread: sample.as_ref().and_then(Sample::spread),
+        of_reference: median_ratio(pairs),
+        cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, units(scenario.workload, m) as f64))),
+        cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
+        peak_memory_bytes: all().map(|m| m.system.peak_pss_bytes).max().filter(|bytes| *bytes > 0),
+        socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),
+        attempts: all().map(|m| m.attempts).sum(),
+        successes,
+        in_flight: all().map(|m| m.in_flight).sum(),
+        errors,
+        error_share: if wrong == 0 { 0.0 } else { wrong as f64 / (wrong + successes) as f64 },
+        p50_us: percentile_of_buckets(&buckets, 50.0),
+        p99_us: percentile_of_buckets(&buckets, 99.0),
+        peak_connections: servers.iter().map(|s| s.peak_connections).max(),
+        counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
+        generator_busy: all().map(|m| m.generator.busiest_core).fold(0.0, f64::max),
+        own_cores: all().all(own_cores),
+    }
+}
+
+/// Times from the intended send; a driver that keeps no schedule has only those from the actual send.
+fn latency(m: &Measurement) -> &Latency {
+    if m.response_us.count > 0 { &m.response_us } else { &m.service_us }
+}
+
+/// What CPU time is divided by.
+fn units(workload: Workload, m: &Measurement) -> u64 {
+    match workload {
+        Workload::Upload => m.payload_bytes,
+        Workload::Frames => m.units,
+        Workload::Requests | Workload::Clients => m.successes,
+    }
+}
+
+/// Every success was answered, every answer was to a request that was read, every request was an attempt
+/// (docs/contracts.md, "A client driver").
+fn agree(s: &ServerCounts) -> bool {
+    s.client_successes <= s.responses && s.responses <= s.requests && s.requests <= s.client_attempts
+}
+
+fn own_cores(m: &Measurement) -> bool {
+    let (system, generator) = (&m.system.cores, &m.generator.cores);
+    !system.is_empty() && !generator.is_empty() && system.iter().all(|core| !generator.contains(core))
+}

@@ -1,0 +1,78 @@
+//! The frames table as it was published: a row for each frame size, a column for each way to receive.
+
+use std::collections::BTreeMap;
+
+use systems::{Point, Value};
+
+use super::table::{Cell, Column, Row, Table, figure_column, fixed, knob_cell, knob_column, medians, varied};
+use super::{Estimate, label};
+use crate::plan::{Axis, Planned};
+
+/// The knob that the rows are.
+const ROWS: &str = "frame_size";
+
+/// Medians of the figure, rows by frame size, columns by everything else; the reference stands last.
+pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> Table {
+    let others: Vec<&Axis> = varied(planned).filter(|axis| axis.knob != ROWS).collect();
+    let systems = planned.scenarios.iter().map(|s| &s.system);
+    let several = systems.clone().zip(systems.skip(1)).any(|(a, b)| a != b && !crate::plan::is_reference(b));
+    let mut columns: Vec<(String, Point)> = Vec::new();
+    let mut rows: BTreeMap<Option<&Value>, Vec<Cell>> = BTreeMap::new();
+    for e in estimates {
+        let mut point = e.scenario.point.clone();
+        let row = e.scenario.point.get(ROWS);
+        point.remove(ROWS);
+        let key = (e.scenario.system.clone(), point);
+        let at = columns.iter().position(|known| *known == key).unwrap_or_else(|| {
+            columns.push(key);
+            columns.len() - 1
+        });
+        let cells = rows.entry(row).or_default();
+        cells.resize(cells.len().max(at + 1), Cell::Empty);
+        cells[at] = e.figure.into();
+    }
+    let size = planned.axes.iter().find(|axis| axis.knob == ROWS);
+    let first = size.map_or(Column { name: ROWS.to_owned(), unit: None }, |axis| knob_column(axis, ROWS));
+    let unit = figure_column(planned.figure).unit;
+    let names =
+        columns.iter().map(|(system, point)| Column { name: name(system, point, &others, several), unit });
+    let width = columns.len();
+    let rows = rows.into_iter().map(|(size, mut cells)| {
+        cells.resize(width, Cell::Empty);
+        cells.insert(0, knob_cell(size));
+        Row { cells, block: false }
+    });
+    let knobs: Vec<&str> = others.iter().map(|axis| axis.knob.as_str()).collect();
+    let how = if knobs.is_empty() { String::new() } else { format!(" Columns are {}.", knobs.join("/")) };
+    Table {
+        title: planned.title.clone(),
+        about: format!("{}{}{how}", fixed(planned), medians(planned)),
+        rows: rows.collect(),
+        columns: std::iter::once(first).chain(names).collect(),
+        keys: 1,
+        notes: doubts(planned, estimates),
+    }
+}
+
+fn name(system: &str, point: &Point, others: &[&Axis], several: bool) -> String {
+    let values: Vec<String> =
+        others.iter().filter_map(|axis| Some(axis.show(point.get(&axis.knob)?))).collect();
+    match (several || crate::plan::is_reference(system) || values.is_empty(), values.is_empty()) {
+        (true, true) => system.to_owned(),
+        (true, false) => format!("{system} {}", values.join("/")),
+        (false, _) => values.join("/"),
+    }
+}
+
+/// A pivot has no room for doubts inside its cells: they stand below it.
+fn doubts(planned: &Planned, estimates: &[Estimate]) -> Vec<String> {
+    let bound: Vec<String> = estimates
+        .iter()
+        .filter(|e| !e.is_reference() && e.figure.is_some() && !e.ranks())
+        .map(|e| label(planned, &e.scenario))
+        .collect();
+    if bound.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("not comparable (errors, or the generator was the limit): {}", bound.join("; "))]
+}

@@ -1,0 +1,289 @@
+//! Tables in data terms: cells are numbers in the column's unit, words, or nothing; shaped as the published tables.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use systems::knob::Kind;
+use systems::{Value, Workload};
+
+use super::warning::{shows_percentiles, unranked_note};
+use super::{Estimate, pivot};
+use crate::experiment::Figure;
+use crate::plan::{Axis, Planned};
+
+/// What a column's numbers are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A plain number: a count, a knob.
+    Count,
+    /// Bytes as a knob, exact: 1460, 64K (powers of 1024).
+    Size,
+    /// Bytes as measured.
+    Bytes,
+    /// Milliseconds.
+    Milliseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// Frames or requests a second.
+    PerSecond,
+    /// A share of 1.
+    Share,
+    /// CPU seconds for one byte.
+    SecondsPerByte,
+    /// CPU seconds for one frame or request.
+    SecondsPerOperation,
+}
+
+/// A column: what stands in it, and in which unit its numbers are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// The heading.
+    pub name: String,
+    /// The unit of its numbers; None for words.
+    pub unit: Option<Unit>,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// In the column's unit.
+    Number(f64),
+    /// A word.
+    Text(String),
+    /// Nothing was measured, or the knob does not exist for this system.
+    Empty,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// As many as there are columns.
+    pub cells: Vec<Cell>,
+    /// Whether it begins a new block of the table.
+    pub block: bool,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// One line.
+    pub title: String,
+    /// What is held fixed, and how to read it.
+    pub about: String,
+    /// What the rows' cells are.
+    pub columns: Vec<Column>,
+    /// How many leading columns say which row it is; a renderer that must fold a wide table repeats them.
+    pub keys: usize,
+    /// The lines.
+    pub rows: Vec<Row>,
+    /// Below the table.
+    pub notes: Vec<String>,
+}
+
+impl<T: Into<f64>> From<Option<T>> for Cell {
+    fn from(number: Option<T>) -> Self {
+        number.map_or(Self::Empty, |n| Self::Number(n.into()))
+    }
+}
+
+fn count(number: Option<u64>) -> Cell {
+    number.map_or(Cell::Empty, |n| Cell::Number(n as f64))
+}
+
+pub(super) fn column(name: impl Into<String>, unit: Unit) -> Column {
+    Column { name: name.into(), unit: Some(unit) }
+}
+
+/// The tables of an experiment, that of the published shape first.
+pub(super) fn tables(planned: &Planned, estimates: &[Estimate]) -> Vec<Table> {
+    let rows: Vec<&Estimate> = estimates.iter().collect();
+    match planned.workload {
+        Workload::Upload | Workload::Requests => vec![list(planned, &rows)],
+        Workload::Frames => vec![pivot::pivot(planned, estimates), list(planned, &rows)],
+        Workload::Clients => vec![ranked(planned, estimates)],
+    }
+}
+
+/// The axes with more than one value.
+pub(super) fn varied(planned: &Planned) -> impl Iterator<Item = &Axis> {
+    planned.axes.iter().filter(|axis| axis.values.len() > 1)
+}
+
+/// What is the same in every row, as "size 64M, concurrency 1"; and what a figure is.
+pub(super) fn fixed(planned: &Planned) -> String {
+    let fixed = planned.axes.iter().filter(|axis| axis.values.len() == 1);
+    let fixed: Vec<String> =
+        fixed.map(|axis| format!("{} {}", axis.knob, axis.show(&axis.values[0]))).collect();
+    if fixed.is_empty() { String::new() } else { format!("Everywhere: {}. ", fixed.join(", ")) }
+}
+
+/// A knob's value as a cell of its column.
+pub(super) fn knob_cell(value: Option<&Value>) -> Cell {
+    match value {
+        None => Cell::Empty,
+        Some(Value::Integer(number)) => Cell::Number(*number as f64),
+        Some(word) => Cell::Text(word.to_string()),
+    }
+}
+
+pub(super) fn knob_column(axis: &Axis, name: &str) -> Column {
+    column(name, if axis.kind == Kind::Size { Unit::Size } else { Unit::Count })
+}
+
+/// The heading and unit of a figure.
+pub(super) fn figure_column(figure: Figure) -> Column {
+    match figure {
+        Figure::MsPerUpload => column("time", Unit::Milliseconds),
+        Figure::BytesPerS => column("bytes/s", Unit::BytesPerSecond),
+        Figure::FramesPerS => column("frames/s", Unit::PerSecond),
+        Figure::RequestsPerS => column("requests/s", Unit::PerSecond),
+    }
+}
+
+/// Column by column: a heading and how a row fills it.
+type Part<'a> = (Column, Box<dyn Fn(&Estimate) -> Cell + 'a>);
+
+fn part<'a>(column: Column, cell: impl Fn(&Estimate) -> Cell + 'a) -> Part<'a> {
+    (column, Box::new(cell))
+}
+
+fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
+    let system = Column { name: "system".to_owned(), unit: None };
+    let mut parts = vec![part(system, |e| Cell::Text(e.scenario.system.clone()))];
+    for axis in varied(planned) {
+        parts.push(part(knob_column(axis, &axis.knob), |e| knob_cell(e.scenario.point.get(&axis.knob))));
+    }
+    parts
+}
+
+/// What every table says of a row's figure and its cost, behind the keys. Columns that would be zero throughout are
+/// left out; the notes say so.
+fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
+    let mut parts = vec![part(figure, |e| e.figure.into())];
+    if errors {
+        parts.push(part(column("Error %", Unit::Share), |e| {
+            if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
+        }));
+    }
+    parts.push(part(column("spread", Unit::Share), |e| e.spread.map(|s| s.shown()).into()));
+    parts.push(part(column("of ref", Unit::Share), |e| e.of_reference.into()));
+    parts.push(part(column("n", Unit::Count), |e| Cell::Number(e.trials.into())));
+    if rows.iter().any(|e| e.failed > 0) {
+        parts.push(part(column("failed", Unit::Count), |e| Cell::Number(e.failed.into())));
+    }
+    if !errors && rows.iter().any(|e| !e.errors.is_empty()) {
+        parts.push(part(column("errors", Unit::Share), |e| Cell::Number(e.error_share)));
+    }
+    if shows_percentiles(planned.workload) {
+        parts.push(part(column("p50", Unit::Microseconds), |e| count(e.p50_us)));
+        parts.push(part(column("p99", Unit::Microseconds), |e| count(e.p99_us)));
+    }
+    let (name, unit) = match planned.workload {
+        Workload::Upload => ("CPU/MB", Unit::SecondsPerByte),
+        Workload::Frames => ("CPU/frame", Unit::SecondsPerOperation),
+        Workload::Requests | Workload::Clients => ("CPU/req", Unit::SecondsPerOperation),
+    };
+    parts.push(part(column(name, unit), |e| e.cpu_s_per_unit.into()));
+    parts.push(part(column("CPU", Unit::Share), |e| e.cpu_share.into()));
+    parts.push(part(column("memory", Unit::Bytes), |e| count(e.peak_memory_bytes)));
+    if planned.workload != Workload::Clients {
+        parts.push(part(column("sockets", Unit::Bytes), |e| {
+            if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
+        }));
+    }
+    parts
+}
+
+fn rows<'a>(parts: &[Part], estimates: impl IntoIterator<Item = &'a Estimate>) -> Vec<Row> {
+    let cells = |e: &Estimate| parts.iter().map(|(_, cell)| cell(e)).collect();
+    estimates.into_iter().map(|e| Row { cells: cells(e), block: false }).collect()
+}
+
+/// One line for each configuration, in the plan's order; a block for each system.
+fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
+    let mut parts = keys(planned);
+    let keys = parts.len();
+    parts.extend(measures(planned, estimates, figure_column(planned.figure), false));
+    let mut rows = rows(&parts, estimates.iter().copied());
+    for (i, row) in rows.iter_mut().enumerate() {
+        row.block = i > 0 && estimates[i].scenario.system != estimates[i - 1].scenario.system;
+    }
+    Table {
+        title: planned.title.clone(),
+        about: format!("{}{}", fixed(planned), medians(planned)),
+        columns: parts.into_iter().map(|(column, _)| column).collect(),
+        keys,
+        rows,
+        notes: notes(estimates),
+    }
+}
+
+/// The clients' table in the published columns, by requests a second among the rows that may be ranked.
+fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
+    let mut order: Vec<&Estimate> = estimates.iter().collect();
+    order.sort_by(|a, b| {
+        let by = b.figure.unwrap_or(-1.0).total_cmp(&a.figure.unwrap_or(-1.0));
+        b.ranks().cmp(&a.ranks()).then(by)
+    });
+    let ranks = order.iter().filter(|e| e.ranks()).count();
+    let published = [("pools", "Pool Count"), ("pool_size", "Pool Size"), ("concurrency", "Concurrency")];
+    let client = Column { name: "Client".to_owned(), unit: None };
+    let mut parts = vec![part(client, |e| Cell::Text(e.scenario.system.clone()))];
+    for (knob, name) in published {
+        let default = planned.workload.knob(knob).map(|k| k.default.clone());
+        parts.push(part(column(name, Unit::Count), move |e| {
+            knob_cell(e.scenario.point.get(knob).or(default.as_ref()))
+        }));
+    }
+    for axis in varied(planned).filter(|axis| published.iter().all(|(knob, _)| axis.knob != *knob)) {
+        parts.push(part(knob_column(axis, &axis.knob), |e| knob_cell(e.scenario.point.get(&axis.knob))));
+    }
+    let keys = parts.len() + 1;
+    parts.extend(measures(planned, &order, column("Req/sec", Unit::PerSecond), true));
+    parts.push(part(column("peak conns", Unit::Count), |e| count(e.peak_connections)));
+    parts.push(part(Column { name: "counts".to_owned(), unit: None }, |e| match e.counts_agree {
+        None => Cell::Empty,
+        Some(agree) => Cell::Text(if agree { "agree" } else { "DISAGREE" }.to_owned()),
+    }));
+    let mut rows = rows(&parts, order.iter().copied());
+    for (i, row) in rows.iter_mut().enumerate() {
+        row.cells.insert(0, if i < ranks { Cell::Number((i + 1) as f64) } else { Cell::Empty });
+        row.block = i > 0 && i == ranks;
+    }
+    let mut columns = vec![column("#", Unit::Count)];
+    columns.extend(parts.into_iter().map(|(column, _)| column));
+    let mut notes = notes(&order);
+    if ranks < order.len() {
+        notes.insert(0, unranked_note());
+    }
+    let about = format!("{}{}", fixed(planned), medians(planned));
+    Table { title: planned.title.clone(), about, columns, keys, rows, notes }
+}
+
+/// What the numbers are.
+pub(super) fn medians(planned: &Planned) -> String {
+    let what = match planned.figure {
+        Figure::MsPerUpload => "of each trial's mean time of an upload",
+        Figure::BytesPerS => "of verified payload bytes a second",
+        Figure::FramesPerS => "of frames a second, verified by the receiver's count",
+        Figure::RequestsPerS => "of verified answers a second",
+    };
+    format!("Medians over {} rounds {what}.", planned.rounds)
+}
+
+fn notes(estimates: &[&Estimate]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if estimates.iter().all(|e| e.failed == 0 && e.errors.is_empty()) {
+        notes.push("no trial failed, no operation failed".to_owned());
+    }
+    let classes: BTreeSet<&String> = estimates.iter().flat_map(|e| e.errors.keys()).collect();
+    for class in classes {
+        let total: u64 = estimates.iter().filter_map(|e| e.errors.get(class)).sum();
+        notes.push(format!("errors of class {class}: {total}"));
+    }
+    notes
+}

@@ -1,0 +1,324 @@
+//! Tests of findings on made-up observations whose answers are known.
+
+use std::collections::BTreeMap;
+
+use systems::knob::Kind;
+use systems::{Point, Value};
+
+use super::*;
+use crate::observation::{
+    Failure, GeneratorUse, Latency, Measurement, ServerCounts, SystemUse, Timing, Trial,
+};
+use crate::plan::{Axis, reference_of};
+
+type Axes<'a> = &'a [(&'a str, Kind, &'a [Value])];
+
+fn int(numbers: &[i64]) -> Vec<Value> {
+    numbers.iter().copied().map(Value::Integer).collect()
+}
+
+/// A plan of every product of the axes for each system, the reference added, three rounds.
+fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes: Axes) -> Plan {
+    let timing = Timing { warmup_s: 0.0, measure_s: 2.0, timeout_s: 30.0 };
+    let axis = |&(knob, kind, values): &(&str, Kind, &[Value])| Axis {
+        knob: knob.to_owned(),
+        kind,
+        workload: workload.knob(knob).is_some(),
+        values: values.to_vec(),
+    };
+    let mut points = vec![Point::new()];
+    for (knob, _, values) in axes {
+        let with = |p: &Point, v: &Value| {
+            let mut p = p.clone();
+            p.insert((*knob).to_owned(), v.clone());
+            p
+        };
+        points = points.iter().flat_map(|p| values.iter().map(move |v| with(p, v))).collect();
+    }
+    let scenario = |system: &str, point: &Point| Scenario {
+        experiment: "e".to_owned(),
+        system: system.to_owned(),
+        workload,
+        point: point.clone(),
+    };
+    let mut scenarios: Vec<Scenario> =
+        systems.iter().flat_map(|s| points.iter().map(|p| scenario(s, p))).collect();
+    let mut references: Vec<Scenario> = scenarios.iter().map(reference_of).collect();
+    references.sort();
+    references.dedup();
+    scenarios.extend(references);
+    let planned = Planned {
+        name: "e".to_owned(),
+        title: "A title".to_owned(),
+        about: String::new(),
+        workload,
+        figure,
+        published: None,
+        form: Form::Quick,
+        rounds: 3,
+        timing,
+        axes: axes.iter().map(axis).collect(),
+        scenarios: scenarios.clone(),
+        excluded: Vec::new(),
+    };
+    let each = (0..3).flat_map(|round| scenarios.iter().map(move |s| (round, s.clone())));
+    let trials =
+        each.enumerate().map(|(i, (round, scenario))| Trial { index: i as u32, round, scenario, timing });
+    Plan { seed: 1, trials: trials.collect(), experiments: vec![planned] }
+}
+
+/// A sound measurement: `n` operations of one megabyte in two seconds, each `us` long.
+fn measurement(n: u64, us: f64) -> Measurement {
+    let latency = Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)] };
+    Measurement {
+        elapsed_s: 2.0,
+        attempts: n + 1,
+        successes: n,
+        errors: BTreeMap::new(),
+        in_flight: 1,
+        units: n,
+        payload_bytes: n * 1_000_000,
+        bytes_sent: 0,
+        bytes_received: 0,
+        service_us: latency.clone(),
+        response_us: latency,
+        first_errors: BTreeMap::new(),
+        system: SystemUse { cpu_s: 1.0, peak_pss_bytes: 38_000_000, cores: vec![1], ..SystemUse::default() },
+        generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
+        server: None,
+        notes: Vec::new(),
+    }
+}
+
+fn observe(plan: &Plan, outcome: impl Fn(&Trial) -> Outcome) -> Vec<Observation> {
+    let each = |t: &Trial| Observation { trial: t.clone(), began_unix_s: 0.0, outcome: outcome(t) };
+    plan.trials.iter().map(each).collect()
+}
+
+fn measured(m: Measurement) -> Outcome {
+    Outcome::Measured(Box::new(m))
+}
+
+fn number(trial: &Trial, knob: &str) -> i64 {
+    match trial.scenario.point.get(knob) {
+        Some(Value::Integer(n)) => *n,
+        other => panic!("{knob} is {other:?}"),
+    }
+}
+
+fn one(findings: Findings) -> ExperimentFindings {
+    findings.experiments.into_iter().next().unwrap()
+}
+
+/// Uploads where only `buffer` matters: 690 ms at 1460, 100 ms else; the reference takes 50.
+fn buffers() -> (Plan, Vec<Observation>) {
+    let (buffer, length, size) = (int(&[1460, 262_144]), int(&[8, 9]), int(&[1 << 20]));
+    let axes: Axes =
+        &[("size", Kind::Size, &size), ("buffer", Kind::Size, &buffer), ("length", Kind::Integer, &length)];
+    let plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], axes);
+    let observations = observe(&plan, |t| {
+        // The whole third round is twice as slow: a ratio inside the round must not notice.
+        let drift = if t.round == 2 { 2.0 } else { 1.0 };
+        let ms = if is_reference(&t.scenario.system) {
+            50.0
+        } else {
+            let flat = if number(t, "length") == 9 { 1.01 } else { 1.0 };
+            flat * if number(t, "buffer") == 1460 { 690.0 } else { 100.0 }
+        };
+        measured(measurement(20, ms * 1000.0 * drift))
+    });
+    (plan, observations)
+}
+
+#[test]
+fn uploads_have_one_line_each_in_grid_order() {
+    let (plan, observations) = buffers();
+    let e = one(findings(&plan, &observations));
+    let table = &e.tables[0];
+    let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+    let expected =
+        ["system", "buffer", "length", "time", "spread", "of ref", "n", "CPU/MB", "CPU", "memory", "sockets"];
+    assert_eq!(names, expected);
+    assert_eq!((table.rows.len(), table.keys, table.rows[4].block), (5, 3, true));
+    let first = &table.rows[0].cells;
+    assert_eq!(first[..4], ["cowboy2".into(), Cell::Number(1460.0), Cell::Number(8.0), Cell::Number(690.0)]);
+    assert_eq!(table.rows[4].cells[1], Cell::Empty);
+    assert!(table.about.starts_with("Everywhere: size 1M."), "{}", table.about);
+    assert_eq!(table.notes, ["no trial failed, no operation failed"]);
+}
+
+impl From<&str> for Cell {
+    fn from(word: &str) -> Self {
+        Self::Text(word.to_owned())
+    }
+}
+
+#[test]
+fn fractions_are_of_the_same_round() {
+    let (plan, observations) = buffers();
+    let e = one(findings(&plan, &observations));
+    let estimate = &e.estimates[2];
+    assert_eq!(estimate.figure, Some(100.0));
+    assert_eq!(estimate.spread.unwrap().range, 1.0);
+    assert!((estimate.of_reference.unwrap() - 0.5).abs() < 1e-9, "100 % is as fast as the reference");
+    assert_eq!(estimate.cpu_share, Some(0.5));
+    assert!((estimate.cpu_s_per_unit.unwrap() - 1.0 / 20e6).abs() < 1e-15);
+    assert_eq!((estimate.attempts, estimate.successes, estimate.in_flight), (63, 60, 3));
+    assert_eq!((estimate.p50_us, estimate.p99_us), (Some(100_000), None));
+    assert_eq!(e.estimates[4].of_reference, Some(1.0));
+}
+
+#[test]
+fn sentences_name_what_matters_and_what_does_not() {
+    let (plan, observations) = buffers();
+    assert_eq!(
+        one(findings(&plan, &observations)).headlines,
+        [
+            "`buffer`: 256K is 6.9x faster than 1460 (cowboy2, length 8; medians of 3 rounds)",
+            "`length` makes no difference: within 1.01x (medians of 3 rounds)",
+        ]
+    );
+}
+
+#[test]
+fn frames_are_a_pivot_with_a_cliff() {
+    let (sizes, framing) = (int(&[10, 1456, 1457]), ["0", "4"].map(|w| Value::Text(w.to_owned())));
+    let axes: Axes = &[("frame_size", Kind::Size, &sizes), ("framing", Kind::Choice, &framing)];
+    let plan = plan_of(Workload::Frames, Figure::FramesPerS, &["erlang-packet"], axes);
+    let observations = observe(&plan, |t| {
+        let slow = !is_reference(&t.scenario.system)
+            && t.scenario.point["framing"] == framing[1]
+            && number(t, "frame_size") == 1457;
+        measured(measurement(if slow { 4_000 } else { 24_000 }, 1.0))
+    });
+    let e = one(findings(&plan, &observations));
+    let pivot = &e.tables[0];
+    let names: Vec<&str> = pivot.columns.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["frame_size", "0", "4", "reference"]);
+    let cells = |size: f64, four: f64| [size, 12_000.0, four, 12_000.0].map(Cell::Number).to_vec();
+    let rows: Vec<Vec<Cell>> = pivot.rows.iter().map(|row| row.cells.clone()).collect();
+    assert_eq!(rows, [cells(10.0, 12_000.0), cells(1456.0, 12_000.0), cells(1457.0, 2_000.0)]);
+    assert_eq!(e.tables[1].rows.len(), 9);
+    assert_eq!(
+        e.headlines,
+        [
+            "`frame_size`: a cliff, 6.0x slower at 1457 than at 1456 (erlang-packet, framing 4; medians of 3 rounds)",
+            "`framing`: 0 is 6.0x faster than 4 (erlang-packet, frame_size 1457; medians of 3 rounds)",
+        ]
+    );
+}
+
+fn counts(successes: u64, attempts: u64) -> ServerCounts {
+    ServerCounts {
+        requests: 110,
+        responses: 105,
+        peak_connections: 32,
+        client_attempts: attempts,
+        client_successes: successes,
+        ..ServerCounts::default()
+    }
+}
+
+#[test]
+fn clients_are_ranked_only_with_few_errors() {
+    let sizes = int(&[32, 64]);
+    let plan = plan_of(
+        Workload::Clients,
+        Figure::RequestsPerS,
+        &["buoy", "httpc"],
+        &[("pool_size", Kind::Integer, &sizes)],
+    );
+    let observations = observe(&plan, |t| {
+        let mut m = measurement(100 * number(t, "pool_size") as u64, 10_000.0);
+        m.server = Some(counts(100, 120));
+        if t.scenario.system == "buoy" {
+            m.successes *= 20;
+            m.errors = BTreeMap::from([("busy".to_owned(), m.successes * 4)]);
+            m.server = Some(counts(106, 120));
+        }
+        measured(m)
+    });
+    let e = one(findings(&plan, &observations));
+    let table = &e.tables[0];
+    let names: Vec<&str> = table.columns.iter().take(6).map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["#", "Client", "Pool Count", "Pool Size", "Concurrency", "Req/sec"]);
+    let order: Vec<(Cell, Cell)> =
+        table.rows.iter().map(|r| (r.cells[0].clone(), r.cells[1].clone())).collect();
+    assert_eq!(order[0].0, Cell::Number(1.0));
+    assert_eq!(order[4..], [(Cell::Empty, "buoy".into()), (Cell::Empty, "buoy".into())]);
+    assert!(table.rows[4].block && table.notes[0].contains("more than 1 % errors"));
+    assert_eq!(table.rows[4].cells.last(), Some(&"DISAGREE".into()));
+    assert_eq!(table.rows[0].cells.last(), Some(&"agree".into()));
+    assert_eq!(table.rows[0].cells[2], Cell::Number(1.0), "the default where the grid is silent");
+    let codes: Vec<Code> = e.warnings.iter().map(|w| w.code).collect();
+    assert_eq!(codes, [Code::Errors, Code::CountsDisagree]);
+    assert!((e.estimates[0].error_share - 0.8).abs() < 1e-12);
+    assert_eq!(e.headlines, ["`pool_size`: 64 is 2.0x faster than 32 (httpc; medians of 3 rounds)"]);
+}
+
+#[test]
+fn failures_and_doubts_are_listed() {
+    let connections = int(&[1, 2]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a", "b"], axes);
+    let mut observations = observe(&plan, |t| match (t.scenario.system.as_str(), t.round) {
+        ("a", 0) => Outcome::Failed(Failure {
+            stage: "start".to_owned(),
+            reason: "it ended with 1".to_owned(),
+            output: "boom".to_owned(),
+        }),
+        ("b", round) => {
+            let mut m = measurement(if round == 0 { 0 } else { 10 }, 5.0);
+            m.generator = GeneratorUse { busiest_core: 0.95, cores: vec![1], ..GeneratorUse::default() };
+            measured(m)
+        }
+        _ => measured(measurement(4000, 5.0)),
+    });
+    observations.pop();
+    let e = one(findings(&plan, &observations));
+    assert_eq!((e.trials_planned, e.trials_done), (18, 17));
+    assert_eq!(e.failures.len(), 2);
+    assert_eq!((e.failures[0].scenario.as_str(), e.failures[0].trials), ("a connections=1", 1));
+    let seen: Vec<(Code, usize)> = e.warnings.iter().map(|w| (w.code, w.scenarios.len())).collect();
+    let few = 3; // both of a, and the reference that lost its last trial
+    assert_eq!(
+        seen,
+        [
+            (Code::Incomplete, 0),
+            (Code::TooFewTrials, few),
+            (Code::GeneratorBusy, 2),
+            (Code::CoresShared, 2),
+            (Code::Unsteady, 2),
+            (Code::PercentileUnsupported, 2),
+        ]
+    );
+    assert!(e.headlines.iter().all(|s| !s.contains("faster")), "{:?}", e.headlines);
+    let empty = one(findings(&plan, &[]));
+    assert_eq!((empty.headlines.len(), empty.tables[0].rows.len()), (0, 6));
+}
+
+#[test]
+fn one_disturbed_trial_of_many_moves_nothing() {
+    let (plan, mut observations) = buffers();
+    let before = one(findings(&plan, &observations)).estimates[0].figure;
+    let Outcome::Measured(m) = &mut observations[0].outcome else { panic!() };
+    m.service_us.mean *= 0.9;
+    assert_eq!(one(findings(&plan, &observations)).estimates[0].figure, before);
+}
+
+#[test]
+fn what_the_generator_held_back_is_at_least_so_fast() {
+    let connections = int(&[1, 2]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["libuv", "node"], axes);
+    let observations = observe(&plan, |t| {
+        let fast = t.scenario.system == "libuv";
+        let mut m = measurement(if fast { 20_000 } else { 5000 }, 5.0);
+        m.generator.busiest_core = if fast { 0.99 } else { 0.4 };
+        measured(m)
+    });
+    assert_eq!(
+        one(findings(&plan, &observations)).headlines,
+        ["libuv is at least 4.0x faster than node (connections 1; medians of 3 rounds)"]
+    );
+}

@@ -1,0 +1,163 @@
+//! Warnings: what makes a number untrustworthy, and what to do about it.
+
+use serde::{Deserialize, Serialize};
+use systems::Workload;
+
+use super::{Estimate, GENERATOR_BUSY, RANKED_ERRORS, label};
+use crate::observation::{Observation, Outcome};
+use crate::plan::Planned;
+
+/// Fewer trials than this have no median worth the name: of two, it is their mean.
+const FEWEST_TRIALS: u32 = 3;
+
+/// A range of more than this share of the median.
+const UNSTEADY: f64 = 0.3;
+
+/// What kind of doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// Trials of the plan have no observation yet.
+    Incomplete,
+    /// A scenario has fewer than three measured trials.
+    TooFewTrials,
+    /// No operation ended inside any window.
+    NothingFinished,
+    /// Operations failed.
+    Errors,
+    /// The driver's and the server's counts contradict each other.
+    CountsDisagree,
+    /// The generator's busiest core worked more than 90 % of the time.
+    GeneratorBusy,
+    /// System and generator did not have cores of their own.
+    CoresShared,
+    /// Trials of one scenario lie more than 30 % apart.
+    Unsteady,
+    /// Too few operations for a percentile that the table shows.
+    PercentileUnsupported,
+}
+
+/// A doubt, the scenarios that it concerns, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind.
+    pub code: Code,
+    /// What was seen.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Where, each as `system knob=value …`; empty where it concerns all.
+    pub scenarios: Vec<String>,
+}
+
+/// All doubts about an experiment, by kind.
+pub(super) fn warnings(
+    planned: &Planned,
+    estimates: &[Estimate],
+    observations: &[&Observation],
+    trials: usize,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if observations.len() < trials {
+        warnings.push(Warning {
+            code: Code::Incomplete,
+            message: format!("{} of {trials} trials are done", observations.len()),
+            remedy: "wait, or continue with --resume".to_owned(),
+            scenarios: Vec::new(),
+        });
+    }
+    for (code, message, remedy, applies) in RULES {
+        let found: Vec<&Estimate> = estimates.iter().filter(|e| applies(e)).collect();
+        if found.is_empty() {
+            continue;
+        }
+        let all = found.len() == estimates.len();
+        warnings.push(Warning {
+            code: *code,
+            message: format!("{message} in {} of {} scenarios", found.len(), estimates.len()),
+            remedy: (*remedy).to_owned(),
+            scenarios: if all {
+                Vec::new()
+            } else {
+                found.iter().map(|e| label(planned, &e.scenario)).collect()
+            },
+        });
+    }
+    if let Some(warning) = warnings.iter_mut().find(|w| w.code == Code::Errors) {
+        warning.message.push_str(&first_errors(observations));
+    }
+    warnings
+}
+
+type Rule = (Code, &'static str, &'static str, fn(&Estimate) -> bool);
+
+const RULES: &[Rule] = &[
+    (Code::TooFewTrials, "fewer than 3 measured trials", "more --rounds; see the failures, if any", |e| {
+        (1..FEWEST_TRIALS).contains(&e.trials)
+    }),
+    (
+        Code::NothingFinished,
+        "no operation ended inside the window",
+        "a longer measure_s, or less work for one operation",
+        |e| e.trials > 0 && e.successes == 0 && e.errors.is_empty(),
+    ),
+    (
+        Code::Errors,
+        "operations failed",
+        "rows above 1 % of errors are not ranked; the classes say what to change",
+        |e| !e.errors.is_empty(),
+    ),
+    (
+        Code::CountsDisagree,
+        "the client's and the server's counts contradict each other",
+        "do not use these rows; check the driver with `narrows systems --check`",
+        |e| e.counts_agree == Some(false),
+    ),
+    (
+        Code::GeneratorBusy,
+        "the generator's busiest core worked more than 90 % of the time: the figure is a lower bound",
+        "give the generator more cores, or the system fewer; these rows are not ranked",
+        |e| !e.is_reference() && e.generator_busy > GENERATOR_BUSY,
+    ),
+    (
+        Code::CoresShared,
+        "system and generator shared cores",
+        "use a machine with two or more cores; `narrows doctor` says what it has",
+        |e| e.trials > 0 && !e.own_cores,
+    ),
+    (
+        Code::Unsteady,
+        "trials lie more than 30 % of their median apart",
+        "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds",
+        |e| e.spread.is_some_and(|s| s.range > UNSTEADY),
+    ),
+    (
+        Code::PercentileUnsupported,
+        "too few operations for p99 (it needs 1000)",
+        "a longer measure_s, or more --rounds",
+        |e| shows_percentiles(e.scenario.workload) && e.successes > 0 && e.p99_us.is_none(),
+    ),
+];
+
+/// Whether the workload's table has percentiles.
+pub(super) fn shows_percentiles(workload: Workload) -> bool {
+    matches!(workload, Workload::Requests | Workload::Clients)
+}
+
+/// The first example of each class, so that a count has a cause.
+fn first_errors(observations: &[&Observation]) -> String {
+    let mut examples = std::collections::BTreeMap::new();
+    for observation in observations {
+        let Outcome::Measured(m) = &observation.outcome else { continue };
+        for (class, example) in &m.first_errors {
+            examples.entry(class).or_insert(example);
+        }
+    }
+    examples.into_iter().map(|(class, example)| format!("; {class}: {example}")).collect()
+}
+
+/// The note under a ranked table.
+pub(super) fn unranked_note() -> String {
+    let percent = RANKED_ERRORS * 100.0;
+    format!("rows without a rank have more than {percent} % errors, no figure, or a generator at its limit")
+}

@@ -1,0 +1,248 @@
+//! The plan: which trial is carried out when. Pure: the same experiments and seed give the same plan for ever.
+//!
+//! Every scenario once in every round, in an order shuffled inside each round; the reference at the same points in
+//! every round; experiments one after another. Rounds before scenarios, because a machine drifts (heat, neighbours):
+//! ratios inside a round compare what ran side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use stats::{SplitMix64, shuffle};
+use systems::knob::Kind;
+use systems::{Catalog, InputError, Point, Role, Value, Workload};
+
+use crate::experiment::grid::{self, Overrides};
+use crate::experiment::{Experiment, Figure, Form};
+use crate::observation::{Scenario, Timing, Trial};
+
+/// An experiment, in one form, with what the command line changes.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is asked.
+    pub experiment: Experiment,
+    /// How thoroughly.
+    pub form: Form,
+    /// What replaces the file's words.
+    pub overrides: Overrides,
+}
+
+/// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What the order was shuffled by.
+    pub seed: u64,
+    /// The experiments in the order in which they run.
+    pub experiments: Vec<Planned>,
+    /// The trials in the order in which they run; `trials[i].index == i`.
+    pub trials: Vec<Trial>,
+}
+
+/// What a plan knows of one experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The experiment's name.
+    pub name: String,
+    /// One line for headings.
+    pub title: String,
+    /// What was asked, and where it was published.
+    pub about: String,
+    /// What its trials do.
+    pub workload: Workload,
+    /// What its table shows.
+    pub figure: Figure,
+    /// The name of a table under `published/`.
+    pub published: Option<String>,
+    /// Quick or full.
+    pub form: Form,
+    /// Trials of each scenario.
+    pub rounds: u32,
+    /// Of each trial.
+    pub timing: Timing,
+    /// Every knob that is set, in the order of the grid, with all its values.
+    pub axes: Vec<Axis>,
+    /// What each round executes: systems in the file's order, each in the grid's order; the reference last.
+    pub scenarios: Vec<Scenario>,
+    /// Systems that it names and that cannot run here.
+    pub excluded: Vec<Excluded>,
+}
+
+/// A knob that an experiment sets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The knob's name.
+    pub knob: String,
+    /// What values it takes; sizes are shown as `64K`.
+    pub kind: Kind,
+    /// Whether it is the workload's own, so that the reference has it, too.
+    pub workload: bool,
+    /// Its values in the order of the grid; one, where it is only held fixed.
+    pub values: Vec<Value>,
+}
+
+impl Axis {
+    /// The value as people read it: sizes as `64K`.
+    pub fn show(&self, value: &Value) -> String {
+        match (self.kind, value) {
+            (Kind::Size, Value::Integer(bytes)) => systems::knob::show_size(*bytes),
+            _ => value.to_string(),
+        }
+    }
+}
+
+/// A system that takes no part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// Its name.
+    pub system: String,
+    /// What is missing, and how to get it.
+    pub reason: String,
+}
+
+/// How long starting and stopping a system is taken to last, seconds: a BEAM needs nearly one, others a fifth.
+const START_S: f64 = 1.0;
+
+/// How long a trial is expected to last, seconds: start, warm-up and measured window.
+pub fn estimate_s(timing: &Timing) -> f64 {
+    START_S + timing.warmup_s + timing.measure_s
+}
+
+impl Plan {
+    /// How long the whole plan is expected to last, seconds.
+    pub fn estimate_s(&self) -> f64 {
+        self.trials.iter().map(|trial| estimate_s(&trial.timing)).sum()
+    }
+
+    /// The same plan with as many rounds of each experiment as fit into `budget_s`, at least one of each.
+    pub fn within(&self, budget_s: f64) -> Self {
+        let mut rounds = self.experiments.iter().map(|e| e.rounds).max().unwrap_or(0);
+        loop {
+            let mut plan = self.clone();
+            plan.trials.retain(|trial| trial.round < rounds);
+            if rounds <= 1 || plan.estimate_s() <= budget_s {
+                for (index, trial) in plan.trials.iter_mut().enumerate() {
+                    trial.index = index as u32;
+                }
+                plan.experiments.iter_mut().for_each(|e| e.rounds = e.rounds.min(rounds));
+                return plan;
+            }
+            rounds -= 1;
+        }
+    }
+}
+
+/// Orders the trials of all `requests`. `excluded` names the systems that cannot run here, with the reason; they
+/// give no trials. The reference runs at each point that is left when an available system's point is reduced to
+/// the workload's own knobs.
+///
+/// # Errors
+/// A system, knob or value that does not exist, with its place (in the file or on the command line) and the
+/// nearest that does.
+pub fn plan(
+    requests: &[Request],
+    catalog: &Catalog,
+    excluded: &BTreeMap<String, String>,
+    seed: u64,
+) -> Result<Plan, InputError> {
+    grid::check_overrides(requests, catalog)?;
+    let mut rng = SplitMix64::new(seed);
+    let mut plan = Plan { seed, experiments: Vec::new(), trials: Vec::new() };
+    for request in requests {
+        let planned = planned(request, catalog, excluded)?;
+        if planned.scenarios.is_empty() && planned.excluded.is_empty() {
+            continue; // --systems names none that does this experiment's work
+        }
+        for round in 0..planned.rounds {
+            let mut order: Vec<&Scenario> = planned.scenarios.iter().collect();
+            shuffle(&mut order, &mut rng);
+            for scenario in order {
+                let index = plan.trials.len() as u32;
+                plan.trials.push(Trial { index, round, scenario: scenario.clone(), timing: planned.timing });
+            }
+        }
+        plan.experiments.push(planned);
+    }
+    Ok(plan)
+}
+
+fn planned(
+    request: &Request,
+    catalog: &Catalog,
+    excluded: &BTreeMap<String, String>,
+) -> Result<Planned, InputError> {
+    let Request { experiment, form, overrides } = request;
+    let schedule = experiment.schedule(*form);
+    let all = grid::scenarios(experiment, *form, overrides, catalog)?;
+    let mut scenarios = all.scenarios;
+    let mut out = all.broken;
+    for scenario in &scenarios {
+        let known = out.iter().any(|e: &Excluded| e.system == scenario.system);
+        if let Some(reason) = excluded.get(&scenario.system).filter(|_| !known) {
+            out.push(Excluded { system: scenario.system.clone(), reason: reason.clone() });
+        }
+    }
+    scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));
+    let system = reference(experiment.workload);
+    let missing = match catalog.reference_for(experiment.workload) {
+        Some(_) => excluded.get(system).cloned(),
+        None => Some("its manifest is missing or broken".to_owned()),
+    };
+    match missing {
+        Some(reason) => out.push(Excluded { system: system.to_owned(), reason }),
+        None => scenarios.extend(references(&scenarios)),
+    }
+    Ok(Planned {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        about: experiment.about.clone(),
+        workload: experiment.workload,
+        figure: experiment.figure,
+        published: experiment.published.clone(),
+        form: *form,
+        rounds: overrides.rounds.unwrap_or(schedule.rounds),
+        timing: schedule.timing,
+        axes: all.axes,
+        scenarios,
+        excluded: out,
+    })
+}
+
+/// The reference at each distinct point that is left of the scenarios' points.
+fn references(scenarios: &[Scenario]) -> Vec<Scenario> {
+    let mut seen = BTreeSet::new();
+    let own = scenarios.iter().map(reference_of);
+    own.filter(|scenario| seen.insert(scenario.clone())).collect()
+}
+
+/// The system that is Narrows itself: in every round, at every point of the workload's own knobs.
+pub fn reference(workload: Workload) -> &'static str {
+    match workload.role() {
+        Role::Server => "reference",
+        Role::Client => "reference-client",
+    }
+}
+
+/// Whether a system is Narrows itself.
+pub fn is_reference(system: &str) -> bool {
+    Workload::ALL.into_iter().any(|workload| reference(workload) == system)
+}
+
+/// The reference's scenario that a scenario is compared with.
+pub fn reference_of(scenario: &Scenario) -> Scenario {
+    Scenario {
+        system: reference(scenario.workload).to_owned(),
+        point: projection(scenario.workload, &scenario.point),
+        ..scenario.clone()
+    }
+}
+
+/// A point reduced to the workload's own knobs: where the reference stands for it.
+pub fn projection(workload: Workload, point: &Point) -> Point {
+    point
+        .iter()
+        .filter(|(knob, _)| workload.knob(knob).is_some())
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Tests of the plan: properties of its order, the reference's points, and the budget of the ready-made experiments.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::experiment::list;
+use crate::experiment::tests::{experiment, home, planned};
+
+const GRID: &str = "[[quick.grid]]\nsize = [1, 2]\nbuffer = [1460, 8192]\nmode = [\"a\", \"b\"]\n";
+
+fn points(plan: &Plan, system: &str) -> Vec<String> {
+    let own = plan.experiments[0].scenarios.iter().filter(|s| s.system == system);
+    own.map(|s| s.point.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn the_reference_stands_at_the_workloads_own_knobs_once() {
+    let plan = planned(GRID, Overrides::default()).unwrap();
+    assert_eq!(points(&plan, "cowboy").len(), 8);
+    assert_eq!(points(&plan, "reference"), ["size=1", "size=2"]);
+    for scenario in &plan.experiments[0].scenarios {
+        assert!(plan.experiments[0].scenarios.contains(&reference_of(scenario)));
+    }
+}
+
+#[test]
+fn axes_keep_the_files_order() {
+    let plan = planned(
+        "[[quick.grid]]\nmode = [\"b\", \"a\"]\nbuffer = [8192, 1460]\nsize = \"1M\"\n",
+        Overrides::default(),
+    );
+    let axes = plan.unwrap().experiments.remove(0).axes;
+    let shown: Vec<String> = axes
+        .iter()
+        .map(|a| {
+            format!(
+                "{} {} {}",
+                a.knob,
+                a.workload,
+                a.values.iter().map(|v| a.show(v)).collect::<Vec<_>>().join(",")
+            )
+        })
+        .collect();
+    assert_eq!(shown, ["mode false b,a", "buffer false 1460,8K", "size true 1M"]);
+}
+
+#[test]
+fn systems_that_cannot_run_give_no_trials() {
+    let home = home();
+    let request =
+        |grid| Request { experiment: experiment(grid), form: Form::Quick, overrides: Overrides::default() };
+    let excluded = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), "get it".to_owned())).collect();
+    let catalog = Catalog::load(home.path());
+    let one = plan(&[request(GRID)], &catalog, &excluded(&["cowboy"]), 1).unwrap();
+    let gone = Excluded { system: "cowboy".to_owned(), reason: "get it".to_owned() };
+    assert_eq!(one.experiments[0].excluded, [gone]);
+    assert_eq!(
+        (points(&one, "cowboy").len(), points(&one, "node").len(), points(&one, "reference").len()),
+        (0, 2, 2)
+    );
+    let none = plan(&[request(GRID)], &catalog, &excluded(&["cowboy", "node"]), 1).unwrap();
+    assert_eq!((none.trials.len(), none.experiments[0].excluded.len()), (0, 2));
+    let unreferenced = plan(&[request(GRID)], &catalog, &excluded(&["reference"]), 1).unwrap();
+    assert_eq!(points(&unreferenced, "reference").len(), 0);
+    assert_eq!(unreferenced.experiments[0].excluded.len(), 1);
+}
+
+#[test]
+fn a_seed_replays_for_ever() {
+    let plan = planned("[[quick.grid]]\nsize = [1, 2]\n", Overrides::default()).unwrap();
+    let order: Vec<String> =
+        plan.trials.iter().map(|t| format!("{}{}", t.scenario.system, t.scenario.point["size"])).collect();
+    let expected =
+        "node1 cowboy1 cowboy2 reference1 reference2 node2 node2 cowboy2 cowboy1 node1 reference2 reference1";
+    assert_eq!(order.join(" "), expected);
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn a_budget_takes_rounds_away() {
+    let plan = planned(GRID, Overrides { rounds: Some(4), ..Overrides::default() }).unwrap();
+    let round = plan.estimate_s() / 4.0;
+    for (budget, rounds) in [(1e9, 4), (round * 2.5, 2), (0.0, 1)] {
+        let less = plan.within(budget);
+        assert_eq!(less.experiments[0].rounds, rounds);
+        assert!(less.trials.iter().enumerate().all(|(i, t)| t.index == i as u32 && t.round < rounds));
+        assert_eq!(less.trials.len(), 12 * rounds as usize);
+    }
+}
+
+/// The checkout that this crate is part of.
+fn checkout() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+#[test]
+fn the_ready_made_experiments_are_sound() {
+    let catalog = Catalog::load(checkout());
+    let all = list(checkout());
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["connections", "frames", "pools", "upload-buffers", "upload-modes", "upload-sizes"] {
+        assert!(names.contains(&name), "{name} is missing");
+    }
+    for (_, experiment) in all {
+        experiment.unwrap().check(&catalog).unwrap();
+    }
+}
+
+#[test]
+fn all_quick_forms_together_fit_in_five_minutes() {
+    let experiments = list(checkout()).into_iter().filter_map(|(_, e)| e.ok());
+    let request = |experiment| Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+    let requests: Vec<Request> = experiments.map(request).collect();
+    let plan = plan(&requests, &Catalog::load(checkout()), &BTreeMap::new(), 1).unwrap();
+    for e in &plan.experiments {
+        let seconds = estimate_s(&e.timing) * (e.scenarios.len() * e.rounds as usize) as f64;
+        println!("{}: {} scenarios, {} rounds, {seconds:.0} s", e.name, e.scenarios.len(), e.rounds);
+        assert!(e.excluded.is_empty(), "{:?}", e.excluded);
+    }
+    assert!(plan.estimate_s() <= 270.0, "{} s", plan.estimate_s());
+}
+
+fn grids() -> impl Strategy<Value = String> {
+    let values = proptest::collection::vec(1..50u32, 1..5);
+    let block = (values.clone(), values, any::<bool>()).prop_map(|(size, buffer, mode)| {
+        let mode = if mode { "mode = \"all\"\n" } else { "" };
+        format!("[[quick.grid]]\nsize = {size:?}\nbuffer = {buffer:?}\n{mode}")
+    });
+    proptest::collection::vec(block, 1..4).prop_map(|blocks| blocks.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn each_round_has_each_scenario_once(grid in grids(), rounds in 1..4u32, seed: u64) {
+        let home = home();
+        let catalog = Catalog::load(home.path());
+        let overrides = Overrides { rounds: Some(rounds), ..Overrides::default() };
+        let requests = [Request { experiment: experiment(&grid), form: Form::Quick, overrides }];
+        let first = plan(&requests, &catalog, &BTreeMap::new(), seed).unwrap();
+        let mut expected = first.experiments[0].scenarios.clone();
+        expected.sort();
+        prop_assert!(expected.windows(2).all(|w| w[0] != w[1]));
+        for round in 0..rounds {
+            let trials = first.trials.iter().filter(|t| t.round == round);
+            let mut scenarios: Vec<Scenario> = trials.map(|t| t.scenario.clone()).collect();
+            scenarios.sort();
+            prop_assert_eq!(&scenarios, &expected);
+        }
+        prop_assert!(first.trials.iter().enumerate().all(|(i, t)| t.index == i as u32));
+        prop_assert!(first.trials.windows(2).all(|w| w[0].round <= w[1].round));
+        prop_assert_eq!(plan(&requests, &catalog, &BTreeMap::new(), seed).unwrap(), first);
+    }
+}

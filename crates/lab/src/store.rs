@@ -1,0 +1,314 @@
+//! The store: every run and observation in one SQLite file, readable with any SQLite.
+//!
+//! Knows the disk and the JSON form of plans and observations; computes nothing.
+//!
+//! WAL journal with `synchronous = NORMAL`: a committed trial is in the WAL file, that is with the kernel, when
+//! [`Store::append`] returns, so `kill -9` of Narrows cannot lose it. FULL would add an fsync a trial, disk traffic that
+//! disturbs the next trial, to survive a power cut as well; after one, the file is whole and only the last few
+//! trials may be missing, which `--resume` repeats. WAL also lets `narrows report` read during a run.
+
+mod error;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+pub use error::StoreError;
+use error::decode;
+
+use crate::observation::Observation;
+use crate::plan::Plan;
+
+/// The schema that this version writes, `PRAGMA user_version`.
+pub const SCHEMA: i64 = 1;
+
+/// `PRAGMA application_id`: "Nrws". Tells our files from other people's databases.
+const APPLICATION: i64 = 0x4e72_7773;
+
+/// How long to wait for another process that is writing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const CREATE: &str = "
+    CREATE TABLE runs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        started_unix_s REAL NOT NULL,
+        command TEXT NOT NULL,
+        seed TEXT NOT NULL,
+        plan TEXT NOT NULL,
+        environment TEXT NOT NULL,
+        finished INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE observations (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        trial INTEGER NOT NULL,
+        observation TEXT NOT NULL,
+        PRIMARY KEY (run, trial)
+    ) STRICT, WITHOUT ROWID;";
+
+/// The number of a run in its store, from 1.
+pub type RunId = i64;
+
+/// What is known of a run before its first trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// Seconds since the Unix epoch.
+    pub started_unix_s: f64,
+    /// The command line that asked for it.
+    pub command: String,
+    /// Everything that it will do; the seed is in it.
+    pub plan: Plan,
+    /// Kernel, CPU, limits, versions: whatever `doctor` reads, as JSON.
+    pub environment: serde_json::Value,
+}
+
+/// One line of the list of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Its number.
+    pub id: RunId,
+    /// Seconds since the Unix epoch.
+    pub started_unix_s: f64,
+    /// The command line that asked for it.
+    pub command: String,
+    /// Whether it came to its end; false while it runs, and when it was interrupted.
+    pub finished: bool,
+    /// Trials that have an observation.
+    pub done: u32,
+    /// Trials planned.
+    pub planned: u32,
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens a store for writing; makes it where there is none.
+    ///
+    /// # Errors
+    /// The file is no database, not ours, of a newer Narrows, or cannot be written.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        store.prepare().map_err(|e| e.at(path))?;
+        Ok(store)
+    }
+
+    /// Opens a store for reading only, also while another process writes to it.
+    ///
+    /// # Errors
+    /// There is none, or it is not one; see [`Store::open`].
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Missing { path: path.to_owned() });
+        }
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        match store.version().map_err(|e| e.at(path))? {
+            None => Err(StoreError::Missing { path: path.to_owned() }),
+            Some(_) => Ok(store),
+        }
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> Result<Self, rusqlite::Error> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(PATIENCE)?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            Ok(Self { connection, path: path.to_owned() })
+        };
+        open().map_err(|e| StoreError::from(e).at(path))
+    }
+
+    /// The schema version; None for an empty file.
+    fn version(&self) -> Result<Option<i64>, StoreError> {
+        let number =
+            |pragma: &str| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        let (application, version) = (number("application_id")?, number("user_version")?);
+        let tables: i64 =
+            self.connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        match (application, version) {
+            (0, 0) if tables == 0 => Ok(None),
+            (APPLICATION, 1..=SCHEMA) => Ok(Some(version)),
+            (APPLICATION, newer) => Err(StoreError::Newer { path: self.path.clone(), found: newer }),
+            _ => Err(StoreError::NotOurs { path: self.path.clone() }),
+        }
+    }
+
+    fn prepare(&self) -> Result<(), StoreError> {
+        let new = self.version()?.is_none();
+        self.connection.pragma_update(None, "journal_mode", "WAL")?;
+        self.connection.pragma_update(None, "synchronous", "NORMAL")?;
+        if new {
+            // IMMEDIATE, then look again: two processes may have found the same empty file.
+            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+            if self.version()?.is_none() {
+                self.connection.execute_batch(CREATE)?;
+                self.connection.pragma_update(None, "application_id", APPLICATION)?;
+                self.connection.pragma_update(None, "user_version", SCHEMA)?;
+            }
+            self.connection.execute_batch("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    /// Starts a run.
+    ///
+    /// # Errors
+    /// The disk's or the database's; the message names the file and what to do.
+    pub fn begin(&self, header: &RunHeader) -> Result<RunId, StoreError> {
+        self.with(|| {
+            let plan = serde_json::to_string(&header.plan)?;
+            let sql =
+                "INSERT INTO runs (started_unix_s, command, seed, plan, environment) VALUES (?, ?, ?, ?, ?)";
+            let seed = header.plan.seed.to_string();
+            let environment = header.environment.to_string();
+            self.connection
+                .execute(sql, params![header.started_unix_s, header.command, seed, plan, environment])?;
+            Ok(self.connection.last_insert_rowid())
+        })
+    }
+
+    /// Keeps what a trial measured; when this returns, it survives the end of this process, however that comes.
+    ///
+    /// # Errors
+    /// The trial has an observation already; or see [`Store::begin`].
+    pub fn append(&self, run: RunId, observation: &Observation) -> Result<(), StoreError> {
+        self.with(|| {
+            let json = serde_json::to_string(observation)?;
+            let trial = observation.trial.index;
+            let sql = "INSERT INTO observations (run, trial, observation) VALUES (?, ?, ?)";
+            match self.connection.execute(sql, params![run, trial, json]) {
+                Err(e) if error::is_constraint(&e) => Err(StoreError::Conflict { run, trial }),
+                other => Ok(other.map(|_| ())?),
+            }
+        })
+    }
+
+    /// Marks a run as come to its end.
+    ///
+    /// # Errors
+    /// See [`Store::begin`].
+    pub fn finish(&self, run: RunId) -> Result<(), StoreError> {
+        self.with(|| {
+            self.connection.execute("UPDATE runs SET finished = 1 WHERE id = ?", [run])?;
+            Ok(())
+        })
+    }
+
+    /// What is known of a run since its beginning.
+    ///
+    /// # Errors
+    /// There is no such run; its JSON is damaged; see [`Store::begin`].
+    pub fn header(&self, run: RunId) -> Result<RunHeader, StoreError> {
+        self.with(|| {
+            let sql = "SELECT started_unix_s, command, plan, environment FROM runs WHERE id = ?";
+            let row = self.connection.query_row(sql, [run], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
+            });
+            let Some((started_unix_s, command, plan, environment)) = row.optional()? else {
+                return Err(self.unknown(&run.to_string()));
+            };
+            let plan = decode(&plan, || format!("the plan of run {run}"))?;
+            let environment = decode(&environment, || format!("the environment of run {run}"))?;
+            Ok(RunHeader { started_unix_s, command, plan, environment })
+        })
+    }
+
+    /// A run's observations in the order of the plan.
+    ///
+    /// # Errors
+    /// Their JSON is damaged; see [`Store::begin`].
+    pub fn observations(&self, run: RunId) -> Result<Vec<Observation>, StoreError> {
+        self.with(|| {
+            let sql = "SELECT trial, observation FROM observations WHERE run = ? ORDER BY trial";
+            let mut statement = self.connection.prepare(sql)?;
+            let rows =
+                statement.query_map([run], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+            rows.map(|row| {
+                let (trial, json) = row?;
+                decode(&json, || format!("trial {trial} of run {run}"))
+            })
+            .collect()
+        })
+    }
+
+    /// The trials of a run's plan that have no observation yet, in order: what `--resume` has to do.
+    ///
+    /// # Errors
+    /// See [`Store::header`].
+    pub fn missing(&self, run: RunId) -> Result<Vec<u32>, StoreError> {
+        let planned = self.header(run)?.plan.trials;
+        self.with(|| {
+            let mut statement = self.connection.prepare("SELECT trial FROM observations WHERE run = ?")?;
+            let done = statement.query_map([run], |row| row.get::<_, u32>(0))?;
+            let done = done.collect::<Result<std::collections::BTreeSet<u32>, _>>()?;
+            Ok(planned.iter().map(|trial| trial.index).filter(|index| !done.contains(index)).collect())
+        })
+    }
+
+    /// All runs, oldest first.
+    ///
+    /// # Errors
+    /// See [`Store::begin`].
+    pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
+        self.with(|| {
+            let sql = "SELECT id, started_unix_s, command, finished,
+                (SELECT count(*) FROM observations WHERE run = id), json_array_length(plan, '$.trials')
+                FROM runs ORDER BY id";
+            let mut statement = self.connection.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                Ok(RunSummary {
+                    id: row.get(0)?,
+                    started_unix_s: row.get(1)?,
+                    command: row.get(2)?,
+                    finished: row.get(3)?,
+                    done: row.get(4)?,
+                    planned: row.get::<_, Option<u32>>(5)?.unwrap_or(0),
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// The run that a person means: a number, `last`, or `previous` (the one before the last).
+    ///
+    /// # Errors
+    /// There is no such run: names those that there are.
+    pub fn resolve(&self, word: &str) -> Result<RunId, StoreError> {
+        self.with(|| {
+            let mut statement = self.connection.prepare("SELECT id FROM runs ORDER BY id DESC")?;
+            let ids: Vec<RunId> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let found = match word {
+                "last" => ids.first().copied(),
+                "previous" => ids.get(1).copied(),
+                number => number.parse().ok().filter(|id| ids.contains(id)),
+            };
+            found.ok_or_else(|| self.unknown(word))
+        })
+    }
+
+    fn unknown(&self, word: &str) -> StoreError {
+        let sql = "SELECT count(*), min(id), max(id) FROM runs";
+        let known = self.connection.query_row(sql, [], |row| {
+            Ok(match (row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?) {
+                (1, Some(only), _) => format!("the only run is {only}"),
+                (count, Some(first), Some(last)) => format!("there are {count} runs, {first} to {last}"),
+                _ => "it has no runs yet: `narrows run` makes one".to_owned(),
+            })
+        });
+        let known = known.unwrap_or_else(|e| format!("its runs cannot be listed: {e}"));
+        StoreError::NoRun { path: self.path.clone(), word: word.to_owned(), known }
+    }
+
+    fn with<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        work().map_err(|e| e.at(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests;

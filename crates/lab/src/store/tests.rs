@@ -1,0 +1,202 @@
+//! Tests of the store: what is kept stays kept, what is not a store says so.
+
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::experiment::{Figure, Form};
+use crate::observation::{Failure, Outcome, Scenario, Timing, Trial};
+use crate::plan::Planned;
+
+/// Set by the test that kills its own copy; names the store to write to.
+const VICTIM: &str = "NARROWS_TEST_STORE_VICTIM";
+
+fn header(trials: u32) -> RunHeader {
+    let timing = Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 };
+    let workload = systems::Workload::Requests;
+    let planned = Planned {
+        name: "e".to_owned(),
+        title: String::new(),
+        about: String::new(),
+        workload,
+        figure: Figure::RequestsPerS,
+        published: None,
+        form: Form::Quick,
+        rounds: trials,
+        timing,
+        axes: Vec::new(),
+        scenarios: Vec::new(),
+        excluded: Vec::new(),
+    };
+    let scenario =
+        Scenario { experiment: "e".to_owned(), system: "s".to_owned(), workload, point: Default::default() };
+    let trial = |index| Trial { index, round: index, scenario: scenario.clone(), timing };
+    let trials = (0..trials).map(trial).collect();
+    RunHeader {
+        started_unix_s: 1.5,
+        command: "narrows run e".to_owned(),
+        plan: Plan { seed: u64::MAX, experiments: vec![planned], trials },
+        environment: serde_json::json!({"kernel": "6.1"}),
+    }
+}
+
+fn observation(header: &RunHeader, trial: usize) -> Observation {
+    let failure = Failure { stage: "start".to_owned(), reason: "why".to_owned(), output: String::new() };
+    Observation {
+        trial: header.plan.trials[trial].clone(),
+        began_unix_s: 2.5,
+        outcome: Outcome::Failed(failure),
+    }
+}
+
+#[test]
+fn what_is_kept_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("narrows.db");
+    let header = header(3);
+    let run = Store::open(&path).unwrap().begin(&header).unwrap();
+    let store = Store::open(&path).unwrap();
+    store.append(run, &observation(&header, 2)).unwrap();
+    store.append(run, &observation(&header, 0)).unwrap();
+    assert_eq!(store.header(run).unwrap(), header);
+    assert_eq!(store.observations(run).unwrap(), [observation(&header, 0), observation(&header, 2)]);
+    assert_eq!(store.missing(run).unwrap(), [1]);
+    let summary = &store.runs().unwrap()[0];
+    assert_eq!((summary.done, summary.planned, summary.finished), (2, 3, false));
+    store.append(run, &observation(&header, 1)).unwrap();
+    store.finish(run).unwrap();
+    assert!(store.missing(run).unwrap().is_empty() && store.runs().unwrap()[0].finished);
+}
+
+#[test]
+fn a_trial_is_kept_once_and_only_in_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let header = header(1);
+    let run = store.begin(&header).unwrap();
+    store.append(run, &observation(&header, 0)).unwrap();
+    for run in [run, run + 1] {
+        let refused = store.append(run, &observation(&header, 0)).unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn runs_by_number_and_by_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let says = |word: &str| store.resolve(word).unwrap_err().to_string();
+    assert!(says("last").contains("no runs yet"), "{}", says("last"));
+    let first = store.begin(&header(1)).unwrap();
+    assert!(says("previous").contains("the only run is 1"), "{}", says("previous"));
+    let second = store.begin(&header(1)).unwrap();
+    for (word, run) in [("last", second), ("previous", first), ("1", first), ("2", second)] {
+        assert_eq!(store.resolve(word).unwrap(), run);
+    }
+    for word in ["3", "0", "lats", ""] {
+        assert!(says(word).contains("there are 2 runs, 1 to 2"), "{}", says(word));
+    }
+}
+
+#[test]
+fn what_is_not_a_store_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    std::fs::write(
+        file("text"),
+        "a text that is long enough to be read as a header of a database ".repeat(20),
+    )
+    .unwrap();
+    Connection::open(file("other")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    drop(Store::open(&file("newer")).unwrap());
+    Connection::open(file("newer")).unwrap().pragma_update(None, "user_version", SCHEMA + 1).unwrap();
+    std::fs::write(file("empty"), "").unwrap();
+    for (name, says) in [
+        ("text", "not a database"),
+        ("other", "not a store of Narrows"),
+        ("newer", "use a newer Narrows"),
+        ("none/s.db", "does its folder exist"),
+    ] {
+        let refused = Store::open(&file(name)).unwrap_err().to_string();
+        assert!(refused.contains(says) && refused.contains(name), "{refused}");
+    }
+    for name in ["empty", "none"] {
+        assert!(matches!(Store::read(&file(name)), Err(StoreError::Missing { .. })));
+    }
+    assert!(Store::open(&file("empty")).is_ok());
+}
+
+#[test]
+fn a_store_opened_for_reading_refuses_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    drop(Store::open(&path).unwrap());
+    let refused = Store::read(&path).unwrap().begin(&header(1)).unwrap_err();
+    assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
+}
+
+#[test]
+fn a_report_reads_while_a_run_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let (writer, header) = (Store::open(&path).unwrap(), header(2));
+    let run = writer.begin(&header).unwrap();
+    writer.append(run, &observation(&header, 0)).unwrap();
+    writer.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let reader = Store::read(&path).unwrap();
+    assert_eq!(reader.observations(run).unwrap().len(), 1);
+    writer.connection.execute_batch("COMMIT").unwrap();
+    writer.append(run, &observation(&header, 1)).unwrap();
+    assert_eq!(reader.observations(run).unwrap().len(), 2);
+}
+
+#[test]
+fn damage_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let run = store.begin(&header(1)).unwrap();
+    let sql = "INSERT INTO observations VALUES (?, 7, '{}')";
+    store.connection.execute(sql, [run]).unwrap();
+    let says = store.observations(run).unwrap_err().to_string();
+    assert!(says.contains("trial 7 of run 1") && says.contains("damaged"), "{says}");
+}
+
+/// Not a test by itself: writes trials and never ends, when [`what_was_appended_survives_kill_9`] starts it.
+#[test]
+fn victim() {
+    let Some(path) = std::env::var_os(VICTIM) else { return };
+    let store = Store::open(Path::new(&path)).unwrap();
+    let header = header(1000);
+    let run = store.begin(&header).unwrap();
+    for trial in 0..5 {
+        store.append(run, &observation(&header, trial)).unwrap();
+    }
+    std::fs::write(Path::new(&path).with_extension("ready"), "").unwrap();
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn what_was_appended_survives_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "store::tests::victim"])
+        .env(VICTIM, &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let patience = std::time::Instant::now();
+    while !path.with_extension("ready").exists() && patience.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let store = Store::open(&path).unwrap();
+    let run = store.resolve("last").unwrap();
+    let header = header(1000);
+    assert_eq!(store.observations(run).unwrap().len(), 5);
+    assert_eq!(store.missing(run).unwrap(), (5..1000).collect::<Vec<u32>>());
+    store.append(run, &observation(&header, 5)).unwrap();
+    assert_eq!(store.missing(run).unwrap().first(), Some(&6));
+}

@@ -1,0 +1,456 @@
+//! The one driver loop: any protocol, any stop condition, closed loop.
+//!
+//! Phases: warm-up, measured window, drain. With [`Ending::Cut`] the window is a stretch of time out of steady
+//! traffic; with [`Ending::Finish`] it begins with no exchange open and ends when the last one has ended, which is
+//! what long exchanges (uploads, streams) and fixed counts need.
+
+mod lines;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use reactor::{AddressId, Conn, Event, Handler, Io, Reactor};
+
+use crate::fault::{ErrorClass, Fault, Seen};
+use crate::pacer::{Pace, Pacer, Stop};
+use crate::protocol::{Next, Protocol, Reply};
+use crate::tally::Tally;
+use lines::{Lines, Stamp};
+
+/// How the measured window ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// At its time; what is under way is counted as in flight.
+    Cut,
+    /// When the last exchange begun has ended.
+    Finish,
+}
+
+/// Told to whoever watches a drive, at once and on the generator's own thread: be quick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The measured window begins.
+    Opened,
+    /// It has ended.
+    Closed,
+}
+
+/// Who watches.
+pub type Watch<'a> = dyn Fn(Moment) + Sync + 'a;
+
+/// What one thread does.
+pub(crate) struct Share {
+    pub connections: usize,
+    pub callers: usize,
+    pub pipeline: usize,
+    pub warmup: Duration,
+    pub stop: Stop,
+    pub ending: Ending,
+    pub timeout: Duration,
+    pub drain: Duration,
+}
+
+/// A connection that could not be made is tried again after this: a refusal costs microseconds, and trying as fast as it
+/// fails would measure the kernel's refusals.
+const RETRY: Duration = Duration::from_millis(10);
+/// The loop turns at least this often, to see the time and a cancellation.
+const TURN: Duration = Duration::from_millis(20);
+const NUDGE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    WarmUp,
+    /// `Finish` only: the warm-up's exchanges end before the window opens.
+    Settle,
+    Measure,
+    Drain,
+    Done,
+}
+
+/// One thread's connections and counts.
+pub(crate) struct Driver<'a, P: Protocol> {
+    protocol: P,
+    share: Share,
+    to: AddressId,
+    lines: Lines<P::State>,
+    /// Callers without a connection, by when they wanted to send.
+    waiting: VecDeque<Instant>,
+    replies: Vec<Reply>,
+    tally: Tally,
+    phase: Phase,
+    /// When the present phase began.
+    since: Instant,
+    now: Instant,
+    /// Exchanges begun since the phase began, and under way.
+    begun: u64,
+    open: u64,
+    cpu: Duration,
+    swept: Instant,
+    window: bool,
+    watch: &'a Watch<'a>,
+}
+
+/// Drives one thread's share until it is done or cancelled.
+pub(crate) fn drive<P: Protocol>(
+    reactor: &mut Reactor,
+    protocol: P,
+    share: Share,
+    to: AddressId,
+    cancel: &AtomicBool,
+    watch: &Watch<'_>,
+) -> io::Result<Tally> {
+    let now = Instant::now();
+    let lines = Lines::new(share.connections, share.pipeline);
+    let mut driver = Driver {
+        protocol,
+        to,
+        lines,
+        waiting: VecDeque::new(),
+        replies: Vec::new(),
+        tally: Tally { backend: reactor.io().backend(), ..Tally::default() },
+        phase: Phase::WarmUp,
+        since: now,
+        now,
+        begun: 0,
+        open: 0,
+        cpu: reactor::thread_cpu(),
+        swept: now,
+        window: false,
+        watch,
+        share,
+    };
+    if driver.share.warmup.is_zero() {
+        driver.open_window();
+    }
+    driver.send_callers(reactor.io());
+    while driver.phase != Phase::Done {
+        if cancel.load(Ordering::Relaxed) {
+            driver.close_window();
+            break;
+        }
+        reactor.turn(driver.patience(), &mut driver)?;
+        driver.now = Instant::now();
+        driver.advance(reactor.io());
+        driver.sweep(reactor.io());
+    }
+    Ok(driver.tally)
+}
+
+impl<P: Protocol> Driver<'_, P> {
+    /// How long the loop may sleep: until the phase ends, at most a turn.
+    fn patience(&self) -> Duration {
+        let length = match (self.phase, self.share.stop) {
+            (Phase::WarmUp, _) => self.share.warmup,
+            (Phase::Measure, Stop::After(length)) => length,
+            _ => TURN,
+        };
+        length.saturating_sub(self.now.duration_since(self.since)).min(TURN)
+    }
+
+    /// May another exchange begin now?
+    fn may_begin(&self) -> bool {
+        let elapsed = self.now.duration_since(self.since);
+        match self.phase {
+            Phase::WarmUp => elapsed < self.share.warmup,
+            Phase::Measure => Pacer { stop: self.share.stop }.pace(elapsed, self.begun) == Pace::Send,
+            Phase::Settle | Phase::Drain | Phase::Done => false,
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.since = self.now;
+        self.begun = 0;
+    }
+
+    fn open_window(&mut self) {
+        (self.watch)(Moment::Opened);
+        self.now = Instant::now();
+        self.enter(Phase::Measure);
+        self.window = true;
+        self.tally.attempts = self.open;
+        self.cpu = reactor::thread_cpu();
+    }
+
+    fn close_window(&mut self) {
+        if !std::mem::take(&mut self.window) {
+            return;
+        }
+        let elapsed = self.now.duration_since(self.since);
+        self.tally.elapsed = elapsed;
+        self.tally.in_flight = self.open;
+        self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
+        self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        (self.watch)(Moment::Closed);
+    }
+
+    /// Goes from phase to phase as time passes and exchanges end.
+    fn advance(&mut self, io: &mut Io) {
+        match self.phase {
+            Phase::WarmUp if !self.may_begin() => match self.share.ending {
+                Ending::Cut => self.open_window(),
+                Ending::Finish => self.enter(Phase::Settle),
+            },
+            Phase::Settle if self.open == 0 => {
+                self.waiting.clear();
+                self.open_window();
+                self.send_callers(io);
+            }
+            Phase::Measure if !self.may_begin() => match self.share.ending {
+                Ending::Cut => {
+                    self.close_window();
+                    self.enter(Phase::Drain);
+                }
+                // The window goes on: its time still counts from its beginning.
+                Ending::Finish => self.phase = Phase::Drain,
+            },
+            Phase::Drain if self.open == 0 => {
+                self.close_window();
+                self.phase = Phase::Done;
+            }
+            Phase::Drain if !self.window && self.now.duration_since(self.since) > self.share.drain => {
+                self.phase = Phase::Done
+            }
+            _ => {}
+        }
+    }
+
+    /// Every caller wants to send: the beginning of a closed loop.
+    fn send_callers(&mut self, io: &mut Io) {
+        self.waiting.extend(std::iter::repeat_n(self.now, self.share.callers));
+        for index in 0..self.lines.len() {
+            self.fill(io, index);
+        }
+    }
+
+    fn attempted(&mut self) {
+        self.tally.attempts += u64::from(self.window);
+        self.tally.total.attempts += 1;
+    }
+
+    /// A caller has its answer, and wants to send again at once.
+    fn caller_returns(&mut self) {
+        self.waiting.push_back(self.now);
+    }
+
+    /// Begins what this connection can carry of what callers wait for.
+    fn fill(&mut self, io: &mut Io, index: usize) {
+        if self.lines[index].retry_at.is_some_and(|at| at > self.now) {
+            return;
+        }
+        while self.lines[index].has_room() && !self.waiting.is_empty() && self.may_begin() {
+            let Some(intended) = self.waiting.pop_front() else { break };
+            self.attempted();
+            let line = &mut self.lines[index];
+            line.stamps.push_back(Stamp { intended, sent: self.now });
+            line.deadline = intended + self.share.timeout;
+            self.begun += 1;
+            self.open += 1;
+            let state = line.state.get_or_insert_with(|| self.protocol.open());
+            self.protocol.begin(state);
+        }
+        if !self.lines[index].stamps.is_empty() {
+            self.pump(io, index);
+        }
+    }
+
+    /// Gives the kernel what this connection has to send.
+    fn pump(&mut self, io: &mut Io, index: usize) {
+        let line = &mut self.lines[index];
+        let Some(conn) = line.conn else { return self.connect(io, index) };
+        if !line.connected || line.sending {
+            return;
+        }
+        let Some(state) = &mut line.state else { return };
+        let closing = matches!(self.phase, Phase::Settle | Phase::Drain) || {
+            let elapsed = self.now.duration_since(self.since);
+            self.phase == Phase::WarmUp && elapsed >= self.share.warmup
+                || self.phase == Phase::Measure && self.share.stop_reached(elapsed)
+        };
+        match self.protocol.next(state, closing) {
+            Next::Send(payload) => {
+                if self.window {
+                    self.tally.bytes_sent += payload.bytes().len() as u64;
+                }
+                // One payload at a time: `sending` says so before the reactor would.
+                self.lines[index].sending = io.send(conn, payload).is_ok();
+            }
+            Next::HalfClose => io.half_close(conn),
+            Next::Nothing => {}
+        }
+    }
+
+    fn connect(&mut self, io: &mut Io, index: usize) {
+        match io.connect(self.to) {
+            Ok(conn) => self.lines.attach(index, conn),
+            Err(error) => {
+                let fault = Fault::new(ErrorClass::Other, Seen::Errno(error.raw_os_error().unwrap_or(0)));
+                self.give_up(io, index, fault, true);
+            }
+        }
+    }
+
+    /// The oldest exchange of a connection has ended.
+    fn settle(&mut self, index: usize, reply: Reply) {
+        let Some(stamp) = self.lines[index].stamps.pop_front() else { return };
+        self.open -= 1;
+        match reply.result {
+            Ok(success) => {
+                self.tally.total.successes += 1;
+                if self.window {
+                    let nanos = |from| self.now.duration_since(from).as_nanos() as u64;
+                    self.tally.succeed(success, nanos(stamp.sent), nanos(stamp.intended));
+                }
+            }
+            Err(fault) => self.failed(fault, index),
+        }
+        self.caller_returns();
+    }
+
+    fn failed(&mut self, fault: Fault, index: usize) {
+        *self.tally.total.errors.entry(fault.class).or_default() += 1;
+        if self.window {
+            let into = self.now.duration_since(self.since).as_secs_f64();
+            self.tally.fail(fault, || format!("connection {index}, {into:.3} s into the window"));
+        }
+    }
+
+    /// Callers that have waited for a connection longer than their patience.
+    fn expire(&mut self) {
+        let timeout = self.share.timeout;
+        while self.waiting.front().is_some_and(|since| self.now.duration_since(*since) >= timeout) {
+            self.waiting.pop_front();
+            if self.may_begin() {
+                self.begun += 1;
+                self.attempted();
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), 0);
+                self.caller_returns();
+            }
+        }
+    }
+
+    /// A connection is of no more use: every exchange on it fails with `fault`, and it is closed.
+    fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
+        while !self.lines[index].stamps.is_empty() {
+            self.settle(index, Reply { result: Err(fault), keep: false });
+        }
+        if let Some(conn) = self.lines.detach(index) {
+            io.close(conn);
+        }
+        self.lines[index].retry_at = retry_later.then(|| self.now + RETRY);
+        if !retry_later {
+            self.fill(io, index);
+        }
+    }
+
+    fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8]) {
+        if self.window {
+            self.tally.bytes_received += bytes.len() as u64;
+        }
+        let Some(state) = &mut self.lines[index].state else { return };
+        let mut replies = std::mem::take(&mut self.replies);
+        let end = self.protocol.receive(state, bytes, &mut replies);
+        let keep = replies.iter().all(|reply| reply.keep);
+        for reply in replies.drain(..) {
+            self.settle(index, reply);
+        }
+        self.replies = replies;
+        match end {
+            Err(fault) => self.give_up(io, index, fault, false),
+            // Whatever was pipelined behind the last answer is lost with the connection.
+            Ok(()) if !keep => {
+                self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
+            }
+            Ok(()) => {
+                self.fill(io, index);
+                self.lines[index].restamp(self.now, self.share.timeout);
+            }
+        }
+    }
+
+    fn ended(&mut self, io: &mut Io, index: usize) {
+        if let Some(state) = &mut self.lines[index].state
+            && let Some(reply) = self.protocol.end(state)
+        {
+            self.settle(index, reply);
+        }
+        self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false);
+    }
+
+    fn connected(&mut self, io: &mut Io, index: usize) {
+        let line = &mut self.lines[index];
+        line.connected = true;
+        // Where each request makes its connection, connecting is part of the exchange; a connection that is kept
+        // begins its exchanges when they are sent.
+        if self.protocol.keeps_connections() {
+            for stamp in &mut line.stamps {
+                stamp.sent = self.now;
+            }
+        }
+        self.pump(io, index);
+    }
+
+    /// Looks after what no event tells of: timeouts, retries, and lines that wait for callers.
+    fn sweep(&mut self, io: &mut Io) {
+        let every = (self.share.timeout / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
+        if self.now.duration_since(self.swept) < every {
+            return;
+        }
+        self.swept = self.now;
+        self.expire();
+        for index in 0..self.lines.len() {
+            let line = &mut self.lines[index];
+            let Some(oldest) = line.stamps.front() else {
+                if !self.waiting.is_empty() {
+                    self.fill(io, index);
+                }
+                continue;
+            };
+            if line.deadline <= self.now {
+                let class =
+                    if line.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
+                self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
+            } else if self.now.duration_since(oldest.sent) >= NUDGE {
+                if let Some(state) = &mut line.state {
+                    self.protocol.nudge(state);
+                }
+                self.pump(io, index);
+            }
+        }
+    }
+}
+
+impl Share {
+    fn stop_reached(&self, elapsed: Duration) -> bool {
+        matches!(self.stop, Stop::After(length) if elapsed >= length)
+    }
+}
+
+impl<P: Protocol> Handler for Driver<'_, P> {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        let Some(index) = self.lines.of(conn) else { return };
+        self.now = Instant::now();
+        match event {
+            Event::Received(bytes) => self.received(io, index, bytes),
+            Event::Sent(payload) => {
+                self.protocol.sent(payload);
+                self.lines[index].sending = false;
+                self.pump(io, index);
+                let line = &mut self.lines[index];
+                if line.sending {
+                    // A long request makes progress: patience counts from the last byte that the kernel took.
+                    line.deadline = self.now + self.share.timeout;
+                }
+            }
+            Event::Connected => self.connected(io, index),
+            Event::Eof => self.ended(io, index),
+            Event::Failed(errno) => {
+                let connecting = !self.lines[index].connected;
+                self.give_up(io, index, Fault::from_errno(errno, connecting), connecting);
+            }
+            Event::Accepted(_) => {}
+        }
+    }
+}

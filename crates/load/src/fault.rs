@@ -1,0 +1,188 @@
+//! How an exchange can fail: each failure in exactly one class (docs/contracts.md, "Error classes"). Pure.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The classes. Their names are the words of reports, JSON and client drivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum ErrorClass {
+    /// The peer or the kernel refused the connection.
+    ConnectRefused,
+    /// No connection within the timeout.
+    ConnectTimeout,
+    /// No connection of the pool came free within the timeout.
+    PoolWait,
+    /// The client or pool refused at once.
+    Busy,
+    /// Sent, and no whole answer within the timeout.
+    RequestTimeout,
+    /// Connection reset or broken pipe.
+    Reset,
+    /// Closed before a whole answer.
+    ClosedEarly,
+    /// The answer cannot be parsed, or nobody asked for it.
+    Protocol,
+    /// A status other than the one expected.
+    Status,
+    /// A body shorter or longer than it must be, or a count that is not what was sent.
+    Length,
+    /// Right length, wrong bytes.
+    WrongContent,
+    /// The answer to another request.
+    WrongId,
+    /// Anything else; the example tells what.
+    Other,
+}
+
+impl ErrorClass {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 13] = [
+        Self::ConnectRefused,
+        Self::ConnectTimeout,
+        Self::PoolWait,
+        Self::Busy,
+        Self::RequestTimeout,
+        Self::Reset,
+        Self::ClosedEarly,
+        Self::Protocol,
+        Self::Status,
+        Self::Length,
+        Self::WrongContent,
+        Self::WrongId,
+        Self::Other,
+    ];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "connect_refused",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::PoolWait => "pool_wait",
+            Self::Busy => "busy",
+            Self::RequestTimeout => "request_timeout",
+            Self::Reset => "reset",
+            Self::ClosedEarly => "closed_early",
+            Self::Protocol => "protocol",
+            Self::Status => "status",
+            Self::Length => "length",
+            Self::WrongContent => "wrong_content",
+            Self::WrongId => "wrong_id",
+            Self::Other => "other",
+        }
+    }
+
+    /// The class of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many of an answer's bytes an example keeps.
+const KEPT: usize = 48;
+
+/// One failure: its class, and what was seen. Cheap to make, since a broken peer makes millions of them;
+/// put into words only for the first of its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Its class.
+    pub class: ErrorClass,
+    /// What was seen.
+    pub seen: Seen,
+}
+
+/// What was seen of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// The class says it all.
+    Nothing,
+    /// The kernel's `errno`.
+    Errno(i32),
+    /// A status.
+    Status(u16),
+    /// A number that should have been another.
+    Count {
+        /// What should have come.
+        expected: u64,
+        /// What came.
+        got: u64,
+    },
+    /// What a codec said.
+    Words(&'static str),
+    /// The first of the offending bytes.
+    Bytes([u8; KEPT], u8),
+}
+
+impl Seen {
+    /// Keeps the first of `bytes`.
+    pub fn bytes(bytes: &[u8]) -> Self {
+        let mut kept = [0; KEPT];
+        let len = bytes.len().min(KEPT);
+        kept[..len].copy_from_slice(&bytes[..len]);
+        Self::Bytes(kept, len as u8)
+    }
+}
+
+impl Fault {
+    /// A failure of a class, and what was seen of it.
+    pub fn new(class: ErrorClass, seen: Seen) -> Self {
+        Self { class, seen }
+    }
+
+    /// What an `errno` means for an open connection, or for one that was being made.
+    pub fn from_errno(errno: i32, connecting: bool) -> Self {
+        let class = match errno {
+            libc::ECONNREFUSED => ErrorClass::ConnectRefused,
+            libc::ETIMEDOUT if connecting => ErrorClass::ConnectTimeout,
+            libc::ETIMEDOUT => ErrorClass::RequestTimeout,
+            _ if connecting => ErrorClass::ConnectRefused,
+            libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => ErrorClass::Reset,
+            _ => ErrorClass::Other,
+        };
+        Self::new(class, Seen::Errno(errno))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.seen {
+            Seen::Nothing => f.write_str(self.class.name()),
+            Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
+            Seen::Status(status) => write!(f, "status {status}"),
+            Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
+            Seen::Words(words) => f.write_str(words),
+            Seen::Bytes(bytes, len) => {
+                write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_one_name_and_its_place() {
+        for (place, class) in ErrorClass::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, place);
+            assert_eq!(ErrorClass::from_name(class.name()), Some(class));
+        }
+    }
+
+    #[test]
+    fn offending_bytes_are_shown_without_control_characters() {
+        let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(b"\0\x1b[31mHTTP"));
+        assert_eq!(fault.to_string(), "\"\\x00\\x1b[31mHTTP\"");
+    }
+}

@@ -1,0 +1,151 @@
+//! Streams of length-prefixed frames under the driver: one stream is one exchange. The receiver answers the
+//! half-close with its count, which must equal what was sent.
+
+use std::sync::Arc;
+
+use reactor::{Payload, Shared};
+use wire::frames::{FrameReader, Prefix, Summary, put_prefix};
+
+use crate::error::LoadError;
+use crate::fault::{ErrorClass, Fault, Seen};
+use crate::protocol::{Next, Protocol, Reply, Success};
+use crate::target::Frames as Target;
+
+/// Bytes handed to the kernel at once: small frames are batched up to it, large ones cut into it.
+const PIECE: usize = 256 * 1024;
+
+pub(crate) struct Frames {
+    size: u64,
+    count: Option<u64>,
+    shape: Shape,
+}
+
+enum Shape {
+    /// Many whole frames, alike, in one block.
+    Batch { block: Shared, frame: usize, frames: u64 },
+    /// The beginning of a frame with its prefix; the rest of it is cut from `block`, again and again.
+    Cut { first: Shared, prefix: usize, block: Shared },
+}
+
+pub(crate) struct State {
+    /// An exchange is wanted and its stream has not ended.
+    streaming: bool,
+    ended: bool,
+    frames: u64,
+    /// Bytes of the current frame, prefix included, still to be sent.
+    left: u64,
+    answer: FrameReader,
+}
+
+impl Frames {
+    pub(crate) fn new(target: &Target) -> Result<Self, LoadError> {
+        let Target { size, prefix, count } = *target;
+        let mut head = Vec::new();
+        put_prefix(&mut head, prefix, usize::try_from(size).unwrap_or(usize::MAX))?;
+        let frame = head.len() as u64 + size;
+        let shape = if frame <= PIECE as u64 {
+            head.extend_from_slice(&wire::pattern::block(size, size as usize));
+            let frames = (PIECE / head.len()) as u64;
+            let frame = head.len();
+            Shape::Batch { block: Shared::new(Arc::new(head.repeat(frames as usize))), frame, frames }
+        } else {
+            let block = wire::pattern::block(size, PIECE);
+            let prefix = head.len();
+            head.extend_from_slice(&block[..PIECE - prefix]);
+            Shape::Cut { first: Shared::new(Arc::new(head)), prefix, block: Shared::new(Arc::new(block)) }
+        };
+        Ok(Self { size, count, shape })
+    }
+
+    /// Bytes of whole frames or of the one frame under way: the next piece.
+    fn piece(&self, state: &mut State) -> Payload {
+        let open = self.count.map_or(u64::MAX, |count| count - state.frames);
+        match &self.shape {
+            Shape::Batch { block, frame, frames } => {
+                let count = open.min(*frames);
+                state.frames += count;
+                block.slice(0..*frame * count as usize)
+            }
+            Shape::Cut { first, prefix, block } => {
+                let whole = *prefix as u64 + self.size;
+                let source = if state.left == 0 {
+                    state.frames += 1;
+                    state.left = whole;
+                    first
+                } else {
+                    block
+                };
+                let len = state.left.min(PIECE as u64);
+                state.left -= len;
+                source.slice(0..len as usize)
+            }
+        }
+    }
+}
+
+impl Protocol for Frames {
+    type State = State;
+
+    fn keeps_connections(&self) -> bool {
+        false
+    }
+
+    fn open(&mut self) -> State {
+        let answer = FrameReader::new(Prefix::Four, 16);
+        State { streaming: false, ended: false, frames: 0, left: 0, answer }
+    }
+
+    fn begin(&mut self, state: &mut State) {
+        state.streaming = true;
+    }
+
+    fn next(&mut self, state: &mut State, closing: bool) -> Next {
+        if !state.streaming {
+            return Next::Nothing;
+        }
+        let enough = self.count.is_some_and(|count| state.frames >= count);
+        // At least one frame is sent, however short the time; a frame begun is finished.
+        if state.left == 0 && (enough || (closing && self.count.is_none() && state.frames > 0)) {
+            state.streaming = false;
+            state.ended = true;
+            return Next::HalfClose;
+        }
+        Next::Send(self.piece(state))
+    }
+
+    fn sent(&mut self, _payload: Payload) {}
+
+    fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // An answer before the end of the stream, or a second one, is nothing that was asked for.
+            if !state.ended || !replies.is_empty() {
+                return Err(Fault::new(ErrorClass::Protocol, Seen::bytes(rest)));
+            }
+            let unreadable = |_| Fault::new(ErrorClass::Protocol, Seen::bytes(bytes));
+            let (consumed, frame) = state.answer.push(rest).map_err(unreadable)?;
+            rest = &rest[consumed..];
+            let Some(frame) = frame else { continue };
+            let got =
+                Summary::decode(frame).ok_or_else(|| Fault::new(ErrorClass::Protocol, Seen::bytes(frame)))?;
+            let sent = Summary { frames: state.frames, bytes: state.frames * self.size };
+            replies.push(Reply { result: compare(sent, got), keep: false });
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _state: &mut State) -> Option<Reply> {
+        None
+    }
+}
+
+fn compare(sent: Summary, got: Summary) -> Result<Success, Fault> {
+    let wrong = |expected, got| Err(Fault::new(ErrorClass::Length, Seen::Count { expected, got }));
+    if got.frames != sent.frames {
+        return wrong(sent.frames, got.frames);
+    }
+    if got.bytes != sent.bytes {
+        return wrong(sent.bytes, got.bytes);
+    }
+    Ok(Success { units: got.frames, payload: got.bytes })
+}

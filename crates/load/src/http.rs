@@ -1,0 +1,339 @@
+//! HTTP/1.1 under the driver: requests alike but for their id, each answer parsed and checked.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use reactor::{Payload, Shared};
+use wire::http::{Event, HttpError, Method, RequestLine, ResponseDecoder, ResponseHead};
+
+use crate::error::LoadError;
+use crate::fault::{ErrorClass, Fault, Seen};
+use crate::protocol::{Next, Protocol, Reply, Success};
+use crate::target::{Body, Expect, Http as Target};
+
+/// Bodies up to this size travel with their head in one send.
+const INLINE: u64 = 64 * 1024;
+/// Bytes of a large body handed to the kernel at once.
+const PIECE: usize = 256 * 1024;
+/// The header that carries a request's id there and back.
+pub(crate) const ID: &str = "x-request-id";
+
+pub(crate) struct Http {
+    /// As many whole requests as the pipeline is deep, so that any number of them is one send; only the head when
+    /// the body is large or waited with.
+    requests: Shared,
+    one: usize,
+    depth: usize,
+    body: Option<Large>,
+    /// The length of the body, large or not.
+    payload: Option<u64>,
+    keep_alive: bool,
+    expect_continue: bool,
+    head_request: bool,
+    expect: Expect,
+    ids: Option<Ids>,
+}
+
+/// A body that is sent in pieces.
+struct Large {
+    bytes: Shared,
+    len: u64,
+    /// Every piece begins at the start of `bytes` (a pattern); otherwise `bytes` is the whole body.
+    repeats: bool,
+}
+
+/// Requests with ids are written one by one, in memory that comes back from the kernel.
+struct Ids {
+    /// Where in the head the id's digits are.
+    at: usize,
+    next: u64,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Digits of an id: enough for any u64.
+const ID_DIGITS: usize = 20;
+
+#[derive(Default)]
+pub(crate) struct State {
+    decoder: ResponseDecoder,
+    /// Exchanges begun and not yet sent.
+    unsent: usize,
+    /// Exchanges sent, whole or in part, and not answered.
+    open: usize,
+    /// Where the body of the exchange being sent stands.
+    body: BodyState,
+    /// Ids of the open exchanges, oldest first.
+    ids: VecDeque<u64>,
+    answer: Answer,
+}
+
+#[derive(Default, PartialEq)]
+enum BodyState {
+    #[default]
+    None,
+    /// The head is out; the body waits for `100 Continue`.
+    Awaiting,
+    /// This many bytes of it are still to be sent.
+    Left(u64),
+}
+
+/// The answer being received.
+#[derive(Default)]
+struct Answer {
+    status: u16,
+    keep: bool,
+    interim: bool,
+    length: u64,
+    differs: bool,
+    id_differs: bool,
+}
+
+impl Http {
+    pub(crate) fn new(target: &Target, depth: usize, first_id: u64) -> Result<Self, LoadError> {
+        let mut headers = target.headers.clone();
+        let placeholder = "0".repeat(ID_DIGITS);
+        if target.ids {
+            headers.push((ID.to_owned(), placeholder.clone()));
+        }
+        let mut one = Vec::new();
+        RequestLine {
+            method: &target.method,
+            host: &target.host,
+            path: &target.path,
+            headers: &headers,
+            body: target.body.len(),
+            keep_alive: target.keep_alive,
+            expect_continue: target.expect_continue,
+        }
+        .encode(&mut one)?;
+        let at = one.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
+        let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
+        let body = if large { Large::new(&target.body) } else { None };
+        if body.is_none() {
+            one.extend_from_slice(&inline(&target.body));
+        }
+        Ok(Self {
+            one: one.len(),
+            requests: Shared::new(Arc::new(one.repeat(depth))),
+            depth,
+            body,
+            payload: target.body.len(),
+            keep_alive: target.keep_alive,
+            expect_continue: target.expect_continue,
+            head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
+            expect: target.expect.clone(),
+            ids: target.ids.then_some(Ids { at, next: first_id, spare: Vec::new() }),
+        })
+    }
+
+    /// Judges a complete answer.
+    fn judge(&mut self, state: &mut State) -> Reply {
+        let answer = std::mem::take(&mut state.answer);
+        state.open = state.open.saturating_sub(1);
+        state.ids.pop_front();
+        // An answer before the whole body was sent leaves the connection mid-request.
+        let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
+        Reply { result: self.verdict(&answer), keep }
+    }
+
+    fn verdict(&self, answer: &Answer) -> Result<Success, Fault> {
+        let expected = match self.expect.status {
+            Some(status) => answer.status == status,
+            None => (200..300).contains(&answer.status),
+        };
+        if !expected {
+            return Err(Fault::new(ErrorClass::Status, Seen::Status(answer.status)));
+        }
+        if let Some(body) = &self.expect.body {
+            if answer.length != body.len() as u64 {
+                let seen = Seen::Count { expected: body.len() as u64, got: answer.length };
+                return Err(Fault::new(ErrorClass::Length, seen));
+            }
+            if answer.differs {
+                return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
+            }
+        }
+        if answer.id_differs {
+            return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
+        }
+        Ok(Success { units: 1, payload: self.payload.unwrap_or(answer.length) })
+    }
+
+    fn request(&mut self, state: &mut State) -> Next {
+        let Some(ids) = &mut self.ids else {
+            let count = if self.body.is_some() { 1 } else { state.unsent.min(self.depth) };
+            state.unsent -= count;
+            state.open += count;
+            return Next::Send(self.requests.slice(0..self.one * count));
+        };
+        let mut bytes = ids.spare.pop().unwrap_or_else(|| self.requests.bytes()[..self.one].to_vec());
+        let digits = format!("{:0ID_DIGITS$}", ids.next);
+        bytes[ids.at..ids.at + ID_DIGITS].copy_from_slice(digits.as_bytes());
+        state.ids.push_back(ids.next);
+        ids.next += 1;
+        state.unsent -= 1;
+        state.open += 1;
+        Next::Send(Payload::Owned(bytes))
+    }
+}
+
+impl Large {
+    fn new(body: &Body) -> Option<Self> {
+        match body {
+            Body::None => None,
+            Body::Bytes(bytes) => {
+                let len = bytes.len() as u64;
+                Some(Self { bytes: Shared::new(Arc::clone(bytes)), len, repeats: false })
+            }
+            Body::Pattern(len) => {
+                let block = wire::pattern::block(*len, PIECE);
+                Some(Self { bytes: Shared::new(Arc::new(block)), len: *len, repeats: true })
+            }
+        }
+    }
+
+    /// The next piece of a body of which `left` bytes are still to be sent.
+    fn piece(&self, left: u64) -> Payload {
+        let len = left.min(PIECE as u64) as usize;
+        let start = if self.repeats { 0 } else { (self.len - left) as usize };
+        self.bytes.slice(start..start + len)
+    }
+}
+
+fn inline(body: &Body) -> Vec<u8> {
+    match body {
+        Body::None => Vec::new(),
+        Body::Bytes(bytes) => bytes.to_vec(),
+        Body::Pattern(len) => wire::pattern::block(*len, *len as usize),
+    }
+}
+
+impl Protocol for Http {
+    type State = State;
+
+    fn keeps_connections(&self) -> bool {
+        self.keep_alive
+    }
+
+    fn open(&mut self) -> State {
+        let mut decoder =
+            if self.ids.is_some() { ResponseDecoder::watching(ID) } else { ResponseDecoder::new() };
+        decoder.answers_head(self.head_request);
+        State { decoder, ..State::default() }
+    }
+
+    fn begin(&mut self, state: &mut State) {
+        state.unsent += 1;
+    }
+
+    fn next(&mut self, state: &mut State, _closing: bool) -> Next {
+        match state.body {
+            BodyState::Awaiting => Next::Nothing,
+            BodyState::None if state.unsent == 0 => Next::Nothing,
+            BodyState::None => {
+                if let Some(body) = &self.body {
+                    state.body = match (self.expect_continue, body.len) {
+                        (_, 0) => BodyState::None,
+                        (true, _) => BodyState::Awaiting,
+                        (false, len) => BodyState::Left(len),
+                    };
+                }
+                self.request(state)
+            }
+            BodyState::Left(left) => {
+                let Some(body) = &self.body else { return Next::Nothing };
+                let piece = body.piece(left);
+                let left = left - piece.bytes().len() as u64;
+                state.body = if left == 0 { BodyState::None } else { BodyState::Left(left) };
+                Next::Send(piece)
+            }
+        }
+    }
+
+    fn sent(&mut self, payload: Payload) {
+        if let (Some(ids), Payload::Owned(bytes)) = (&mut self.ids, payload) {
+            ids.spare.push(bytes);
+        }
+    }
+
+    fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
+        let mut rest = bytes;
+        loop {
+            if state.open == 0 && state.decoder.idle() {
+                return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
+            }
+            let step = state.decoder.push(rest).map_err(|error| unreadable(error, rest))?;
+            rest = &rest[step.consumed..];
+            match step.event {
+                Event::NeedMore => return Ok(()),
+                Event::Head(head) => {
+                    state.answer = Answer::begin(&head, state.ids.front());
+                    if head.status == 100 && state.body == BodyState::Awaiting {
+                        state.body = BodyState::Left(self.body.as_ref().map_or(0, |body| body.len));
+                    }
+                }
+                Event::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
+                Event::End if state.answer.interim => {}
+                Event::End => {
+                    let reply = self.judge(state);
+                    replies.push(reply);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, state: &mut State) -> Option<Reply> {
+        match state.decoder.finish() {
+            Ok(true) => Some(self.judge(state)),
+            _ => None,
+        }
+    }
+
+    fn nudge(&mut self, state: &mut State) {
+        if state.body == BodyState::Awaiting {
+            state.body = BodyState::Left(self.body.as_ref().map_or(0, |body| body.len));
+        }
+    }
+}
+
+impl Answer {
+    fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
+        let id_differs = id.is_some_and(|id| {
+            let value = head.watched.unwrap_or_default();
+            std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()) != Some(*id)
+        });
+        Self {
+            status: head.status,
+            keep: head.keep_alive,
+            interim: (100..200).contains(&head.status),
+            length: 0,
+            differs: false,
+            id_differs,
+        }
+    }
+
+    fn body(&mut self, data: &[u8], expected: Option<&[u8]>) {
+        if let Some(expected) = expected {
+            let from = usize::try_from(self.length).unwrap_or(usize::MAX).min(expected.len());
+            let until = from.saturating_add(data.len()).min(expected.len());
+            self.differs |= !data.starts_with(&expected[from..until]);
+        }
+        self.length += data.len() as u64;
+    }
+}
+
+/// Bytes that no request asked for. Behind an answer they are part of what that exchange received, and spoil it.
+fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
+    let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(rest));
+    match replies.last_mut() {
+        Some(reply) => {
+            *reply = Reply { result: Err(fault), keep: false };
+            Ok(())
+        }
+        None => Err(fault),
+    }
+}
+
+fn unreadable(_error: HttpError, rest: &[u8]) -> Fault {
+    Fault::new(ErrorClass::Protocol, Seen::bytes(rest))
+}

@@ -1,0 +1,144 @@
+//! What a drive counted: one tally per thread, merged at the end. Fixed in size, whatever happens.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::fault::{ErrorClass, Fault};
+use crate::protocol::Success;
+
+/// Latencies are kept in nanoseconds up to an hour, to three significant digits.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// The counts of the measured window.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    /// Exchanges under way when the window opened, and begun in it.
+    pub attempts: u64,
+    /// Exchanges that ended in the window and were verified.
+    pub successes: u64,
+    /// Exchanges that ended otherwise, by class.
+    pub errors: [u64; ErrorClass::COUNT],
+    /// Exchanges under way when the window closed.
+    pub in_flight: u64,
+    /// What the workload counts: frames for streams, else one per success.
+    pub units: u64,
+    /// Payload bytes of successes.
+    pub payload_bytes: u64,
+    /// All bytes sent.
+    pub bytes_sent: u64,
+    /// All bytes received.
+    pub bytes_received: u64,
+    /// From the actual send to the checked answer, of successes, in nanoseconds.
+    pub service: Histogram<u64>,
+    /// From the intended send to the checked answer, of successes, in nanoseconds.
+    pub response: Histogram<u64>,
+    /// The first example of each class.
+    pub first_errors: BTreeMap<ErrorClass, String>,
+    /// The window's true length.
+    pub elapsed: Duration,
+    /// CPU time of the generator's threads in the window.
+    pub cpu: Duration,
+    /// The share of the window in which the busiest thread worked.
+    pub busiest: f64,
+    /// `io_uring` or `epoll`.
+    pub backend: &'static str,
+    /// The whole life: warm-up and drain as well.
+    pub total: Totals,
+}
+
+/// Counts over the whole life of a drive. Attempts are successes and errors, and what a cut drain left open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Exchanges begun.
+    pub attempts: u64,
+    /// Exchanges verified.
+    pub successes: u64,
+    /// Exchanges that failed, by class.
+    pub errors: BTreeMap<ErrorClass, u64>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid");
+        Self {
+            attempts: 0,
+            successes: 0,
+            errors: [0; ErrorClass::COUNT],
+            in_flight: 0,
+            units: 0,
+            payload_bytes: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            service: histogram.clone(),
+            response: histogram,
+            first_errors: BTreeMap::new(),
+            elapsed: Duration::ZERO,
+            cpu: Duration::ZERO,
+            busiest: 0.0,
+            backend: "",
+            total: Totals::default(),
+        }
+    }
+}
+
+impl Tally {
+    /// All failures.
+    pub fn failures(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+
+    /// Failures by the name of their class, without the classes that are zero.
+    pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
+        let pairs = ErrorClass::ALL.into_iter().zip(self.errors);
+        pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
+    }
+
+    /// Verified units per second of the window.
+    pub fn throughput(&self) -> f64 {
+        self.units as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    pub(crate) fn succeed(&mut self, success: Success, service_ns: u64, response_ns: u64) {
+        self.successes += 1;
+        self.units += success.units;
+        self.payload_bytes += success.payload;
+        self.service.saturating_record(service_ns.max(1));
+        self.response.saturating_record(response_ns.max(1));
+    }
+
+    pub(crate) fn fail(&mut self, fault: Fault, context: impl FnOnce() -> String) {
+        self.errors[fault.class as usize] += 1;
+        self.first_errors.entry(fault.class).or_insert_with(|| format!("{fault} ({})", context()));
+    }
+
+    /// Adds another thread's tally.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.attempts += other.attempts;
+        self.successes += other.successes;
+        self.in_flight += other.in_flight;
+        self.units += other.units;
+        self.payload_bytes += other.payload_bytes;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
+            *mine += theirs;
+        }
+        for (class, example) in &other.first_errors {
+            self.first_errors.entry(*class).or_insert_with(|| example.clone());
+        }
+        // Same bounds everywhere, so adding cannot fail.
+        let _ = self.service.add(&other.service);
+        let _ = self.response.add(&other.response);
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.cpu += other.cpu;
+        self.busiest = self.busiest.max(other.busiest);
+        self.backend = other.backend;
+        self.total.attempts += other.total.attempts;
+        self.total.successes += other.total.successes;
+        for (class, count) in &other.total.errors {
+            *self.total.errors.entry(*class).or_default() += count;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What several verbs need: sizes and durations as people write them, Ctrl-C, and the end of the program.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Context;
+
+/// Which kernel interface carries the I/O.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum IoChoice {
+    /// io_uring, or epoll where the kernel refuses it.
+    #[default]
+    Auto,
+    /// io_uring only.
+    Uring,
+    /// epoll only.
+    Epoll,
+}
+
+impl From<IoChoice> for reactor::Backend {
+    fn from(choice: IoChoice) -> Self {
+        match choice {
+            IoChoice::Auto => Self::Auto,
+            IoChoice::Uring => Self::Uring,
+            IoChoice::Epoll => Self::Epoll,
+        }
+    }
+}
+
+/// How a verb ends.
+pub type End = anyhow::Result<ExitCode>;
+
+/// Prints an error, and chooses the exit code: 1 for what could not be done.
+pub fn exit(end: End) -> ExitCode {
+    match end {
+        Ok(code) => code,
+        Err(error) => {
+            let broken_pipe = error
+                .chain()
+                .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+                .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe);
+            if broken_pipe {
+                // Whoever read our output has had enough: `narrows report last | head`.
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("narrows: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A flag that Ctrl-C and SIGTERM set. A second Ctrl-C ends the program at once.
+pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&cancel))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&cancel)))
+            .context("cannot watch for Ctrl-C")?;
+    }
+    Ok(cancel)
+}
+
+/// `10s`, `500ms`, `2m`, `1h`, or seconds as a plain number.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit:?} is no unit of time: write 500ms, 10s, 2m or 1h")),
+    };
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is no duration: write 500ms, 10s, 2m or 1h"))?;
+    Duration::try_from_secs_f64(number * factor).map_err(|error| error.to_string())
+}
+
+/// `64K`, `1M`, `1G` (powers of 1024), or plain bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    systems::knob::parse_size(text)
+        .and_then(|bytes| u64::try_from(bytes).map_err(|_| "a size is not negative".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_people_write_them() {
+        for (text, millis) in
+            [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1.5", 1500), ("1h", 3_600_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "10 s", "-1s", "1d", "1e999"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

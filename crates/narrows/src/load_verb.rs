@@ -1,0 +1,177 @@
+//! `narrows load`: one target, now.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
+use load::{Job, Stop};
+use wire::frames::Prefix;
+
+use crate::common::{self, End};
+
+mod summary;
+
+/// `narrows load`
+#[derive(clap::Args)]
+pub struct Args {
+    /// http://host:port/path or frames://host:port
+    target: String,
+    /// Connections at once
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = positive)]
+    connections: usize,
+    /// Generator threads
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
+    threads: usize,
+    /// How long to measure: 500ms, 10s, 2m
+    #[arg(short, long, value_parser = common::duration, default_value = "10s", conflicts_with = "number")]
+    duration: Duration,
+    /// Instead: this many requests, or frames, in all
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    number: Option<u64>,
+    /// Not measured, before the measurement
+    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "0s", conflicts_with = "number")]
+    warmup: Duration,
+    /// Patience for one exchange, from the last byte of it that was sent
+    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
+    timeout: Duration,
+    /// One request per connection
+    #[arg(long)]
+    close: bool,
+    /// Requests under way per connection
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
+    pipeline: usize,
+    /// The method; POST when there is a body
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    request: Option<String>,
+    /// A header, as `Name: value`; it replaces the usual one of that name
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// Send this file as the body
+    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
+    body: Option<PathBuf>,
+    /// Send a body of this size (64K, 1M, 1G) of a seeded pattern
+    #[arg(long, value_name = "SIZE", value_parser = common::size)]
+    body_size: Option<u64>,
+    /// Send `Expect: 100-continue` and wait for it (a second at most)
+    #[arg(long)]
+    expect_continue: bool,
+    /// Only this status is a success; default: any 2xx
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
+    expect_status: Option<u16>,
+    /// Payload bytes of one frame
+    #[arg(long, value_name = "SIZE", default_value = "1000", value_parser = common::size)]
+    frame_size: u64,
+    /// Bytes of the length before each frame: 1, 2 or 4
+    #[arg(long, value_name = "BYTES", default_value = "4", value_parser = prefix)]
+    frame_prefix: Prefix,
+    /// Allow a target that is not this machine
+    #[arg(long)]
+    allow_remote: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Pin the threads to these cores: 0 or 0,1
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    cores: Vec<usize>,
+    /// The kernel interface
+    #[arg(long, value_enum, default_value_t)]
+    io: common::IoChoice,
+}
+
+/// Drives the target and prints what came of it.
+pub fn run(args: &Args) -> End {
+    let cancel = common::cancellation()?;
+    let job = args.job()?;
+    let tally = load::drive(&job, &cancel, &|_| {})?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&summary::json(&tally))?);
+    } else {
+        print!("{}", summary::text(&job, &args.target, &tally));
+    }
+    // Nothing verified is a failure of what was asked, whatever was counted.
+    Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+impl Args {
+    fn job(&self) -> anyhow::Result<Job> {
+        let url = Url::parse(&self.target)?;
+        let address = target::resolve(&url.host, url.port, self.allow_remote)?;
+        let traffic = if url.scheme == "frames" {
+            Traffic::Frames(self.frames())
+        } else {
+            Traffic::Http(self.http(&url)?)
+        };
+        let stop = match (self.number, &traffic) {
+            (Some(count), _) => Stop::Count(count),
+            (None, _) => Stop::After(self.duration),
+        };
+        let mut job = Job::new(Target { address, traffic }, self.connections, stop);
+        job.pipeline = self.pipeline;
+        job.warmup = self.warmup;
+        job.timeout = self.timeout;
+        job.backend = self.io.into();
+        job.threads = (0..self.threads)
+            .map(|number| (!self.cores.is_empty()).then(|| self.cores[number % self.cores.len()]))
+            .collect();
+        Ok(job)
+    }
+
+    fn frames(&self) -> Frames {
+        let count = self.number.map(|frames| frames.div_ceil(self.connections as u64));
+        Frames { size: self.frame_size, prefix: self.frame_prefix, count }
+    }
+
+    fn http(&self, url: &Url) -> anyhow::Result<Http> {
+        let body = match (&self.body, self.body_size) {
+            (Some(path), _) => {
+                let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+                Body::Bytes(Arc::new(bytes))
+            }
+            (None, Some(size)) => Body::Pattern(size),
+            (None, None) => Body::None,
+        };
+        if self.expect_continue && body.is_empty() {
+            bail!("--expect-continue needs a body: --body FILE or --body-size SIZE");
+        }
+        let method = match (&self.request, &body) {
+            (Some(method), _) => method.clone(),
+            (None, Body::None) => "GET".to_owned(),
+            (None, _) => "POST".to_owned(),
+        };
+        Ok(Http {
+            method,
+            host: url.authority(),
+            path: url.path.clone(),
+            headers: self.headers.clone(),
+            body,
+            keep_alive: !self.close,
+            expect_continue: self.expect_continue,
+            ids: false,
+            expect: Expect { status: self.expect_status, body: None },
+        })
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=1_000_000).contains(number))
+        .ok_or_else(|| "a number from 1 to 1000000".to_owned())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or_else(|| "write it as `Name: value`".to_owned())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    match text {
+        "1" => Ok(Prefix::One),
+        "2" => Ok(Prefix::Two),
+        "4" => Ok(Prefix::Four),
+        _ => Err("1, 2 or 4".to_owned()),
+    }
+}

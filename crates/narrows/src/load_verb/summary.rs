@@ -1,0 +1,190 @@
+//! What `narrows load` prints: text for people, JSON for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use hdrhistogram::Histogram;
+use lab::findings::Unit;
+use load::target::Traffic;
+use load::{Job, Tally};
+use serde::Serialize;
+
+/// The object of `--json`.
+#[derive(Serialize)]
+pub struct Json {
+    completed: u64,
+    attempts: u64,
+    in_flight: u64,
+    errors: BTreeMap<String, u64>,
+    first_errors: BTreeMap<String, String>,
+    late: u64,
+    dropped: u64,
+    elapsed_s: f64,
+    throughput_per_s: f64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    service_time_us: Latency,
+    response_time_us: Latency,
+    generator: Generator,
+    warnings: Vec<Warning>,
+}
+
+/// Percentiles in microseconds; null where n cannot support one.
+#[derive(Serialize)]
+struct Latency {
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p99: Option<f64>,
+    p99_9: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Generator {
+    cpu_s: f64,
+    cpu_us_per_op: Option<f64>,
+    busiest_core: f64,
+    backend: &'static str,
+}
+
+#[derive(Serialize)]
+struct Warning {
+    code: &'static str,
+    message: String,
+    remedy: &'static str,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram<u64>) -> Self {
+        let count = histogram.len();
+        let micros = |nanos: u64| nanos as f64 / 1000.0;
+        let at = |p: f64| {
+            let enough = stats::samples_needed(p).is_some_and(|needed| count >= needed);
+            enough.then(|| micros(histogram.value_at_percentile(p)))
+        };
+        let any = count > 0;
+        Self {
+            p50: at(50.0),
+            p90: at(90.0),
+            p99: at(99.0),
+            p99_9: at(99.9),
+            max: any.then(|| micros(histogram.max())),
+            mean: any.then(|| histogram.mean() / 1000.0),
+        }
+    }
+}
+
+/// The busy share from which the generator, and not the target, may be what was measured.
+const BUSY: f64 = 0.9;
+
+fn warnings(tally: &Tally) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if tally.busiest >= BUSY {
+        warnings.push(Warning {
+            code: "generator_bound",
+            message: format!("the busiest generator thread worked {:.0} % of the time", tally.busiest * 100.0),
+            remedy: "give it more threads (-t) or cores, or fewer connections: the target may be faster than this",
+        });
+    }
+    warnings
+}
+
+/// For programs.
+pub fn json(tally: &Tally) -> Json {
+    Json {
+        completed: tally.successes,
+        attempts: tally.attempts,
+        in_flight: tally.in_flight,
+        errors: tally.errors_by_name(),
+        first_errors: tally
+            .first_errors
+            .iter()
+            .map(|(class, text)| (class.name().to_owned(), text.clone()))
+            .collect(),
+        // A closed loop has no schedule to fall behind.
+        late: 0,
+        dropped: 0,
+        elapsed_s: tally.elapsed.as_secs_f64(),
+        throughput_per_s: tally.throughput(),
+        bytes_sent: tally.bytes_sent,
+        bytes_received: tally.bytes_received,
+        service_time_us: Latency::of(&tally.service),
+        response_time_us: Latency::of(&tally.response),
+        generator: Generator {
+            cpu_s: tally.cpu.as_secs_f64(),
+            cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
+            busiest_core: tally.busiest,
+            backend: tally.backend,
+        },
+        warnings: warnings(tally),
+    }
+}
+
+/// For people.
+pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
+    let mut out = String::new();
+    let unit = match job.target.traffic {
+        Traffic::Frames(_) => "frames",
+        Traffic::Http(_) => "requests",
+    };
+    let seconds = tally.elapsed.as_secs_f64();
+    let _ = writeln!(
+        out,
+        "{target}: {} connections, {} threads, {seconds:.2} s over {}",
+        job.connections,
+        job.threads.len(),
+        tally.backend
+    );
+    let _ = writeln!(
+        out,
+        "  {} ({unit}), {} verified; {} sent, {} received",
+        report::show(tally.throughput(), Unit::PerSecond),
+        tally.units,
+        report::show(tally.bytes_sent as f64 / seconds.max(f64::MIN_POSITIVE), Unit::BytesPerSecond),
+        report::show(tally.bytes_received as f64 / seconds.max(f64::MIN_POSITIVE), Unit::BytesPerSecond),
+    );
+    if unit == "requests" {
+        latency(&mut out, "service time", &tally.service);
+        latency(&mut out, "response time", &tally.response);
+    }
+    for (class, count) in tally.errors_by_name() {
+        let example = load::ErrorClass::from_name(&class).and_then(|class| tally.first_errors.get(&class));
+        let _ = writeln!(out, "  {count} errors: {class}, first {}", example.map_or("", |text| text));
+    }
+    let _ = writeln!(
+        out,
+        "  attempts {} = {} verified + {} errors + {} in flight",
+        tally.attempts,
+        tally.successes,
+        tally.failures(),
+        tally.in_flight
+    );
+    let per_op = if tally.units > 0 {
+        format!(", {:.2} us per operation", tally.cpu.as_secs_f64() * 1e6 / tally.units as f64)
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        out,
+        "  generator: {:.2} s of CPU{per_op}, busiest thread {:.0} %",
+        tally.cpu.as_secs_f64(),
+        tally.busiest * 100.0
+    );
+    for warning in warnings(tally) {
+        let _ = writeln!(out, "  warning: {} ({}): {}", warning.message, warning.code, warning.remedy);
+    }
+    out
+}
+
+fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
+    let of = Latency::of(histogram);
+    let cells = [("p50", of.p50), ("p90", of.p90), ("p99", of.p99), ("p99.9", of.p99_9), ("max", of.max)];
+    let shown: Vec<String> = cells
+        .into_iter()
+        .map(|(name, value)| {
+            format!("{name} {}", value.map_or("-".to_owned(), |us| report::show(us, Unit::Microseconds)))
+        })
+        .collect();
+    let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
+}

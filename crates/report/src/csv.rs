@@ -1,0 +1,53 @@
+//! Findings as CSV (RFC 4180): each table with its heading, raw numbers, an empty line between tables.
+
+use lab::findings::{Cell, Column, Findings, Unit};
+
+/// All tables. The first column names the experiment; headings carry the unit.
+pub fn csv(findings: &Findings) -> String {
+    let mut tables = Vec::new();
+    for experiment in &findings.experiments {
+        for table in &experiment.tables {
+            let mut lines =
+                vec![line(std::iter::once("experiment".to_owned()).chain(table.columns.iter().map(heading)))];
+            for row in &table.rows {
+                lines.push(line(std::iter::once(experiment.name.clone()).chain(row.cells.iter().map(raw))));
+            }
+            tables.push(lines.concat());
+        }
+    }
+    tables.join("\r\n")
+}
+
+fn heading(column: &Column) -> String {
+    let unit = match column.unit {
+        None | Some(Unit::Count) => return column.name.clone(),
+        Some(Unit::Size | Unit::Bytes) => "bytes",
+        Some(Unit::Milliseconds) => "ms",
+        Some(Unit::Microseconds) => "us",
+        Some(Unit::BytesPerSecond) => "bytes/s",
+        Some(Unit::PerSecond) => "1/s",
+        Some(Unit::Share) => "share of 1",
+        Some(Unit::SecondsPerByte) => "s/byte",
+        Some(Unit::SecondsPerOperation) => "s",
+    };
+    format!("{} ({unit})", column.name)
+}
+
+fn raw(cell: &Cell) -> String {
+    match cell {
+        Cell::Number(number) => number.to_string(),
+        Cell::Text(word) => word.clone(),
+        Cell::Empty => String::new(),
+    }
+}
+
+fn line(fields: impl Iterator<Item = String>) -> String {
+    let quoted = fields.map(|field| {
+        if field.contains(['"', ',', '\r', '\n']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field
+        }
+    });
+    format!("{}\r\n", quoted.collect::<Vec<_>>().join(","))
+}

@@ -1,0 +1,82 @@
+//! What the server remembers of one connection. Pure: bytes in, bytes and deadlines out; the sockets are `server`'s.
+
+use std::time::Instant;
+
+use wire::frames::{FrameCounter, Prefix, put_prefix};
+
+use crate::http::{Dialogue, Rules};
+use crate::{Counts, Speaks};
+
+/// One connection's conversation.
+pub(crate) enum Peer {
+    /// Nothing said yet on a port that speaks both.
+    Unknown,
+    Http(Box<Dialogue>),
+    Frames(FrameCounter),
+}
+
+/// What a peer wants done after it has been told something.
+#[derive(Default)]
+pub(crate) struct Wants {
+    /// A look at this connection at that time.
+    pub wake: Option<Instant>,
+    /// Larger buffers.
+    pub bulk: bool,
+    /// An end to it: nothing of what it said makes sense.
+    pub abort: bool,
+}
+
+impl Peer {
+    pub(crate) fn new(speaks: Speaks) -> Self {
+        match speaks {
+            Speaks::Http => Self::Http(Box::default()),
+            Speaks::Frames => Self::Frames(FrameCounter::new(Prefix::Four)),
+            Speaks::Either => Self::Unknown,
+        }
+    }
+
+    /// Bytes arrived.
+    pub(crate) fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counts) -> Wants {
+        if let (Self::Unknown, Some(first)) = (&self, bytes.first()) {
+            *self = Self::new(if first.is_ascii_alphabetic() { Speaks::Http } else { Speaks::Frames });
+        }
+        match self {
+            Self::Unknown => Wants::default(),
+            Self::Http(dialogue) => dialogue.hear(bytes, now, rules, counts),
+            Self::Frames(counter) => {
+                counter.push(bytes);
+                Wants { bulk: true, ..Wants::default() }
+            }
+        }
+    }
+
+    /// The peer will say no more: what is still to be answered to that.
+    pub(crate) fn ended(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Unknown => {}
+            Self::Http(dialogue) => dialogue.ended(),
+            Self::Frames(counter) => {
+                let answer = counter.summary().encode();
+                // Sixteen bytes fit any prefix.
+                let _ = put_prefix(out, Prefix::Four, answer.len());
+                out.extend_from_slice(&answer);
+            }
+        }
+    }
+
+    /// Appends every answer that is due at `now`; how many.
+    pub(crate) fn answers(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
+        match self {
+            Self::Http(dialogue) => dialogue.answers(now, out),
+            Self::Unknown | Self::Frames(_) => 0,
+        }
+    }
+
+    /// Whether the conversation is over when all answers are sent; `heard_all`: the peer has ended its side.
+    pub(crate) fn over(&self, heard_all: bool) -> bool {
+        match self {
+            Self::Http(dialogue) => dialogue.over(),
+            Self::Unknown | Self::Frames(_) => heard_all,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The loop of one serving thread: sockets on one side, conversations on the other.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use reactor::timers::Timers;
+use reactor::{Conn, Event, Handler, Io, Payload, Reactor};
+
+use crate::http::Rules;
+use crate::peer::Peer;
+use crate::{Config, Counts, Speaks};
+
+/// The loop turns at least this often, to see that it should stop.
+const TURN: Duration = Duration::from_millis(50);
+
+struct Server<'a> {
+    rules: Rules,
+    counts: &'a Counts,
+    /// What each listener speaks.
+    ports: Vec<(Conn, Speaks)>,
+    seats: Vec<Option<Seat>>,
+    timers: Timers<Conn>,
+}
+
+/// A connection and its conversation.
+struct Seat {
+    conn: Conn,
+    peer: Peer,
+    out: Vec<u8>,
+    /// Answers in `out`, and in the payload that the kernel has.
+    queued: u64,
+    under_way: u64,
+    sending: bool,
+    heard_all: bool,
+}
+
+/// Serves until `stop`.
+pub(crate) fn serve(
+    config: &Config,
+    listeners: Vec<(TcpListener, Speaks)>,
+    core: Option<usize>,
+    counts: &Counts,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    if let Some(core) = core {
+        reactor::pin(core);
+    }
+    let mut reactor = Reactor::new(reactor::Config { backend: config.backend, ..reactor::Config::MESSAGES })?;
+    let ports = listeners
+        .into_iter()
+        .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
+        .collect::<io::Result<Vec<_>>>()?;
+    let rules = Rules { max_keepalive: config.max_keepalive, farewell: config.farewell };
+    let mut server = Server { rules, counts, ports, seats: Vec::new(), timers: Timers::default() };
+    let mut worked = Duration::ZERO;
+    while !stop.load(Ordering::Relaxed) {
+        let wait = server.timers.wait(Instant::now()).unwrap_or(TURN).min(TURN);
+        reactor.turn(wait, &mut server)?;
+        server.wake(reactor.io());
+        let cpu = reactor::thread_cpu();
+        counts.worked(cpu.saturating_sub(worked));
+        worked = cpu;
+    }
+    Ok(())
+}
+
+impl Server<'_> {
+    fn seat(&mut self, conn: Conn) -> Option<&mut Seat> {
+        self.seats.get_mut(conn.index())?.as_mut().filter(|seat| seat.conn == conn)
+    }
+
+    fn sit(&mut self, conn: Conn, listener: Conn) {
+        let port = self.ports.iter().find(|(name, _)| *name == listener);
+        let speaks = port.map_or(Speaks::Either, |(_, speaks)| *speaks);
+        if self.seats.len() <= conn.index() {
+            self.seats.resize_with(conn.index() + 1, || None);
+        }
+        self.counts.opened();
+        self.seats[conn.index()] = Some(Seat {
+            conn,
+            peer: Peer::new(speaks),
+            out: Vec::new(),
+            queued: 0,
+            under_way: 0,
+            sending: false,
+            heard_all: false,
+        });
+    }
+
+    fn leave(&mut self, io: &mut Io, conn: Conn) {
+        if self.seat(conn).is_some() {
+            self.seats[conn.index()] = None;
+            self.counts.closed();
+            io.close(conn);
+        }
+    }
+
+    /// Answers whose time has come.
+    fn wake(&mut self, io: &mut Io) {
+        let now = Instant::now();
+        while let Some(conn) = self.timers.due(now) {
+            self.speak(io, conn, now);
+        }
+    }
+
+    fn hear(&mut self, io: &mut Io, conn: Conn, bytes: &[u8]) {
+        let now = Instant::now();
+        let (rules, counts) = (self.rules, self.counts);
+        let Some(seat) = self.seat(conn) else { return };
+        let wants = seat.peer.hear(bytes, now, &rules, counts);
+        if wants.abort {
+            return self.leave(io, conn);
+        }
+        if wants.bulk {
+            io.expect_bulk(conn);
+        }
+        if let Some(at) = wants.wake {
+            self.timers.add(at, conn);
+        }
+        self.speak(io, conn, now);
+    }
+
+    /// Sends what is due, and ends the connection when all is said.
+    fn speak(&mut self, io: &mut Io, conn: Conn, now: Instant) {
+        let Some(seat) = self.seat(conn) else { return };
+        seat.queued += seat.peer.answers(now, &mut seat.out);
+        if seat.sending {
+            return;
+        }
+        if !seat.out.is_empty() {
+            seat.under_way = std::mem::take(&mut seat.queued);
+            seat.sending = io.send(conn, Payload::Owned(std::mem::take(&mut seat.out))).is_ok();
+        } else if seat.peer.over(seat.heard_all) {
+            self.leave(io, conn);
+        }
+    }
+}
+
+impl Handler for Server<'_> {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        match event {
+            Event::Accepted(listener) => self.sit(conn, listener),
+            Event::Received(bytes) => self.hear(io, conn, bytes),
+            Event::Sent(_) => {
+                let Some(seat) = self.seat(conn) else { return };
+                seat.sending = false;
+                let sent = std::mem::take(&mut seat.under_way);
+                self.counts.responded(sent);
+                self.speak(io, conn, Instant::now());
+            }
+            Event::Eof => {
+                let Some(seat) = self.seat(conn) else { return };
+                seat.heard_all = true;
+                seat.peer.ended(&mut seat.out);
+                self.speak(io, conn, Instant::now());
+            }
+            Event::Failed(_) => self.leave(io, conn),
+            Event::Connected => {}
+        }
+    }
+}

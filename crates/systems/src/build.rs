@@ -1,0 +1,235 @@
+//! Building a system: into `target/systems/NAME`, only when its files changed, never two builds of one system at once.
+//!
+//! Knows manifests, files and processes.
+
+use std::fs::{self, File, TryLockError};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::{Stage, SystemError};
+use crate::group::{Exit, Group, Waited, poll};
+use crate::manifest::{Build, Fill, Manifest};
+use crate::output::{SHOWN, capture};
+use crate::probe::{Context, first_line};
+
+/// A system that is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    /// Its build folder.
+    pub out: PathBuf,
+    /// The version of the library under test, if the manifest says how to ask.
+    pub version: Option<String>,
+}
+
+/// Printing a version takes no longer.
+const VERSION_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Builds the system unless its last build is of the same files and the same command.
+pub fn build(manifest: &Manifest, context: Context<'_>) -> Result<Built, SystemError> {
+    let folder = context.home.join("target/systems");
+    let out = folder.join(&manifest.name);
+    let work = Work { manifest, context, out: &out };
+    fs::create_dir_all(&folder).map_err(|e| work.wrong(format!("cannot make {}: {e}", folder.display())))?;
+    let Some(build) = &manifest.build else {
+        fs::create_dir_all(&out).map_err(|e| work.wrong(format!("cannot make {}: {e}", out.display())))?;
+        return Ok(Built { out, version: None });
+    };
+    let lock = work.lock(build)?;
+    let stamp = work.stamp(build).map_err(|e| work.wrong(format!("cannot read its files: {e}")))?;
+    let stamp_file = work.beside("stamp");
+    let fresh = out.is_dir() && fs::read_to_string(&stamp_file).is_ok_and(|last| last == stamp);
+    if !fresh {
+        work.run(build, &stamp_file, &stamp)?;
+    }
+    let version = build.version.as_ref().map(|command| work.version(command)).transpose()?;
+    drop(lock);
+    Ok(Built { out, version })
+}
+
+struct Work<'a> {
+    manifest: &'a Manifest,
+    context: Context<'a>,
+    out: &'a Path,
+}
+
+impl Work<'_> {
+    fn wrong(&self, reason: impl Into<String>) -> SystemError {
+        SystemError::new(Stage::Build, &self.manifest.name, reason)
+    }
+
+    /// `target/systems/NAME.ENDING`; not inside the build folder, which belongs to the build.
+    fn beside(&self, ending: &str) -> PathBuf {
+        self.out.with_file_name(format!("{}.{ending}", self.manifest.name))
+    }
+
+    /// Holds until the file is closed, also when we crash.
+    fn lock(&self, build: &Build) -> Result<File, SystemError> {
+        let path = self.beside("lock");
+        let options = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+        let file = options.map_err(|e| self.wrong(format!("cannot open {}: {e}", path.display())))?;
+        let mut failure = None;
+        let deadline = Instant::now() + build.timeout + Duration::from_secs(10);
+        let held = poll(deadline, || match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => {
+                failure = self.context.cancel.load(Ordering::Relaxed).then(|| "interrupted".to_owned());
+                failure.is_some()
+            }
+            Err(TryLockError::Error(e)) => {
+                failure = Some(format!("cannot lock {}: {e}", path.display()));
+                true
+            }
+        });
+        match failure {
+            Some(reason) => Err(self.wrong(reason)),
+            None if held => Ok(file),
+            None => Err(self.wrong("another narrows is still building it: wait for that one, or end it")),
+        }
+    }
+
+    /// A hash over everything that the build depends on and that lies in systems/.
+    fn stamp(&self, build: &Build) -> io::Result<String> {
+        let mut hasher = DefaultHasher::new();
+        hash_folder(&self.manifest.dir, &mut hasher, 0)?;
+        let shared = self.context.home.join("systems/shared");
+        if shared.is_dir() {
+            hash_folder(&shared, &mut hasher, 0)?;
+        }
+        for argument in &build.command {
+            hash_text(argument, &mut hasher);
+        }
+        Ok(format!("{:016x}\n", hasher.finish()))
+    }
+
+    fn run(&self, build: &Build, stamp_file: &Path, stamp: &str) -> Result<(), SystemError> {
+        let cannot = |what: &str, e: io::Error| self.wrong(format!("cannot {what}: {e}"));
+        let _ = fs::remove_file(stamp_file);
+        match fs::remove_dir_all(self.out) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(cannot("empty its build folder", e)),
+            _ => fs::create_dir_all(self.out).map_err(|e| cannot("make its build folder", e))?,
+        }
+        let log = self.beside("log");
+        let file = File::create(&log).map_err(|e| cannot("keep the output", e))?;
+        let errors = file.try_clone().map_err(|e| cannot("keep the output", e))?;
+        let mut command = self.command(&build.command)?;
+        command.stdin(Stdio::null()).stdout(file).stderr(errors);
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut group =
+            Group::spawn(command, &[]).map_err(|e| self.wrong(format!("cannot start `{program}`: {e}")))?;
+        let waited = group.wait(Instant::now() + build.timeout, self.context.cancel);
+        group.kill();
+        let why = match waited {
+            Waited::Exited(Exit::Code(0)) => {
+                return fs::write(stamp_file, stamp).map_err(|e| cannot("write the stamp", e));
+            }
+            Waited::Exited(exit) => format!("the build {exit}"),
+            Waited::TimedOut => {
+                format!("the build was killed after build.timeout_s = {}", build.timeout.as_secs())
+            }
+            Waited::Cancelled => "interrupted".to_owned(),
+        };
+        let reason = format!("{why}; all of its output is in {}", log.display());
+        Err(self.wrong(reason).with_output(end_of(&log).unwrap_or_default()))
+    }
+
+    fn version(&self, command: &[String]) -> Result<String, SystemError> {
+        let command = self.command(command)?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let captured = capture(command, Instant::now() + VERSION_PATIENCE, self.context.cancel);
+        let (waited, output) =
+            captured.map_err(|e| self.wrong(format!("build.version: cannot start `{program}`: {e}")))?;
+        let line = first_line(&output);
+        match waited {
+            Waited::Exited(Exit::Code(0)) if !line.is_empty() => Ok(line),
+            Waited::Exited(Exit::Code(0)) => {
+                Err(self.wrong(format!("build.version: `{program}` printed nothing")))
+            }
+            Waited::Exited(exit) => {
+                Err(self.wrong(format!("build.version: `{program}` {exit}")).with_output(output))
+            }
+            Waited::TimedOut => {
+                Err(self.wrong(format!("build.version: `{program}` did not end and was killed")))
+            }
+            Waited::Cancelled => Err(self.wrong("interrupted")),
+        }
+    }
+
+    fn command(&self, command: &[String]) -> Result<Command, SystemError> {
+        let cores = crate::machine::available_cores().len();
+        let fill = Fill {
+            manifest: self.manifest,
+            narrows: self.context.narrows,
+            out: self.out,
+            cores,
+            start: None,
+        };
+        let mut arguments = fill.command(command).map_err(|why| self.wrong(why))?.into_iter();
+        let program = arguments.next().ok_or_else(|| self.wrong("an empty command"))?;
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.manifest.dir);
+        Ok(command)
+    }
+}
+
+fn hash_text(text: &str, hasher: &mut DefaultHasher) {
+    // With its length, so that neither ["ab", "c"] and ["a", "bc"] nor a name and its content run into one another.
+    hasher.write_usize(text.len());
+    hasher.write(text.as_bytes());
+}
+
+/// What tools leave beside the sources; to hash it would mean to build again every time.
+const LEFTOVERS: [&str; 4] = ["target", "node_modules", "_build", "__pycache__"];
+/// Deeper than any system's sources; ends a folder that is mounted into itself.
+const DEEPEST: usize = 32;
+
+fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, depth: usize) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || LEFTOVERS.contains(&name.as_str()) {
+            continue;
+        }
+        hash_text(&name, hasher);
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            // Its target may lie anywhere: what counts is where it points.
+            hash_text(&fs::read_link(entry.path())?.to_string_lossy(), hasher);
+        } else if kind.is_dir() && depth < DEEPEST {
+            hash_folder(&entry.path(), hasher, depth + 1)?;
+        } else if kind.is_file() {
+            hash_file(&entry.path(), hasher)?;
+        }
+    }
+    hasher.write_u8(0);
+    Ok(())
+}
+
+fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 64 << 10];
+    let mut length = 0;
+    loop {
+        let n = file.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        hasher.write(&buffer[..n]);
+        length += n;
+    }
+    hasher.write_usize(length);
+    Ok(())
+}
+
+fn end_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(SHOWN as u64)))?;
+    let mut bytes = Vec::new();
+    file.take(SHOWN as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}

@@ -1,0 +1,273 @@
+//! Processes in groups of their own: started pinned and with raised limits, watched, and never left behind.
+//!
+//! Knows processes and signals; knows nothing of systems. Everything that Narrows starts is started here.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::machine;
+use crate::proc;
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// It was ended by this signal.
+    Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exited with code {code}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+        }
+    }
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Exited(Exit),
+    TimedOut,
+    Cancelled,
+}
+
+/// A child in a process group of its own. Dropping it kills the group.
+///
+/// The leader is not reaped before its group has been killed: as long as it is a zombie, its number cannot be given to
+/// another group, so that a signal never reaches a stranger.
+pub(crate) struct Group {
+    child: Child,
+    /// Every descendant inherits it; finds those that left the group.
+    mark: String,
+    ended: Option<Exit>,
+}
+
+/// Descendants that left the group are found by this variable of their environment.
+const MARK: &str = "NARROWS_GROUP";
+/// A process that survives SIGKILL for this long hangs in the kernel, and waiting does not help.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Group {
+    /// Starts `command`, pinned to `cores` unless they are empty.
+    ///
+    /// The kernel kills the child when the *thread* that called this ends, so that nothing outlives a crash: call it from
+    /// a thread that lives as long as the child shall.
+    pub(crate) fn spawn(mut command: Command, cores: &[usize]) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        adopt_orphans();
+        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        command.env(MARK, &mark).process_group(0);
+        prepare(&mut command, cores);
+        // Locked while it is spawned: a child that is not noted yet must not be taken for an orphan.
+        let mut leaders = leaders();
+        let child = command.spawn()?;
+        leaders.insert(child.id());
+        Ok(Self { child, mark: format!("{MARK}={mark}"), ended: None })
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// The leader's number, and the group's.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the leader ended, if it did. Does not reap it.
+    pub(crate) fn exited(&self) -> Option<Exit> {
+        self.ended.or_else(|| {
+            // SAFETY: siginfo_t is plain data for which zeros are valid.
+            let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            // SAFETY: `info` outlives the call.
+            let answer = unsafe { libc::waitid(libc::P_PID, self.id(), &mut info, flags) };
+            // SAFETY: waitid filled `info` in (or left the zeros), so these fields are the valid ones of the union.
+            let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+            if answer != 0 || pid == 0 {
+                return None;
+            }
+            Some(if info.si_code == libc::CLD_EXITED { Exit::Code(status) } else { Exit::Signal(status) })
+        })
+    }
+
+    /// Waits until the leader ends, the deadline passes, or `cancel` is set.
+    pub(crate) fn wait(&self, deadline: Instant, cancel: &AtomicBool) -> Waited {
+        let mut exit = None;
+        let ended = || {
+            exit = self.exited();
+            exit.is_some() || cancel.load(Ordering::Relaxed)
+        };
+        let in_time = poll(deadline, ended);
+        match exit {
+            Some(exit) => Waited::Exited(exit),
+            None if in_time => Waited::Cancelled,
+            None => Waited::TimedOut,
+        }
+    }
+
+    /// SIGTERM to the group, patience, SIGKILL to whatever is left. Says whether SIGKILL was needed.
+    pub(crate) fn stop(&mut self, grace: Duration) -> bool {
+        let group = self.id();
+        if self.ended.is_some() {
+            return false;
+        }
+        signal_group(group, libc::SIGTERM);
+        let gone = poll(Instant::now() + grace, || self.exited().is_some() && !proc::group_lives(group));
+        self.kill();
+        !gone
+    }
+
+    /// SIGKILL to the group and to descendants that left it; reaps them.
+    pub(crate) fn kill(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        let group = self.id();
+        signal_group(group, libc::SIGKILL);
+        let mut exit = None;
+        poll(Instant::now() + KILL_PATIENCE, || {
+            exit = self.exited();
+            exit.is_some()
+        });
+        if exit.is_none() {
+            return;
+        }
+        self.ended = exit;
+        // It is a zombie, so this returns at once.
+        let _ = self.child.wait();
+        leaders().remove(&group);
+        reap(group);
+        self.kill_strays();
+        reap_orphans();
+    }
+
+    fn kill_strays(&self) {
+        // More than once: a stray may have had a child while it was looked for.
+        for _ in 0..10 {
+            let me = std::process::id();
+            let strays = proc::carrying(&self.mark).into_iter().filter(|pid| *pid != me).collect::<Vec<_>>();
+            if strays.is_empty() {
+                return;
+            }
+            for pid in strays {
+                // SAFETY: a plain system call; the process carries our mark, so it is a descendant of this child.
+                unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+                poll(Instant::now() + KILL_PATIENCE, || {
+                    // SAFETY: as above; fails harmlessly when the process is not our child.
+                    unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+                    proc::stat(pid).is_none_or(|stat| !stat.lives())
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Sets what the child shall have before its program begins.
+fn prepare(command: &mut Command, cores: &[usize]) {
+    let parent = std::process::id();
+    let set = (!cores.is_empty()).then(|| machine::core_set(cores));
+    let before_exec = move || {
+        // SAFETY: plain system calls, all of them safe between fork and exec; nothing here allocates.
+        unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // The parent may have died before the line above; then nobody would ever kill us.
+            if libc::getppid().cast_unsigned() != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            if let Some(set) = &set
+                && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+                limit.rlim_cur = limit.rlim_max;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes only async-signal-safe calls and touches only what it owns.
+    unsafe { command.pre_exec(before_exec) };
+}
+
+/// Orphaned descendants become our children, so that they can be reaped; elsewhere they might stay zombies for ever.
+fn adopt_orphans() {
+    static ONCE: Once = Once::new();
+    // SAFETY: a plain system call. When it fails, orphans go to init, as usual.
+    ONCE.call_once(|| unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+    });
+}
+
+fn signal_group(group: u32, signal: i32) {
+    // SAFETY: a plain system call; the group is ours, because its leader is not reaped yet.
+    unsafe { libc::kill(-group.cast_signed(), signal) };
+}
+
+/// The children that a [`Group`] will reap.
+fn leaders() -> MutexGuard<'static, HashSet<u32>> {
+    static LEADERS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reaps the members of a killed group as they arrive as orphans.
+fn reap(group: u32) {
+    poll(Instant::now() + KILL_PATIENCE, || {
+        // SAFETY: a plain system call without a status; takes only children of this group.
+        let answer = unsafe { libc::waitpid(-group.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+        answer < 0 && !proc::group_lives(group)
+    });
+}
+
+/// Reaps dead descendants that had left their group, as Erlang's helper does: a long run would collect them by thousands.
+///
+/// Children that others in this program started are in its own group, and are left to them.
+fn reap_orphans() {
+    let leaders = leaders();
+    let me = std::process::id();
+    let own_group = proc::stat(me).map(|stat| stat.group);
+    for pid in proc::pids().filter(|pid| !leaders.contains(pid)) {
+        let orphan = proc::stat(pid)
+            .is_some_and(|stat| stat.parent == me && !stat.lives() && Some(stat.group) != own_group);
+        if orphan {
+            // SAFETY: a plain system call without a status; the process is a dead child that nobody else waits for.
+            unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+        }
+    }
+}
+
+/// Asks until `done` says yes (then true) or the deadline passes (then false); asks at least once.
+pub(crate) fn poll(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if done() {
+            return true;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,211 @@
+//! The machine a run happens on: its limits, its cores and who gets which, and a record of it all.
+//!
+//! Knows this process and `/proc`; knows nothing of systems.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// The limit of open files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The soft limit that was found.
+    pub before: u64,
+    /// The soft limit that holds now.
+    pub now: u64,
+    /// What it can be raised to without privileges.
+    pub hard: u64,
+}
+
+/// Raises the soft limit of open files to the hard one; what cannot be raised stays as it was.
+pub fn raise_file_limit() -> Limit {
+    let found = file_limit();
+    let wanted = libc::rlimit { rlim_cur: found.rlim_max, rlim_max: found.rlim_max };
+    // SAFETY: `wanted` outlives the call.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) };
+    let now = file_limit();
+    Limit { before: found.rlim_cur, now: now.rlim_cur, hard: now.rlim_max }
+}
+
+fn file_limit() -> libc::rlimit {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` outlives the call; zeros stay when it fails.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    limit
+}
+
+/// The cores this thread may run on, ascending; never empty.
+pub fn available_cores() -> Vec<usize> {
+    // SAFETY: cpu_set_t is plain data for which zeros are valid.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` outlives the call and its size is given.
+    let answer = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+    // SAFETY: every index is below the set's size.
+    let cores = (0..SET_SIZE).filter(|core| answer == 0 && unsafe { libc::CPU_ISSET(*core, &set) });
+    let cores: Vec<usize> = cores.collect();
+    if cores.is_empty() { vec![0] } else { cores }
+}
+
+const SET_SIZE: usize = libc::CPU_SETSIZE.unsigned_abs() as usize;
+
+/// The kernel's form of a list of cores; numbers it cannot hold are left out.
+pub(crate) fn core_set(cores: &[usize]) -> libc::cpu_set_t {
+    // SAFETY: cpu_set_t is plain data for which zeros are valid.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for core in cores.iter().filter(|core| **core < SET_SIZE) {
+        // SAFETY: the index is below the set's size.
+        unsafe { libc::CPU_SET(*core, &mut set) };
+    }
+    set
+}
+
+/// Lets the calling thread, and threads it starts later, run on these cores only. No cores: nothing changes.
+pub fn pin_current_thread(cores: &[usize]) -> io::Result<()> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let set = core_set(cores);
+    // SAFETY: `set` outlives the call and its size is given.
+    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Who runs on which cores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The system's.
+    pub system: Vec<usize>,
+    /// The generator's.
+    pub generator: Vec<usize>,
+    /// Both have to share one core, and disturb each other.
+    pub shared: bool,
+}
+
+impl Placement {
+    /// The first half (rounded down, at least one) for the generator, the rest for the system; one core is shared.
+    pub fn decide(available: &[usize]) -> Self {
+        if available.len() < 2 {
+            return Self { system: available.to_vec(), generator: available.to_vec(), shared: true };
+        }
+        let (generator, system) = available.split_at(available.len() / 2);
+        Self { system: system.to_vec(), generator: generator.to_vec(), shared: false }
+    }
+}
+
+/// What is saved about the machine with every run. What could not be read is empty, zero or absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Narrows' version.
+    pub narrows: String,
+    /// The commit it was built from, if that was known.
+    pub commit: Option<String>,
+    /// The kernel's name, release and version.
+    pub kernel: String,
+    /// The processor's name.
+    pub cpu: String,
+    /// The cores Narrows may use.
+    pub cores: Vec<usize>,
+    /// Bytes of main memory.
+    pub memory_bytes: u64,
+    /// The frequency governor of the first core.
+    pub governor: Option<String>,
+    /// The kernel settings that matter here, by name; those the kernel has not are left out.
+    pub sysctls: BTreeMap<String, String>,
+    /// The limit of open files.
+    pub files: Limit,
+}
+
+const SYSCTLS: [&str; 14] = [
+    "kernel.io_uring_disabled",
+    "kernel.perf_event_paranoid",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+];
+
+impl Environment {
+    /// Reads this machine; `files` is what [`raise_file_limit`] answered.
+    pub fn read(files: Limit) -> Self {
+        let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = |path: &str| fs::read_to_string(path).map(words).ok();
+        let kernel = |field: &str| text(&format!("/proc/sys/kernel/{field}")).unwrap_or_default();
+        let sysctl =
+            |name: &&str| Some(((*name).to_owned(), text(&format!("/proc/sys/{}", name.replace('.', "/")))?));
+        Self {
+            narrows: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("NARROWS_COMMIT").filter(|c| !c.is_empty()).map(str::to_owned),
+            kernel: format!("{} {} {}", kernel("ostype"), kernel("osrelease"), kernel("version")),
+            cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cores: available_cores(),
+            memory_bytes: memory().unwrap_or(0),
+            governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            sysctls: SYSCTLS.iter().filter_map(sysctl).collect(),
+            files,
+        }
+    }
+}
+
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'));
+    value.map(|value| value.trim().to_owned())
+}
+
+fn memory() -> Option<u64> {
+    let kilobytes: u64 = field("/proc/meminfo", "MemTotal")?.strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placement() {
+        for (available, generator, system, shared) in [
+            (vec![], vec![], vec![], true),
+            (vec![3], vec![3], vec![3], true),
+            (vec![0, 1], vec![0], vec![1], false),
+            (vec![1, 4, 6], vec![1], vec![4, 6], false),
+            (vec![0, 1, 2, 3, 4], vec![0, 1], vec![2, 3, 4], false),
+        ] {
+            assert_eq!(Placement::decide(&available), Placement { system, generator, shared });
+        }
+    }
+
+    #[test]
+    fn this_machine() {
+        let limit = raise_file_limit();
+        assert!(limit.now >= limit.before && limit.now <= limit.hard);
+        let machine = Environment::read(limit);
+        assert!(machine.memory_bytes > 0 && !machine.kernel.trim().is_empty() && !machine.cores.is_empty());
+        assert!(machine.sysctls.contains_key("net.core.somaxconn"), "{machine:?}");
+        let text = serde_json::to_string(&machine).unwrap();
+        assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), machine);
+    }
+
+    #[test]
+    fn pins_a_thread() {
+        let pinned = std::thread::spawn(|| {
+            let last = available_cores().pop().unwrap();
+            pin_current_thread(&[last]).unwrap();
+            (last, available_cores())
+        });
+        let (last, cores) = pinned.join().unwrap();
+        assert_eq!(cores, [last]);
+        assert!(pin_current_thread(&[100_000]).is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! A system's manifest, `systems/NAME/system.toml`: what it is, what it needs, how it is built, started and stopped.
+//!
+//! Reads one file and checks everything that can be known without running anything.
+
+mod read;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::input::{InputError, Source};
+use crate::knob::{Knob, Point};
+use crate::template;
+use crate::workload::{Role, Workload};
+
+/// A manifest that was checked: every field holds what docs/contracts.md allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// The folder's name.
+    pub name: String,
+    /// Which side of the wire it is on.
+    pub role: Role,
+    /// What it can do; never empty.
+    pub workloads: Vec<Workload>,
+    /// The language its program is written in.
+    pub language: String,
+    /// What it is, in one line.
+    pub about: String,
+    /// All must be met for it to run here.
+    pub needs: Vec<Need>,
+    /// How it is built; `None` when there is nothing to build.
+    pub build: Option<Build>,
+    /// How it is started.
+    pub start: Start,
+    /// How a server shows that it is ready; not used for clients.
+    pub ready: Ready,
+    /// The patience between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// Its own knobs, by name.
+    pub knobs: BTreeMap<String, Knob>,
+    /// The absolute path of its folder.
+    pub dir: PathBuf,
+}
+
+/// Something that must be on the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// What people call it.
+    pub name: String,
+    /// The command that shows it is there, by exiting with 0, and its version.
+    pub probe: Vec<String>,
+    /// A regular expression over the probe's output; group 1 is the version. Without one: the first line.
+    pub version: Option<String>,
+    /// How a person gets it.
+    pub get: String,
+    /// The Debian packages that `scripts/install` installs for it.
+    pub packages: Vec<String>,
+}
+
+/// How a system is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// Run in the system's folder; may hold placeholders.
+    pub command: Vec<String>,
+    /// It is killed after this.
+    pub timeout: Duration,
+    /// Prints the version of the library under test; may hold placeholders.
+    pub version: Option<Vec<String>>,
+}
+
+/// How a system is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// May hold placeholders.
+    pub command: Vec<String>,
+    /// Added to the environment; values may hold placeholders.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How a server shows that it is ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// The path of a GET that answers 200; `None`: that it accepts a connection is enough.
+    pub http: Option<String>,
+    /// It has failed after this.
+    pub timeout: Duration,
+}
+
+impl Manifest {
+    /// Reads and checks `dir/system.toml`. `dir` should be absolute.
+    pub fn load(dir: &Path) -> Result<Self, InputError> {
+        Self::parse(&Source::read(&dir.join("system.toml"))?, dir)
+    }
+
+    /// Checks a manifest's text as if it lay in `dir`.
+    pub fn parse(source: &Source, dir: &Path) -> Result<Self, InputError> {
+        read::read(source, dir)
+    }
+
+    /// Whether it takes part in a workload.
+    pub fn does(&self, workload: Workload) -> bool {
+        self.workloads.contains(&workload)
+    }
+
+    /// The definition of a knob of this system or of the workload, if it means something in that workload.
+    pub fn knob(&self, workload: Workload, name: &str) -> Option<&Knob> {
+        let own = self.knobs.get(name).filter(|knob| knob.workloads.contains(&workload));
+        own.or_else(|| workload.knob(name))
+    }
+
+    /// All knobs that mean something in a workload, the workload's first.
+    pub fn knobs_in(&self, workload: Workload) -> impl Iterator<Item = (&str, &Knob)> {
+        let own = self.knobs.iter().filter(move |(_, knob)| knob.workloads.contains(&workload));
+        workload
+            .knobs()
+            .iter()
+            .map(|(name, knob)| (*name, knob))
+            .chain(own.map(|(name, knob)| (name.as_str(), knob)))
+    }
+
+    /// The folder that holds systems/ and experiments/.
+    pub fn home(&self) -> &Path {
+        self.dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"))
+    }
+}
+
+/// The names that stand for something other than a knob.
+pub(crate) const PLACEHOLDERS: [&str; 6] = ["port", "narrows", "dir", "out", "home", "cores"];
+
+/// What placeholders stand for in one command. Knobs missing from `point` stand at their defaults.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fill<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) narrows: &'a Path,
+    pub(crate) out: &'a Path,
+    pub(crate) cores: usize,
+    /// Port and knobs have values only for `start`.
+    pub(crate) start: Option<(Option<u16>, &'a Point)>,
+}
+
+impl Fill<'_> {
+    /// The text with every placeholder replaced.
+    pub(crate) fn text(&self, text: &str) -> Result<String, String> {
+        template::expand(text, |name| self.value(name))
+    }
+
+    /// Each argument with every placeholder replaced.
+    pub(crate) fn command(&self, command: &[String]) -> Result<Vec<String>, String> {
+        command.iter().map(|argument| self.text(argument)).collect()
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        let path = |path: &Path| Some(path.to_string_lossy().into_owned());
+        match name {
+            "narrows" => path(self.narrows),
+            "dir" => path(&self.manifest.dir),
+            "home" => path(self.manifest.home()),
+            "out" => path(self.out),
+            "cores" => Some(self.cores.to_string()),
+            "port" => self.start?.0.map(|port| port.to_string()),
+            knob => {
+                let (_, point) = self.start?;
+                let knob = self.manifest.knobs.get_key_value(knob)?;
+                Some(point.get(knob.0).unwrap_or(&knob.1.default).to_string())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

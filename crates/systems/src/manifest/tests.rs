@@ -1,0 +1,183 @@
+//! Tests of manifests: the contract's example, and every mistake with its place and its remedy.
+
+use super::*;
+use crate::knob::{Kind, Value};
+
+const GOOD: &str = r#"name = "cowboy2"
+role = "server"
+workloads = ["upload", "requests"]
+language = "Erlang"
+about = "Cowboy 2 with a handler that counts the body"
+[[needs]]
+name = "Erlang/OTP"
+probe = ["erl", "-noshell"]
+version = '^(\S+)'
+get = "apt-get install erlang-base"
+packages = ["erlang-base"]
+[build]
+command = ["sh", "build.sh", "{out}"]
+timeout_s = 180
+version = ["cat", "{out}/VERSION"]
+[start]
+command = ["erl", "-pa", "{out}", "{port}", "{buffer}"]
+env = { ERL_CRASH_DUMP = "/dev/null" }
+[ready]
+http = "/"
+timeout_s = 10
+[stop]
+grace_ms = 2000
+[knobs.buffer]
+type = "size"
+default = 1460
+values = [1460, "8K", 65536]
+min = 1
+max = "64M"
+about = "user-level buffer of the socket"
+workloads = ["upload"]
+"#;
+
+fn parse(text: &str) -> Result<Manifest, InputError> {
+    let dir = Path::new("/home/n/systems/cowboy2");
+    Manifest::parse(&Source::new("system.toml", text), dir)
+}
+
+#[test]
+fn the_contracts_example() {
+    let manifest = parse(GOOD).unwrap();
+    assert_eq!(manifest.role, Role::Server);
+    assert_eq!(manifest.grace, Duration::from_secs(2));
+    assert_eq!(manifest.ready.http.as_deref(), Some("/"));
+    assert_eq!(manifest.home(), Path::new("/home/n"));
+    let knob = &manifest.knobs["buffer"];
+    assert_eq!((knob.kind, knob.max), (Kind::Size, Some(64 << 20)));
+    assert_eq!(knob.values, [1460, 8192, 65536].map(Value::Integer));
+    assert!(manifest.knob(Workload::Upload, "buffer").is_some());
+    assert!(manifest.knob(Workload::Requests, "buffer").is_none());
+    assert!(manifest.knob(Workload::Requests, "pipeline").is_some());
+    let names: Vec<&str> = manifest.knobs_in(Workload::Upload).map(|(name, _)| name).collect();
+    assert_eq!(names, ["size", "concurrency", "reuse", "expect", "buffer"]);
+}
+
+#[test]
+fn the_rest_has_defaults() {
+    let text = "name='cowboy2'\nrole='client'\nworkloads=['clients']\nlanguage=''\nabout=''\n\
+                [start]\ncommand=['x']\n";
+    let manifest = parse(text).unwrap();
+    assert_eq!(manifest.grace, Duration::from_secs(1));
+    assert_eq!(manifest.ready, Ready { http: None, timeout: Duration::from_secs(10) });
+    assert!(manifest.build.is_none() && manifest.knobs.is_empty() && manifest.needs.is_empty());
+}
+
+/// What is replaced in the good manifest, by what, and what the error says.
+const BROKEN: &[(&str, &str, &str)] = &[
+    ("\"cowboy2\"", "\"cowboy\"", "1:8: the name `cowboy` is not the folder's, `cowboy2`"),
+    ("\"cowboy2\"", "\"../x\"", "1:8: `../x` cannot be a system's name"),
+    ("about = \"Cowboy", "abuot = \"Cowboy", "5:1: unknown field `abuot`"),
+    ("about = \"Cowboy", "abuot = \"Cowboy", "did you mean `about`?"),
+    ("language = \"Erlang\"\n", "", "missing field `language`"),
+    ("\"server\"", "\"sever\"", "2:8: unknown variant `sever`"),
+    ("\"server\"", "\"sever\"", "did you mean `server`?"),
+    ("\"upload\", \"requests\"", "\"uploads\"", "3:14: unknown variant `uploads`"),
+    ("[\"upload\", \"requests\"]", "[]", "3:13: no workload"),
+    ("\"requests\"]", "\"upload\"]", "3:24: `upload` stands here twice"),
+    ("\"requests\"]", "\"clients\"]", "3:24: a server cannot do `clients`"),
+    ("\"server\"", "\"client\"", "3:14: a client cannot do `upload`"),
+    ("[\"erl\", \"-noshell\"]", "[]", "8:9: an empty probe"),
+    (r"'^(\S+)'", "'^('", "9:11: not a regular expression: error: unclosed group"),
+    ("[\"sh\", \"build.sh\", \"{out}\"]", "[]", "13:11: an empty command"),
+    (
+        "build.sh",
+        "{ouT}",
+        "13:18: unknown placeholder `{ouT}` (did you mean {out}? known here: {narrows}, {dir}",
+    ),
+    ("build.sh", "{port}", "13:18: unknown placeholder `{port}`"),
+    ("build.sh", "a}b", "13:18: a lone `}`"),
+    ("180", "0", "14:13: timeout_s = 0 is out of range (choose timeout_s from 1 to 86400)"),
+    ("\"{buffer}\"]", "\"{bufer}\"]", "17:45: unknown placeholder `{bufer}` (did you mean {buffer}?"),
+    ("\"{port}\", ", "", "17:11: the server is not told its port"),
+    (", \"{buffer}\"]", "]", "24:8: the program is not told the knob `buffer`"),
+    ("ERL_CRASH_DUMP", "\"A=B\"", "18:9: `A=B` cannot name an environment variable"),
+    ("/dev/null", "{x}", "18:26: unknown placeholder `{x}`"),
+    ("http = \"/\"", "http = \"x y\"", "20:8: `x y` is not a path"),
+    ("http = \"/\"", "tcp = false", "20:7: nothing shows that it is ready"),
+    ("http = \"/\"", "http = \"/\"\ntcp = true", "21:7: tcp and http at once"),
+    ("2000", "-1", "23:12: grace_ms = -1 is out of range"),
+    ("[knobs.buffer]", "[knobs.size]", "24:8: `size` is already a knob of the workload `upload`"),
+    ("[knobs.buffer]", "[knobs.port]", "24:8: `port` is already the name of something else"),
+    ("[knobs.buffer]", "[knobs.'a b']", "24:8: `a b` cannot be a knob's name"),
+    ("type = \"size\"", "type = \"sice\"", "25:8: unknown variant `sice`"),
+    ("default = 1460", "default = 0", "26:11: `0` is not allowed: it takes bytes"),
+    ("default = 1460", "default = 1.5", "26:11: not a knob's value"),
+    ("default = 1460", "default = \"x\"", "26:11: `x` is not a size"),
+    (
+        "\"8K\"",
+        "\"1G\"",
+        "27:17: `1G` is not allowed: it takes bytes such as 1460, 64K, 1M or 1G from 1 to 64M",
+    ),
+    ("\"8K\"", "1460", "27:17: this value stands here twice"),
+    ("\"64M\"", "0", "29:7: max = 0 is below min = 1"),
+    ("\"size\"", "\"choice\"", "28:7: only an integer or a size has bounds"),
+    ("workloads = [\"upload\"]", "workloads = [\"frames\"]", "31:14: the system does not do `frames`"),
+    ("workloads = [\"upload\"]", "workloads = []", "31:13: no workload"),
+    ("role = \"server\"", "role = \"server", "2:"),
+];
+
+#[test]
+fn mistakes_have_place_and_remedy() {
+    let mut wrong = Vec::new();
+    for (old, new, expected) in BROKEN {
+        assert!(GOOD.contains(old), "{old}");
+        let line =
+            parse(&GOOD.replacen(old, new, 1)).map_or_else(|e| e.one_line(), |_| "no error".to_owned());
+        if !line.contains(expected) {
+            wrong.push(format!("{line}\n  has no {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn choices() {
+    let knob = |lines: &str| {
+        let (head, _) = GOOD.split_once("type = \"size\"").unwrap();
+        parse(&format!("{head}about = ''\n{lines}\n"))
+    };
+    let manifest = knob("type='choice'\ndefault='inet'\nvalues=['inet','socket']").unwrap();
+    assert_eq!(manifest.knobs["buffer"].default, Value::Text("inet".to_owned()));
+    let manifest = knob("type='any'\ndefault='auto'\nvalues=['auto',1,64]\nmin=1").unwrap();
+    assert_eq!(manifest.knobs["buffer"].check(&Value::Integer(9)), Ok(Value::Integer(9)));
+    for (lines, expected) in [
+        ("type='choice'\ndefault='inets'\nvalues=['inet','socket']", "27:9: `inets` is not allowed"),
+        ("type='choice'\ndefault='inets'\nvalues=['inet','socket']", "did you mean `inet`?"),
+        ("type='choice'\ndefault='inet'", "a choice without words"),
+        ("type='choice'\ndefault='4'\nvalues=['4',8]", "28:13: `8` is not allowed"),
+        ("type='any'\ndefault='auto'\nvalues=['auto',0]\nmin=1", "28:16: `0` is not allowed"),
+        ("type='boolean'\ndefault='true'", "27:9: write true without the quotes"),
+        ("type='integer'\ndefault='64K'", "27:9: `64K` is not allowed: it takes an integer"),
+        ("type='boolean'\ndefault=true\nvalues=[[1]]", "28:9: not a knob's value"),
+    ] {
+        let line = knob(lines).unwrap_err().one_line();
+        assert!(line.contains(expected), "{line}\nhas no {expected}");
+    }
+}
+
+#[test]
+fn placeholders_are_filled() {
+    let manifest = parse(GOOD).unwrap();
+    let (narrows, out) = (Path::new("/bin/narrows"), Path::new("/out"));
+    let point = Point::new();
+    let fill = Fill { manifest: &manifest, narrows, out, cores: 2, start: Some((Some(8080), &point)) };
+    let text = fill.text("{narrows} {dir} {out} {home} {cores} {port} {buffer} {{x}}").unwrap();
+    assert_eq!(text, "/bin/narrows /home/n/systems/cowboy2 /out /home/n 2 8080 1460 {x}");
+    let point = Point::from([("buffer".to_owned(), Value::Integer(7))]);
+    assert_eq!(Fill { start: Some((None, &point)), ..fill }.text("{buffer}").unwrap(), "7");
+    assert!(Fill { start: None, ..fill }.text("{buffer}").is_err());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(at in 0usize..900, junk in "[\\[\\]{}=\"'\\\\a-z0-9\n .ö]{0,6}") {
+        let at = at.min(GOOD.len());
+        let _ = parse(&format!("{}{junk}{}", &GOOD[..at], &GOOD[at..]));
+    }
+}

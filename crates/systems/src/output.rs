@@ -1,0 +1,165 @@
+//! What programs print: the end of it is kept, and the whole never fills the memory or blocks the program.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::group::{Group, Waited};
+
+/// How much of a system's output is shown.
+pub(crate) const SHOWN: usize = 4096;
+/// The longest line a driver may print: a result with a full histogram is a tenth of it.
+pub(crate) const LONGEST_LINE: usize = 4 << 20;
+/// Lines that wait for a reader; a driver prints three in all.
+const WAITING_LINES: usize = 16;
+
+/// The last bytes of one or more streams.
+#[derive(Clone)]
+pub(crate) struct Tail(Arc<(Mutex<State>, Condvar)>);
+
+struct State {
+    bytes: VecDeque<u8>,
+    keep: usize,
+    open: usize,
+}
+
+/// One line of a driver, or that it was too long to be one.
+pub(crate) type Line = Result<String, ()>;
+
+impl Tail {
+    pub(crate) fn new(keep: usize) -> Self {
+        Self(Arc::new((Mutex::new(State { bytes: VecDeque::new(), keep, open: 0 }), Condvar::new())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut state = self.lock();
+        let bytes = &bytes[bytes.len().saturating_sub(state.keep)..];
+        let excess = (state.bytes.len() + bytes.len()).saturating_sub(state.keep);
+        state.bytes.drain(..excess);
+        state.bytes.extend(bytes);
+    }
+
+    /// Reads a stream to its end in a thread of its own. The thread ends with the stream: nobody waits for it.
+    pub(crate) fn drain(&self, stream: impl Read + Send + 'static) {
+        self.pump(stream, |_| {});
+    }
+
+    /// The same, and delivers its lines.
+    pub(crate) fn lines(&self, stream: impl Read + Send + 'static) -> Receiver<Line> {
+        let (sender, receiver) = sync_channel(WAITING_LINES);
+        let mut line = Vec::new();
+        let mut too_long = false;
+        self.pump(stream, move |bytes| {
+            for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+                too_long |= line.len() + piece.len() > LONGEST_LINE;
+                if !too_long {
+                    line.extend_from_slice(piece);
+                }
+                if piece.ends_with(b"\n") {
+                    let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                    // Nobody reads any more: go on draining, so that the program does not block.
+                    let _ = sender.send(if too_long { Err(()) } else { Ok(text) });
+                    line.clear();
+                    too_long = false;
+                }
+            }
+        });
+        receiver
+    }
+
+    fn pump(&self, mut stream: impl Read + Send + 'static, mut each: impl FnMut(&[u8]) + Send + 'static) {
+        self.lock().open += 1;
+        let tail = self.clone();
+        let pump = move || {
+            let mut buffer = [0; 16 << 10];
+            loop {
+                match stream.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(n) => {
+                        tail.push(&buffer[..n]);
+                        each(&buffer[..n]);
+                    }
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            tail.lock().open -= 1;
+            tail.0.1.notify_all();
+        };
+        // Without a thread the program may block on a full pipe, and then misses its deadline: reported, no hang.
+        if thread::Builder::new().name("output".to_owned()).spawn(pump).is_err() {
+            self.lock().open -= 1;
+        }
+    }
+
+    /// What is kept, as text.
+    pub(crate) fn text(&self) -> String {
+        let bytes: Vec<u8> = self.lock().bytes.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    }
+
+    /// The same, once the streams have ended, or after a moment: of a program that is dead.
+    pub(crate) fn settled(&self) -> String {
+        let moment = Duration::from_millis(500);
+        let state = self.0.1.wait_timeout_while(self.lock(), moment, |state| state.open > 0);
+        drop(state);
+        self.text()
+    }
+}
+
+/// Runs a short command to its end: what it printed (standard output first) and how it ended. Killed at the deadline.
+pub(crate) fn capture(
+    command: Command,
+    deadline: Instant,
+    cancel: &AtomicBool,
+) -> std::io::Result<(Waited, String)> {
+    use std::process::Stdio;
+    let mut command = command;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = Group::spawn(command, &[])?;
+    let (out, err) = (Tail::new(1 << 16), Tail::new(1 << 16));
+    if let Some(stream) = group.child().stdout.take() {
+        out.drain(stream);
+    }
+    if let Some(stream) = group.child().stderr.take() {
+        err.drain(stream);
+    }
+    let waited = group.wait(deadline, cancel);
+    group.kill();
+    let (out, err) = (out.settled(), err.settled());
+    let between = if out.is_empty() || err.is_empty() { "" } else { "\n" };
+    Ok((waited, format!("{out}{between}{err}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_only_the_end() {
+        let tail = Tail::new(4);
+        tail.push(b"abcdef");
+        assert_eq!(tail.text(), "cdef");
+        tail.push(b"g");
+        assert_eq!(tail.text(), "defg");
+    }
+
+    #[test]
+    fn long_lines_are_named_and_skipped() {
+        let tail = Tail::new(8);
+        let mut text = vec![b'x'; LONGEST_LINE + 1];
+        text.extend_from_slice(b"\nnext\r\nunfinished");
+        let lines: Vec<Line> = tail.lines(std::io::Cursor::new(text)).iter().collect();
+        assert_eq!(lines, [Err(()), Ok("next".to_owned())]);
+        assert_eq!(tail.settled(), "finished");
+    }
+}

@@ -1,0 +1,80 @@
+//! TCP ports on 127.0.0.1: free ones, and who listens on the others.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::proc;
+
+const FIRST: u32 = 10_000;
+
+/// A port that nobody listens on.
+///
+/// It lies below the range that the kernel takes clients' ports from, if there is room: otherwise one of the generator's
+/// own connections could hold it by the time the server binds. Ports follow one another, so that a server does not find the
+/// last trial's closing connections on its port.
+pub fn free_port() -> io::Result<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let room = ephemeral_start().saturating_sub(FIRST);
+    // Runs at the same time begin at different places.
+    let begin = std::process::id().wrapping_mul(97);
+    for _ in 0..room.min(2000) {
+        let offset = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % room;
+        if let Ok(port) = u16::try_from(FIRST + offset)
+            && port_free(port)
+        {
+            return Ok(port);
+        }
+    }
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+fn ephemeral_start() -> u32 {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    range.split_ascii_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(32_768)
+}
+
+/// Whether a server could listen on this port of 127.0.0.1.
+pub fn port_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// The processes that hold a socket listening on this port, as far as we may see.
+pub fn listeners(port: u16) -> Vec<u32> {
+    let inodes = proc::listening(port);
+    if inodes.is_empty() { Vec::new() } else { holders(proc::pids(), &inodes) }
+}
+
+/// Whether a process of this group listens on the port.
+pub(crate) fn belongs_to(port: u16, group: u32) -> bool {
+    let inodes = proc::listening(port);
+    proc::members(group).into_iter().any(|pid| proc::holds(pid, &inodes))
+}
+
+fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {
+    pids.filter(|pid| proc::holds(*pid, inodes)).collect()
+}
+
+/// Who listens on the port, for messages: "process 17 (nginx)".
+pub(crate) fn owner(port: u16) -> String {
+    match listeners(port).first() {
+        Some(pid) => format!("process {pid} ({})", proc::name(*pid)),
+        None => "a process of another user".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_are_free_and_taken_ones_are_not() {
+        let port = free_port().unwrap();
+        assert_ne!(port, free_port().unwrap());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert!(!port_free(port));
+        assert!(listeners(port).contains(&std::process::id()));
+        drop(listener);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a system needs from this machine: is it there, at which version, and how to get it if not.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::group::{Exit, Waited};
+use crate::manifest::{Manifest, Need};
+use crate::output::capture;
+
+/// What probing and building need to know besides the manifest.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The folder that holds systems/ and experiments/; builds go to its target/systems.
+    pub home: &'a Path,
+    /// The running binary.
+    pub narrows: &'a Path,
+    /// Set on Ctrl-C: ends probes and builds.
+    pub cancel: &'a AtomicBool,
+}
+
+/// Whether a system can run here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// Every need is met.
+    Ready {
+        /// Each need's name and version.
+        versions: Vec<(String, String)>,
+    },
+    /// It cannot run here.
+    Missing {
+        /// The needs that are not met.
+        what: Vec<Missing>,
+    },
+}
+
+/// A need that is not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What people call it.
+    pub name: String,
+    /// How to get it.
+    pub get: String,
+    /// What its probe met.
+    pub detail: String,
+}
+
+/// A probe only prints a version; longer than this it hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs each need's probe.
+pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
+    let mut versions = Vec::new();
+    let mut what = Vec::new();
+    for need in &manifest.needs {
+        match probe(need, &manifest.dir, PATIENCE, context.cancel) {
+            Ok(version) => versions.push((need.name.clone(), version)),
+            Err(detail) => what.push(Missing { name: need.name.clone(), get: need.get.clone(), detail }),
+        }
+    }
+    if what.is_empty() { Availability::Ready { versions } } else { Availability::Missing { what } }
+}
+
+fn probe(need: &Need, dir: &Path, patience: Duration, cancel: &AtomicBool) -> Result<String, String> {
+    let (program, arguments) = need.probe.split_first().ok_or("its probe is empty")?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(dir);
+    let captured = capture(command, Instant::now() + patience, cancel);
+    let (waited, output) = captured.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => format!("`{program}` is not installed"),
+        _ => format!("`{program}` cannot be started: {e}"),
+    })?;
+    match waited {
+        Waited::Exited(Exit::Code(0)) => version(need.version.as_deref(), &output),
+        Waited::Exited(exit) => Err(format!("`{program}` {exit}{}", quoted(&output))),
+        Waited::TimedOut => Err(format!("`{program}` did not end within {patience:?} and was killed")),
+        Waited::Cancelled => Err("interrupted".to_owned()),
+    }
+}
+
+fn version(pattern: Option<&str>, output: &str) -> Result<String, String> {
+    let output = output.trim();
+    let Some(pattern) = pattern else { return Ok(first_line(output)) };
+    let pattern = regex::Regex::new(pattern).map_err(|e| e.to_string())?;
+    let found = pattern.captures(output).and_then(|groups| groups.get(1).or(groups.get(0)));
+    let found = found.map(|found| found.as_str().trim().to_owned());
+    found.ok_or_else(|| format!("its version does not match '{pattern}'{}", quoted(output)))
+}
+
+fn quoted(output: &str) -> String {
+    let line = first_line(output);
+    if line.is_empty() { String::new() } else { format!(": {line}") }
+}
+
+/// The first line that is not empty, cut to what fits into a message.
+pub(crate) fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        for (pattern, output, expected) in [
+            (None, "\n 27 \nmore", Ok("27")),
+            (Some(r"^(\S+)"), " 25.3\n", Ok("25.3")),
+            (Some(r"v\d+"), "node v22", Ok("v22")),
+            (Some(r"^(\d+)"), "none", Err("its version does not match '^(\\d+)': none")),
+        ] {
+            let found = version(pattern, output);
+            assert_eq!(found.as_deref().map_err(String::as_str), expected);
+        }
+    }
+
+    #[test]
+    fn probes() {
+        let patience = Duration::from_millis(300);
+        for (script, expected) in [
+            ("echo 1.2", Ok("1.2")),
+            ("echo 1.3 >&2", Ok("1.3")),
+            ("echo broken >&2; exit 3", Err("`sh` exited with code 3: broken")),
+            ("kill -9 $$", Err("`sh` was ended by signal 9")),
+            ("echo 1; sleep 600 & exec sleep 600", Err("`sh` did not end within 300ms and was killed")),
+        ] {
+            let probe_command = ["sh", "-c", script].map(str::to_owned).to_vec();
+            let need = need(probe_command);
+            let patience = if expected.is_ok() { PATIENCE } else { patience };
+            let found = probe(&need, Path::new("/"), patience, &AtomicBool::new(false));
+            let found = found.as_deref().map_err(String::as_str);
+            // On a slow machine any script may miss a short deadline; then that is what must be said.
+            let slow = Err("`sh` did not end within 300ms and was killed");
+            assert!(found == expected || found == slow, "{script}: {found:?}");
+        }
+        let need = need(vec!["no-such-program".to_owned()]);
+        let found = probe(&need, Path::new("/"), patience, &AtomicBool::new(false));
+        assert_eq!(found, Err("`no-such-program` is not installed".to_owned()));
+    }
+
+    fn need(probe: Vec<String>) -> Need {
+        Need { name: "n".to_owned(), probe, version: None, get: String::new(), packages: vec![] }
+    }
+}

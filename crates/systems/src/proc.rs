@@ -1,0 +1,164 @@
+//! Readings of `/proc` that std has not: process groups, their memory and switches, listening sockets.
+//!
+//! Every reading is best-effort: a process may vanish between any two lines, and then counts as nothing.
+//! The small files that sampling reads again and again are parsed here rather than with procfs, which parses all of
+//! their fields; tables that are read once per trial come from procfs.
+
+use std::collections::HashSet;
+use std::fs;
+
+use procfs::net::TcpState;
+
+/// What `/proc/PID/stat` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) state: char,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    /// User and kernel time of its own, in clock ticks.
+    pub(crate) own_ticks: u64,
+    /// The same of its children that ended and were waited for.
+    pub(crate) children_ticks: u64,
+}
+
+impl Stat {
+    /// Neither a zombie nor gone.
+    pub(crate) fn lives(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // The program's name stands in parentheses and may hold anything, parentheses and spaces among it.
+    let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        own_ticks: number(11)? + number(12)?,
+        children_ticks: number(13)? + number(14)?,
+    })
+}
+
+/// All processes there are.
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The processes of a group, zombies among them.
+pub(crate) fn members(group: u32) -> Vec<u32> {
+    pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group)).collect()
+}
+
+/// Whether any process of the group still runs.
+pub(crate) fn group_lives(group: u32) -> bool {
+    pids().any(|pid| stat(pid).is_some_and(|stat| stat.group == group && stat.lives()))
+}
+
+/// The processes that carry `variable` (`NAME=value`) in the environment they were started with.
+pub(crate) fn carrying(variable: &str) -> Vec<u32> {
+    let carries = |pid: &u32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+    };
+    pids().filter(carries).collect()
+}
+
+/// The command's name, for messages.
+pub(crate) fn name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm"))
+        .map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
+}
+
+/// Proportional set size in bytes.
+pub(crate) fn pss(pid: u32) -> Option<u64> {
+    kilobytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+}
+
+/// The highest resident size since the start, in bytes.
+pub(crate) fn peak_rss(pid: u32) -> Option<u64> {
+    kilobytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:")
+}
+
+fn kilobytes(text: &str, field: &str) -> Option<u64> {
+    Some(number(text, field)? * 1024)
+}
+
+fn number(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Context switches, voluntary and not, by task.
+pub(crate) fn switches(pid: u32) -> Vec<(u32, u64)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let tasks = tasks.filter_map(|entry| {
+        let text = fs::read_to_string(entry.path().join("status")).ok()?;
+        let switches =
+            number(&text, "voluntary_ctxt_switches:")? + number(&text, "nonvoluntary_ctxt_switches:")?;
+        Some((entry.file_name().to_str()?.parse().ok()?, switches))
+    });
+    tasks.collect()
+}
+
+/// Memory of all TCP sockets of the machine, in pages.
+pub(crate) fn tcp_memory_pages() -> Option<u64> {
+    let text = fs::read_to_string("/proc/net/sockstat").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "mem");
+    words.nth(1)?.parse().ok()
+}
+
+/// The inodes of the sockets that listen on a TCP port of any address.
+pub(crate) fn listening(port: u16) -> HashSet<u64> {
+    let tables = [procfs::net::tcp(), procfs::net::tcp6()];
+    let entries = tables.into_iter().flatten().flatten();
+    let listening = entries.filter(|e| e.state == TcpState::Listen && e.local_address.port() == port);
+    listening.map(|entry| entry.inode).collect()
+}
+
+/// Whether the process holds one of these sockets.
+pub(crate) fn holds(pid: u32, inodes: &HashSet<u64>) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.any(|target| {
+        let inode = target.to_str().and_then(|t| t.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
+        inode.is_some_and(|inode| inodes.contains(&inode))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_survives_odd_names() {
+        let text = "17 (a) R (b) S 1 5 5 0 -1 4194304 98 0 0 0 7 8 9 10 20 0 1 0 104142";
+        let expected = Stat { state: 'S', parent: 1, group: 5, own_ticks: 15, children_ticks: 19 };
+        assert_eq!(parse_stat(text), Some(expected));
+        for broken in ["", "17 (a", "17 (a) R 1", "17 (a) R x y z"] {
+            assert_eq!(parse_stat(broken), None);
+        }
+    }
+
+    #[test]
+    fn readings_of_this_process() {
+        let me = std::process::id();
+        assert!(stat(me).unwrap().lives());
+        assert!(members(stat(me).unwrap().group).contains(&me));
+        assert!(peak_rss(me).unwrap() > 0);
+        assert!(switches(me).iter().any(|(task, _)| *task == me));
+        assert!(tcp_memory_pages().is_some());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let inodes = listening(listener.local_addr().unwrap().port());
+        assert_eq!(inodes.len(), 1);
+        assert!(holds(me, &inodes));
+        assert!(!holds(1, &inodes));
+    }
+}

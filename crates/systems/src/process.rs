@@ -1,0 +1,329 @@
+//! A running system: started for one trial, ready, spoken to, stopped; nothing of it is left behind.
+//!
+//! Knows manifests and processes; knows nothing of the traffic that is sent to it.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Stage, SystemError};
+pub use crate::group::Exit;
+use crate::group::{Group, Waited, poll};
+use crate::knob::Point;
+use crate::manifest::{Fill, Manifest};
+use crate::output::{LONGEST_LINE, Line, SHOWN, Tail};
+use crate::ports;
+use crate::ready;
+use crate::workload::Role;
+
+/// Everything that is needed to start a system.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The system.
+    pub manifest: &'a Manifest,
+    /// Its build folder, as [`crate::build::build`] returned it.
+    pub out: &'a Path,
+    /// The port a server shall listen on; `None` for clients.
+    pub port: Option<u16>,
+    /// Values of its knobs; those missing stand at their defaults, and knobs it does not have are ignored.
+    pub point: &'a Point,
+    /// The cores it may use; empty: all.
+    pub cores: &'a [usize],
+    /// The running binary.
+    pub narrows: &'a Path,
+}
+
+/// A system that was started. Dropping it kills its process group.
+pub struct Running {
+    group: Group,
+    tail: Tail,
+    stdin: Option<ChildStdin>,
+    lines: Option<Receiver<Line>>,
+    system: String,
+    http: Option<String>,
+    grace: Duration,
+    port: Option<u16>,
+}
+
+/// How a system came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// How it ended; `None` when not even SIGKILL ended it.
+    pub exit: Option<Exit>,
+    /// It did not heed SIGTERM within its grace.
+    pub killed: bool,
+    /// The end of what it printed.
+    pub tail: String,
+}
+
+impl Launch<'_> {
+    /// Starts the program; it is not ready yet.
+    ///
+    /// Call it from a thread that outlives the system: when that thread ends, the kernel kills the program, so that it does not
+    /// outlive a crash of Narrows.
+    pub fn start(&self) -> Result<Running, SystemError> {
+        let wrong = |reason: String| SystemError::new(Stage::Start, &self.manifest.name, reason);
+        if self.manifest.role == Role::Server && self.port.is_none() {
+            return Err(wrong("a server was started without a port".to_owned()));
+        }
+        if let Some(port) = self.port.filter(|port| !frees_up(*port)) {
+            let owner = ports::owner(port);
+            return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
+        }
+        let command = self.command().map_err(wrong)?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut group = Group::spawn(command, self.cores).map_err(|e| {
+            let dir = self.manifest.dir.display();
+            wrong(format!(
+                "cannot start `{program}` in {dir}: {e}; check start.command, and that it is installed"
+            ))
+        })?;
+        let tail = Tail::new(SHOWN);
+        if let Some(stream) = group.child().stderr.take() {
+            tail.drain(stream);
+        }
+        let stdout = group.child().stdout.take();
+        let lines = match (self.manifest.role, stdout) {
+            (Role::Client, Some(stream)) => Some(tail.lines(stream)),
+            (Role::Server, Some(stream)) => {
+                tail.drain(stream);
+                None
+            }
+            (_, None) => None,
+        };
+        Ok(Running {
+            tail,
+            stdin: group.child().stdin.take(),
+            lines,
+            system: self.manifest.name.clone(),
+            http: self.manifest.ready.http.clone(),
+            grace: self.manifest.grace,
+            port: self.port.filter(|_| self.manifest.role == Role::Server),
+            group,
+        })
+    }
+
+    fn command(&self) -> Result<Command, String> {
+        let start = &self.manifest.start;
+        let cores =
+            if self.cores.is_empty() { crate::machine::available_cores().len() } else { self.cores.len() };
+        let fill = Fill {
+            manifest: self.manifest,
+            narrows: self.narrows,
+            out: self.out,
+            cores,
+            start: Some((self.port, self.point)),
+        };
+        let mut arguments = fill.command(&start.command)?.into_iter();
+        let mut command = Command::new(arguments.next().ok_or("start.command is empty")?);
+        command.args(arguments).current_dir(&self.manifest.dir);
+        for (name, value) in &start.env {
+            command.env(name, fill.text(value)?);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("system", &self.system)
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// The number of its first process, and of its process group.
+    pub fn pid(&self) -> u32 {
+        self.group.id()
+    }
+
+    /// Whether its first process still runs.
+    pub fn alive(&self) -> bool {
+        self.group.exited().is_none()
+    }
+
+    /// The end of what it printed so far, standard output and standard error as they came.
+    pub fn tail(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Waits until a server serves: it accepts or answers 200, as its manifest says, and the socket is its own.
+    /// A client is ready at once; it says so itself, in a line.
+    pub fn wait_ready(&self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
+        let Some(port) = self.port else { return Ok(()) };
+        let mut last = String::from("nothing listened");
+        let over = || cancel.load(Ordering::Relaxed) || !self.alive();
+        let mut answered = false;
+        poll(deadline, || {
+            match ready::ask(port, self.http.as_deref(), deadline, &over) {
+                Ok(()) => answered = true,
+                Err(why) => last = why,
+            }
+            answered || over()
+        });
+        if let Some(exit) = self.group.exited() {
+            return Err(self.died(Stage::Ready, exit));
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(self.wrong(Stage::Ready, "interrupted"));
+        }
+        if !answered {
+            let what =
+                self.http.as_ref().map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
+            let reason =
+                format!("not ready in time: {what} on 127.0.0.1:{port}: {last}; see ready.timeout_s");
+            return Err(self.wrong(Stage::Ready, &reason));
+        }
+        if !ports::belongs_to(port, self.pid()) {
+            let owner = ports::owner(port);
+            let reason = format!(
+                "port {port} is served by {owner}, not by the process group that was started: a system must \
+                                  listen itself, and must not daemonize"
+            );
+            return Err(self.wrong(Stage::Ready, &reason));
+        }
+        Ok(())
+    }
+
+    /// Sends a driver one line. Does not block: a driver that does not read is an error.
+    pub fn write_line(&mut self, line: &str) -> Result<(), SystemError> {
+        let Some(stdin) = &mut self.stdin else {
+            return Err(self.wrong(Stage::System, "its standard input is closed"));
+        };
+        let text = format!("{line}\n");
+        let written =
+            nonblocking(stdin).and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
+        written.map_err(|e| match self.group.exited() {
+            Some(exit) => self.died(Stage::System, exit),
+            None => self.wrong(Stage::System, &format!("it does not read its standard input: {e}")),
+        })
+    }
+
+    /// Closes the program's standard input.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// The next line of a driver's standard output, or `None` when none came in time. An error when it ended or when a line is
+    /// longer than 4 MiB. Servers deliver no lines.
+    pub fn line(&self, timeout: Duration) -> Result<Option<String>, SystemError> {
+        let Some(lines) = &self.lines else {
+            return Err(self.wrong(Stage::System, "a server's output is kept, not delivered as lines"));
+        };
+        match lines.recv_timeout(timeout) {
+            Ok(Ok(line)) => Ok(Some(line)),
+            Ok(Err(())) => {
+                Err(self.wrong(Stage::System, &format!("printed a line longer than {LONGEST_LINE} bytes")))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                // The pipe closes a moment before the exit can be seen.
+                let soon = Instant::now() + Duration::from_millis(200);
+                match self.group.wait(soon, &AtomicBool::new(false)) {
+                    Waited::Exited(exit) => Err(self.died(Stage::System, exit)),
+                    _ => Err(self.wrong(Stage::System, "it closed its standard output")),
+                }
+            }
+        }
+    }
+
+    /// How its first process ended; waits for that at most until the deadline.
+    pub fn wait_exit(&self, deadline: Instant, cancel: &AtomicBool) -> Option<Exit> {
+        match self.group.wait(deadline, cancel) {
+            Waited::Exited(exit) => Some(exit),
+            Waited::TimedOut | Waited::Cancelled => None,
+        }
+    }
+
+    /// An error with the end of the output, if it has died; to be asked while it is driven.
+    pub fn check_alive(&self) -> Result<(), SystemError> {
+        self.group.exited().map_or(Ok(()), |exit| Err(self.died(Stage::System, exit)))
+    }
+
+    /// SIGTERM to the group, patience, SIGKILL to whatever is left; all are reaped.
+    pub fn stop(mut self) -> Stopped {
+        // A reader of lines that nobody takes any more must not hold up the program's output.
+        self.lines = None;
+        let killed = self.group.stop(self.grace);
+        Stopped { exit: self.group.exited(), killed, tail: self.tail.settled() }
+    }
+
+    fn died(&self, stage: Stage, exit: Exit) -> SystemError {
+        let when = if stage == Stage::Ready { " before it was ready" } else { "" };
+        let output = self.tail.settled();
+        SystemError::new(stage, &self.system, format!("its program {exit}{when}")).with_output(output)
+    }
+
+    fn wrong(&self, stage: Stage, reason: &str) -> SystemError {
+        SystemError::new(stage, &self.system, reason).with_output(self.tail())
+    }
+}
+
+/// Whether the port is free, or is so in a moment: a program that is just being started holds a copy of every socket until
+/// its exec, and with it the one that a look for a free port had open.
+fn frees_up(port: u16) -> bool {
+    poll(Instant::now() + Duration::from_millis(100), || ports::port_free(port))
+}
+
+fn nonblocking(stdin: &ChildStdin) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let fd = stdin.as_raw_fd();
+    // SAFETY: plain system calls on a descriptor that `stdin` keeps open.
+    let answer = unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK)
+    };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn write_within(stdin: &mut ChildStdin, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
+    let mut outcome = Ok(());
+    let done = poll(Instant::now() + patience, || {
+        while !bytes.is_empty() {
+            match stdin.write(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    outcome = Err(e);
+                    return true;
+                }
+            }
+        }
+        true
+    });
+    if done { outcome } else { Err(io::Error::new(io::ErrorKind::TimedOut, "the pipe stayed full")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_read_blocks_nobody() {
+        let mut command = Command::new("sleep");
+        let mut group = Group::spawn(
+            {
+                command.arg("600").stdin(Stdio::piped());
+                command
+            },
+            &[],
+        )
+        .unwrap();
+        let mut stdin = group.child().stdin.take().unwrap();
+        nonblocking(&stdin).unwrap();
+        write_within(&mut stdin, b"fits", Duration::ZERO).unwrap();
+        let error = write_within(&mut stdin, &vec![0; 1 << 20], Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        group.kill();
+        let error = write_within(&mut stdin, b"more", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

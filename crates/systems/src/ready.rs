@@ -1,0 +1,63 @@
+//! Asking a server once whether it serves: a connection, or a GET that answers 200.
+//!
+//! The GET is written by hand: readiness must not depend on the codec that is measured with.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How often waiting looks whether it is over.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// One attempt; the error says what happened instead. Ends soon after `over` says so.
+pub(crate) fn ask(
+    port: u16,
+    http: Option<&str>,
+    deadline: Instant,
+    over: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let patience =
+        deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
+    let mut stream = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
+    // The kernel may choose the very port as the client's, and then TCP connects to itself.
+    if stream.local_addr().is_ok_and(|local| local == address) {
+        return Err("nothing listened".to_owned());
+    }
+    let Some(path) = http else { return Ok(()) };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    let timeouts =
+        stream.set_read_timeout(Some(GLANCE)).and_then(|()| stream.set_write_timeout(Some(GLANCE)));
+    timeouts.and_then(|()| stream.write_all(request.as_bytes())).map_err(|e| e.to_string())?;
+    let head = read_head(&mut stream, deadline, over)?;
+    match head.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)) {
+        Some("200") => Ok(()),
+        Some(status) => Err(format!("answered with status {}", status.chars().take(20).collect::<String>())),
+        None => Err("answered with something other than HTTP".to_owned()),
+    }
+}
+
+/// The first line of the answer, without its end.
+fn read_head(stream: &mut TcpStream, deadline: Instant, over: &dyn Fn() -> bool) -> Result<String, String> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 1024];
+    while head.len() < 8192 {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Err("closed the connection without an answer".to_owned()),
+            Ok(n) => head.extend_from_slice(&buffer[..n]),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
+            Err(e) => return Err(e.to_string()),
+        }
+        if let Some(end) = head.iter().position(|byte| *byte == b'\n') {
+            return Ok(String::from_utf8_lossy(&head[..end]).trim_end().to_owned());
+        }
+        if over() || Instant::now() >= deadline {
+            return Err("accepted the connection, but did not answer".to_owned());
+        }
+    }
+    Err("answered with something other than HTTP".to_owned())
+}

@@ -1,0 +1,139 @@
+//! Builds: when they run, what is said when they fail, and what stands beside them; and what a system needs.
+
+mod common;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use common::{CALM, Home, eventually, odd_seconds, with_argument};
+use systems::{Availability, Context, Manifest, Stage, availability, build};
+
+fn built_by(home: &Home, script: &str, lines: &str) -> Manifest {
+    home.manifest(
+        "client",
+        &format!("[start]\ncommand=['true']\n[build]\ncommand=['sh','-c','''{script}''']\n{lines}"),
+    )
+}
+
+fn context(home: &Home) -> Context<'_> {
+    Context { home: home.path(), narrows: Path::new("/bin/true"), cancel: &CALM }
+}
+
+fn count(home: &Home) -> usize {
+    std::fs::read_to_string(home.path().join("count")).map_or(0, |text| text.lines().count())
+}
+
+const COUNTED: &str = "ls -A {out}; echo x >> {home}/count; cp source {out}/VERSION";
+
+#[test]
+fn a_build_runs_only_when_something_changed() {
+    let home = Home::new();
+    let version = "version=['cat','{out}/VERSION']";
+    let manifest = built_by(&home, COUNTED, version);
+    let source = home.dir().join("source");
+    std::fs::write(&source, "1.0\n").unwrap();
+    let run = |manifest: &Manifest| build(manifest, context(&home)).unwrap();
+    let first = run(&manifest);
+    assert_eq!(first.version.as_deref(), Some("1.0"));
+    assert_eq!(first.out, home.path().join("target/systems/probe"));
+    assert_eq!((run(&manifest), count(&home)), (first, 1));
+    std::fs::write(&source, "2.0\n").unwrap();
+    assert_eq!(run(&manifest).version.as_deref(), Some("2.0"));
+    assert_eq!(count(&home), 2);
+    std::fs::create_dir(home.path().join("systems/shared/deep")).unwrap();
+    std::fs::write(home.path().join("systems/shared/deep/file"), "").unwrap();
+    run(&manifest);
+    assert_eq!(count(&home), 3);
+    run(&built_by(&home, &format!("{COUNTED}; true"), version));
+    assert_eq!(count(&home), 4);
+    // What tools leave behind is no change.
+    std::fs::create_dir(home.dir().join("__pycache__")).unwrap();
+    run(&built_by(&home, &format!("{COUNTED}; true"), version));
+    assert_eq!(count(&home), 4);
+    std::fs::remove_dir_all(home.path().join("target/systems/probe")).unwrap();
+    run(&built_by(&home, &format!("{COUNTED}; true"), version));
+    assert_eq!(count(&home), 5);
+}
+
+#[test]
+fn a_failure_shows_the_end_of_the_output_and_is_not_remembered() {
+    let home = Home::new();
+    let manifest = built_by(&home, "echo x >> {home}/count; seq 100000; echo broken >&2; exit 4", "");
+    for attempt in 1..=2 {
+        let error = build(&manifest, context(&home)).unwrap_err();
+        assert_eq!(error.stage, Stage::Build);
+        assert!(
+            error.reason.starts_with("the build exited with code 4; all of its output is in "),
+            "{error}"
+        );
+        assert!(error.output.ends_with("100000\nbroken") && error.output.len() <= 4096, "{error:?}");
+        assert_eq!(count(&home), attempt);
+    }
+    let error = build(&built_by(&home, "true", "version=['cat','{out}/no']"), context(&home)).unwrap_err();
+    assert!(error.reason.contains("build.version: `cat` exited with code 1"), "{error}");
+}
+
+#[test]
+fn a_build_that_hangs_is_killed_with_its_children() {
+    let home = Home::new();
+    let seconds = odd_seconds();
+    let manifest = built_by(&home, &format!("sleep {seconds} & sleep {seconds}"), "timeout_s=1");
+    let error = build(&manifest, context(&home)).unwrap_err();
+    assert!(error.reason.starts_with("the build was killed after build.timeout_s = 1"), "{error}");
+    assert!(with_argument(&seconds).is_empty());
+}
+
+#[test]
+fn a_build_ends_when_it_is_interrupted() {
+    let home = Home::new();
+    let seconds = odd_seconds();
+    let manifest = built_by(&home, &format!("sleep {seconds}"), "");
+    let cancel = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let building = scope.spawn(|| build(&manifest, Context { cancel: &cancel, ..context(&home) }));
+        eventually("it runs", || !with_argument(&seconds).is_empty());
+        cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(building.join().unwrap().unwrap_err().reason.starts_with("interrupted"));
+    });
+    assert!(with_argument(&seconds).is_empty());
+}
+
+#[test]
+fn two_builds_of_one_system_exclude_each_other() {
+    let home = Home::new();
+    let manifest = built_by(&home, "echo x >> {home}/count; sleep 0.2", "");
+    std::thread::scope(|scope| {
+        let builds = [(); 3].map(|()| scope.spawn(|| build(&manifest, context(&home)).unwrap()));
+        builds.into_iter().for_each(|building| drop(building.join().unwrap()));
+    });
+    assert_eq!(count(&home), 1);
+}
+
+#[test]
+fn without_a_build_there_is_a_folder() {
+    let home = Home::new();
+    let built = build(&home.client("true"), context(&home)).unwrap();
+    assert!(built.out.is_dir() && built.version.is_none());
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_remedy() {
+    let home = Home::new();
+    let need = |name: &str, probe: &str| {
+        format!(
+            "[[needs]]\nname='{name}'\nprobe=['{probe}','x 1.2']\nversion='(\\d\\.\\d)'\nget='get {name}'\n"
+        )
+    };
+    let start = "[start]\ncommand=['true']\n";
+    let manifest = home.manifest("client", &format!("{}{start}", need("Echo", "echo")));
+    let ready = Availability::Ready { versions: vec![("Echo".to_owned(), "1.2".to_owned())] };
+    assert_eq!(availability(&manifest, context(&home)), ready);
+    let lines = format!("{}{}{start}", need("Echo", "echo"), need("Thing", "no-such-program"));
+    let Availability::Missing { what } = availability(&home.manifest("client", &lines), context(&home))
+    else {
+        panic!("it is not there");
+    };
+    let shown = (what[0].name.as_str(), what[0].get.as_str(), what[0].detail.as_str());
+    assert_eq!(shown, ("Thing", "get Thing", "`no-such-program` is not installed"));
+    assert_eq!(what.len(), 1);
+}

@@ -1,0 +1,103 @@
+//! What the tests of processes share: systems made of small shell scripts, and a look at what is left behind.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use systems::{Launch, Manifest, Point, Running, Source, SystemError};
+
+/// Never set.
+pub static CALM: AtomicBool = AtomicBool::new(false);
+
+/// A home folder with one system, `probe`.
+pub struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    /// With `systems/probe`, `systems/shared` and `experiments`.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["systems/probe", "systems/shared", "experiments"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn dir(&self) -> PathBuf {
+        self.path().join("systems/probe")
+    }
+
+    /// A system of this role with these further lines.
+    pub fn manifest(&self, role: &str, lines: &str) -> Manifest {
+        let workload = if role == "client" { "clients" } else { "requests" };
+        let head =
+            format!("name='probe'\nrole='{role}'\nworkloads=['{workload}']\nlanguage='sh'\nabout=''\n");
+        Manifest::parse(&Source::new("system.toml", head + lines), &self.dir()).unwrap()
+    }
+
+    /// A server that is this script; it may ignore its port.
+    pub fn server(&self, script: &str, lines: &str) -> Manifest {
+        self.manifest("server", &format!("[start]\ncommand=['sh','-c','''{script}''','{{port}}']\n{lines}"))
+    }
+
+    pub fn client(&self, script: &str) -> Manifest {
+        self.manifest("client", &format!("[start]\ncommand=['sh','-c','''{script}''']\n"))
+    }
+
+    pub fn start(&self, manifest: &Manifest, port: Option<u16>) -> Result<Running, SystemError> {
+        self.start_on(manifest, port, &[])
+    }
+
+    pub fn start_on(
+        &self,
+        manifest: &Manifest,
+        port: Option<u16>,
+        cores: &[usize],
+    ) -> Result<Running, SystemError> {
+        let (point, narrows) = (Point::new(), Path::new("/bin/true"));
+        Launch { manifest, out: self.path(), port, point: &point, cores, narrows }.start()
+    }
+}
+
+/// A number of seconds that no other process sleeps.
+pub fn odd_seconds() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("6000.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The processes whose command line holds this text; zombies have none.
+pub fn with_argument(text: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|argument| argument == text.as_bytes())
+    };
+    pids.filter(holds).collect()
+}
+
+/// Waits for something that must happen, however slow the machine.
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A deadline that is never met when all is well.
+pub fn late() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// A deadline for what never happens.
+pub fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(300)
+}

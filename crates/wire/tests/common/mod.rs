@@ -1,0 +1,227 @@
+//! Drives the decoders over a stream that is cut anywhere, and writes down what they said. The fuzz targets use it too.
+#![allow(dead_code, missing_docs)]
+
+use wire::frames::{FrameCounter, FrameError, FrameReader, Prefix};
+use wire::http::{
+    BodyLength, Event, HttpError, Limits, Method, RequestDecoder, RequestHead, ResponseDecoder, ResponseHead,
+    Version,
+};
+
+/// Small enough that random streams reach it.
+pub const LIMITS: Limits = Limits { head: 300, chunk_line: 20 };
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Response {
+        status: u16,
+        keep_alive: bool,
+        body: BodyLength,
+        watched: Option<Vec<u8>>,
+    },
+    Request {
+        method: Method,
+        path: Vec<u8>,
+        version: Version,
+        flags: [bool; 2],
+        body: BodyLength,
+        watched: Option<Vec<u8>>,
+    },
+    Body(Vec<u8>),
+    End,
+    Idle(bool),
+    Finished(Result<bool, HttpError>),
+    Failed(HttpError),
+}
+
+impl From<ResponseHead<'_>> for Seen {
+    fn from(head: ResponseHead<'_>) -> Self {
+        let ResponseHead { status, keep_alive, body, watched } = head;
+        Self::Response { status, keep_alive, body, watched: watched.map(<[u8]>::to_vec) }
+    }
+}
+
+impl From<RequestHead<'_>> for Seen {
+    fn from(head: RequestHead<'_>) -> Self {
+        Self::Request {
+            method: head.method,
+            path: head.path.to_vec(),
+            version: head.version,
+            flags: [head.keep_alive, head.expect_continue],
+            body: head.body,
+            watched: head.watched.map(<[u8]>::to_vec),
+        }
+    }
+}
+
+/// Notes an event; payload is joined, since how it is cut follows the reads.
+fn note<H: Into<Seen>>(seen: &mut Vec<Seen>, event: Event<'_, H>) {
+    match event {
+        Event::NeedMore => {}
+        Event::Head(head) => seen.push(head.into()),
+        Event::Body(data) => {
+            assert!(!data.is_empty(), "a body event is never empty");
+            match seen.last_mut() {
+                Some(Seen::Body(before)) => before.extend_from_slice(data),
+                _ => seen.push(Seen::Body(data.to_vec())),
+            }
+        }
+        Event::End => seen.push(Seen::End),
+    }
+}
+
+/// The pieces of `stream` that these sizes cut it into, used in turn; sizes of zero count as one.
+pub fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    let mut sizes = cuts.iter().copied().cycle();
+    std::iter::from_fn(move || {
+        let (piece, rest) = stream
+            .split_at(sizes.next().unwrap_or(usize::MAX).clamp(1, stream.len().max(1)).min(stream.len()));
+        stream = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+macro_rules! drive {
+    ($decoder:expr, $stream:expr, $cuts:expr) => {{
+        let mut seen = Vec::new();
+        for mut piece in pieces($stream, $cuts) {
+            loop {
+                match $decoder.push(piece) {
+                    Ok(step) => {
+                        assert!(step.consumed <= piece.len());
+                        let more = matches!(step.event, Event::NeedMore);
+                        piece = &piece[step.consumed..];
+                        note(&mut seen, step.event);
+                        if more {
+                            assert!(piece.is_empty(), "NeedMore means that everything was consumed");
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        assert_eq!($decoder.push(b"x").err(), Some(error), "an error stays");
+                        seen.push(Seen::Failed(error));
+                        return seen;
+                    }
+                }
+            }
+        }
+        seen.push(Seen::Idle($decoder.idle()));
+        seen.push(Seen::Finished($decoder.finish()));
+        seen
+    }};
+}
+
+pub fn responses_with(decoder: &mut ResponseDecoder, stream: &[u8], cuts: &[usize]) -> Vec<Seen> {
+    drive!(decoder, stream, cuts)
+}
+
+pub fn requests_with(decoder: &mut RequestDecoder, stream: &[u8], cuts: &[usize]) -> Vec<Seen> {
+    drive!(decoder, stream, cuts)
+}
+
+/// Decodes responses that watch x-request-id.
+pub fn responses(stream: &[u8], cuts: &[usize]) -> Vec<Seen> {
+    responses_with(&mut ResponseDecoder::watching("x-request-id").with_limits(LIMITS), stream, cuts)
+}
+
+/// Decodes requests that watch x-request-id.
+pub fn requests(stream: &[u8], cuts: &[usize]) -> Vec<Seen> {
+    requests_with(&mut RequestDecoder::watching("x-request-id").with_limits(LIMITS), stream, cuts)
+}
+
+/// What the one-call path makes of the whole responses at the beginning of a stream, and how many bytes they are.
+pub fn whole_responses(mut stream: &[u8]) -> (Vec<Seen>, usize) {
+    let mut decoder = ResponseDecoder::watching("x-request-id").with_limits(LIMITS);
+    let (mut seen, mut taken) = (Vec::new(), 0);
+    while let Some(whole) = decoder.whole(stream) {
+        seen.push(whole.head.into());
+        if !whole.body.is_empty() {
+            seen.push(Seen::Body(whole.body.to_vec()));
+        }
+        seen.push(Seen::End);
+        taken += whole.consumed;
+        stream = &stream[whole.consumed..];
+    }
+    (seen, taken)
+}
+
+/// The same stream decoded with every head new to its decoder: what the memo must not change.
+pub fn responses_without_memo(stream: &[u8]) -> Vec<Seen> {
+    let (mut seen, mut at) = (Vec::new(), 0);
+    'messages: loop {
+        let mut decoder = ResponseDecoder::watching("x-request-id").with_limits(LIMITS);
+        loop {
+            match decoder.push(&stream[at..]) {
+                Ok(step) => {
+                    at += step.consumed;
+                    let (more, end) =
+                        (matches!(step.event, Event::NeedMore), matches!(step.event, Event::End));
+                    note(&mut seen, step.event);
+                    if end {
+                        continue 'messages;
+                    }
+                    if more {
+                        seen.push(Seen::Idle(decoder.idle()));
+                        seen.push(Seen::Finished(decoder.finish()));
+                        return seen;
+                    }
+                }
+                Err(error) => {
+                    seen.push(Seen::Failed(error));
+                    return seen;
+                }
+            }
+        }
+    }
+}
+
+/// Frames and bytes counted, and whether one was open, plainly: the model that `FrameCounter` must equal.
+pub fn count_plainly(prefix: Prefix, mut stream: &[u8]) -> (u64, u64, bool) {
+    let (mut frames, mut bytes) = (0, 0);
+    loop {
+        let Some((head, rest)) = stream.split_at_checked(prefix.len()) else {
+            return (frames, bytes, !stream.is_empty());
+        };
+        let length = head.iter().fold(0, |sum, &byte| sum * 256 + usize::from(byte));
+        let Some(rest) = rest.get(length..) else {
+            return (frames, bytes, true);
+        };
+        (frames, bytes, stream) = (frames + 1, bytes + length as u64, rest);
+    }
+}
+
+pub fn count(prefix: Prefix, stream: &[u8], cuts: &[usize]) -> (u64, u64, bool) {
+    let mut counter = FrameCounter::new(prefix);
+    for piece in pieces(stream, cuts) {
+        counter.push(piece);
+    }
+    (counter.frames(), counter.bytes(), counter.partial())
+}
+
+/// The frames that a reader collects, and how it ended: with an error, or with a frame open or not.
+pub fn read(
+    prefix: Prefix,
+    limit: usize,
+    stream: &[u8],
+    cuts: &[usize],
+) -> (Vec<Vec<u8>>, Result<bool, FrameError>) {
+    let mut reader = FrameReader::new(prefix, limit);
+    let mut frames = Vec::new();
+    for mut piece in pieces(stream, cuts) {
+        while !piece.is_empty() {
+            match reader.push(piece) {
+                Ok((consumed, frame)) => {
+                    frames.extend(frame.map(<[u8]>::to_vec));
+                    piece = &piece[consumed..];
+                }
+                Err(error) => return (frames, Err(error)),
+            }
+        }
+    }
+    (frames, Ok(reader.partial()))
+}
+
+/// A fuzzer's input as sizes to cut at, from its first four bytes, and the stream.
+pub fn split_input(input: &[u8]) -> (Vec<usize>, &[u8]) {
+    let (sizes, stream) = input.split_at(input.len().min(4));
+    (sizes.iter().map(|&size| usize::from(size)).collect(), stream)
+}

@@ -1,0 +1,14 @@
+//! Requests say the same however they are cut.
+#![no_main]
+
+#[path = "../../crates/wire/tests/common/mod.rs"]
+mod common;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (cuts, stream) = common::split_input(input);
+    let uncut = common::requests(stream, &[]);
+    assert_eq!(uncut, common::requests(stream, &[1]));
+    assert_eq!(uncut, common::requests(stream, &cuts));
+});
