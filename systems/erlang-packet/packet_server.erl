@@ -17,8 +17,12 @@ main([PortArg, FramingArg, ActiveArg, BufferArg]) ->
     ok = os:set_signal(sigterm, default),
     Options = [binary, {packet, Framing}, {active, false}, {exit_on_close, false}, {ip, {127, 0, 0, 1}},
                {reuseaddr, true}, {backlog, 4096}, {buffer, list_to_integer(BufferArg)}],
+    spawn(fun() -> listen(Port, Options, Framing, Active) end).
+
+%% In a process of its own, because a socket closes when its owner ends.
+listen(Port, Options, Framing, Active) ->
     case gen_tcp:listen(Port, Options) of
-        {ok, Listener} -> spawn_link(fun() -> accept(Listener, Framing, Active) end);
+        {ok, Listener} -> accept(Listener, Framing, Active);
         {error, Reason} ->
             io:format(standard_error, "cannot listen on port ~b: ~0p~n", [Port, Reason]),
             halt(1)
@@ -30,9 +34,7 @@ accept(Listener, Framing, Active) ->
             Pid = spawn(fun() -> receive start -> receive_frames(Socket, Framing, Active) end end),
             ok = gen_tcp:controlling_process(Socket, Pid),
             Pid ! start;
-        {error, Reason} ->
-            io:format(standard_error, "accept: ~0p~n", [Reason]),
-            timer:sleep(10)
+        {error, _OutOfFiles} -> timer:sleep(10)
     end,
     accept(Listener, Framing, Active).
 

@@ -9,19 +9,17 @@ mod pivot;
 mod table;
 mod warning;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use systems::Workload;
-
-pub use systems::knob::show_size;
 
 pub use estimate::{Estimate, figure_of};
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
 
 use crate::experiment::{Figure, Form};
-use crate::observation::{Observation, Outcome, Scenario};
+use crate::observation::{Measurement, Observation, Outcome, Scenario};
 use crate::plan::{Excluded, Plan, Planned, is_reference};
 
 /// The share of failed operations above which a row ranks nothing (experiments.md, D5.2).
@@ -73,6 +71,10 @@ pub struct ExperimentFindings {
     pub failures: Vec<FailedTrials>,
     /// Systems that could not run here.
     pub excluded: Vec<Excluded>,
+    /// What the trials themselves had to say, each once, with the system's name: raised limits, a client's retries.
+    pub notes: Vec<String>,
+    /// The systems' versions as they reported them.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Trials of one scenario that failed in the same way.
@@ -119,6 +121,8 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),
+        notes: notes(observations),
+        versions: versions(observations),
         estimates,
     }
 }
@@ -139,6 +143,25 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
         group.trials += 1;
     }
     groups.into_values().collect()
+}
+
+fn measurements<'a>(observations: &[&'a Observation]) -> impl Iterator<Item = (&'a str, &'a Measurement)> {
+    let each = observations.iter().map(|o| (o.trial.scenario.system.as_str(), &o.outcome));
+    each.filter_map(|(system, outcome)| match outcome {
+        Outcome::Measured(m) => Some((system, m.as_ref())),
+        Outcome::Failed(_) => None,
+    })
+}
+
+fn notes(observations: &[&Observation]) -> Vec<String> {
+    let all = measurements(observations)
+        .flat_map(|(system, m)| m.notes.iter().map(move |n| format!("{system}: {n}")));
+    all.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
+    let all = measurements(observations).filter(|(_, m)| !m.system.version.is_empty());
+    all.map(|(system, m)| (system.to_owned(), m.system.version.clone())).collect()
 }
 
 /// A scenario in a line: the system, and the knobs that the experiment varies.

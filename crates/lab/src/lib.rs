@@ -6,4 +6,5 @@ pub mod experiment;
 pub mod findings;
 pub mod observation;
 pub mod plan;
+pub mod session;
 pub mod store;

@@ -203,4 +203,19 @@ impl Latency {
             buckets,
         }
     }
+
+    /// What a client driver reports: `(microseconds, count)`, whose extremes and mean are as exact as the buckets.
+    pub fn from_buckets(mut buckets: Vec<(u64, u64)>) -> Self {
+        buckets.sort_unstable();
+        let count: u64 = buckets.iter().map(|(_, count)| count).sum();
+        let sum: f64 = buckets.iter().map(|(micros, count)| *micros as f64 * *count as f64).sum();
+        let edge = |bucket: Option<&(u64, u64)>| bucket.map_or(0.0, |(micros, _)| *micros as f64);
+        Self {
+            count,
+            min: edge(buckets.first()),
+            mean: if count > 0 { sum / count as f64 } else { 0.0 },
+            max: edge(buckets.last()),
+            buckets,
+        }
+    }
 }

@@ -83,10 +83,17 @@ impl Axis {
     /// The value as people read it: sizes as `64K`.
     pub fn show(&self, value: &Value) -> String {
         match (self.kind, value) {
-            (Kind::Size, Value::Integer(bytes)) => systems::knob::show_size(*bytes),
+            (Kind::Size, Value::Integer(bytes)) => show_size(*bytes),
             _ => value.to_string(),
         }
     }
+}
+
+/// Bytes as people write them: `64K`, `1M`, `1460`; decimal ones such as 80000000 stay as they are, though 1024 divides
+/// them.
+pub fn show_size(bytes: i64) -> String {
+    let short = systems::knob::show_size(bytes);
+    if short.len() > 5 { bytes.to_string() } else { short }
 }
 
 /// A system that takes no part.
@@ -132,7 +139,8 @@ impl Plan {
 
 /// Orders the trials of all `requests`. `excluded` names the systems that cannot run here, with the reason; they
 /// give no trials. The reference runs at each point that is left when an available system's point is reduced to
-/// the workload's own knobs.
+/// the workload's own knobs. An experiment that is asked for twice runs once, as first asked for: its name is what
+/// observations are found by.
 ///
 /// # Errors
 /// A system, knob or value that does not exist, with its place (in the file or on the command line) and the
@@ -147,6 +155,9 @@ pub fn plan(
     let mut rng = SplitMix64::new(seed);
     let mut plan = Plan { seed, experiments: Vec::new(), trials: Vec::new() };
     for request in requests {
+        if plan.experiments.iter().any(|known| known.name == request.experiment.name) {
+            continue;
+        }
         let planned = planned(request, catalog, excluded)?;
         if planned.scenarios.is_empty() && planned.excluded.is_empty() {
             continue; // --systems names none that does this experiment's work

@@ -1,11 +1,14 @@
 //! What several verbs need: sizes and durations as people write them, Ctrl-C, and the end of the program.
 
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
+use systems::InputError;
 
 /// Which kernel interface carries the I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -32,6 +35,32 @@ impl From<IoChoice> for reactor::Backend {
 /// How a verb ends.
 pub type End = anyhow::Result<ExitCode>;
 
+/// `--store`
+#[derive(clap::Args)]
+pub struct StoreArg {
+    /// The file that runs are saved in
+    #[arg(long = "store", value_name = "FILE", default_value = "narrows.db")]
+    pub path: PathBuf,
+}
+
+/// Prints to standard output.
+pub fn print(text: &str) -> std::io::Result<()> {
+    std::io::stdout().lock().write_all(text.as_bytes())
+}
+
+/// The terminal's width in columns; 100 where there is none.
+pub fn width() -> usize {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: `size` is alive during the call; without a terminal it stays zero.
+    unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    if size.ws_col == 0 { 100 } else { usize::from(size.ws_col) }
+}
+
+/// Whether standard output shows colours: it is a terminal, and nobody asked for none (<https://no-color.org>).
+pub fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// Prints an error, and chooses the exit code: 1 for what could not be done.
 pub fn exit(end: End) -> ExitCode {
     match end {
@@ -45,7 +74,12 @@ pub fn exit(end: End) -> ExitCode {
                 // Whoever read our output has had enough: `narrows report last | head`.
                 return ExitCode::SUCCESS;
             }
-            eprintln!("narrows: {error:#}");
+            // What a person wrote is shown with its place.
+            if let Some(input) = error.downcast_ref::<InputError>() {
+                eprintln!("{:?}", miette::Report::new(input.clone()));
+            } else {
+                eprintln!("narrows: {error:#}");
+            }
             ExitCode::FAILURE
         }
     }

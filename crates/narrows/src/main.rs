@@ -5,7 +5,10 @@
 mod client;
 mod common;
 mod load_verb;
+mod report_verb;
+mod run_verb;
 mod serve_verb;
+mod systems_verb;
 
 use std::process::ExitCode;
 
@@ -21,10 +24,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// The lab: experiments, each system restarted at each point of its knobs
+    Run(run_verb::Args),
     /// Drive one target, now
     Load(load_verb::Args),
     /// The reference endpoints on one port: /, /echo, /upload, /wait/MS
     Serve(serve_verb::Args),
+    /// What runs here, at which version; what is missing, and how to get it
+    Systems(systems_verb::Args),
+    /// A saved run, printed again; without a run, the list of runs
+    Report(report_verb::Args),
     /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
     #[command(hide = true)]
     Client,
@@ -32,9 +41,12 @@ enum Verb {
 
 fn main() -> ExitCode {
     // Load is measured in the tens of thousands of sockets; the limit is said where it matters.
-    systems::machine::raise_file_limit();
+    let files = systems::machine::raise_file_limit();
     let cli = Cli::parse();
     let end = match cli.verb {
+        Verb::Run(args) => run_verb::run(&args, files),
+        Verb::Systems(args) => systems_verb::run(&args),
+        Verb::Report(args) => report_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Client => client::run(),

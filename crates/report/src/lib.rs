@@ -31,3 +31,6 @@ fn cell(column: &Column, cell: &Cell) -> String {
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,8 @@ fn experiment(e: &ExperimentFindings) -> String {
         }),
     );
     list(&mut out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+    list(&mut out, "Notes", e.notes.iter().cloned());
+    list(&mut out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
     out
 }
 

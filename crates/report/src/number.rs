@@ -1,14 +1,15 @@
 //! Numbers as people read them: three digits and a unit.
 
-use lab::findings::{Unit, show_size};
+use lab::findings::Unit;
+use lab::plan::show_size;
 
-/// A number in its unit: `1.24 s`, `883 MB/s`, `26.8M/s`, `12.3 us`, `41 %`, `38.0 MB`, `64K`.
+/// A number in its unit: `1.24 s`, `883 MB/s`, `26.8M/s`, `12.3 us`, `41 %`, `38 MB`, `64K`.
 pub fn show(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Count => digits(value),
         Unit::Size => show_size(value as i64),
-        Unit::Bytes => scaled(value, &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")]),
+        Unit::Bytes => bytes(value),
         Unit::BytesPerSecond => {
             scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")])
         }
@@ -18,6 +19,16 @@ pub fn show(value: f64, unit: Unit) -> String {
         Unit::Microseconds => seconds(value / 1e6),
         Unit::SecondsPerByte => seconds(value * 1e6),
         Unit::SecondsPerOperation => seconds(value),
+    }
+}
+
+/// Memory repeats to a few percent at best: two digits.
+fn bytes(value: f64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    let (factor, name) = units.into_iter().find(|unit| value >= unit.0 * 0.9995).unwrap_or((1.0, "B"));
+    match value / factor {
+        v if v < 9.95 && factor > 1.0 => format!("{v:.1} {name}"),
+        v => format!("{v:.0} {name}"),
     }
 }
 
@@ -74,7 +85,11 @@ mod tests {
             (0.0963, Unit::Share, "9.6 %"),
             (0.000_01, Unit::Share, "<0.01 %"),
             (0.0, Unit::Share, "0 %"),
-            (38e6, Unit::Bytes, "38.0 MB"),
+            (38e6, Unit::Bytes, "38 MB"),
+            (6.34e6, Unit::Bytes, "6.3 MB"),
+            (999.9e3, Unit::Bytes, "1.0 MB"),
+            (12.0, Unit::Bytes, "12 B"),
+            (8e7, Unit::Size, "80000000"),
             (65536.0, Unit::Size, "64K"),
             (1460.0, Unit::Size, "1460"),
             (16384.0, Unit::Count, "16384"),

@@ -65,20 +65,28 @@ impl Page {
                 let _ = writeln!(out, "    | {}", printable(line));
             }
         }
+        for note in &e.notes {
+            self.paragraph(&mut out, DIM, "  ", &format!("note: {note}"));
+        }
+        if !e.versions.is_empty() {
+            let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();
+            self.paragraph(&mut out, DIM, "  ", &format!("versions: {}", versions.join("; ")));
+        }
         for excluded in &e.excluded {
             self.paragraph(&mut out, "", "  ", &format!("not run: {}: {}", excluded.system, excluded.reason));
         }
         out
     }
 
-    /// Words wrapped at the width; further lines are indented by two more.
+    /// Words wrapped at the width; where there is an indent, further lines have two more.
     fn paragraph(&self, out: &mut String, style: &str, indent: &str, text: &str) {
+        let further = if indent.is_empty() { "" } else { "    " };
         let mut line = indent.to_owned();
         let mut lines = Vec::new();
         for word in printable(text).split_whitespace() {
             let empty = line.trim().is_empty();
             if !empty && line.chars().count() + 1 + word.chars().count() > self.width {
-                lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
+                lines.push(std::mem::replace(&mut line, further.to_owned()));
             } else if !empty {
                 line.push(' ');
             }
@@ -94,31 +102,29 @@ impl Page {
     fn table(&self, out: &mut String, table: &Table) {
         self.paragraph(out, DIM, "", &table.about);
         let rows: Vec<Vec<String>> = table.rows.iter().map(|row| shown(table, row)).collect();
-        let heads: Vec<String> = table.columns.iter().map(|column| printable(&column.name)).collect();
-        let width =
-            |at: usize| rows.iter().map(|row| &row[at]).chain([&heads[at]]).map(|c| c.chars().count()).max();
-        let widths: Vec<usize> = (0..heads.len()).map(|at| width(at).unwrap_or(0)).collect();
+        let plain: Vec<Vec<String>> = table.columns.iter().map(|c| vec![printable(&c.name)]).collect();
+        let (mut heads, mut widths) = (plain.clone(), widths(&plain, &rows));
+        if widths.iter().map(|w| w + 2).sum::<usize>() > self.width + 2 {
+            heads = table.columns.iter().map(|c| stacked(&printable(&c.name))).collect();
+            widths = self::widths(&heads, &rows);
+        }
+        let height = heads.iter().map(Vec::len).max().unwrap_or(1);
         for (i, columns) in self.fold(table.keys, &widths).into_iter().enumerate() {
             if i > 0 {
                 out.push('\n');
             }
-            let line = |cells: &[String]| {
-                let cells = columns.iter().map(|&at| {
-                    let pad = " ".repeat(widths[at] - cells[at].chars().count());
-                    // Numbers to the right, words to the left.
-                    match table.columns[at].unit {
-                        Some(_) => format!("{pad}{}", cells[at]),
-                        None => format!("{}{pad}", cells[at]),
-                    }
-                });
-                cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-            };
-            let _ = writeln!(out, "{}", self.paint(BOLD, &line(&heads)));
+            for level in 0..height {
+                // The last line of every heading stands on the table.
+                let word =
+                    |at: usize| (level + heads[at].len()).checked_sub(height).map(|l| heads[at][l].as_str());
+                let head = line(table, &columns, &widths, |at| word(at).unwrap_or(""));
+                let _ = writeln!(out, "{}", self.paint(BOLD, &head));
+            }
             for (row, cells) in table.rows.iter().zip(&rows) {
                 if row.block {
                     out.push('\n');
                 }
-                let _ = writeln!(out, "{}", line(cells));
+                let _ = writeln!(out, "{}", line(table, &columns, &widths, |at| &cells[at]));
             }
         }
         for note in &table.notes {
@@ -132,9 +138,8 @@ impl Page {
         let total = |columns: &[usize]| columns.iter().map(|&at| widths[at] + 2).sum::<usize>();
         let mut parts = vec![keys.clone()];
         for (at, wide) in widths.iter().enumerate().skip(keys.len()) {
-            let part = parts
-                .last_mut()
-                .filter(|part| part.len() == keys.len() || total(part) + wide <= self.width);
+            let part =
+                parts.last_mut().filter(|part| part.len() == keys.len() || total(part) + wide <= self.width);
             match part {
                 Some(part) => part.push(at),
                 None => parts.push(keys.iter().copied().chain([at]).collect()),
@@ -142,6 +147,32 @@ impl Page {
         }
         parts
     }
+}
+
+/// How wide each column must be.
+fn widths(heads: &[Vec<String>], rows: &[Vec<String>]) -> Vec<usize> {
+    let of = |at: usize, head: &[String]| {
+        let cells = rows.iter().map(|row| &row[at]).chain(head);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    heads.iter().enumerate().map(|(at, head)| of(at, head)).collect()
+}
+
+/// A heading as a stack of its words, for tables that are too wide.
+fn stacked(name: &str) -> Vec<String> {
+    name.replace('_', "_ ").split_whitespace().map(str::to_owned).collect()
+}
+
+/// The cells of some columns side by side: numbers to the right, words to the left.
+fn line<'a>(table: &Table, columns: &[usize], widths: &[usize], cell: impl Fn(usize) -> &'a str) -> String {
+    let cells = columns.iter().map(|&at| {
+        let pad = " ".repeat(widths[at] - cell(at).chars().count());
+        match table.columns[at].unit {
+            Some(_) => format!("{pad}{}", cell(at)),
+            None => format!("{}{pad}", cell(at)),
+        }
+    });
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
 fn shown(table: &Table, row: &Row) -> Vec<String> {

@@ -5,7 +5,7 @@
 /// a percentile, and no number of samples makes it one; and for what is below 0 or not a number.
 ///
 /// Why ten: the count of samples beyond a percentile is binomial (Le Boudec, "Performance Evaluation of Computer and
-/// Communication Systems", 2.2 and Theorem 2.1, derives quantile intervals from that). At ten expected, its standard
+/// Communication Systems", chapter 2, derives the intervals of quantiles from that). At ten expected, its standard
 /// deviation is a third of it, and the order statistics that bound the percentile at 95 % (some six ranks to
 /// either side) exist inside the sample; with fewer than four none bounds it from above, and the figure is a
 /// maximum by another name.

@@ -57,7 +57,7 @@ fn set(words: &[&str]) -> Overrides {
 
 /// The scenarios as `system knob=value …`, without the reference's.
 fn lines(plan: &Plan) -> Vec<String> {
-    let own = plan.experiments[0].scenarios.iter().filter(|s| !crate::plan::is_reference(&s.system));
+    let own = plan.experiments[0].scenarios.iter().filter(|s| !is_reference(&s.system));
     let line = |s: &crate::observation::Scenario| {
         let knobs: Vec<String> = s.point.iter().map(|(k, v)| format!("{k}={v}")).collect();
         format!("{} {}", s.system, knobs.join(" "))

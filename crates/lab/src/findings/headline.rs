@@ -101,8 +101,9 @@ fn extremes<'a>(figure: Figure, group: &[&'a Estimate]) -> Option<Pair<'a>> {
     Some(Pair { best, worst, ratio: advantage(figure, best, worst) })
 }
 
+/// The first of the largest.
 fn largest<'a>(pairs: impl Iterator<Item = Pair<'a>>) -> Option<Pair<'a>> {
-    pairs.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    pairs.reduce(|known, pair| if pair.ratio > known.ratio { pair } else { known })
 }
 
 fn knob(planned: &Planned, axis: &Axis, rows: &[&Estimate]) -> Option<Effect> {

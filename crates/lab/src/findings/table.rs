@@ -140,7 +140,7 @@ pub(super) fn figure_column(figure: Figure) -> Column {
         Figure::MsPerUpload => column("time", Unit::Milliseconds),
         Figure::BytesPerS => column("bytes/s", Unit::BytesPerSecond),
         Figure::FramesPerS => column("frames/s", Unit::PerSecond),
-        Figure::RequestsPerS => column("requests/s", Unit::PerSecond),
+        Figure::RequestsPerS => column("req/s", Unit::PerSecond),
     }
 }
 
@@ -171,7 +171,10 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
     }
     parts.push(part(column("spread", Unit::Share), |e| e.spread.map(|s| s.shown()).into()));
     parts.push(part(column("of ref", Unit::Share), |e| e.of_reference.into()));
-    parts.push(part(column("n", Unit::Count), |e| Cell::Number(e.trials.into())));
+    // Else the words above the table say it: medians over so many rounds.
+    if rows.iter().any(|e| e.trials != planned.rounds) {
+        parts.push(part(column("n", Unit::Count), |e| Cell::Number(e.trials.into())));
+    }
     if rows.iter().any(|e| e.failed > 0) {
         parts.push(part(column("failed", Unit::Count), |e| Cell::Number(e.failed.into())));
     }
@@ -184,14 +187,14 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
     }
     let (name, unit) = match planned.workload {
         Workload::Upload => ("CPU/MB", Unit::SecondsPerByte),
-        Workload::Frames => ("CPU/frame", Unit::SecondsPerOperation),
+        Workload::Frames => ("CPU/op", Unit::SecondsPerOperation),
         Workload::Requests | Workload::Clients => ("CPU/req", Unit::SecondsPerOperation),
     };
     parts.push(part(column(name, unit), |e| e.cpu_s_per_unit.into()));
     parts.push(part(column("CPU", Unit::Share), |e| e.cpu_share.into()));
     parts.push(part(column("memory", Unit::Bytes), |e| count(e.peak_memory_bytes)));
     if planned.workload != Workload::Clients {
-        parts.push(part(column("sockets", Unit::Bytes), |e| {
+        parts.push(part(column("sock", Unit::Bytes), |e| {
             if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
         }));
     }
@@ -245,10 +248,14 @@ fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     let keys = parts.len() + 1;
     parts.extend(measures(planned, &order, column("Req/sec", Unit::PerSecond), true));
     parts.push(part(column("peak conns", Unit::Count), |e| count(e.peak_connections)));
-    parts.push(part(Column { name: "counts".to_owned(), unit: None }, |e| match e.counts_agree {
-        None => Cell::Empty,
-        Some(agree) => Cell::Text(if agree { "agree" } else { "DISAGREE" }.to_owned()),
-    }));
+    let agree = order.iter().all(|e| e.counts_agree != Some(false));
+    if !agree {
+        let counts = Column { name: "counts".to_owned(), unit: None };
+        parts.push(part(counts, |e| match e.counts_agree {
+            None => Cell::Empty,
+            Some(agree) => Cell::Text(if agree { "agree" } else { "DISAGREE" }.to_owned()),
+        }));
+    }
     let mut rows = rows(&parts, order.iter().copied());
     for (i, row) in rows.iter_mut().enumerate() {
         row.cells.insert(0, if i < ranks { Cell::Number((i + 1) as f64) } else { Cell::Empty });
@@ -259,6 +266,9 @@ fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     let mut notes = notes(&order);
     if ranks < order.len() {
         notes.insert(0, unranked_note());
+    }
+    if agree && order.iter().any(|e| e.counts_agree.is_some()) {
+        notes.push("the clients' counts agree with the server's in every trial".to_owned());
     }
     let about = format!("{}{}", fixed(planned), medians(planned));
     Table { title: planned.title.clone(), about, columns, keys, rows, notes }
@@ -277,7 +287,8 @@ pub(super) fn medians(planned: &Planned) -> String {
 
 fn notes(estimates: &[&Estimate]) -> Vec<String> {
     let mut notes = Vec::new();
-    if estimates.iter().all(|e| e.failed == 0 && e.errors.is_empty()) {
+    let ran = estimates.iter().any(|e| e.trials > 0);
+    if ran && estimates.iter().all(|e| e.failed == 0 && e.errors.is_empty()) {
         notes.push("no trial failed, no operation failed".to_owned());
     }
     let classes: BTreeSet<&String> = estimates.iter().flat_map(|e| e.errors.keys()).collect();

@@ -137,7 +137,7 @@ fn uploads_have_one_line_each_in_grid_order() {
     let table = &e.tables[0];
     let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
     let expected =
-        ["system", "buffer", "length", "time", "spread", "of ref", "n", "CPU/MB", "CPU", "memory", "sockets"];
+        ["system", "buffer", "length", "time", "spread", "of ref", "CPU/MB", "CPU", "memory", "sock"];
     assert_eq!(names, expected);
     assert_eq!((table.rows.len(), table.keys, table.rows[4].block), (5, 3, true));
     let first = &table.rows[0].cells;
@@ -295,6 +295,19 @@ fn failures_and_doubts_are_listed() {
     assert!(e.headlines.iter().all(|s| !s.contains("faster")), "{:?}", e.headlines);
     let empty = one(findings(&plan, &[]));
     assert_eq!((empty.headlines.len(), empty.tables[0].rows.len()), (0, 6));
+}
+
+#[test]
+fn what_trials_say_is_kept_once() {
+    let (plan, mut observations) = buffers();
+    for observation in &mut observations {
+        let Outcome::Measured(m) = &mut observation.outcome else { panic!() };
+        m.notes = vec!["limit raised".to_owned()];
+        m.system.version = "2.8.0".to_owned();
+    }
+    let e = one(findings(&plan, &observations));
+    assert_eq!(e.notes, ["cowboy2: limit raised", "reference: limit raised"]);
+    assert_eq!(e.versions["cowboy2"], "2.8.0");
 }
 
 #[test]

@@ -80,6 +80,16 @@ fn a_seed_replays_for_ever() {
 }
 
 #[test]
+fn what_is_asked_for_twice_runs_once() {
+    let home = home();
+    let request =
+        || Request { experiment: experiment(GRID), form: Form::Quick, overrides: Overrides::default() };
+    let catalog = Catalog::load(home.path());
+    let of = |requests: &[Request]| plan(requests, &catalog, &BTreeMap::new(), 1).unwrap();
+    assert_eq!(of(&[request(), request()]), of(&[request()]));
+}
+
+#[test]
 fn a_budget_takes_rounds_away() {
     let plan = planned(GRID, Overrides { rounds: Some(4), ..Overrides::default() }).unwrap();
     let round = plan.estimate_s() / 4.0;

@@ -1,0 +1,228 @@
+//! Trials in which the system is a client with a pool, and Narrows is the server it asks
+//! (docs/contracts.md, "A client driver").
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+use serve::{Farewell, Server, Snapshot, Speaks};
+use systems::Value;
+use systems::process::Running;
+use systems::sample::{Sampler, Use};
+
+use crate::observation::{GeneratorUse, Latency, Measurement, ServerCounts};
+use crate::session::bench::{Place, Stopped};
+
+/// What a driver says.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Said {
+    Ready {},
+    Done(Box<Done>),
+    Error { message: String },
+}
+
+/// A driver's account of itself.
+#[derive(Debug, Deserialize)]
+struct Done {
+    elapsed_us: u64,
+    attempts: u64,
+    successes: u64,
+    errors: BTreeMap<String, u64>,
+    in_flight: u64,
+    latency_us: Vec<(u64, u64)>,
+    total: Total,
+    #[serde(default)]
+    version: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Total {
+    attempts: u64,
+    successes: u64,
+    errors: BTreeMap<String, u64>,
+}
+
+/// What a driver may take beyond the times it was told: its own start-up and summing up.
+const SLACK: Duration = Duration::from_secs(15);
+
+/// Starts the server and the client, lets it ask for the trial's time, and compares both sides' counts.
+pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
+    let server = start_server(place)?;
+    let address = server.addresses()[0];
+    let mut running = place.start()?;
+    let timeout = Duration::from_millis(place.number("timeout_ms")?);
+    running.write_line(&orders(place, address)?.to_string())?;
+    match listen(place, &running, place.manifest.ready.timeout)? {
+        Said::Ready {} => {}
+        other => return Err(unexpected(&running, "ready", &other)),
+    }
+    let mut sampler = Sampler::start(running.pid());
+    running.write_line(&json!({"go": true}).to_string())?;
+    wait(place, &running, place.warmup())?;
+    sampler.mark();
+    let before = (server.counts(), Instant::now());
+    wait(place, &running, place.window())?;
+    let used = sampler.finish();
+    let busy = share(before, (server.counts(), Instant::now()));
+    let done = match listen(place, &running, timeout * 2 + SLACK)? {
+        Said::Done(done) => done,
+        other => return Err(unexpected(&running, "done", &other)),
+    };
+    running.close_stdin();
+    running.stop();
+    let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
+    check(&done)?;
+    Ok(measurement(place, *done, counts, used, busy))
+}
+
+fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
+    let limit = place.number("max_keepalive")?;
+    let silent = place.says("close", &Value::Text("silent".to_owned()));
+    let config = serve::Config {
+        ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
+        threads: place.threads(),
+        max_keepalive: (limit > 0).then_some(limit),
+        farewell: if silent { Farewell::Silent } else { Farewell::Announced },
+        backend: reactor::Backend::Auto,
+    };
+    serve::start(&config).map_err(|error| Stopped::failed("drive", format!("Narrows' own server: {error}")))
+}
+
+fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
+    Ok(json!({
+        "url": format!("http://{address}/wait/{}", place.number("delay_ms")?),
+        "pools": place.number("pools")?,
+        "pool_size": place.number("pool_size")?,
+        "concurrency": place.number("concurrency")?,
+        "timeout_ms": place.number("timeout_ms")?,
+        "warmup_ms": place.warmup().as_millis() as u64,
+        "duration_ms": place.window().as_millis() as u64,
+    }))
+}
+
+/// Passes the time, unless the client ends or the user interrupts.
+fn wait(place: &Place<'_>, running: &Running, time: Duration) -> Result<(), Stopped> {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if place.cancelled() {
+            return Err(Stopped::Interrupted);
+        }
+        running.check_alive()?;
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+}
+
+/// The driver's next line.
+fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Said, Stopped> {
+    let until = Instant::now() + patience;
+    loop {
+        if place.cancelled() {
+            return Err(Stopped::Interrupted);
+        }
+        if let Some(line) = running.line(Duration::from_millis(100))? {
+            return serde_json::from_str(&line).map_err(|error| {
+                broken(running, &format!("its line is not of the driver contract: {error}: {line:.200}"))
+            });
+        }
+        if Instant::now() >= until {
+            return Err(broken(running, &format!("it said nothing for {:.0} s", patience.as_secs_f64())));
+        }
+    }
+}
+
+fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
+    match said {
+        Said::Error { message } => broken(running, message),
+        other => broken(running, &format!("it said {other:?} where {expected:?} was expected")),
+    }
+}
+
+fn broken(running: &Running, reason: &str) -> Stopped {
+    let Stopped::Failed(mut failure) = Stopped::failed("system", reason) else { return Stopped::Interrupted };
+    failure.output = running.tail();
+    Stopped::Failed(failure)
+}
+
+/// A driver's account must add up before it is believed.
+fn check(done: &Done) -> Result<(), Stopped> {
+    let errors: u64 = done.errors.values().sum();
+    if done.attempts != done.successes + errors + done.in_flight {
+        return Err(Stopped::failed(
+            "counts",
+            format!(
+                "the driver's window does not add up: {} attempts, {} successes, {errors} errors, {} in flight",
+                done.attempts, done.successes, done.in_flight
+            ),
+        ));
+    }
+    let all: u64 = done.total.errors.values().sum();
+    if done.total.attempts != done.total.successes + all {
+        return Err(Stopped::failed(
+            "counts",
+            format!(
+                "the driver's total does not add up: {} attempts, {} successes, {all} errors",
+                done.total.attempts, done.total.successes
+            ),
+        ));
+    }
+    if let Some(class) = done.errors.keys().find(|name| load::ErrorClass::from_name(name).is_none()) {
+        return Err(Stopped::failed(
+            "counts",
+            format!("the driver's error class {class:?} is not of the contract"),
+        ));
+    }
+    Ok(())
+}
+
+/// CPU seconds of the serving threads between two moments, and the share of that time.
+fn share(before: (Snapshot, Instant), after: (Snapshot, Instant)) -> (f64, f64) {
+    let cpu = after.0.cpu.saturating_sub(before.0.cpu).as_secs_f64();
+    let time = after.1.duration_since(before.1).as_secs_f64();
+    (cpu, cpu / time.max(f64::MIN_POSITIVE))
+}
+
+fn measurement(place: &Place<'_>, done: Done, server: Snapshot, used: Use, busy: (f64, f64)) -> Measurement {
+    let latency = Latency::from_buckets(done.latency_us);
+    let mut system = place.system_use(used);
+    if !done.version.is_empty() {
+        system.version = done.version;
+    }
+    Measurement {
+        elapsed_s: Duration::from_micros(done.elapsed_us).as_secs_f64(),
+        attempts: done.attempts,
+        successes: done.successes,
+        errors: done.errors,
+        in_flight: done.in_flight,
+        units: done.successes,
+        payload_bytes: done.successes * 2,
+        bytes_sent: 0,
+        bytes_received: 0,
+        service_us: Latency::default(),
+        response_us: latency,
+        first_errors: BTreeMap::new(),
+        system,
+        generator: GeneratorUse {
+            cpu_s: busy.0,
+            busiest_core: busy.1 / place.placement.generator.len().max(1) as f64,
+            cores: if place.placement.shared { Vec::new() } else { place.placement.generator.clone() },
+            backend: String::new(),
+        },
+        server: Some(ServerCounts {
+            requests: server.requests,
+            responses: server.responses,
+            connections: server.connections,
+            peak_connections: server.peak_connections,
+            client_attempts: done.total.attempts,
+            client_successes: done.total.successes,
+            client_errors: done.total.errors,
+        }),
+        notes: Vec::new(),
+    }
+}

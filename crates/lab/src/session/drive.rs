@@ -1,0 +1,158 @@
+//! Trials in which Narrows drives a server: `upload`, `requests` and `frames`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use load::target::{Body, Expect, Frames, Http, Traffic};
+use load::{Ending, Job, Moment, Stop, Tally, Target};
+use systems::process::Running;
+use systems::sample::{Sampler, Use};
+use systems::{Value, Workload};
+use wire::frames::Prefix;
+
+use crate::observation::{GeneratorUse, Latency, Measurement};
+use crate::session::bench::{Place, Stopped};
+
+/// Starts the server, checks that it does the work, drives it for the trial's time, and stops it.
+pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {
+    let running = place.start()?;
+    check_equal_work(place, port, &running)?;
+    let job = job(place, port)?;
+    // Marked and finished on the generator's thread, at the very ends of the window.
+    let sampler = Mutex::new((Some(Sampler::start(running.pid())), Use::default()));
+    let watch = |moment| {
+        let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
+        match moment {
+            Moment::Opened => {
+                if let Some(sampler) = &mut sampler.0 {
+                    sampler.mark();
+                }
+            }
+            Moment::Closed => {
+                if let Some(taken) = sampler.0.take() {
+                    sampler.1 = taken.finish();
+                }
+            }
+        }
+    };
+    let tally = place.drive(&job, &watch)?;
+    running.check_alive()?;
+    running.stop();
+    let used = sampler.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+    Ok(measurement(place, &tally, used))
+}
+
+/// What the trial sends.
+fn job(place: &Place<'_>, port: u16) -> Result<Job, Stopped> {
+    let timing = Stop::After(place.window());
+    let (traffic, connections) = match place.workload() {
+        Workload::Upload => {
+            (Traffic::Http(upload(place, place.number("size")?)), place.number("concurrency")?)
+        }
+        Workload::Frames => {
+            let frames = Frames { size: place.number("frame_size")?, prefix: Prefix::Four, count: None };
+            (Traffic::Frames(frames), place.number("connections")?)
+        }
+        Workload::Requests => (Traffic::Http(request(place)), place.number("connections")?),
+        Workload::Clients => return Err(Stopped::failed("drive", "a client is not driven")),
+    };
+    let mut job = Job::new(target(port, traffic), connections as usize, timing);
+    job.threads = place.threads();
+    job.warmup = place.warmup();
+    job.timeout = place.timeout();
+    if place.workload() == Workload::Requests {
+        job.pipeline = place.number("pipeline")? as usize;
+    } else {
+        job.ending = Ending::Finish;
+    }
+    Ok(job)
+}
+
+fn target(port: u16, traffic: Traffic) -> Target {
+    Target { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), traffic }
+}
+
+fn request(place: &Place<'_>) -> Http {
+    Http {
+        method: "GET".to_owned(),
+        host: "127.0.0.1".to_owned(),
+        path: "/".to_owned(),
+        headers: Vec::new(),
+        body: Body::None,
+        keep_alive: place.says("keep_alive", &Value::Boolean(true)),
+        expect_continue: false,
+        ids: false,
+        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
+    }
+}
+
+fn upload(place: &Place<'_>, size: u64) -> Http {
+    Http {
+        method: "POST".to_owned(),
+        path: "/upload".to_owned(),
+        body: Body::Pattern(size),
+        keep_alive: place.says("reuse", &Value::Boolean(true)),
+        expect_continue: place.says("expect", &Value::Boolean(true)) && size > 0,
+        expect: Expect { status: Some(200), body: Some(size.to_string().into_bytes()) },
+        ..request(place)
+    }
+}
+
+/// A few exchanges of the trial's kind, small, before anything is timed: a server that answers something else is not
+/// compared with one that does the work.
+fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(), Stopped> {
+    let traffic = match place.workload() {
+        Workload::Upload => Traffic::Http(upload(place, 100_003)),
+        Workload::Frames => Traffic::Frames(Frames { size: 10, prefix: Prefix::Four, count: Some(3) }),
+        Workload::Requests | Workload::Clients => Traffic::Http(request(place)),
+    };
+    let mut job = Job::new(target(port, traffic), 1, Stop::Count(3));
+    job.timeout = place.timeout().min(Duration::from_secs(5));
+    let tally = place.drive(&job, &|_| {})?;
+    running.check_alive()?;
+    match tally.first_errors.iter().next() {
+        None => Ok(()),
+        Some((class, example)) => {
+            let reason = format!(
+                "it does not do the work of `{}`: {class}: {example}; see docs/contracts.md",
+                place.workload()
+            );
+            let Stopped::Failed(mut failure) = Stopped::failed("equal_work", reason) else {
+                return Err(Stopped::Interrupted);
+            };
+            failure.output = running.tail();
+            Err(Stopped::Failed(failure))
+        }
+    }
+}
+
+fn measurement(place: &Place<'_>, tally: &Tally, used: Use) -> Measurement {
+    Measurement {
+        elapsed_s: tally.elapsed.as_secs_f64(),
+        attempts: tally.attempts,
+        successes: tally.successes,
+        errors: tally.errors_by_name(),
+        in_flight: tally.in_flight,
+        units: tally.units,
+        payload_bytes: tally.payload_bytes,
+        bytes_sent: tally.bytes_sent,
+        bytes_received: tally.bytes_received,
+        service_us: Latency::from_nanos(&tally.service),
+        response_us: Latency::from_nanos(&tally.response),
+        first_errors: tally
+            .first_errors
+            .iter()
+            .map(|(class, example)| (class.name().to_owned(), example.clone()))
+            .collect(),
+        system: place.system_use(used),
+        generator: GeneratorUse {
+            cpu_s: tally.cpu.as_secs_f64(),
+            busiest_core: tally.busiest,
+            cores: if place.placement.shared { Vec::new() } else { place.placement.generator.clone() },
+            backend: tally.backend.to_owned(),
+        },
+        server: None,
+        notes: Vec::new(),
+    }
+}

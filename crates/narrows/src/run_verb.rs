@@ -1,0 +1,242 @@
+//! `narrows run`: the lab. Experiments -> plan -> session -> findings -> report.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use lab::experiment::grid::Overrides;
+use lab::experiment::{self, Form};
+use lab::findings::findings;
+use lab::observation::Outcome;
+use lab::plan::{self, Plan, Request};
+use lab::session::{self, Bench};
+use lab::store::{RunHeader, RunId, Store};
+use systems::machine::{Environment, Limit, Placement};
+use systems::probe::{self, Availability};
+use systems::{Catalog, InputError};
+
+use crate::common::{self, End};
+
+mod progress;
+
+/// `narrows run`
+#[derive(clap::Args)]
+pub struct Args {
+    /// Experiments by name, as under experiments/; none: every one of them
+    #[arg(value_name = "EXPERIMENT", conflicts_with = "resume")]
+    experiments: Vec<String>,
+    /// The short form of each experiment (the default)
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// The complete grids of the published benchmarks; this can take hours
+    #[arg(long, conflicts_with = "resume")]
+    full: bool,
+    /// Only these systems (the reference always takes part)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    systems: Vec<String>,
+    /// Replace the values of a knob: `--set buffer=1460,64K`
+    #[arg(long, value_name = "KNOB=VALUES")]
+    set: Vec<String>,
+    /// Trials of each scenario
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// As many rounds as fit into this time: 10m
+    #[arg(long, value_name = "TIME", value_parser = common::duration)]
+    budget: Option<Duration>,
+    /// The seed that the order of trials is shuffled by; default: a new one, which is saved
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Go on with a run that did not come to its end: its number, `last` or `previous`
+    #[arg(long, value_name = "RUN")]
+    resume: Option<String>,
+    #[command(flatten)]
+    store: common::StoreArg,
+}
+
+/// Runs experiments, saves every trial, and prints what was found.
+pub fn run(args: &Args, files: Limit) -> End {
+    let cancel = common::cancellation()?;
+    let narrows = std::env::current_exe().context("cannot find the running program")?;
+    let home = systems::catalog::find_home(None)?;
+    let catalog = Catalog::load(&home);
+    let store = Store::open(&args.store.path)?;
+    let placement = Placement::decide(&systems::machine::available_cores());
+    let (run, plan, versions) = match &args.resume {
+        Some(word) => {
+            let run = store.resolve(word)?;
+            let plan = store.header(run)?.plan;
+            let needed = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
+            let found = probe_all(&catalog, needed, &narrows, &cancel);
+            (run, plan, found.versions)
+        }
+        None => begin(args, &catalog, &store, &narrows, files, &cancel)?,
+    };
+    let pending = store.missing(run)?;
+    announce(&plan, pending.len(), run, files, &placement);
+    let mut bench = Bench::new(catalog, narrows, placement, versions, Arc::clone(&cancel));
+    build_all(&mut bench, &plan, &pending);
+    let mut progress = progress::Line::new(&plan, &pending);
+    let done = session::carry_out(&plan, &pending, &mut bench, (&store, run), &cancel, &mut progress)?;
+    progress.clear();
+    finish(&store, run, done, &args.store.path)
+}
+
+/// Plans a new run and saves the plan.
+fn begin(
+    args: &Args,
+    catalog: &Catalog,
+    store: &Store,
+    narrows: &Path,
+    files: Limit,
+    cancel: &AtomicBool,
+) -> anyhow::Result<(RunId, Plan, HashMap<String, String>)> {
+    let form = if args.full { Form::Full } else { Form::Quick };
+    let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds: args.rounds };
+    let requests: Vec<Request> = chosen(&args.experiments, catalog.home())?
+        .into_iter()
+        .map(|experiment| Request { experiment, form, overrides: overrides.clone() })
+        .collect();
+    for (folder, error) in catalog.broken() {
+        eprintln!("systems/{folder} is left out: {}", error.one_line());
+    }
+    let found = probe_all(catalog, needed(&requests), narrows, cancel);
+    let seed = args.seed.unwrap_or_else(new_seed);
+    let mut plan = plan::plan(&requests, catalog, &found.missing, seed)?;
+    if let Some(budget) = args.budget {
+        plan = plan.within(budget.as_secs_f64());
+    }
+    let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded);
+    let excluded: BTreeMap<&str, &str> =
+        excluded.map(|excluded| (excluded.system.as_str(), excluded.reason.as_str())).collect();
+    for (system, reason) in excluded {
+        eprintln!("{system} takes no part: {reason}");
+    }
+    if plan.trials.is_empty() {
+        bail!("there is nothing to run: no system that was asked for can run here; see `narrows systems`");
+    }
+    let header = RunHeader {
+        started_unix_s: now_unix_s(),
+        command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        plan: plan.clone(),
+        environment: serde_json::to_value(Environment::read(files))?,
+    };
+    Ok((store.begin(&header)?, plan, found.versions))
+}
+
+/// The experiments that were named, or all that can be read.
+fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, InputError> {
+    if !names.is_empty() {
+        return names.iter().map(|name| experiment::load(home, name)).collect();
+    }
+    let all = experiment::list(home);
+    let (good, broken): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, read)| read).partition(Result::is_ok);
+    for error in broken.into_iter().filter_map(Result::err) {
+        eprintln!("left out: {}", error.one_line());
+    }
+    Ok(good.into_iter().filter_map(Result::ok).collect())
+}
+
+/// What probing the systems found.
+struct Found {
+    versions: HashMap<String, String>,
+    missing: BTreeMap<String, String>,
+}
+
+fn needed(requests: &[Request]) -> Vec<String> {
+    let named = requests.iter().flat_map(|request| request.experiment.systems.iter());
+    let references = requests.iter().map(|request| plan::reference(request.experiment.workload).to_owned());
+    let asked = requests.iter().flat_map(|request| request.overrides.systems.clone());
+    named.map(|name| name.get_ref().clone()).chain(references).chain(asked).collect()
+}
+
+fn probe_all(catalog: &Catalog, mut names: Vec<String>, narrows: &Path, cancel: &AtomicBool) -> Found {
+    names.sort();
+    names.dedup();
+    let context = probe::Context { home: catalog.home(), narrows, cancel };
+    let mut found = Found { versions: HashMap::new(), missing: BTreeMap::new() };
+    for manifest in names.iter().filter_map(|name| catalog.get(name).ok()) {
+        match probe::availability(manifest, context) {
+            Availability::Ready { versions } => {
+                let words: Vec<String> =
+                    versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+                found.versions.insert(manifest.name.clone(), words.join(", "));
+            }
+            Availability::Missing { what } => {
+                let words: Vec<String> =
+                    what.iter().map(|need| format!("{} is missing ({})", need.name, need.get)).collect();
+                found.missing.insert(manifest.name.clone(), words.join("; "));
+            }
+        }
+    }
+    found
+}
+
+/// Says what holds for the whole run before it begins.
+fn announce(plan: &Plan, pending: usize, run: RunId, files: Limit, placement: &Placement) {
+    let share = pending as f64 / plan.trials.len().max(1) as f64;
+    eprintln!(
+        "run {run}: {pending} of {} trials, about {:.0} s, seed {}",
+        plan.trials.len(),
+        plan.estimate_s() * share,
+        plan.seed
+    );
+    if files.now > files.before {
+        eprintln!(
+            "raised the limit of open files from {} to {}, for Narrows and its systems",
+            files.before, files.now
+        );
+    }
+    if placement.shared {
+        eprintln!("one core only: the system and the generator share it, and disturb each other");
+    } else {
+        eprintln!("generator on cores {:?}, systems on cores {:?}", placement.generator, placement.system);
+    }
+}
+
+/// Builds what the pending trials need before the first of them is timed. A build that fails costs its own trials.
+fn build_all(bench: &mut Bench, plan: &Plan, pending: &[u32]) {
+    let mut names: Vec<&str> = pending
+        .iter()
+        .filter_map(|index| plan.trials.get(*index as usize))
+        .map(|trial| trial.scenario.system.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        if let Err(error) = bench.build(name) {
+            eprintln!("{error}");
+            if !error.output.is_empty() {
+                eprintln!("{}", error.output);
+            }
+        }
+    }
+}
+
+/// Prints the findings and where the run is saved.
+fn finish(store: &Store, run: RunId, done: bool, path: &Path) -> End {
+    let plan = store.header(run)?.plan;
+    let observations = store.observations(run)?;
+    let found = findings(&plan, &observations);
+    common::print(&report::text(&found, common::width(), common::colour()))?;
+    common::print(&format!("run {run} is saved in {}\n", path.display()))?;
+    if !done {
+        eprintln!("interrupted: `narrows run --resume {run}` does what is missing");
+        return Ok(ExitCode::from(130));
+    }
+    let measured = observations.iter().any(|seen| matches!(seen.outcome, Outcome::Measured(_)));
+    Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn now_unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// A seed that differs from run to run; it is saved, so that the run can be repeated.
+fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 % 1_000_000
+}

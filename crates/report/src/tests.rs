@@ -1,0 +1,213 @@
+//! Snapshots of each form of fixed findings, as plain strings.
+
+use lab::experiment::{Figure, Form};
+use lab::findings::{
+    Cell, Code, Column, ExperimentFindings, FailedTrials, Findings, Row, Table, Unit, Warning,
+};
+use lab::plan::Excluded;
+
+use super::*;
+
+fn column(name: &str, unit: Option<Unit>) -> Column {
+    Column { name: name.to_owned(), unit }
+}
+
+fn row(system: &str, buffer: Option<f64>, ms: f64, share: f64, block: bool) -> Row {
+    let buffer = buffer.map_or(Cell::Empty, Cell::Number);
+    Row { cells: vec![Cell::Text(system.to_owned()), buffer, Cell::Number(ms), Cell::Number(share)], block }
+}
+
+fn fixed() -> Findings {
+    let table = Table {
+        title: "Buffers".to_owned(),
+        about: "Everywhere: size 64M. Medians over 3 rounds.".to_owned(),
+        columns: vec![
+            column("system", None),
+            column("buffer", Some(Unit::Size)),
+            column("time", Some(Unit::Milliseconds)),
+            column("of ref", Some(Unit::Share)),
+        ],
+        keys: 2,
+        rows: vec![
+            row("cowboy2", Some(1460.0), 5605.0, 0.012, false),
+            row("cowboy2", Some(262_144.0), 823.25, 0.41, false),
+            row("reference", None, 66.0, 1.0, true),
+        ],
+        notes: vec!["no trial failed, no operation failed".to_owned()],
+    };
+    Findings {
+        experiments: vec![ExperimentFindings {
+            name: "upload-buffers".to_owned(),
+            title: "Buffers".to_owned(),
+            about: "Does it matter?".to_owned(),
+            workload: serde_json::from_str("\"upload\"").unwrap(),
+            figure: Figure::MsPerUpload,
+            form: Form::Quick,
+            published: None,
+            rounds: 3,
+            trials_planned: 9,
+            trials_done: 9,
+            headlines: vec![
+                "`buffer`: 256K is 6.8x faster than 1460".to_owned(),
+                "`length`: flat".to_owned(),
+            ],
+            tables: vec![table],
+            estimates: Vec::new(),
+            warnings: vec![Warning {
+                code: Code::Unsteady,
+                message: "trials lie apart in 1 of 3 scenarios".to_owned(),
+                remedy: "stop other work on the machine".to_owned(),
+                scenarios: vec!["cowboy2 buffer=1460".to_owned()],
+            }],
+            failures: vec![FailedTrials {
+                scenario: "node".to_owned(),
+                stage: "start".to_owned(),
+                reason: "it ended".to_owned(),
+                output: "\x1b[2Jno such | file\n<b>".to_owned(),
+                trials: 3,
+            }],
+            excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
+            notes: vec!["node: limit raised".to_owned()],
+            versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
+        }],
+    }
+}
+
+#[test]
+fn text_is_aligned() {
+    let expected = "\
+upload-buffers: Buffers
+Does it matter?
+
+  `buffer`: 256K is 6.8x faster than 1460
+  `length`: flat
+
+Everywhere: size 64M. Medians over 3 rounds.
+system     buffer     time  of ref
+cowboy2      1460   5.61 s   1.2 %
+cowboy2      256K   823 ms    41 %
+
+reference       -  66.0 ms   100 %
+  no trial failed, no operation failed
+";
+    let shown = text(&fixed(), 100, false);
+    assert!(shown.starts_with(expected), "{shown}");
+    let rest =
+        "  warning: trials lie apart in 1 of 3 scenarios: cowboy2 buffer=1460. Remedy: stop other work on the
+    machine.
+  failed: node (3 trials) at start: it ended
+    |  [2Jno such | file
+    | <b>
+  note: node: limit raised
+  versions: cowboy2 2.8.0
+  not run: cowboy1: not packaged
+";
+    assert!(shown.ends_with(rest), "{shown}");
+}
+
+#[test]
+fn a_narrow_terminal_folds_and_loses_nothing() {
+    let shown = text(&fixed(), 40, false);
+    let tables: Vec<&str> = shown.lines().filter(|line| line.starts_with("system")).collect();
+    assert_eq!(tables, ["system     buffer     time  of ref"]);
+    let mut wide = fixed();
+    for i in 0..6 {
+        wide.experiments[0].tables[0].columns.push(column(&format!("more {i}"), Some(Unit::Count)));
+        for row in &mut wide.experiments[0].tables[0].rows {
+            row.cells.push(Cell::Number(f64::from(i) * 1000.0));
+        }
+    }
+    let shown = text(&wide, 40, false);
+    let heads: Vec<&str> = shown.lines().filter(|l| l.contains("more") || l.starts_with("system")).collect();
+    assert_eq!(
+        heads,
+        [
+            "                               of  more",
+            "system     buffer     time    ref     0",
+            "                   more  more  more",
+            "system     buffer     1     2     3",
+            "                   more  more",
+            "system     buffer     4     5",
+        ]
+    );
+    assert!(shown.lines().filter(|l| !l.contains('|')).all(|line| line.chars().count() <= 40), "{shown}");
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let (plain, coloured) = (text(&fixed(), 80, false), text(&fixed(), 80, true));
+    let mut stripped = coloured.clone();
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m"] {
+        stripped = stripped.replace(code, "");
+    }
+    assert_eq!(stripped, plain);
+    assert!(coloured.contains("\x1b[1mupload-buffers") && !plain.contains('\x1b'));
+}
+
+#[test]
+fn markdown_is_a_section() {
+    let expected = "\
+## upload-buffers: Buffers
+
+Does it matter?
+
+- **`buffer`: 256K is 6.8x faster than 1460**
+- `length`: flat
+
+Everywhere: size 64M. Medians over 3 rounds.
+
+| system | buffer | time | of ref |
+| --- | ---: | ---: | ---: |
+| cowboy2 | 1460 | 5.61 s | 1.2 % |
+| cowboy2 | 256K | 823 ms | 41 % |
+| reference | - | 66.0 ms | 100 % |
+
+no trial failed, no operation failed
+
+Warnings:
+
+- trials lie apart in 1 of 3 scenarios: stop other work on the machine (cowboy2 buffer=1460)
+
+Failed trials:
+
+- node: 3 of its trials, at start: it ended; output:  [2Jno such | file &lt;b>
+
+Not run here:
+
+- cowboy1: not packaged
+
+Notes:
+
+- node: limit raised
+
+Versions:
+
+- cowboy2: 2.8.0
+";
+    assert_eq!(markdown(&fixed()), expected);
+}
+
+#[test]
+fn csv_is_raw() {
+    let mut findings = fixed();
+    findings.experiments[0].tables[0].rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
+    assert_eq!(
+        csv(&findings),
+        "experiment,system,buffer (bytes),time (ms),of ref (share of 1)\r\n\
+         upload-buffers,cowboy2,1460,5605,0.012\r\n\
+         upload-buffers,cowboy2,262144,823.25,0.41\r\n\
+         upload-buffers,\"a \"\"b\"\", c\",,66,1\r\n"
+    );
+}
+
+#[test]
+fn json_has_a_schema_and_raw_numbers() {
+    let value: serde_json::Value = serde_json::from_str(&json(&fixed())).unwrap();
+    assert_eq!(value["schema"], SCHEMA);
+    let table = &value["experiments"][0]["tables"][0];
+    assert_eq!(table["columns"][2], serde_json::json!({"name": "time", "unit": "milliseconds"}));
+    assert_eq!(table["rows"][1]["cells"], serde_json::json!(["cowboy2", 262_144.0, 823.25, 0.41]));
+    assert_eq!(table["rows"][2]["cells"][1], serde_json::Value::Null);
+    let back: Vec<ExperimentFindings> = serde_json::from_value(value["experiments"].clone()).unwrap();
+    assert_eq!(Findings { experiments: back }, fixed());
+}

@@ -1,0 +1,132 @@
+%% Gun behind Poolboy, which is what MachineGun is made of: a pool is a Poolboy pool without overflow, first in line the
+%% worker that came back last (lifo), and each worker holds one Gun connection with one request at a time.
+%%
+%% Contract: systems/shared/narrows_client.erl. The worker opens its connection when it is first needed, and again
+%% after a loss. A request that was given up takes its connection with it, for HTTP/1.1 cannot take a request back: so no late
+%% answer can meet the next request. Nothing is sent twice.
+-module(gun_poolboy_client).
+-behaviour(narrows_client).
+-behaviour(gen_server).
+-export([start_pool/4, get/4, version/0]).
+-export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+start_pool(_Number, Size, Url, []) ->
+    {ok, _} = application:ensure_all_started(gun),
+    {ok, _} = application:ensure_all_started(poolboy),
+    {ok, Pool} = poolboy:start_link([{worker_module, ?MODULE}, {size, Size}, {max_overflow, 0}, {strategy, lifo}], Url),
+    Pool.
+
+get(Pool, #{path := Path}, Id, Timeout) ->
+    Deadline = now_ms() + Timeout,
+    try poolboy:checkout(Pool, true, Timeout) of
+        Worker ->
+            try left(Deadline) > 0 andalso gen_server:call(Worker, {get, Path, Id, Deadline}, infinity) of
+                false -> {error, pool_wait, timeout};
+                Answer -> Answer
+            catch exit:Reason -> {error, other, Reason}
+            after poolboy:checkin(Pool, Worker)
+            end
+    catch exit:{timeout, _} -> {error, pool_wait, timeout}
+    end.
+
+version() ->
+    ["gun ", vsn(gun), ", poolboy ", vsn(poolboy)].
+
+vsn(Application) ->
+    {ok, Version} = application:get_key(Application, vsn),
+    Version.
+
+%% The worker. Its state: {Url, none} or {Url, {Pid of the connection, its monitor}}.
+start_link(Url) -> gen_server:start_link(?MODULE, Url, []).
+
+init(Url) -> {ok, {Url, none}}.
+
+handle_call({get, Path, Id, Deadline}, _From, {Url, Known}) ->
+    case connect(Url, still_up(Known), Deadline) of
+        {error, Class, Reason} ->
+            {reply, {error, Class, Reason}, {Url, none}};
+        {Pid, Monitor} = Connection ->
+            Stream = gun:get(Pid, Path, [{<<"x-request-id">>, Id}]),
+            case await(Pid, Stream, Monitor, Deadline) of
+                {ok, Status, Headers, Body} ->
+                    Answer = {ok, Status, proplists:get_value(<<"x-request-id">>, Headers), Body},
+                    case proplists:get_value(<<"connection">>, Headers) of
+                        <<"close">> -> forget(Connection), {reply, Answer, {Url, none}};
+                        _ -> {reply, Answer, {Url, Connection}}
+                    end;
+                {error, Reason} ->
+                    Class = class(Reason, Monitor),
+                    drop(Connection),
+                    {reply, {error, Class, Reason}, {Url, none}}
+            end
+    end.
+
+handle_cast(_, State) -> {noreply, State}.
+
+handle_info({'DOWN', Monitor, process, Pid, _}, {Url, {Pid, Monitor} = Connection}) ->
+    forget(Connection),
+    {noreply, {Url, none}};
+handle_info(_GunUpOrDown, State) ->
+    {noreply, State}.
+
+%% A connection may have been lost between two requests.
+still_up(none) -> none;
+still_up({_, Monitor} = Connection) ->
+    receive {'DOWN', Monitor, process, _, _} -> forget(Connection), none
+    after 0 -> Connection
+    end.
+
+connect(#{host := Host, port := Port}, none, Deadline) ->
+    {ok, Pid} = gun:open(binary_to_list(Host), Port, #{retry => 0, http_opts => #{keepalive => infinity},
+                                                       transport_opts => [{show_econnreset, true}]}),
+    Monitor = monitor(process, Pid),
+    case gun:await_up(Pid, left(Deadline), Monitor) of
+        {ok, http} -> {Pid, Monitor};
+        {error, Reason} ->
+            drop({Pid, Monitor}),
+            case Reason of
+                timeout -> {error, connect_timeout, Reason};
+                {shutdown, Why} -> {error, narrows_client:class(Why), Why};
+                noproc -> {error, connect_refused, Reason}; % over before it could be watched
+                _ -> {error, other, Reason}
+            end
+    end;
+connect(_Url, Connection, _Deadline) -> Connection.
+
+await(Pid, Stream, Monitor, Deadline) ->
+    case gun:await(Pid, Stream, left(Deadline), Monitor) of
+        {response, fin, Status, Headers} -> {ok, Status, Headers, <<>>};
+        {response, nofin, Status, Headers} ->
+            case gun:await_body(Pid, Stream, left(Deadline), Monitor) of
+                {ok, Body} -> {ok, Status, Headers, Body};
+                {error, Reason} -> {error, Reason}
+            end;
+        {error, Reason} -> {error, Reason};
+        Other -> {error, {unexpected, Other}}
+    end.
+
+%% Gun says only that the connection was lost; the reason is in how its process ends, which is right after. When it cannot
+%% parse what it reads, it crashes.
+class(timeout, _) -> request_timeout;
+class({closed, _}, Monitor) ->
+    receive {'DOWN', Monitor, process, _, Reason} -> class(Reason, Monitor)
+    after 1000 -> closed_early
+    end;
+class({shutdown, {error, Reason}}, _) -> narrows_client:class(Reason);
+class({shutdown, _}, _) -> closed_early;
+class(noproc, _) -> closed_early;
+class(normal, _) -> closed_early;
+class(_, _) -> protocol.
+
+%% Gun closes a connection itself when the server has said that it will, or has done so.
+forget({Pid, Monitor}) ->
+    demonitor(Monitor, [flush]),
+    gun:flush(Pid).
+
+drop({Pid, _} = Connection) ->
+    _ = gun:close(Pid),
+    forget(Connection).
+
+left(Deadline) -> max(0, Deadline - now_ms()).
+
+now_ms() -> erlang:monotonic_time(millisecond).

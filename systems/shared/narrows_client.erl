@@ -1,0 +1,167 @@
+%% The common part of the BEAM's client drivers: it talks JSON lines, keeps the callers and their counters, and checks every
+%% answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is a module with the
+%% three callbacks below.
+%%
+%% usage: erl -noshell ... -run narrows_client main MODULE [ARG ...]
+-module(narrows_client).
+-export([main/1, class/1]).
+
+%% One pool of Size connections to Host:Port; Number tells the pools of this process apart; Args are the rest of the command line.
+-callback start_pool(Number :: pos_integer(), Size :: pos_integer(), Url :: map(), Args :: [string()]) -> Pool :: term().
+%% One GET of the URL within Timeout milliseconds, waiting for the pool included. Header names are lower case.
+-callback get(Pool :: term(), Url :: map(), Id :: binary(), Timeout :: pos_integer()) ->
+    {ok, Status :: integer(), Id :: binary() | undefined, Body :: binary()} | {error, class(), Reason :: term()}.
+-callback version() -> iodata().
+
+-type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
+
+-record(caller, {client, pools, url, timeout, window_start, window_end, number,
+                 sent = 0,             % requests so far: the id of the next, and the attempts of the whole life
+                 in_flight = 0,        % 1 if a request was under way as the window closed
+                 inside = #{},         % outcome => count, of the requests that ended inside the window
+                 total = #{},          % the same, of the whole life
+                 latency = #{}}).      % bucket => count
+
+main([Module | Args]) ->
+    %% Standard output belongs to the contract; what matters of an error is in its class.
+    ok = logger:set_primary_config(level, none),
+    ok = io:setopts(standard_io, [binary]),
+    spawn(fun() ->
+        try run(list_to_atom(Module), Args)
+        catch Class:Reason:Stack ->
+            io:format(standard_error, "~0p~n", [{Class, Reason, Stack}]),
+            fail(io_lib:format("~0p", [Reason]))
+        end
+    end).
+
+run(Client, Args) ->
+    #{<<"url">> := Text, <<"pools">> := Pools, <<"pool_size">> := Size, <<"concurrency">> := Concurrency,
+      <<"timeout_ms">> := Timeout, <<"warmup_ms">> := Warmup, <<"duration_ms">> := Duration} = Config = read_line(),
+    not is_map_key(<<"rate">>, Config) orelse fail("rate is not known to this driver"),
+    #{host := Host, port := Port, path := Path} = uri_string:parse(Text),
+    Url = #{text => Text, host => Host, port => Port, path => Path},
+    persistent_term:put(?MODULE, counters:new(1, [])),
+    AllPools = list_to_tuple([Client:start_pool(N, Size, Url, Args) || N <- lists:seq(1, Pools)]),
+    write_line({[{event, <<"ready">>}]}),
+    #{<<"go">> := true} = read_line(),
+
+    Begin = now_us(),
+    WindowStart = Begin + 1000 * Warmup,
+    Caller = #caller{client = Client, pools = AllPools, url = Url, timeout = Timeout,
+                     window_start = WindowStart, window_end = WindowStart + 1000 * Duration},
+    Callers = [spawn_monitor(fun() -> call(Caller#caller{number = integer_to_binary(N)}) end) || N <- lists:seq(1, Concurrency)],
+    Ended = [receive {'DOWN', Ref, process, Pid, {ended, C}} -> C;
+                     {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
+             end || {Pid, Ref} <- Callers],
+
+    Inside = sum([C#caller.inside || C <- Ended]),
+    Total = sum([C#caller.total || C <- Ended]),
+    InFlight = lists:sum([C#caller.in_flight || C <- Ended]),
+    Latency = sum([C#caller.latency || C <- Ended]),
+    write_line({[
+                {event, <<"done">>},
+                {elapsed_us, 1000 * Duration},
+                {attempts, lists:sum(maps:values(Inside)) + InFlight},
+                {successes, maps:get(ok, Inside, 0)},
+                {errors, {maps:to_list(maps:remove(ok, Inside))}},
+                {in_flight, InFlight},
+                {latency_us, [[Bucket, Count] || {Bucket, Count} <- lists:sort(maps:to_list(Latency))]},
+                {total, {[
+                    {attempts, lists:sum([C#caller.sent || C <- Ended])},
+                    {successes, maps:get(ok, Total, 0)},
+                    {errors, {maps:to_list(maps:remove(ok, Total))}}]}},
+                {version, iolist_to_binary(Client:version())}]}),
+    halt(0).
+
+%% One caller, request after request. The window is two points in time, and what ended between them counts.
+call(Caller = #caller{window_end = End}) ->
+    case now_us() of
+        Start when Start >= End -> exit({ended, Caller});
+        Start -> call(request(Start, Caller))
+    end.
+
+request(Start, Caller = #caller{client = Client, pools = Pools, url = Url, timeout = Timeout, number = Number, sent = Sent,
+                                inside = Inside, total = Total, latency = Latency}) ->
+    Id = <<Number/binary, $-, (integer_to_binary(Sent))/binary>>,
+    Pool = element(rand:uniform(tuple_size(Pools)), Pools),
+    Answer = Client:get(Pool, Url, Id, Timeout),
+    End = now_us(),
+    Outcome = outcome(Answer, Id, End - Start, 1000 * Timeout),
+    Next = Caller#caller{sent = Sent + 1, total = add(Outcome, Total)},
+    if
+        End >= Caller#caller.window_end -> Next#caller{in_flight = 1};
+        End < Caller#caller.window_start -> Next;
+        Outcome =:= ok -> Next#caller{inside = add(ok, Inside), latency = add(bucket(End - Start), Latency)};
+        true -> Next#caller{inside = add(Outcome, Inside)}
+    end.
+
+outcome({error, other, Reason}, _, _, _) ->
+    report(Reason),
+    other;
+outcome({error, Class, _}, _, _, _) -> Class;
+outcome({ok, _, _, _}, _, Took, Most) when Took > Most -> request_timeout;
+outcome({ok, 200, Id, <<"ok">>}, Id, _, _) -> ok;
+outcome({ok, 200, _, <<"ok">>}, _, _, _) -> wrong_id;
+outcome({ok, 200, _, Body}, _, _, _) when byte_size(Body) =:= 2 -> wrong_content;
+outcome({ok, 200, _, _}, _, _, _) -> length;
+outcome({ok, _, _, _}, _, _, _) -> status.
+
+%% The class of a socket's error.
+class(econnrefused) -> connect_refused;
+class(etimedout) -> connect_timeout;
+class(econnreset) -> reset;
+class(epipe) -> reset;
+class(closed) -> closed_early;
+class(timeout) -> request_timeout;
+class(_) -> other.
+
+%% The first few unknown errors are worth reading; the rest would only fill the pipe.
+report(Reason) ->
+    Counter = persistent_term:get(?MODULE),
+    counters:add(Counter, 1, 1),
+    counters:get(Counter, 1) > 20 orelse io:format(standard_error, "other: ~0p~n", [Reason]).
+
+bucket(V) when V < 1024 -> V;
+bucket(V) -> bucket(V bsr 1, 1).
+bucket(V, S) when V < 1024 -> V bsl S;
+bucket(V, S) -> bucket(V bsr 1, S + 1).
+
+now_us() -> erlang:monotonic_time(microsecond).
+
+add(Key, Map) -> maps:update_with(Key, fun(N) -> N + 1 end, 1, Map).
+
+sum(Maps) -> lists:foldl(fun(M, Sum) -> maps:merge_with(fun(_, A, B) -> A + B end, M, Sum) end, #{}, Maps).
+
+%% JSON: a flat object in, an object out; no more than the contract needs.
+read_line() ->
+    case io:get_line(standard_io, "") of
+        Line when is_binary(Line) ->
+            Pair = <<"\"(\\w+)\"\\s*:\\s*(?:\"([^\"]*)\"|([^\\s,}]+))">>,
+            case re:run(Line, Pair, [global, {capture, all_but_first, binary}]) of
+                {match, Pairs} -> maps:from_list([pair(P) || P <- Pairs]);
+                nomatch -> fail(["not a JSON object: ", Line])
+            end;
+        _EndOfInput -> halt(1)
+    end.
+
+pair([Key, Text]) -> {Key, Text};
+pair([Key, _, <<"true">>]) -> {Key, true};
+pair([Key, _, <<"false">>]) -> {Key, false};
+pair([Key, _, <<"null">>]) -> {Key, null};
+pair([Key, _, Number]) ->
+    {Key, try binary_to_integer(Number) catch error:badarg -> binary_to_float(Number) end}.
+
+write_line(Object) -> ok = io:put_chars(standard_io, [json(Object), $\n]).
+
+json(N) when is_integer(N) -> integer_to_list(N);
+json(Text) when is_binary(Text) -> [$", [escape(C) || <<C>> <= Text], $"];
+json({Pairs}) -> ["{", lists:join(",", [[json(atom_to_binary(Key)), $:, json(V)] || {Key, V} <- Pairs]), "}"];
+json(Array) -> ["[", lists:join(",", [json(V) || V <- Array]), "]"].
+
+escape(C) when C =:= $"; C =:= $\\ -> [$\\, C];
+escape(C) when C < 32; C > 126 -> io_lib:format("\\u~4.16.0b", [C]);
+escape(C) -> C.
+
+fail(Message) ->
+    write_line({[{event, <<"error">>}, {message, iolist_to_binary(Message)}]}),
+    halt(1).
