@@ -5,14 +5,14 @@
 'use strict';
 const http = require('http');
 
-const [port, highWaterMark] = process.argv.slice(2).map(Number);
+const port = Number(process.argv[2]);
 
 function answer(response, body) {
   response.setHeader('Content-Length', body.length);
   response.end(body);
 }
 
-const server = http.createServer({ highWaterMark, requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
+const server = http.createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
   let count = 0;
   request.on('data', (data) => { count += data.length; });
   request.on('end', () => answer(response, request.url === '/upload' ? String(count) : 'ok'));
