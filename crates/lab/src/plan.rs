@@ -199,7 +199,11 @@ fn planned(
     };
     match missing {
         Some(reason) => out.push(Excluded { system: system.to_owned(), reason }),
-        None => scenarios.extend(references(&scenarios)),
+        None => {
+            let references = references(&scenarios);
+            scenarios.retain(|scenario| !is_reference(&scenario.system));
+            scenarios.extend(references);
+        }
     }
     Ok(Planned {
         name: experiment.name.clone(),

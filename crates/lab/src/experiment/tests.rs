@@ -117,12 +117,23 @@ fn mistakes_on_the_command_line_name_the_nearest() {
         (set(&["mode=c"]), "--set:1:6: `c` is not allowed: it takes one of `a`, `b`"),
         (set(&["size"]), "--set:1:1: not a knob with its values"),
         (system("nod"), "--systems:1:1: there is no system `nod` (did you mean `node`?"),
-        (system("reference"), "the reference is always added"),
         (Overrides { rounds: Some(0), ..Overrides::default() }, "no rounds"),
     ] {
         let error = planned("[[quick.grid]]\nsize = 1\n", overrides).unwrap_err().one_line();
         assert!(error.contains(says), "{error} has no {says}");
     }
+}
+
+#[test]
+fn the_reference_may_be_named_and_alone_runs_alone() {
+    let named = |names: &[&str]| {
+        let systems = names.iter().map(|&name| name.to_owned()).collect();
+        let plan =
+            planned("[[quick.grid]]\nsize = 1\n", Overrides { systems, ..Overrides::default() }).unwrap();
+        plan.experiments[0].scenarios.iter().map(|s| s.system.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&["reference"]), ["reference"]);
+    assert_eq!(named(&["reference", "node"]), ["node", "reference"]);
 }
 
 #[test]

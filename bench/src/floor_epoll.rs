@@ -1,0 +1,110 @@
+//! The least that drives the server with epoll: edge-triggered, one receive and one send a request, no parsing.
+//!
+//! Edge-triggered is the cheaper kind here: what is received is a whole answer, so nothing is left to be told of, and
+//! the kernel need not ask each socket again.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use crate::Load;
+use crate::net::{self, Epoll};
+
+const WHAT: i32 = libc::EPOLLIN | libc::EPOLLET;
+
+/// Drives until the time is over and prints the number of answers.
+pub fn run(load: &Load) -> anyhow::Result<()> {
+    let done = if load.close { one_each(load)? } else { keep(load)? };
+    println!("{done}");
+    Ok(())
+}
+
+fn keep(load: &Load) -> anyhow::Result<u64> {
+    let (request, response) = (load.request(), load.response());
+    let epoll = Epoll::new()?;
+    let mut streams: Vec<(TcpStream, usize)> = Vec::with_capacity(load.connections);
+    let end = Instant::now() + load.length();
+    for index in 0..load.connections {
+        let stream = net::connect(load.port).context("connect")?;
+        epoll.add(stream.as_raw_fd(), WHAT, index as u64)?;
+        net::send(stream.as_raw_fd(), &request, 0)?;
+        streams.push((stream, 0));
+    }
+    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; 1024];
+    let mut buffer = [0; 4096];
+    let mut done = 0;
+    while Instant::now() < end {
+        for event in epoll.wait(&mut events, 20)? {
+            let (stream, got) = &mut streams[event.u64 as usize];
+            let count = net::receive(stream.as_raw_fd(), &mut buffer)?;
+            if count == 0 {
+                bail!("the server closed a connection");
+            }
+            *got += count;
+            if *got >= response {
+                *got -= response;
+                done += 1;
+                net::send(stream.as_raw_fd(), &request, 0)?;
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// A slot of the closed loop: its connection, and the bytes of the answer so far.
+struct Slot {
+    fd: OwnedFd,
+    sent: bool,
+    got: usize,
+}
+
+/// One request per connection. On this machine a connection is open when `connect` returns, so the request follows at
+/// once, and epoll is asked only for the answer; where it is not, for both.
+fn open(epoll: &Epoll, to: &libc::sockaddr_in, request: &[u8], index: usize) -> io::Result<Slot> {
+    let fd = net::begin_connect(to)?;
+    let sent = net::send(fd.as_raw_fd(), request, 0).is_ok();
+    let what = if sent { WHAT } else { WHAT | libc::EPOLLOUT };
+    epoll.add(fd.as_raw_fd(), what, index as u64)?;
+    Ok(Slot { fd, sent, got: 0 })
+}
+
+fn one_each(load: &Load) -> anyhow::Result<u64> {
+    let (request, response, to) = (load.request(), load.response(), net::address(load.port));
+    let epoll = Epoll::new()?;
+    let end = Instant::now() + load.length();
+    let mut slots = Vec::with_capacity(load.connections);
+    for index in 0..load.connections {
+        slots.push(open(&epoll, &to, &request, index).context("connect")?);
+    }
+    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; 1024];
+    let mut done = 0;
+    while Instant::now() < end {
+        for event in epoll.wait(&mut events, 20)? {
+            let slot = &mut slots[event.u64 as usize];
+            let fd: RawFd = slot.fd.as_raw_fd();
+            if !slot.sent {
+                slot.sent = net::send(fd, &request, 0).is_ok();
+                continue;
+            }
+            slot.got += take(fd)?;
+            if slot.got >= response {
+                done += 1;
+                *slot = open(&epoll, &to, &request, event.u64 as usize).context("connect")?;
+            }
+        }
+    }
+    Ok(done)
+}
+
+fn take(fd: RawFd) -> anyhow::Result<usize> {
+    let mut buffer = [0; 4096];
+    match net::receive(fd, &mut buffer) {
+        Ok(0) => bail!("the server closed a connection too early"),
+        Ok(count) => Ok(count),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,243 @@
+//! The server that every generator drives: one thread, epoll, one read and one write a request.
+//!
+//! - `GET /` and any other path: 200 "ok"; the connection is kept unless the request says `Connection: close`, and
+//!   then it is this server that closes first, with the answer's last segment.
+//! - `GET /hold`: no answer, ever: what idle connections wait for.
+//! - `GET /count`: what was counted since the start, which is what every generator's operations are taken from.
+//! - `POST` with a length, any path: the body is read and counted, and the number of its bytes answered.
+//! - Another port takes a stream and counts its bytes. At its end it answers with one frame of two numbers, frames and
+//!   payload bytes; all frames are alike, so that the first length is all it needs to read.
+//!
+//! It is no example of a careful server: an answer that the socket does not take at once ends the connection.
+
+mod head;
+
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::net::{self, Epoll};
+use head::{Head, Route};
+
+/// Where it listens.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The port for HTTP; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// The port for streams; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    stream_port: u16,
+}
+
+/// The answer on a connection that is kept.
+pub const KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+/// The answer on a connection that ends.
+pub const CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+/// HTTP/1.0 wants to be told.
+const KEEP_OLD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok";
+
+const BUFFER: usize = 256 * 1024;
+/// Reads of a stream before the others get their turn.
+const GREEDY: usize = 16;
+const HTTP: u64 = u64::MAX;
+const STREAM: u64 = u64::MAX - 1;
+
+struct Conn {
+    fd: OwnedFd,
+    stream: bool,
+    /// The beginning of a request that is not complete; the first bytes of a stream.
+    partial: Vec<u8>,
+    /// Bytes of the body still to come, and of the whole of it; for a stream, those that came.
+    left: u64,
+    body: u64,
+    close: bool,
+}
+
+struct Server {
+    epoll: Epoll,
+    http: TcpListener,
+    stream: TcpListener,
+    /// By descriptor.
+    conns: Vec<Option<Box<Conn>>>,
+    /// The request seen last, which most likely comes again.
+    last: (Vec<u8>, Head),
+    requests: u64,
+    connections: u64,
+    bytes: u64,
+}
+
+/// What to do with the connection.
+#[derive(PartialEq)]
+enum Then {
+    Keep,
+    Close,
+}
+
+/// Serves until it is killed. The first line printed names the ports.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mut server = Server::new(net::listener(args.port)?, net::listener(args.stream_port)?)?;
+    let ports = (server.http.local_addr()?.port(), server.stream.local_addr()?.port());
+    let mut out = io::stdout();
+    writeln!(out, "{} {}", ports.0, ports.1)?;
+    out.flush()?;
+    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; 1024];
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        for event in server.epoll.wait(&mut events, -1)? {
+            match event.u64 {
+                HTTP => server.accept(false)?,
+                STREAM => server.accept(true)?,
+                fd => server.ready(fd as RawFd, &mut buffer),
+            }
+        }
+    }
+}
+
+impl Server {
+    fn new(http: TcpListener, stream: TcpListener) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(http.as_raw_fd(), libc::EPOLLIN, HTTP)?;
+        epoll.add(stream.as_raw_fd(), libc::EPOLLIN, STREAM)?;
+        let last = (Vec::new(), Head::default());
+        Ok(Self { epoll, http, stream, conns: Vec::new(), last, requests: 0, connections: 0, bytes: 0 })
+    }
+
+    fn accept(&mut self, stream: bool) -> io::Result<()> {
+        let listener = if stream { self.stream.as_raw_fd() } else { self.http.as_raw_fd() };
+        // Out of files, or the peer is gone: the next one may do better.
+        while let Ok(fd) = net::accept(listener) {
+            net::no_delay(fd.as_raw_fd());
+            let index = fd.as_raw_fd() as usize;
+            self.epoll.add(fd.as_raw_fd(), libc::EPOLLIN, index as u64)?;
+            if self.conns.len() <= index {
+                self.conns.resize_with(index + 1, || None);
+            }
+            let conn = Conn { fd, stream, partial: Vec::new(), left: 0, body: 0, close: false };
+            self.conns[index] = Some(Box::new(conn));
+            self.connections += u64::from(!stream);
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, fd: RawFd, buffer: &mut [u8]) {
+        let Some(mut conn) = self.conns.get_mut(fd as usize).and_then(Option::take) else { return };
+        for _ in 0..GREEDY {
+            let then = match net::receive(fd, buffer) {
+                Ok(0) if conn.stream => {
+                    summarize(&conn);
+                    Then::Close
+                }
+                Ok(count) if count > 0 => self.received(&mut conn, &buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                _ => Then::Close,
+            };
+            if then == Then::Close {
+                return;
+            }
+            // After a request nothing more is there; a body or a stream goes on.
+            if !conn.stream && conn.left == 0 {
+                break;
+            }
+        }
+        self.conns[fd as usize] = Some(conn);
+    }
+
+    fn received(&mut self, conn: &mut Conn, bytes: &[u8]) -> Then {
+        if conn.stream {
+            let missing = 4usize.saturating_sub(conn.partial.len()).min(bytes.len());
+            conn.partial.extend_from_slice(&bytes[..missing]);
+            conn.left += bytes.len() as u64;
+            self.bytes += bytes.len() as u64;
+            return Then::Keep;
+        }
+        if conn.left == 0 && conn.partial.is_empty() && bytes == self.last.0 && self.last.1.route == Route::Ok
+        {
+            return self.answer(conn, self.last.1);
+        }
+        self.requests(conn, bytes)
+    }
+
+    /// Any number of requests, or pieces of one.
+    fn requests(&mut self, conn: &mut Conn, bytes: &[u8]) -> Then {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if conn.left > 0 {
+                let count = conn.left.min(rest.len() as u64);
+                conn.left -= count;
+                self.bytes += count;
+                rest = &rest[count as usize..];
+                if conn.left == 0 && self.uploaded(conn) == Then::Close {
+                    return Then::Close;
+                }
+                continue;
+            }
+            let before = conn.partial.len();
+            conn.partial.extend_from_slice(rest);
+            let Some(head) = Head::parse(&conn.partial) else { return Then::Keep };
+            let mut text = std::mem::take(&mut conn.partial);
+            rest = &rest[head.len - before..];
+            text.truncate(head.len);
+            self.last = (text, head);
+            if self.answer(conn, head) == Then::Close {
+                return Then::Close;
+            }
+        }
+        Then::Keep
+    }
+
+    fn answer(&mut self, conn: &mut Conn, head: Head) -> Then {
+        match head.route {
+            Route::Ok => {
+                self.requests += 1;
+                let text = match (head.close, head.old) {
+                    (true, _) => CLOSE,
+                    (false, true) => KEEP_OLD,
+                    (false, false) => KEEP,
+                };
+                reply(conn, text, head.close)
+            }
+            Route::Hold => Then::Keep,
+            Route::Count => {
+                let text = format!("{} {} {}", self.requests, self.connections, self.bytes);
+                reply(conn, &with_body(&text), head.close)
+            }
+            Route::Upload(length) => {
+                (conn.left, conn.body, conn.close) = (length, length, head.close);
+                if head.expects {
+                    let _ = net::send(conn.fd.as_raw_fd(), b"HTTP/1.1 100 Continue\r\n\r\n", 0);
+                }
+                if length == 0 { self.uploaded(conn) } else { Then::Keep }
+            }
+        }
+    }
+
+    fn uploaded(&mut self, conn: &Conn) -> Then {
+        self.requests += 1;
+        reply(conn, &with_body(&conn.body.to_string()), conn.close)
+    }
+}
+
+fn with_body(text: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
+}
+
+/// What comes with the close is held back, so that the end of the connection travels with it.
+fn reply(conn: &Conn, bytes: &[u8], close: bool) -> Then {
+    let flags = if close { libc::MSG_MORE } else { 0 };
+    match net::send(conn.fd.as_raw_fd(), bytes, flags) {
+        Ok(count) if count == bytes.len() && !close => Then::Keep,
+        _ => Then::Close,
+    }
+}
+
+/// The answer to the end of a stream.
+fn summarize(conn: &Conn) {
+    let Ok(first) = <[u8; 4]>::try_from(conn.partial.as_slice()) else { return };
+    let size = u64::from(u32::from_be_bytes(first));
+    let frames = conn.left / (size + 4);
+    let mut answer = 16u32.to_be_bytes().to_vec();
+    answer.extend_from_slice(&frames.to_be_bytes());
+    answer.extend_from_slice(&(frames * size).to_be_bytes());
+    let _ = net::send(conn.fd.as_raw_fd(), &answer, 0);
+}
