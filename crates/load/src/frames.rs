@@ -16,7 +16,10 @@ const PIECE: usize = 256 * 1024;
 
 pub(crate) struct Frames {
     size: u64,
-    count: Option<u64>,
+    /// Frames in all, where their number is fixed, and the connections they are spread over.
+    count: Option<(u64, u64)>,
+    /// Streams begun.
+    begun: u64,
     shape: Shape,
 }
 
@@ -31,6 +34,8 @@ pub(crate) struct State {
     /// An exchange is wanted and its stream has not ended.
     streaming: bool,
     ended: bool,
+    /// How many frames this stream has, if that is fixed.
+    count: Option<u64>,
     frames: u64,
     /// Bytes of the current frame, prefix included, still to be sent.
     left: u64,
@@ -38,8 +43,9 @@ pub(crate) struct State {
 }
 
 impl Frames {
-    pub(crate) fn new(target: &Target) -> Result<Self, LoadError> {
-        let Target { size, prefix, count } = *target;
+    /// `count` frames in all, if their number is fixed, over so many connections.
+    pub(crate) fn new(target: &Target, count: Option<u64>, connections: u64) -> Result<Self, LoadError> {
+        let Target { size, prefix, .. } = *target;
         let mut head = Vec::new();
         put_prefix(&mut head, prefix, usize::try_from(size).unwrap_or(usize::MAX))?;
         let frame = head.len() as u64 + size;
@@ -54,12 +60,13 @@ impl Frames {
             head.extend_from_slice(&block[..PIECE - prefix]);
             Shape::Cut { first: Shared::new(Arc::new(head)), prefix, block: Shared::new(Arc::new(block)) }
         };
-        Ok(Self { size, count, shape })
+        let count = count.map(|count| (count, connections.max(1)));
+        Ok(Self { size, count, begun: 0, shape })
     }
 
     /// Bytes of whole frames or of the one frame under way: the next piece.
     fn piece(&self, state: &mut State) -> Payload {
-        let open = self.count.map_or(u64::MAX, |count| count - state.frames);
+        let open = state.count.map_or(u64::MAX, |count| count - state.frames);
         match &self.shape {
             Shape::Batch { block, frame, frames } => {
                 let count = open.min(*frames);
@@ -92,20 +99,23 @@ impl Protocol for Frames {
 
     fn open(&mut self) -> State {
         let answer = FrameReader::new(Prefix::Four, 16);
-        State { streaming: false, ended: false, frames: 0, left: 0, answer }
+        State { streaming: false, ended: false, count: None, frames: 0, left: 0, answer }
     }
 
     fn begin(&mut self, state: &mut State) {
         state.streaming = true;
+        state.count =
+            self.count.map(|(count, streams)| count / streams + u64::from(self.begun < count % streams));
+        self.begun += 1;
     }
 
     fn next(&mut self, state: &mut State, closing: bool) -> Next {
         if !state.streaming {
             return Next::Nothing;
         }
-        let enough = self.count.is_some_and(|count| state.frames >= count);
+        let enough = state.count.is_some_and(|count| state.frames >= count);
         // At least one frame is sent, however short the time; a frame begun is finished.
-        if state.left == 0 && (enough || (closing && self.count.is_none() && state.frames > 0)) {
+        if state.left == 0 && (enough || (closing && state.count.is_none() && state.frames > 0)) {
             state.streaming = false;
             state.ended = true;
             return Next::HalfClose;
@@ -149,3 +159,6 @@ fn compare(sent: Summary, got: Summary) -> Result<Success, Fault> {
     }
     Ok(Success { units: got.frames, payload: got.bytes })
 }
+
+#[cfg(test)]
+mod tests;

@@ -337,3 +337,6 @@ fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
 fn unreadable(_error: HttpError, rest: &[u8]) -> Fault {
     Fault::new(ErrorClass::Protocol, Seen::bytes(rest))
 }
+
+#[cfg(test)]
+mod tests;

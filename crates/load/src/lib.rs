@@ -74,10 +74,15 @@ impl Job {
         }
     }
 
-    /// The part of thread `number`: connections, callers and counts are spread so that none is lost.
-    fn share(&self, number: usize) -> Share {
+    /// What thread `number` has of a total: spread so that none is lost.
+    fn part(&self, number: usize, total: u64) -> u64 {
         let threads = self.threads.len() as u64;
-        let part = |total: u64| total / threads + u64::from((number as u64) < total % threads);
+        total / threads + u64::from((number as u64) < total % threads)
+    }
+
+    /// The part of thread `number`.
+    fn share(&self, number: usize) -> Share {
+        let part = |total| self.part(number, total);
         // A stream is one exchange per connection; how long it is, is the target's to say.
         let stop = match (self.stop, &self.target.traffic) {
             (Stop::Count(_), Traffic::Frames(_)) => Stop::Count(part(self.connections as u64)),
@@ -157,7 +162,8 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
         }
         Traffic::Frames(target) => {
-            let protocol = frames::Frames::new(target)?;
+            let count = target.count.map(|count| job.part(number, count));
+            let protocol = frames::Frames::new(target, count, share.connections as u64)?;
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
         }
     }

@@ -89,7 +89,7 @@ pub struct Frames {
     pub size: u64,
     /// Bytes of the length before each: 1, 2 or 4.
     pub prefix: wire::frames::Prefix,
-    /// Frames per connection; `None`: until the time is over.
+    /// Frames in all, spread over the connections; `None`: until the time is over.
     pub count: Option<u64>,
 }
 
@@ -125,6 +125,9 @@ impl Url {
         if scheme == "frames" && path != "/" {
             return Err(wrong("frames:// takes host:port only"));
         }
+        if authority.contains('@') {
+            return Err(wrong("the host is a name or an address, without user or password"));
+        }
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 let port = port.parse().ok().filter(|port| *port > 0);
@@ -133,8 +136,8 @@ impl Url {
             _ if scheme == "http" => (authority, 80),
             _ => return Err(wrong("frames:// needs a port: frames://127.0.0.1:4000")),
         };
-        if host.is_empty() || host.contains('@') {
-            return Err(wrong("the host is a name or an address, without user or password"));
+        if host.is_empty() {
+            return Err(wrong("the host is missing"));
         }
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
@@ -201,7 +204,7 @@ mod tests {
             ("https://x", "not \"https\""),
             ("http://x:0/", "1 to 65535"),
             ("http://x:99999/", "1 to 65535"),
-            ("http://:80/", "the host is"),
+            ("http://:80/", "host is missing"),
             ("http://u:p@x/", "without user"),
             ("frames://x", "needs a port"),
             ("frames://x:1/path", "host:port only"),

@@ -120,8 +120,7 @@ impl Args {
     }
 
     fn frames(&self) -> Frames {
-        let count = self.number.map(|frames| frames.div_ceil(self.connections as u64));
-        Frames { size: self.frame_size, prefix: self.frame_prefix, count }
+        Frames { size: self.frame_size, prefix: self.frame_prefix, count: self.number }
     }
 
     fn http(&self, url: &Url) -> anyhow::Result<Http> {
