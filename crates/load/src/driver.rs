@@ -1,10 +1,14 @@
-//! The one driver loop: any protocol, any stop condition, closed loop.
+//! The one driver loop: any protocol, any stop condition, closed loop or open.
+//!
+//! In a closed loop callers ask again when they have their answer; in an open loop a schedule says when exchanges arrive,
+//! and a busy connection does not hold it up: what arrives waits with its intended time.
 //!
 //! Phases: warm-up, measured window, drain. With [`Ending::Cut`] the window is a stretch of time out of steady
 //! traffic; with [`Ending::Finish`] it begins with no exchange open and ends when the last one has ended, which is
 //! what long exchanges (uploads, streams) and fixed counts need.
 
 mod lines;
+mod phases;
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +18,7 @@ use std::time::{Duration, Instant};
 use reactor::{AddressId, Conn, Event, Handler, Io, Reactor};
 
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::pacer::{Pace, Pacer, Stop};
+use crate::pacer::{Arrivals, Pacer, Schedule, Stop};
 use crate::protocol::{Next, Protocol, Reply};
 use crate::tally::Tally;
 use lines::{Lines, Stamp};
@@ -45,6 +49,9 @@ pub(crate) struct Share {
     pub connections: usize,
     pub callers: usize,
     pub pipeline: usize,
+    pub arrivals: Arrivals,
+    /// Which part of a gap this thread's schedule is shifted by.
+    pub offset: f64,
     pub warmup: Duration,
     pub stop: Stop,
     pub ending: Ending,
@@ -75,16 +82,20 @@ pub(crate) struct Driver<'a, P: Protocol> {
     share: Share,
     to: AddressId,
     lines: Lines<P::State>,
-    /// Callers without a connection, by when they wanted to send.
+    pacer: Pacer,
+    /// Callers or arrivals without a connection, by when they wanted to send.
     waiting: VecDeque<Instant>,
+    /// Open loop: lines with room, the one that has been idle longest first.
+    idle: VecDeque<usize>,
     replies: Vec<Reply>,
     tally: Tally,
     phase: Phase,
     /// When the present phase began.
     since: Instant,
     now: Instant,
-    /// Exchanges begun since the phase began, and under way.
+    /// Since the phase began: exchanges begun, or (open loop) arrivals.
     begun: u64,
+    /// Exchanges under way.
     open: u64,
     cpu: Duration,
     swept: Instant,
@@ -107,7 +118,9 @@ pub(crate) fn drive<P: Protocol>(
         protocol,
         to,
         lines,
+        pacer: share.warmup_pacer(),
         waiting: VecDeque::new(),
+        idle: VecDeque::new(),
         replies: Vec::new(),
         tally: Tally { backend: reactor.io().backend(), ..Tally::default() },
         phase: Phase::WarmUp,
@@ -124,14 +137,16 @@ pub(crate) fn drive<P: Protocol>(
     if driver.share.warmup.is_zero() {
         driver.open_window();
     }
-    driver.send_callers(reactor.io());
+    driver.start(reactor.io());
     while driver.phase != Phase::Done {
         if cancel.load(Ordering::Relaxed) {
             driver.close_window();
             break;
         }
-        reactor.turn(driver.patience(), &mut driver)?;
+        let patience = driver.patience();
+        reactor.turn(patience, &mut driver)?;
         driver.now = Instant::now();
+        driver.arrive(reactor.io());
         driver.advance(reactor.io());
         driver.sweep(reactor.io());
     }
@@ -139,92 +154,6 @@ pub(crate) fn drive<P: Protocol>(
 }
 
 impl<P: Protocol> Driver<'_, P> {
-    /// How long the loop may sleep: until the phase ends, at most a turn.
-    fn patience(&self) -> Duration {
-        let length = match (self.phase, self.share.stop) {
-            (Phase::WarmUp, _) => self.share.warmup,
-            (Phase::Measure, Stop::After(length)) => length,
-            _ => TURN,
-        };
-        length.saturating_sub(self.now.duration_since(self.since)).min(TURN)
-    }
-
-    /// May another exchange begin now?
-    fn may_begin(&self) -> bool {
-        let elapsed = self.now.duration_since(self.since);
-        match self.phase {
-            Phase::WarmUp => elapsed < self.share.warmup,
-            Phase::Measure => Pacer { stop: self.share.stop }.pace(elapsed, self.begun) == Pace::Send,
-            Phase::Settle | Phase::Drain | Phase::Done => false,
-        }
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-        self.since = self.now;
-        self.begun = 0;
-    }
-
-    fn open_window(&mut self) {
-        (self.watch)(Moment::Opened);
-        self.now = Instant::now();
-        self.enter(Phase::Measure);
-        self.window = true;
-        self.tally.attempts = self.open;
-        self.cpu = reactor::thread_cpu();
-    }
-
-    fn close_window(&mut self) {
-        if !std::mem::take(&mut self.window) {
-            return;
-        }
-        let elapsed = self.now.duration_since(self.since);
-        self.tally.elapsed = elapsed;
-        self.tally.in_flight = self.open;
-        self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
-        self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        (self.watch)(Moment::Closed);
-    }
-
-    /// Goes from phase to phase as time passes and exchanges end.
-    fn advance(&mut self, io: &mut Io) {
-        match self.phase {
-            Phase::WarmUp if !self.may_begin() => match self.share.ending {
-                Ending::Cut => self.open_window(),
-                Ending::Finish => self.enter(Phase::Settle),
-            },
-            Phase::Settle if self.open == 0 => {
-                self.waiting.clear();
-                self.open_window();
-                self.send_callers(io);
-            }
-            Phase::Measure if !self.may_begin() => match self.share.ending {
-                Ending::Cut => {
-                    self.close_window();
-                    self.enter(Phase::Drain);
-                }
-                // The window goes on: its time still counts from its beginning.
-                Ending::Finish => self.phase = Phase::Drain,
-            },
-            Phase::Drain if self.open == 0 => {
-                self.close_window();
-                self.phase = Phase::Done;
-            }
-            Phase::Drain if !self.window && self.now.duration_since(self.since) > self.share.drain => {
-                self.phase = Phase::Done
-            }
-            _ => {}
-        }
-    }
-
-    /// Every caller wants to send: the beginning of a closed loop.
-    fn send_callers(&mut self, io: &mut Io) {
-        self.waiting.extend(std::iter::repeat_n(self.now, self.share.callers));
-        for index in 0..self.lines.len() {
-            self.fill(io, index);
-        }
-    }
-
     fn attempted(&mut self) {
         self.tally.attempts += u64::from(self.window);
         self.tally.total.attempts += 1;
@@ -232,27 +161,37 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// A caller has its answer, and wants to send again at once.
     fn caller_returns(&mut self) {
-        self.waiting.push_back(self.now);
+        if !self.is_open() {
+            self.waiting.push_back(self.now);
+        }
     }
 
     /// Begins what this connection can carry of what callers wait for.
     fn fill(&mut self, io: &mut Io, index: usize) {
-        if self.lines[index].retry_at.is_some_and(|at| at > self.now) {
-            return;
-        }
-        while self.lines[index].has_room() && !self.waiting.is_empty() && self.may_begin() {
+        let resting = self.lines[index].retry_at.is_some_and(|at| at > self.now);
+        while !resting && self.lines[index].has_room() && !self.waiting.is_empty() && self.may_begin() {
             let Some(intended) = self.waiting.pop_front() else { break };
             self.attempted();
+            self.begun += u64::from(!self.is_open());
             let line = &mut self.lines[index];
             line.stamps.push_back(Stamp { intended, sent: self.now });
             line.deadline = intended + self.share.timeout;
-            self.begun += 1;
             self.open += 1;
             let state = line.state.get_or_insert_with(|| self.protocol.open());
             self.protocol.begin(state);
         }
+        self.rest(index);
         if !self.lines[index].stamps.is_empty() {
             self.pump(io, index);
+        }
+    }
+
+    /// Open loop: a line with room waits for arrivals.
+    fn rest(&mut self, index: usize) {
+        let line = &mut self.lines[index];
+        if matches!(self.share.arrivals, Arrivals::Open(_)) && line.has_room() && !line.idle {
+            line.idle = true;
+            self.idle.push_back(index);
         }
     }
 
@@ -296,6 +235,9 @@ impl<P: Protocol> Driver<'_, P> {
     fn settle(&mut self, index: usize, reply: Reply) {
         let Some(stamp) = self.lines[index].stamps.pop_front() else { return };
         self.open -= 1;
+        if self.window && self.is_open() {
+            self.tally.sent_behind(stamp.sent.duration_since(stamp.intended));
+        }
         match reply.result {
             Ok(success) => {
                 self.tally.total.successes += 1;
@@ -322,7 +264,9 @@ impl<P: Protocol> Driver<'_, P> {
         let timeout = self.share.timeout;
         while self.waiting.front().is_some_and(|since| self.now.duration_since(*since) >= timeout) {
             self.waiting.pop_front();
-            if self.may_begin() {
+            if self.is_open() {
+                self.tally.dropped += u64::from(self.window);
+            } else if self.may_begin() {
                 self.begun += 1;
                 self.attempted();
                 self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), 0);
@@ -423,6 +367,15 @@ impl<P: Protocol> Driver<'_, P> {
 }
 
 impl Share {
+    /// The warm-up runs at the rate that the window begins with.
+    fn warmup_pacer(&self) -> Pacer {
+        let arrivals = match self.arrivals {
+            Arrivals::Closed => Arrivals::Closed,
+            Arrivals::Open(schedule) => Arrivals::Open(Schedule { to: schedule.from, ..schedule }),
+        };
+        Pacer::new(arrivals, Stop::After(self.warmup), self.offset)
+    }
+
     fn stop_reached(&self, elapsed: Duration) -> bool {
         matches!(self.stop, Stop::After(length) if elapsed >= length)
     }

@@ -22,7 +22,7 @@ use reactor::{Backend, Config, Reactor};
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
-pub use pacer::{Pace, Pacer, Stop};
+pub use pacer::{Arrivals, Gaps, Pace, Pacer, Schedule, Stop};
 pub use tally::{Tally, Totals};
 pub use target::Target;
 
@@ -42,6 +42,8 @@ pub struct Job {
     pub pipeline: usize,
     /// One thread for each entry, pinned to that core if there is one.
     pub threads: Vec<Option<usize>>,
+    /// What makes an exchange begin.
+    pub arrivals: Arrivals,
     /// Not measured.
     pub warmup: Duration,
     /// The length of the measured window.
@@ -65,6 +67,7 @@ impl Job {
             callers: connections,
             pipeline: 1,
             threads: vec![None],
+            arrivals: Arrivals::Closed,
             warmup: Duration::ZERO,
             stop,
             ending: if matches!(stop, Stop::Count(_)) { Ending::Finish } else { Ending::Cut },
@@ -93,7 +96,13 @@ impl Job {
             Traffic::Frames(_) => Ending::Finish,
             Traffic::Http(_) => self.ending,
         };
+        let arrivals = match self.arrivals {
+            Arrivals::Closed => Arrivals::Closed,
+            Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.threads.len(), number)),
+        };
         Share {
+            arrivals,
+            offset: number as f64 / self.threads.len() as f64,
             connections: part(self.connections as u64) as usize,
             callers: part(self.callers.max(self.connections * self.pipeline) as u64) as usize,
             pipeline: self.pipeline,
@@ -148,6 +157,9 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
 fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally, LoadError> {
     if let Some(core) = job.threads[number] {
         reactor::pin(core);
+    }
+    if matches!(job.arrivals, Arrivals::Open(_)) {
+        reactor::exact_timers();
     }
     let share = job.share(number);
     let streams = matches!(job.target.traffic, Traffic::Frames(_));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use stats::SplitMix64;
+
 /// When to stop beginning exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -11,30 +13,150 @@ pub enum Stop {
     Count(u64),
 }
 
+/// What makes an exchange begin.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Arrivals {
+    /// Closed loop: a caller that has its answer asks again at once.
+    #[default]
+    Closed,
+    /// Open loop: a schedule that knows nothing of answers.
+    Open(Schedule),
+}
+
+/// An open loop's schedule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schedule {
+    /// Arrivals per second at the beginning.
+    pub from: f64,
+    /// Arrivals per second at the end of the measured window; in between the rate changes linearly.
+    pub to: f64,
+    /// The gaps between arrivals.
+    pub gaps: Gaps,
+}
+
+/// The gaps between arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gaps {
+    /// All alike.
+    Constant,
+    /// Exponential, which independent users make (a Poisson process), from this seed.
+    Poisson(u64),
+}
+
 /// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// Begin one.
-    Send,
+    /// Begin one, which was to begin at this time after the beginning.
+    Send(Duration),
+    /// Nothing for so long.
+    Wait(Duration),
     /// Begin no more.
     Stop,
 }
 
-/// The pacer of a closed loop: whoever is free may send, until it is time to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Paces one phase of a drive.
+#[derive(Debug, Clone)]
 pub struct Pacer {
-    /// When to stop.
-    pub stop: Stop,
+    arrivals: Arrivals,
+    stop: Stop,
+    /// The length that a change of rate is spread over, seconds.
+    length: f64,
+    /// Arrivals of a unit-rate process up to the next one: its number for constant gaps, a sum of exponentials for Poisson.
+    mass: f64,
+    /// Which arrival `mass` belongs to.
+    number: u64,
+    random: SplitMix64,
 }
 
 impl Pacer {
-    /// What to do `elapsed` after the beginning, with `sent` exchanges begun.
-    pub fn pace(self, elapsed: Duration, sent: u64) -> Pace {
-        let over = match self.stop {
-            Stop::After(length) => elapsed >= length,
-            Stop::Count(count) => sent >= count,
+    /// A pacer that begins now. `offset` (0..1) shifts its schedule by that part of a gap, so that several threads' schedules
+    /// interleave.
+    pub fn new(arrivals: Arrivals, stop: Stop, offset: f64) -> Self {
+        let length = match stop {
+            Stop::After(length) => length.as_secs_f64(),
+            Stop::Count(count) => match arrivals {
+                Arrivals::Open(schedule) => 2.0 * count as f64 / (schedule.from + schedule.to),
+                Arrivals::Closed => 0.0,
+            },
         };
-        if over { Pace::Stop } else { Pace::Send }
+        let seed = match arrivals {
+            Arrivals::Open(Schedule { gaps: Gaps::Poisson(seed), .. }) => seed,
+            _ => 0,
+        };
+        let random = SplitMix64::new(seed);
+        let mut pacer = Self { arrivals, stop, length, mass: offset, number: 0, random };
+        pacer.mass += pacer.first_gap();
+        pacer
+    }
+
+    /// What to do `elapsed` after the beginning, with `sent` exchanges begun. Asked again with the same `sent`, it answers
+    /// the same.
+    pub fn pace(&mut self, elapsed: Duration, sent: u64) -> Pace {
+        match self.stop {
+            Stop::After(length) if elapsed >= length => return Pace::Stop,
+            Stop::Count(count) if sent >= count => return Pace::Stop,
+            _ => {}
+        }
+        let Arrivals::Open(schedule) = self.arrivals else { return Pace::Send(elapsed) };
+        while self.number < sent {
+            self.number += 1;
+            self.mass += self.gap();
+        }
+        let due = Duration::try_from_secs_f64(schedule.when(self.mass, self.length)).unwrap_or(Duration::MAX);
+        match self.stop {
+            // Nothing more is due before the end.
+            Stop::After(length) if due >= length => Pace::Wait(length.saturating_sub(elapsed)),
+            _ if due <= elapsed => Pace::Send(due),
+            _ => Pace::Wait(due.saturating_sub(elapsed)),
+        }
+    }
+
+    fn first_gap(&mut self) -> f64 {
+        match self.arrivals {
+            Arrivals::Open(Schedule { gaps: Gaps::Poisson(_), .. }) => self.gap(),
+            _ => 0.0,
+        }
+    }
+
+    /// The next gap of a process with one arrival per unit.
+    fn gap(&mut self) -> f64 {
+        match self.arrivals {
+            Arrivals::Open(Schedule { gaps: Gaps::Poisson(_), .. }) => {
+                // The top 53 bits as a number in (0, 1].
+                let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+                -uniform.ln()
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+impl Schedule {
+    /// The same schedule shared evenly by `threads`.
+    pub fn shared(self, threads: usize, number: usize) -> Self {
+        let share = threads.max(1) as f64;
+        let gaps = match self.gaps {
+            Gaps::Constant => Gaps::Constant,
+            // Independent Poisson processes add up to one; equal seeds would make them one process in step.
+            Gaps::Poisson(seed) => {
+                Gaps::Poisson(seed.wrapping_add((number as u64).wrapping_mul(0x5851_f42d_4c95_7f2d)))
+            }
+        };
+        Self { from: self.from / share, to: self.to / share, gaps }
+    }
+
+    /// When the arrival with this mass is due, seconds: the inverse of `from t + (to - from) t^2 / (2 length)`.
+    fn when(self, mass: f64, length: f64) -> f64 {
+        let slope = if length > 0.0 { (self.to - self.from) / length } else { 0.0 };
+        if slope.abs() < f64::EPSILON {
+            return mass / self.from;
+        }
+        let under = self.from * self.from + 2.0 * slope * mass;
+        if under < 0.0 {
+            return f64::INFINITY; // a falling rate that reaches zero first
+        }
+        // The form that does not cancel for small slopes.
+        2.0 * mass / (self.from + under.sqrt())
     }
 }
 
@@ -42,20 +164,95 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn open(from: f64, to: f64, gaps: Gaps) -> Arrivals {
+        Arrivals::Open(Schedule { from, to, gaps })
+    }
+
+    /// The due times of all arrivals within `stop`, with a clock that jumps to each.
+    fn arrivals(arrivals: Arrivals, stop: Stop) -> Vec<Duration> {
+        let mut pacer = Pacer::new(arrivals, stop, 0.0);
+        let (mut elapsed, mut due) = (Duration::ZERO, Vec::new());
+        loop {
+            match pacer.pace(elapsed, due.len() as u64) {
+                Pace::Send(at) => due.push(at),
+                Pace::Wait(time) => elapsed += time.max(Duration::from_nanos(1)),
+                Pace::Stop => return due,
+            }
+        }
+    }
+
     #[test]
-    fn time_stops_at_its_length_and_counts_at_their_number() {
-        let second = Duration::from_secs(1);
-        let nearly = second - Duration::from_nanos(1);
+    fn a_closed_loop_sends_until_its_end() {
+        let nearly = SECOND - Duration::from_nanos(1);
         let table = [
-            (Stop::After(second), Duration::ZERO, u64::MAX, Pace::Send),
-            (Stop::After(second), nearly, 0, Pace::Send),
-            (Stop::After(second), second, 0, Pace::Stop),
-            (Stop::Count(3), second * 3600, 2, Pace::Send),
+            (Stop::After(SECOND), Duration::ZERO, u64::MAX, Pace::Send(Duration::ZERO)),
+            (Stop::After(SECOND), nearly, 0, Pace::Send(nearly)),
+            (Stop::After(SECOND), SECOND, 0, Pace::Stop),
+            (Stop::Count(3), SECOND * 3600, 2, Pace::Send(SECOND * 3600)),
             (Stop::Count(3), Duration::ZERO, 3, Pace::Stop),
             (Stop::Count(0), Duration::ZERO, 0, Pace::Stop),
         ];
         for (stop, elapsed, sent, expected) in table {
-            assert_eq!(Pacer { stop }.pace(elapsed, sent), expected, "{stop:?} {elapsed:?} {sent}");
+            let mut pacer = Pacer::new(Arrivals::Closed, stop, 0.0);
+            assert_eq!(pacer.pace(elapsed, sent), expected, "{stop:?} {elapsed:?} {sent}");
         }
+    }
+
+    #[test]
+    fn constant_arrivals_come_at_their_times_and_as_many_as_fit() {
+        let due = arrivals(open(1000.0, 1000.0, Gaps::Constant), Stop::After(SECOND));
+        assert_eq!(due.len(), 1000);
+        assert!(due.iter().enumerate().all(|(k, at)| at.as_micros().abs_diff(k as u128 * 1000) <= 1));
+    }
+
+    #[test]
+    fn a_late_clock_makes_arrivals_catch_up_with_their_intended_times() {
+        let mut pacer = Pacer::new(open(1000.0, 1000.0, Gaps::Constant), Stop::After(SECOND), 0.0);
+        let late = Duration::from_millis(500);
+        for sent in 0..=500 {
+            assert_eq!(pacer.pace(late, sent), Pace::Send(Duration::from_millis(sent)));
+        }
+        assert!(matches!(pacer.pace(late, 501), Pace::Wait(_)));
+    }
+
+    #[test]
+    fn a_ramp_sends_the_mean_of_its_ends() {
+        let due = arrivals(open(100.0, 900.0, Gaps::Constant), Stop::After(SECOND * 2));
+        assert!((995..=1005).contains(&due.len()), "{}", due.len());
+        let early = due.iter().filter(|at| **at < SECOND).count();
+        assert!((295..=305).contains(&early), "100 to 500 a second in the first half: {early}");
+        assert!(due.is_sorted());
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_exponential_gaps() {
+        let due = arrivals(open(10_000.0, 10_000.0, Gaps::Poisson(7)), Stop::Count(100_000));
+        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e4).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 1.0).abs() < 0.02, "mean {mean}");
+        assert!((variance - 1.0).abs() < 0.05, "an exponential's variance is its mean squared: {variance}");
+        let again = arrivals(open(10_000.0, 10_000.0, Gaps::Poisson(7)), Stop::Count(100_000));
+        assert_eq!(due, again, "a seed replays");
+    }
+
+    #[test]
+    fn threads_share_a_rate_and_interleave() {
+        let whole = Schedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
+        let mut all: Vec<Duration> = (0..4)
+            .flat_map(|number| {
+                let offset = number as f64 / 4.0;
+                let stop = Stop::After(SECOND);
+                let mut pacer = Pacer::new(Arrivals::Open(whole.shared(4, number)), stop, offset);
+                (0..250).map(move |sent| match pacer.pace(SECOND - Duration::from_nanos(1), sent) {
+                    Pace::Send(at) => at,
+                    other => panic!("{other:?}"),
+                })
+            })
+            .collect();
+        all.sort();
+        assert!(all.windows(2).all(|pair| (pair[1] - pair[0]).as_micros().abs_diff(1000) <= 1));
     }
 }

@@ -34,6 +34,12 @@ pub struct Tally {
     pub service: Histogram<u64>,
     /// From the intended send to the checked answer, of successes, in nanoseconds.
     pub response: Histogram<u64>,
+    /// Open loop: from the intended to the actual send of every exchange that ended in the window, in nanoseconds.
+    pub behind: Histogram<u64>,
+    /// Open loop: exchanges sent more than [`Tally::LATE`] after their intended time.
+    pub late: u64,
+    /// Open loop: arrivals that were given up: nobody could send them within the timeout, or before the end.
+    pub dropped: u64,
     /// The first example of each class.
     pub first_errors: BTreeMap<ErrorClass, String>,
     /// The window's true length.
@@ -72,7 +78,10 @@ impl Default for Tally {
             bytes_sent: 0,
             bytes_received: 0,
             service: histogram.clone(),
-            response: histogram,
+            response: histogram.clone(),
+            behind: histogram,
+            late: 0,
+            dropped: 0,
             first_errors: BTreeMap::new(),
             elapsed: Duration::ZERO,
             cpu: Duration::ZERO,
@@ -84,6 +93,9 @@ impl Default for Tally {
 }
 
 impl Tally {
+    /// What is sent this much after its time is late: ten times what a timer of an idle machine is off.
+    pub const LATE: Duration = Duration::from_millis(1);
+
     /// All failures.
     pub fn failures(&self) -> u64 {
         self.errors.iter().sum()
@@ -106,6 +118,12 @@ impl Tally {
         self.payload_bytes += success.payload;
         self.service.saturating_record(service_ns.max(1));
         self.response.saturating_record(response_ns.max(1));
+    }
+
+    /// An exchange was sent this much after its intended time.
+    pub(crate) fn sent_behind(&mut self, time: Duration) {
+        self.late += u64::from(time > Self::LATE);
+        self.behind.saturating_record((time.as_nanos() as u64).max(1));
     }
 
     pub(crate) fn fail(&mut self, fault: Fault, context: impl FnOnce() -> String) {
@@ -131,6 +149,9 @@ impl Tally {
         // Same bounds everywhere, so adding cannot fail.
         let _ = self.service.add(&other.service);
         let _ = self.response.add(&other.response);
+        let _ = self.behind.add(&other.behind);
+        self.late += other.late;
+        self.dropped += other.dropped;
         self.elapsed = self.elapsed.max(other.elapsed);
         self.cpu += other.cpu;
         self.busiest = self.busiest.max(other.busiest);

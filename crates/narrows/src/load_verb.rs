@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
-use load::{Job, Stop};
+use load::{Arrivals, Gaps, Job, Schedule, Stop};
 use wire::frames::Prefix;
 
 use crate::common::{self, End};
@@ -37,6 +37,15 @@ pub struct Args {
     /// Patience for one exchange, from the last byte of it that was sent
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
     timeout: Duration,
+    /// Open loop: so many arrivals a second (1000, 10k), or from one rate to another (1k..50k), whatever the answers do
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<(f64, f64)>,
+    /// The gaps between arrivals of an open loop
+    #[arg(long, value_enum, default_value_t, requires = "rate")]
+    gaps: GapsChoice,
+    /// The seed of Poisson gaps
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
+    seed: u64,
     /// One request per connection
     #[arg(long)]
     close: bool,
@@ -110,6 +119,16 @@ impl Args {
         };
         let mut job = Job::new(Target { address, traffic }, self.connections, stop);
         job.pipeline = self.pipeline;
+        if let Some((from, to)) = self.rate {
+            if matches!(job.target.traffic, Traffic::Frames(_)) {
+                bail!("--rate paces requests; frames go as fast as the receiver takes them");
+            }
+            let gaps = match self.gaps {
+                GapsChoice::Constant => Gaps::Constant,
+                GapsChoice::Poisson => Gaps::Poisson(self.seed),
+            };
+            job.arrivals = Arrivals::Open(Schedule { from, to, gaps });
+        }
         job.warmup = self.warmup;
         job.timeout = self.timeout;
         job.backend = self.io.into();
@@ -151,6 +170,33 @@ impl Args {
             ids: false,
             expect: Expect { status: self.expect_status, body: None },
         })
+    }
+}
+
+/// The gaps between arrivals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum GapsChoice {
+    /// All alike.
+    #[default]
+    Constant,
+    /// Exponential, as independent users make them.
+    Poisson,
+}
+
+/// `1000`, `10k`, `1k..50k`.
+fn rate(text: &str) -> Result<(f64, f64), String> {
+    let one = |text: &str| {
+        let (number, factor) = match text.strip_suffix(['k', 'K']) {
+            Some(number) => (number, 1000.0),
+            None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
+        };
+        let rate = number.parse::<f64>().ok().map(|rate| rate * factor);
+        rate.filter(|rate| (0.001..=1e8).contains(rate))
+            .ok_or_else(|| format!("{text:?} is no rate: write 500, 10k or 1k..50k"))
+    };
+    match text.split_once("..") {
+        Some((from, to)) => Ok((one(from)?, one(to)?)),
+        None => one(text).map(|rate| (rate, rate)),
     }
 }
 

@@ -13,6 +13,12 @@ pub fn pin(core: usize) {
     }
 }
 
+/// Lets the kernel wake this thread at the time it asks for, not up to 50 us later to save power.
+pub fn exact_timers() {
+    // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes no pointers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
+}
+
 /// User and kernel time that the calling thread has used.
 pub fn thread_cpu() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -24,6 +24,8 @@ pub(super) struct Line<S> {
     pub stamps: VecDeque<Stamp>,
     /// When patience ends: a timeout after the last byte that the kernel took, or after the exchange began.
     pub deadline: Instant,
+    /// It stands in the queue of idle lines.
+    pub idle: bool,
     /// No connection is tried before this.
     pub retry_at: Option<Instant>,
     depth: usize,
@@ -59,6 +61,7 @@ impl<S> Lines<S> {
             state: None,
             stamps: VecDeque::new(),
             deadline: now,
+            idle: false,
             retry_at: None,
             depth,
         };

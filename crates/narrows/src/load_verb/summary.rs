@@ -6,7 +6,7 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 use lab::findings::Unit;
 use load::target::Traffic;
-use load::{Job, Tally};
+use load::{Arrivals, Job, Tally};
 use serde::Serialize;
 
 /// The object of `--json`.
@@ -25,6 +25,8 @@ pub struct Json {
     bytes_received: u64,
     service_time_us: Latency,
     response_time_us: Latency,
+    /// Open loop: from the intended to the actual send.
+    send_behind_us: Latency,
     generator: Generator,
     warnings: Vec<Warning>,
 }
@@ -102,15 +104,15 @@ pub fn json(tally: &Tally) -> Json {
             .iter()
             .map(|(class, text)| (class.name().to_owned(), text.clone()))
             .collect(),
-        // A closed loop has no schedule to fall behind.
-        late: 0,
-        dropped: 0,
+        late: tally.late,
+        dropped: tally.dropped,
         elapsed_s: tally.elapsed.as_secs_f64(),
         throughput_per_s: tally.throughput(),
         bytes_sent: tally.bytes_sent,
         bytes_received: tally.bytes_received,
         service_time_us: Latency::of(&tally.service),
         response_time_us: Latency::of(&tally.response),
+        send_behind_us: Latency::of(&tally.behind),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
             cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
@@ -148,18 +150,19 @@ pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
         latency(&mut out, "service time", &tally.service);
         latency(&mut out, "response time", &tally.response);
     }
-    for (class, count) in tally.errors_by_name() {
-        let example = load::ErrorClass::from_name(&class).and_then(|class| tally.first_errors.get(&class));
-        let _ = writeln!(out, "  {count} errors: {class}, first {}", example.map_or("", |text| text));
+    if let Arrivals::Open(schedule) = job.arrivals {
+        latency(&mut out, "send behind", &tally.behind);
+        let to = if schedule.from == schedule.to { String::new() } else { format!(" to {}", schedule.to) };
+        let _ = writeln!(
+            out,
+            "  offered {}{to} a second; {} late (over {} ms), {} dropped",
+            schedule.from,
+            tally.late,
+            Tally::LATE.as_millis(),
+            tally.dropped
+        );
     }
-    let _ = writeln!(
-        out,
-        "  attempts {} = {} verified + {} errors + {} in flight",
-        tally.attempts,
-        tally.successes,
-        tally.failures(),
-        tally.in_flight
-    );
+    counts(&mut out, tally);
     let per_op = if tally.units > 0 {
         format!(", {:.2} us per operation", tally.cpu.as_secs_f64() * 1e6 / tally.units as f64)
     } else {
@@ -187,4 +190,20 @@ fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
         })
         .collect();
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
+}
+
+/// What became of the exchanges, failures by class.
+fn counts(out: &mut String, tally: &Tally) {
+    for (class, count) in tally.errors_by_name() {
+        let example = load::ErrorClass::from_name(&class).and_then(|class| tally.first_errors.get(&class));
+        let _ = writeln!(out, "  {count} errors: {class}, first {}", example.map_or("", |text| text));
+    }
+    let _ = writeln!(
+        out,
+        "  attempts {} = {} verified + {} errors + {} in flight",
+        tally.attempts,
+        tally.successes,
+        tally.failures(),
+        tally.in_flight
+    );
 }
