@@ -126,6 +126,15 @@ impl Http {
         })
     }
 
+    /// An answer has ended; an interim one only lets a waiting body go.
+    fn complete(&mut self, state: &mut State, replies: &mut Vec<Reply>) {
+        if !state.answer.interim {
+            replies.push(self.judge(state));
+        } else if state.answer.status == 100 {
+            self.nudge(state);
+        }
+    }
+
     /// Judges a complete answer.
     fn judge(&mut self, state: &mut State) -> Reply {
         let answer = std::mem::take(&mut state.answer);
@@ -262,22 +271,21 @@ impl Protocol for Http {
             if state.open == 0 && state.decoder.idle() {
                 return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
             }
+            // Nearly every answer is small and arrives in one piece.
+            if let Some(whole) = state.decoder.whole(rest) {
+                state.answer = Answer::begin(&whole.head, state.ids.front());
+                state.answer.body(whole.body, self.expect.body.as_deref());
+                rest = &rest[whole.consumed..];
+                self.complete(state, replies);
+                continue;
+            }
             let step = state.decoder.push(rest).map_err(|error| unreadable(error, rest))?;
             rest = &rest[step.consumed..];
             match step.event {
                 Event::NeedMore => return Ok(()),
-                Event::Head(head) => {
-                    state.answer = Answer::begin(&head, state.ids.front());
-                    if head.status == 100 && state.body == BodyState::Awaiting {
-                        state.body = BodyState::Left(self.body.as_ref().map_or(0, |body| body.len));
-                    }
-                }
+                Event::Head(head) => state.answer = Answer::begin(&head, state.ids.front()),
                 Event::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
-                Event::End if state.answer.interim => {}
-                Event::End => {
-                    let reply = self.judge(state);
-                    replies.push(reply);
-                }
+                Event::End => self.complete(state, replies),
             }
         }
     }
