@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use systems::input::{self, nearest};
-use systems::{InputError, Source, Value, Workload};
+use systems::{InputError, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
 use crate::observation::Timing;
-use crate::plan::is_reference;
 
 /// Patience for one operation when the file says nothing, seconds.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;

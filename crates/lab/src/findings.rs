@@ -18,9 +18,11 @@ pub use estimate::{Estimate, figure_of};
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
 
+use crate::experiment::grid::Excluded;
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario};
-use crate::plan::{Excluded, Plan, Planned, is_reference};
+use crate::plan::{Plan, Planned};
+use systems::is_reference;
 
 /// The share of failed operations above which a row ranks nothing (experiments.md, D5.2).
 pub const RANKED_ERRORS: f64 = 0.01;
@@ -117,7 +119,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         trials_planned,
         trials_done,
         headlines: headline::headlines(planned, &estimates),
-        tables: table::tables(planned, &estimates),
+        tables: tables(planned, &estimates),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),
@@ -173,6 +175,16 @@ fn label(planned: &Planned, scenario: &Scenario) -> String {
         }
     }
     words.join(" ")
+}
+
+/// The tables of an experiment, that of the published shape first.
+fn tables(planned: &Planned, estimates: &[Estimate]) -> Vec<Table> {
+    let rows: Vec<&Estimate> = estimates.iter().collect();
+    match planned.workload {
+        Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],
+        Workload::Frames => vec![pivot::pivot(planned, estimates), table::list(planned, &rows)],
+        Workload::Clients => vec![table::ranked(planned, estimates)],
+    }
 }
 
 impl Estimate {

@@ -8,23 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use stats::{SplitMix64, shuffle};
-use systems::knob::Kind;
-use systems::{Catalog, InputError, Point, Role, Value, Workload};
+use systems::{Catalog, InputError, Point, Workload, is_reference};
 
-use crate::experiment::grid::{self, Overrides};
-use crate::experiment::{Experiment, Figure, Form};
+use crate::experiment::grid::{self, Axis, Excluded, Request};
+use crate::experiment::{Figure, Form};
 use crate::observation::{Scenario, Timing, Trial};
-
-/// An experiment, in one form, with what the command line changes.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// What is asked.
-    pub experiment: Experiment,
-    /// How thoroughly.
-    pub form: Form,
-    /// What replaces the file's words.
-    pub overrides: Overrides,
-}
 
 /// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,45 +52,6 @@ pub struct Planned {
     pub scenarios: Vec<Scenario>,
     /// Systems that it names and that cannot run here.
     pub excluded: Vec<Excluded>,
-}
-
-/// A knob that an experiment sets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Axis {
-    /// The knob's name.
-    pub knob: String,
-    /// What values it takes; sizes are shown as `64K`.
-    pub kind: Kind,
-    /// Whether it is the workload's own, so that the reference has it, too.
-    pub workload: bool,
-    /// Its values in the order of the grid; one, where it is only held fixed.
-    pub values: Vec<Value>,
-}
-
-impl Axis {
-    /// The value as people read it: sizes as `64K`.
-    pub fn show(&self, value: &Value) -> String {
-        match (self.kind, value) {
-            (Kind::Size, Value::Integer(bytes)) => show_size(*bytes),
-            _ => value.to_string(),
-        }
-    }
-}
-
-/// Bytes as people write them: `64K`, `1M`, `1460`; decimal ones such as 80000000 stay as they are, though 1024 divides
-/// them.
-pub fn show_size(bytes: i64) -> String {
-    let short = systems::knob::show_size(bytes);
-    if short.len() > 5 { bytes.to_string() } else { short }
-}
-
-/// A system that takes no part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excluded {
-    /// Its name.
-    pub system: String,
-    /// What is missing, and how to get it.
-    pub reason: String,
 }
 
 /// How long starting and stopping a system is taken to last, seconds: a BEAM needs nearly one, others a fifth.
@@ -192,7 +141,7 @@ fn planned(
         }
     }
     scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));
-    let system = reference(experiment.workload);
+    let system = experiment.workload.reference();
     let missing = match catalog.reference_for(experiment.workload) {
         Some(_) => excluded.get(system).cloned(),
         None => Some("its manifest is missing or broken".to_owned()),
@@ -228,23 +177,10 @@ fn references(scenarios: &[Scenario]) -> Vec<Scenario> {
     own.filter(|scenario| seen.insert(scenario.clone())).collect()
 }
 
-/// The system that is Narrows itself: in every round, at every point of the workload's own knobs.
-pub fn reference(workload: Workload) -> &'static str {
-    match workload.role() {
-        Role::Server => "reference",
-        Role::Client => "reference-client",
-    }
-}
-
-/// Whether a system is Narrows itself.
-pub fn is_reference(system: &str) -> bool {
-    Workload::ALL.into_iter().any(|workload| reference(workload) == system)
-}
-
 /// The reference's scenario that a scenario is compared with.
 pub fn reference_of(scenario: &Scenario) -> Scenario {
     Scenario {
-        system: reference(scenario.workload).to_owned(),
+        system: scenario.workload.reference().to_owned(),
         point: projection(scenario.workload, &scenario.point),
         ..scenario.clone()
     }

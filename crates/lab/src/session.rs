@@ -6,6 +6,7 @@
 mod bench;
 mod clients;
 mod drive;
+mod place;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

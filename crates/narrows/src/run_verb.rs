@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use lab::experiment::grid::Overrides;
+use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{self, Form};
 use lab::findings::findings;
 use lab::observation::Outcome;
-use lab::plan::{self, Plan, Request};
+use lab::plan::{self, Plan};
 use lab::session::{self, Bench};
 use lab::store::{RunHeader, RunId, Store};
 use systems::machine::{Environment, Limit, Placement};
@@ -148,7 +148,7 @@ struct Found {
 
 fn needed(requests: &[Request]) -> Vec<String> {
     let named = requests.iter().flat_map(|request| request.experiment.systems.iter());
-    let references = requests.iter().map(|request| plan::reference(request.experiment.workload).to_owned());
+    let references = requests.iter().map(|request| request.experiment.workload.reference().to_owned());
     let asked = requests.iter().flat_map(|request| request.overrides.systems.clone());
     named.map(|name| name.get_ref().clone()).chain(references).chain(asked).collect()
 }

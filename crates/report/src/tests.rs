@@ -1,10 +1,10 @@
 //! Snapshots of each form of fixed findings, as plain strings.
 
+use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form};
 use lab::findings::{
     Cell, Code, Column, ExperimentFindings, FailedTrials, Findings, Row, Table, Unit, Warning,
 };
-use lab::plan::Excluded;
 
 use super::*;
 

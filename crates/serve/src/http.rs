@@ -7,7 +7,6 @@ use wire::http::{
     BodyLength, CONTINUE, Connection, Event, Method, RequestDecoder, RequestHead, encode_response_head,
 };
 
-use crate::peer::Wants;
 use crate::{Counts, Farewell};
 
 /// The header that is echoed.
@@ -26,6 +25,17 @@ const BULK: u64 = 64 * 1024;
 pub(crate) struct Rules {
     pub max_keepalive: Option<u64>,
     pub farewell: Farewell,
+}
+
+/// What a peer wants done after it has been told something.
+#[derive(Default)]
+pub(crate) struct Wants {
+    /// A look at this connection at that time.
+    pub wake: Option<Instant>,
+    /// Larger buffers.
+    pub bulk: bool,
+    /// An end to it: nothing of what it said makes sense.
+    pub abort: bool,
 }
 
 /// What a request asks for.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use wire::frames::{FrameCounter, Prefix, put_prefix};
 
-use crate::http::{Dialogue, Rules};
+use crate::http::{Dialogue, Rules, Wants};
 use crate::{Counts, Speaks};
 
 /// One connection's conversation.
@@ -13,17 +13,6 @@ pub(crate) enum Peer {
     Unknown,
     Http(Box<Dialogue>),
     Frames(FrameCounter),
-}
-
-/// What a peer wants done after it has been told something.
-#[derive(Default)]
-pub(crate) struct Wants {
-    /// A look at this connection at that time.
-    pub wake: Option<Instant>,
-    /// Larger buffers.
-    pub bulk: bool,
-    /// An end to it: nothing of what it said makes sense.
-    pub abort: bool,
 }
 
 impl Peer {

@@ -19,6 +19,7 @@ mod ready;
 pub mod sample;
 mod template;
 pub mod workload;
+mod workload_knobs;
 
 pub use build::{Built, build};
 pub use catalog::{Catalog, CatalogError, find_home};
@@ -31,4 +32,4 @@ pub use ports::{free_port, port_free};
 pub use probe::{Availability, Context, Missing, availability};
 pub use process::{Exit, Launch, Running, Stopped};
 pub use sample::{Sampler, Use};
-pub use workload::{Role, Workload};
+pub use workload::{Role, Workload, is_reference};

@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use systems::input::nearest;
-use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value};
+use systems::knob::Kind;
+use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
 use super::{Block, Experiment, Form};
 use crate::observation::Scenario;
-use crate::plan::{Axis, Excluded, Request, is_reference};
 
 /// The word that stands for all values of a knob's definition.
 const ALL: &str = "all";
@@ -26,6 +27,56 @@ pub struct Overrides {
     pub set: Vec<String>,
     /// As many rounds instead of the file's.
     pub rounds: Option<u32>,
+}
+
+/// An experiment, in one form, with what the command line changes.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is asked.
+    pub experiment: Experiment,
+    /// How thoroughly.
+    pub form: Form,
+    /// What replaces the file's words.
+    pub overrides: Overrides,
+}
+
+/// A knob that an experiment sets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The knob's name.
+    pub knob: String,
+    /// What values it takes; sizes are shown as `64K`.
+    pub kind: Kind,
+    /// Whether it is the workload's own, so that the reference has it, too.
+    pub workload: bool,
+    /// Its values in the order of the grid; one, where it is only held fixed.
+    pub values: Vec<Value>,
+}
+
+impl Axis {
+    /// The value as people read it: sizes as `64K`.
+    pub fn show(&self, value: &Value) -> String {
+        match (self.kind, value) {
+            (Kind::Size, Value::Integer(bytes)) => show_size(*bytes),
+            _ => value.to_string(),
+        }
+    }
+}
+
+/// Bytes as people write them: `64K`, `1M`, `1460`; decimal ones such as 80000000 stay as they are, though 1024 divides
+/// them.
+pub fn show_size(bytes: i64) -> String {
+    let short = systems::knob::show_size(bytes);
+    if short.len() > 5 { bytes.to_string() } else { short }
+}
+
+/// A system that takes no part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// Its name.
+    pub system: String,
+    /// What is missing, and how to get it.
+    pub reason: String,
 }
 
 /// An experiment's scenarios (without the reference's) and the knobs that span them.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use systems::Catalog;
 
 use super::*;
-use crate::plan::{Plan, Request, plan};
+use crate::experiment::grid::Request;
+use crate::plan::{Plan, plan};
 use grid::Overrides;
+use systems::is_reference;
 
 /// A home with two servers and a reference; `cowboy` has a knob that `node` has not.
 pub(crate) fn home() -> tempfile::TempDir {

@@ -8,7 +8,8 @@ use systems::{Point, Value};
 
 use super::Estimate;
 use crate::experiment::Figure;
-use crate::plan::{Axis, Planned, projection};
+use crate::experiment::grid::Axis;
+use crate::plan::{Planned, projection};
 
 /// Below this ratio of medians a knob is said to make no difference: about what repeated runs of one configuration
 /// differ by (experiments.md, A4.5: 1.4 %; C4.5: 1.6 %), with room for shorter windows.

@@ -6,7 +6,8 @@ use systems::{Point, Value};
 
 use super::table::{Cell, Column, Row, Table, figure_column, fixed, knob_cell, knob_column, medians, varied};
 use super::{Estimate, label};
-use crate::plan::{Axis, Planned};
+use crate::experiment::grid::Axis;
+use crate::plan::Planned;
 
 /// The knob that the rows are.
 const ROWS: &str = "frame_size";
@@ -15,7 +16,7 @@ const ROWS: &str = "frame_size";
 pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> Table {
     let others: Vec<&Axis> = varied(planned).filter(|axis| axis.knob != ROWS).collect();
     let systems = planned.scenarios.iter().map(|s| &s.system);
-    let several = systems.clone().zip(systems.skip(1)).any(|(a, b)| a != b && !crate::plan::is_reference(b));
+    let several = systems.clone().zip(systems.skip(1)).any(|(a, b)| a != b && !systems::is_reference(b));
     let mut columns: Vec<(String, Point)> = Vec::new();
     let mut rows: BTreeMap<Option<&Value>, Vec<Cell>> = BTreeMap::new();
     for e in estimates {
@@ -57,7 +58,7 @@ pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> Table {
 fn name(system: &str, point: &Point, others: &[&Axis], several: bool) -> String {
     let values: Vec<String> =
         others.iter().filter_map(|axis| Some(axis.show(point.get(&axis.knob)?))).collect();
-    match (several || crate::plan::is_reference(system) || values.is_empty(), values.is_empty()) {
+    match (several || systems::is_reference(system) || values.is_empty(), values.is_empty()) {
         (true, true) => system.to_owned(),
         (true, false) => format!("{system} {}", values.join("/")),
         (false, _) => values.join("/"),

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use systems::knob::Kind;
 use systems::{Value, Workload};
 
+use super::Estimate;
 use super::warning::{shows_percentiles, unranked_note};
-use super::{Estimate, pivot};
 use crate::experiment::Figure;
-use crate::plan::{Axis, Planned};
+use crate::experiment::grid::Axis;
+use crate::plan::Planned;
 
 /// What a column's numbers are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,16 +97,6 @@ fn count(number: Option<u64>) -> Cell {
 
 pub(super) fn column(name: impl Into<String>, unit: Unit) -> Column {
     Column { name: name.into(), unit: Some(unit) }
-}
-
-/// The tables of an experiment, that of the published shape first.
-pub(super) fn tables(planned: &Planned, estimates: &[Estimate]) -> Vec<Table> {
-    let rows: Vec<&Estimate> = estimates.iter().collect();
-    match planned.workload {
-        Workload::Upload | Workload::Requests => vec![list(planned, &rows)],
-        Workload::Frames => vec![pivot::pivot(planned, estimates), list(planned, &rows)],
-        Workload::Clients => vec![ranked(planned, estimates)],
-    }
 }
 
 /// The axes with more than one value.
@@ -207,7 +198,7 @@ fn rows<'a>(parts: &[Part], estimates: impl IntoIterator<Item = &'a Estimate>) -
 }
 
 /// One line for each configuration, in the plan's order; a block for each system.
-fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
+pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
     let mut parts = keys(planned);
     let keys = parts.len();
     parts.extend(measures(planned, estimates, figure_column(planned.figure), false));
@@ -226,7 +217,7 @@ fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
 }
 
 /// The clients' table in the published columns, by requests a second among the rows that may be ranked.
-fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
+pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     let mut order: Vec<&Estimate> = estimates.iter().collect();
     order.sort_by(|a, b| {
         let by = b.figure.unwrap_or(-1.0).total_cmp(&a.figure.unwrap_or(-1.0));

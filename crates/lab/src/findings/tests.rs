@@ -6,10 +6,11 @@ use systems::knob::Kind;
 use systems::{Point, Value};
 
 use super::*;
+use crate::experiment::grid::Axis;
 use crate::observation::{
     Failure, GeneratorUse, Latency, Measurement, ServerCounts, SystemUse, Timing, Trial,
 };
-use crate::plan::{Axis, reference_of};
+use crate::plan::reference_of;
 
 type Axes<'a> = &'a [(&'a str, Kind, &'a [Value])];
 

@@ -1,5 +1,6 @@
 //! Tests of the plan: properties of its order, the reference's points, and the budget of the ready-made experiments.
 
+use crate::experiment::grid::Overrides;
 use std::path::Path;
 
 use proptest::prelude::*;

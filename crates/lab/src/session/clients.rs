@@ -13,7 +13,7 @@ use systems::process::Running;
 use systems::sample::{Sampler, Use};
 
 use crate::observation::{GeneratorUse, Latency, Measurement, ServerCounts};
-use crate::session::bench::{Place, Stopped};
+use crate::session::place::{Place, Stopped};
 
 /// What a driver says.
 #[derive(Debug, Deserialize)]

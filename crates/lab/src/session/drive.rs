@@ -12,7 +12,7 @@ use systems::{Value, Workload};
 use wire::frames::Prefix;
 
 use crate::observation::{GeneratorUse, Latency, Measurement};
-use crate::session::bench::{Place, Stopped};
+use crate::session::place::{Place, Stopped};
 
 /// Starts the server, checks that it does the work, drives it for the trial's time, and stops it.
 pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {

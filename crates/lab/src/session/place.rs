@@ -1,0 +1,124 @@
+//! One trial on the bench: its knobs and times, starting its system, and how it can end early.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use load::{Job, LoadError};
+use systems::machine::Placement;
+use systems::process::{Launch, Running};
+use systems::{Manifest, Point, SystemError, Value, Workload};
+
+use crate::observation::{Failure, SystemUse, Trial};
+
+/// Why a trial ended without a measurement.
+pub(super) enum Stopped {
+    Interrupted,
+    Failed(Failure),
+}
+
+impl From<SystemError> for Stopped {
+    fn from(error: SystemError) -> Self {
+        let stage = error.stage.name().to_owned();
+        Self::Failed(Failure { stage, reason: error.reason, output: error.output })
+    }
+}
+
+impl From<LoadError> for Stopped {
+    fn from(error: LoadError) -> Self {
+        Self::failed("drive", error.to_string())
+    }
+}
+
+impl Stopped {
+    pub(super) fn failed(stage: &str, reason: impl Into<String>) -> Self {
+        Self::Failed(Failure { stage: stage.to_owned(), reason: reason.into(), output: String::new() })
+    }
+}
+
+/// One trial on the bench: everything that executing it needs.
+pub(super) struct Place<'a> {
+    pub trial: &'a Trial,
+    pub manifest: &'a Manifest,
+    pub placement: &'a Placement,
+    pub cancel: &'a AtomicBool,
+    pub launch: Launch<'a>,
+    pub version: String,
+}
+
+impl Place<'_> {
+    pub(super) fn point(&self) -> &Point {
+        &self.trial.scenario.point
+    }
+
+    /// The value of a knob of the workload: as the trial sets it, or its default.
+    fn knob(&self, name: &str) -> Option<&Value> {
+        let workload = self.trial.scenario.workload;
+        self.point().get(name).or_else(|| workload.knob(name).map(|knob| &knob.default))
+    }
+
+    /// An integer knob of the workload.
+    pub(super) fn number(&self, name: &str) -> Result<u64, Stopped> {
+        match self.knob(name) {
+            Some(Value::Integer(number)) if *number >= 0 => Ok(number.unsigned_abs()),
+            other => Err(Stopped::failed("drive", format!("knob {name} is {other:?}, not a number"))),
+        }
+    }
+
+    /// Whether a knob of the workload says this word.
+    pub(super) fn says(&self, name: &str, word: &Value) -> bool {
+        self.knob(name) == Some(word)
+    }
+
+    pub(super) fn workload(&self) -> Workload {
+        self.trial.scenario.workload
+    }
+
+    pub(super) fn warmup(&self) -> Duration {
+        Duration::from_secs_f64(self.trial.timing.warmup_s)
+    }
+
+    pub(super) fn window(&self) -> Duration {
+        Duration::from_secs_f64(self.trial.timing.measure_s)
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.trial.timing.timeout_s)
+    }
+
+    /// Starts the system and waits until it is ready.
+    pub(super) fn start(&self) -> Result<Running, Stopped> {
+        let running = self.launch.start()?;
+        match running.wait_ready(Instant::now() + self.manifest.ready.timeout, self.cancel) {
+            Ok(()) => Ok(running),
+            Err(_) if self.cancelled() => Err(Stopped::Interrupted),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// One generator thread for each of the generator's cores, as long as there are connections for them.
+    pub(super) fn threads(&self) -> Vec<Option<usize>> {
+        self.placement.generator.iter().map(|core| Some(*core)).collect()
+    }
+
+    /// Drives a job; interruptions stop it early.
+    pub(super) fn drive(&self, job: &Job, watch: &load::Watch<'_>) -> Result<load::Tally, Stopped> {
+        let tally = load::drive(job, self.cancel, watch)?;
+        if self.cancelled() { Err(Stopped::Interrupted) } else { Ok(tally) }
+    }
+
+    pub(super) fn system_use(&self, used: systems::sample::Use) -> SystemUse {
+        SystemUse {
+            cpu_s: used.cpu_s,
+            peak_pss_bytes: used.peak_pss_bytes,
+            peak_rss_bytes: used.peak_rss_bytes,
+            context_switches: used.context_switches,
+            socket_memory_bytes: used.socket_memory_bytes,
+            cores: if self.placement.shared { Vec::new() } else { self.placement.system.clone() },
+            version: self.version.clone(),
+        }
+    }
+}
