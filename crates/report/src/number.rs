@@ -1,7 +1,7 @@
 //! Numbers as people read them: three digits and a unit.
 
+use lab::experiment::grid::show_size;
 use lab::findings::Unit;
-use lab::plan::show_size;
 
 /// A number in its unit: `1.24 s`, `883 MB/s`, `26.8M/s`, `12.3 us`, `41 %`, `38 MB`, `64K`.
 pub fn show(value: f64, unit: Unit) -> String {
