@@ -4,6 +4,7 @@
 
 mod client;
 mod common;
+mod doctor_verb;
 mod load_verb;
 mod report_verb;
 mod run_verb;
@@ -34,6 +35,8 @@ enum Verb {
     Systems(systems_verb::Args),
     /// A saved run, printed again; without a run, the list of runs
     Report(report_verb::Args),
+    /// Is this machine fit to measure on, and what to change
+    Doctor,
     /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
     #[command(hide = true)]
     Client,
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => report_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
+        Verb::Doctor => doctor_verb::run(files),
         Verb::Client => client::run(),
     };
     common::exit(end)

@@ -110,7 +110,7 @@ const RULES: &[Rule] = &[
     (
         Code::CountsDisagree,
         "the client's and the server's counts contradict each other",
-        "do not use these rows; check the driver with `narrows systems --check`",
+        "do not use these rows; docs/contracts.md says what a driver must count",
         |e| e.counts_agree == Some(false),
     ),
     (
