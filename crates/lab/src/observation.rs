@@ -106,6 +106,24 @@ pub struct Measurement {
     pub response_us: Latency,
     /// The first example of each error class.
     pub first_errors: BTreeMap<String, String>,
+    /// Mean time from sending to failure of failed operations, microseconds; 0 without any.
+    #[serde(default)]
+    pub mean_error_us: f64,
+    /// How many operations connections had carried when one failed, the failed one included: ordinal to count.
+    #[serde(default)]
+    pub error_ordinals: BTreeMap<u64, u64>,
+    /// Successes in each tenth of the window; empty where nobody looked.
+    #[serde(default)]
+    pub tenths: Vec<u64>,
+    /// Connections or callers at work, as configured.
+    #[serde(default)]
+    pub concurrency: u64,
+    /// Seconds of processor time that the hypervisor gave to others, over all cores.
+    #[serde(default)]
+    pub stolen_s: f64,
+    /// Sockets in TIME_WAIT as the window closed, whole machine.
+    #[serde(default)]
+    pub time_wait: u64,
     /// What the system used.
     pub system: SystemUse,
     /// What the generator used.

@@ -100,6 +100,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     cpu: Duration,
     swept: Instant,
     window: bool,
+    /// The tenth of the window that it is now.
+    tenth: usize,
     watch: &'a Watch<'a>,
 }
 
@@ -131,6 +133,7 @@ pub(crate) fn drive<P: Protocol>(
         cpu: reactor::thread_cpu(),
         swept: now,
         window: false,
+        tenth: 0,
         watch,
         share,
     };
@@ -233,7 +236,9 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// The oldest exchange of a connection has ended.
     fn settle(&mut self, index: usize, reply: Reply) {
-        let Some(stamp) = self.lines[index].stamps.pop_front() else { return };
+        let line = &mut self.lines[index];
+        let Some(stamp) = line.stamps.pop_front() else { return };
+        line.carried += 1;
         self.open -= 1;
         if self.window && self.is_open() {
             self.tally.sent_behind(stamp.sent.duration_since(stamp.intended));
@@ -243,19 +248,22 @@ impl<P: Protocol> Driver<'_, P> {
                 self.tally.total.successes += 1;
                 if self.window {
                     let nanos = |from| self.now.duration_since(from).as_nanos() as u64;
-                    self.tally.succeed(success, nanos(stamp.sent), nanos(stamp.intended));
+                    self.tally.succeed(success, self.tenth, nanos(stamp.sent), nanos(stamp.intended));
                 }
             }
-            Err(fault) => self.failed(fault, index),
+            Err(fault) => self.failed(fault, stamp.sent, index),
         }
         self.caller_returns();
     }
 
-    fn failed(&mut self, fault: Fault, index: usize) {
+    fn failed(&mut self, fault: Fault, since: Instant, index: usize) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.window {
             let into = self.now.duration_since(self.since).as_secs_f64();
-            self.tally.fail(fault, || format!("connection {index}, {into:.3} s into the window"));
+            let ordinal = self.lines[index].carried;
+            let context =
+                || format!("connection {index}, its exchange {ordinal}, {into:.3} s into the window");
+            self.tally.fail(fault, self.now.duration_since(since), ordinal, context);
         }
     }
 
@@ -263,13 +271,13 @@ impl<P: Protocol> Driver<'_, P> {
     fn expire(&mut self) {
         let timeout = self.share.timeout;
         while self.waiting.front().is_some_and(|since| self.now.duration_since(*since) >= timeout) {
-            self.waiting.pop_front();
+            let Some(since) = self.waiting.pop_front() else { break };
             if self.is_open() {
                 self.tally.dropped += u64::from(self.window);
             } else if self.may_begin() {
                 self.begun += 1;
                 self.attempted();
-                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), 0);
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, 0);
                 self.caller_returns();
             }
         }

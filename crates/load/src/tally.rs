@@ -40,6 +40,13 @@ pub struct Tally {
     pub late: u64,
     /// Open loop: arrivals that were given up: nobody could send them within the timeout, or before the end.
     pub dropped: u64,
+    /// Successes in each tenth of a window that has a length: whether the traffic was steady.
+    pub tenths: [u64; 10],
+    /// The time that failed exchanges took, from their sending to their failure: whether failing was quicker than succeeding.
+    pub failing: Duration,
+    /// How many exchanges connections had carried when they failed, counting the failed one: a peer that closes on a
+    /// schedule fails at multiples of one number. The first [`Tally::ORDINALS`] different numbers.
+    pub ordinals: BTreeMap<u64, u64>,
     /// The first example of each class.
     pub first_errors: BTreeMap<ErrorClass, String>,
     /// The window's true length.
@@ -80,6 +87,9 @@ impl Default for Tally {
             service: histogram.clone(),
             response: histogram.clone(),
             behind: histogram,
+            tenths: [0; 10],
+            failing: Duration::ZERO,
+            ordinals: BTreeMap::new(),
             late: 0,
             dropped: 0,
             first_errors: BTreeMap::new(),
@@ -95,6 +105,8 @@ impl Default for Tally {
 impl Tally {
     /// What is sent this much after its time is late: ten times what a timer of an idle machine is off.
     pub const LATE: Duration = Duration::from_millis(1);
+    /// How many different ordinals of failures are kept.
+    pub const ORDINALS: usize = 32;
 
     /// All failures.
     pub fn failures(&self) -> u64 {
@@ -112,8 +124,9 @@ impl Tally {
         self.units as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    pub(crate) fn succeed(&mut self, success: Success, service_ns: u64, response_ns: u64) {
+    pub(crate) fn succeed(&mut self, success: Success, tenth: usize, service_ns: u64, response_ns: u64) {
         self.successes += 1;
+        self.tenths[tenth] += 1;
         self.units += success.units;
         self.payload_bytes += success.payload;
         self.service.saturating_record(service_ns.max(1));
@@ -126,8 +139,18 @@ impl Tally {
         self.behind.saturating_record((time.as_nanos() as u64).max(1));
     }
 
-    pub(crate) fn fail(&mut self, fault: Fault, context: impl FnOnce() -> String) {
+    pub(crate) fn fail(
+        &mut self,
+        fault: Fault,
+        took: Duration,
+        ordinal: u64,
+        context: impl FnOnce() -> String,
+    ) {
         self.errors[fault.class as usize] += 1;
+        self.failing += took;
+        if self.ordinals.len() < Self::ORDINALS || self.ordinals.contains_key(&ordinal) {
+            *self.ordinals.entry(ordinal).or_default() += 1;
+        }
         self.first_errors.entry(fault.class).or_insert_with(|| format!("{fault} ({})", context()));
     }
 
@@ -151,6 +174,13 @@ impl Tally {
         let _ = self.response.add(&other.response);
         let _ = self.behind.add(&other.behind);
         self.late += other.late;
+        self.failing += other.failing;
+        for (mine, theirs) in self.tenths.iter_mut().zip(other.tenths) {
+            *mine += theirs;
+        }
+        for (ordinal, count) in &other.ordinals {
+            *self.ordinals.entry(*ordinal).or_default() += count;
+        }
         self.dropped += other.dropped;
         self.elapsed = self.elapsed.max(other.elapsed);
         self.cpu += other.cpu;

@@ -57,7 +57,7 @@ fn processor(environment: &Environment) -> Vec<Finding> {
     let governor = environment.governor.clone().unwrap_or_else(|| "not told".to_owned());
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let busy = load.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
-    let steal = steal_share();
+    let steal = steal_share(environment.cores.len());
     vec![
         check(
             "cores",
@@ -133,13 +133,10 @@ fn port_count(range: &str) -> Option<u64> {
 }
 
 /// The share of processor time since the machine started that a hypervisor gave to others.
-fn steal_share() -> f64 {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let times: Vec<f64> =
-        stat.lines().next().unwrap_or_default().split(' ').filter_map(|word| word.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal: proc(5)
-    let all: f64 = times.iter().take(8).sum();
-    times.get(7).map_or(0.0, |steal| steal / all.max(1.0))
+fn steal_share(cores: usize) -> f64 {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = uptime.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+    systems::machine::stolen_s() / (seconds * cores as f64).max(1.0)
 }
 
 #[cfg(test)]

@@ -74,6 +74,24 @@ pub fn pin_current_thread(cores: &[usize]) -> io::Result<()> {
     }
 }
 
+/// Seconds of processor time, since the machine started, that a hypervisor gave to others; over all cores.
+pub fn stolen_s() -> f64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // cpu user nice system idle iowait irq softirq steal: proc(5)
+    let words = stat.lines().next().unwrap_or_default().split_ascii_whitespace();
+    let steal: f64 = words.skip(8).take(1).filter_map(|word| word.parse::<f64>().ok()).sum();
+    // SAFETY: sysconf(3) takes no pointers.
+    steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
+}
+
+/// Sockets in TIME_WAIT: each holds a port for a minute.
+pub fn time_wait() -> u64 {
+    let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let tcp = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
+    let mut words = tcp.split(' ').skip_while(|word| *word != "tw").skip(1);
+    words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
 /// Who runs on which cores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {

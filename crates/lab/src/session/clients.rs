@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serve::{Farewell, Server, Snapshot, Speaks};
 use systems::Value;
+use systems::machine;
 use systems::process::Running;
 use systems::sample::{Sampler, Use};
 
@@ -60,12 +61,14 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
         other => return Err(unexpected(&running, "ready", &other)),
     }
     let mut sampler = Sampler::start(running.pid());
+    let stolen = machine::stolen_s();
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, place.warmup())?;
     sampler.mark();
     let before = (server.counts(), Instant::now());
     wait(place, &running, place.window())?;
     let used = sampler.finish();
+    let stolen = machine::stolen_s() - stolen;
     let busy = share(before, (server.counts(), Instant::now()));
     let done = match listen(place, &running, timeout * 2 + SLACK)? {
         Said::Done(done) => done,
@@ -75,7 +78,11 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     running.stop();
     let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
     check(&done)?;
-    Ok(measurement(place, *done, counts, used, busy))
+    let mut measurement = measurement(place, *done, counts, used, busy);
+    measurement.concurrency = place.number("concurrency")?;
+    measurement.stolen_s = stolen;
+    measurement.time_wait = machine::time_wait();
+    Ok(measurement)
 }
 
 fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
@@ -207,6 +214,12 @@ fn measurement(place: &Place<'_>, done: Done, server: Snapshot, used: Use, busy:
         service_us: Latency::default(),
         response_us: latency,
         first_errors: BTreeMap::new(),
+        mean_error_us: 0.0,
+        error_ordinals: BTreeMap::new(),
+        tenths: Vec::new(),
+        concurrency: 0,
+        stolen_s: 0.0,
+        time_wait: 0,
         system,
         generator: GeneratorUse {
             cpu_s: busy.0,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use load::target::{Body, Expect, Frames, Http, Traffic};
 use load::{Ending, Job, Moment, Stop, Tally, Target};
+use systems::machine;
 use systems::process::Running;
 use systems::sample::{Sampler, Use};
 use systems::{Value, Workload};
@@ -20,7 +21,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
     // Marked and finished on the generator's thread, at the very ends of the window.
-    let sampler = Mutex::new((Some(Sampler::start(running.pid())), Use::default()));
+    let sampler = Mutex::new((Some(Sampler::start(running.pid())), Use::default(), Machine::default()));
     let watch = |moment| {
         let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
@@ -28,19 +29,33 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
                 if let Some(sampler) = &mut sampler.0 {
                     sampler.mark();
                 }
+                sampler.2.stolen_s = machine::stolen_s();
             }
             Moment::Closed => {
                 if let Some(taken) = sampler.0.take() {
                     sampler.1 = taken.finish();
                 }
+                sampler.2.stolen_s = machine::stolen_s() - sampler.2.stolen_s;
+                sampler.2.time_wait = machine::time_wait();
             }
         }
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
     running.stop();
-    let used = sampler.into_inner().unwrap_or_else(PoisonError::into_inner).1;
-    Ok(measurement(place, &tally, used))
+    let (_, used, machine) = sampler.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut measurement = measurement(place, &tally, used);
+    measurement.concurrency = (job.connections * job.pipeline) as u64;
+    measurement.stolen_s = machine.stolen_s;
+    measurement.time_wait = machine.time_wait;
+    Ok(measurement)
+}
+
+/// What the machine as a whole did in the window.
+#[derive(Default)]
+struct Machine {
+    stolen_s: f64,
+    time_wait: u64,
 }
 
 /// What the trial sends.
@@ -145,6 +160,15 @@ fn measurement(place: &Place<'_>, tally: &Tally, used: Use) -> Measurement {
             .iter()
             .map(|(class, example)| (class.name().to_owned(), example.clone()))
             .collect(),
+        mean_error_us: match tally.failures() {
+            0 => 0.0,
+            failures => tally.failing.as_secs_f64() * 1e6 / failures as f64,
+        },
+        error_ordinals: tally.ordinals.clone(),
+        tenths: tally.tenths.to_vec(),
+        concurrency: 0,
+        stolen_s: 0.0,
+        time_wait: 0,
         system: place.system_use(used),
         generator: GeneratorUse {
             cpu_s: tally.cpu.as_secs_f64(),

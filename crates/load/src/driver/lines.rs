@@ -24,6 +24,8 @@ pub(super) struct Line<S> {
     pub stamps: VecDeque<Stamp>,
     /// When patience ends: a timeout after the last byte that the kernel took, or after the exchange began.
     pub deadline: Instant,
+    /// Exchanges that ended on the present connection.
+    pub carried: u64,
     /// It stands in the queue of idle lines.
     pub idle: bool,
     /// No connection is tried before this.
@@ -61,6 +63,7 @@ impl<S> Lines<S> {
             state: None,
             stamps: VecDeque::new(),
             deadline: now,
+            carried: 0,
             idle: false,
             retry_at: None,
             depth,
@@ -87,6 +90,7 @@ impl<S> Lines<S> {
         let line = &mut self.lines[index];
         line.conn = Some(conn);
         line.connected = false;
+        line.carried = 0;
         line.retry_at = None;
     }
 

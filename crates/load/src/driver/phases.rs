@@ -82,6 +82,11 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Goes from phase to phase as time passes and exchanges end.
     pub(super) fn advance(&mut self, io: &mut Io) {
+        if let (true, Stop::After(length)) = (self.window, self.share.stop) {
+            let elapsed = self.now.duration_since(self.since).as_secs_f64();
+            // A finishing window goes on after its length; what ends then belongs to the last tenth.
+            self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
+        }
         let over = self.pace() == Pace::Stop;
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
