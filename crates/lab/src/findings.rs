@@ -193,9 +193,24 @@ impl Estimate {
         self.compares() && !self.is_lower_bound()
     }
 
-    /// Whether there is a figure above zero, and few operations failed.
+    /// Whether there is a figure above zero, few operations failed, and a client kept to its pool.
     pub fn compares(&self) -> bool {
-        self.figure.is_some_and(|f| f > 0.0) && self.error_share <= RANKED_ERRORS
+        self.figure.is_some_and(|f| f > 0.0) && self.error_share <= RANKED_ERRORS && !self.exceeds_pool()
+    }
+
+    /// Whether a client opened more connections than its pool may have: it does not do the work it is compared for.
+    pub fn exceeds_pool(&self) -> bool {
+        self.peak_connections.zip(self.pool_cap).is_some_and(|(peak, cap)| peak > cap)
+    }
+
+    /// How many times better than another this is in the round that shows it least; ratios inside a round, because the
+    /// machine drifts between them.
+    pub fn least_advantage(&self, figure: Figure, other: &Self) -> Option<f64> {
+        let ratios = self
+            .by_round
+            .iter()
+            .filter_map(|(round, own)| Some(figure.advantage(*own, *other.by_round.get(round)?)));
+        ratios.min_by(f64::total_cmp)
     }
 
     /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.

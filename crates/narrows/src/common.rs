@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
-use systems::InputError;
+use systems::{CatalogError, InputError};
 
 /// Which kernel interface carries the I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -35,11 +35,14 @@ impl From<IoChoice> for reactor::Backend {
 /// How a verb ends.
 pub type End = anyhow::Result<ExitCode>;
 
+/// Where runs are saved when nobody says where.
+pub const STORE: &str = "narrows.db";
+
 /// `--store`
 #[derive(clap::Args)]
 pub struct StoreArg {
     /// The file that runs are saved in
-    #[arg(long = "store", value_name = "FILE", default_value = "narrows.db")]
+    #[arg(long = "store", value_name = "FILE", default_value = STORE)]
     pub path: PathBuf,
 }
 
@@ -74,11 +77,13 @@ pub fn exit(end: End) -> ExitCode {
                 // Whoever read our output has had enough: `narrows report last | head`.
                 return ExitCode::SUCCESS;
             }
-            // What a person wrote is shown with its place.
-            if let Some(input) = error.downcast_ref::<InputError>() {
-                eprintln!("{:?}", miette::Report::new(input.clone()));
-            } else {
-                eprintln!("narrows: {error:#}");
+            // What a person wrote is shown with its place and with what to do.
+            match error.downcast::<InputError>() {
+                Ok(input) => eprintln!("{:?}", miette::Report::new(input)),
+                Err(error) => match error.downcast::<CatalogError>() {
+                    Ok(catalog) => eprintln!("{:?}", miette::Report::new(catalog)),
+                    Err(error) => eprintln!("narrows: {error:#}"),
+                },
             }
             ExitCode::FAILURE
         }

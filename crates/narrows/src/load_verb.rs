@@ -95,11 +95,12 @@ pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
     let job = args.job()?;
     let tally = load::drive(&job, &cancel, &|_| {})?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary::json(&tally))?);
+    let text = if args.json {
+        serde_json::to_string_pretty(&summary::json(&tally))? + "\n"
     } else {
-        print!("{}", summary::text(&job, &args.target, &tally));
-    }
+        summary::text(&job, &args.target, &tally)
+    };
+    common::print(&text)?;
     // Nothing verified is a failure of what was asked, whatever was counted.
     Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

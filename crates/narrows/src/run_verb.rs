@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -57,6 +57,9 @@ pub struct Args {
     store: common::StoreArg,
 }
 
+/// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
 /// Runs experiments, saves every trial, and prints what was found.
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
@@ -65,15 +68,18 @@ pub fn run(args: &Args, files: Limit) -> End {
     let catalog = Catalog::load(&home);
     let store = Store::open(&args.store.path)?;
     let placement = Placement::decide(&systems::machine::available_cores());
-    let (run, plan, versions) = match &args.resume {
+    let Begun { run, plan, versions } = match &args.resume {
         Some(word) => {
             let run = store.resolve(word)?;
             let plan = store.header(run)?.plan;
             let needed = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
             let found = probe_all(&catalog, needed, &narrows, &cancel);
-            (run, plan, found.versions)
+            Begun { run, plan, versions: found.versions }
         }
-        None => begin(args, &catalog, &store, &narrows, files, &cancel)?,
+        None => match begin(args, &catalog, &store, &narrows, files, &cancel)? {
+            Some(begun) => begun,
+            None => return Ok(ExitCode::from(INTERRUPTED)),
+        },
     };
     let pending = store.missing(run)?;
     announce(&plan, pending.len(), run, files, &placement);
@@ -85,7 +91,15 @@ pub fn run(args: &Args, files: Limit) -> End {
     finish(&store, run, done, &args.store.path)
 }
 
-/// Plans a new run and saves the plan.
+/// A run that is saved and has trials to do.
+struct Begun {
+    run: RunId,
+    plan: Plan,
+    /// Versions of what the systems need, by system.
+    versions: HashMap<String, String>,
+}
+
+/// Plans a new run and saves the plan; `None` when the user interrupted it.
 fn begin(
     args: &Args,
     catalog: &Catalog,
@@ -93,7 +107,7 @@ fn begin(
     narrows: &Path,
     files: Limit,
     cancel: &AtomicBool,
-) -> anyhow::Result<(RunId, Plan, HashMap<String, String>)> {
+) -> anyhow::Result<Option<Begun>> {
     let form = if args.full { Form::Full } else { Form::Quick };
     let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds: args.rounds };
     let requests: Vec<Request> = chosen(&args.experiments, catalog.home())?
@@ -104,6 +118,9 @@ fn begin(
         eprintln!("systems/{folder} is left out: {}", error.one_line());
     }
     let found = probe_all(catalog, needed(&requests), narrows, cancel);
+    if cancel.load(Ordering::Relaxed) {
+        return Ok(None); // a probe that was interrupted says nothing of what is missing
+    }
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut plan = plan::plan(&requests, catalog, &found.missing, seed)?;
     if let Some(budget) = args.budget {
@@ -124,7 +141,7 @@ fn begin(
         plan: plan.clone(),
         environment: serde_json::to_value(Environment::read(files))?,
     };
-    Ok((store.begin(&header)?, plan, found.versions))
+    Ok(Some(Begun { run: store.begin(&header)?, plan, versions: found.versions }))
 }
 
 /// The experiments that were named, or all that can be read.
@@ -224,8 +241,13 @@ fn finish(store: &Store, run: RunId, done: bool, path: &Path) -> End {
     common::print(&report::text(&found, common::width(), common::colour()))?;
     common::print(&format!("run {run} is saved in {}\n", path.display()))?;
     if !done {
-        eprintln!("interrupted: `narrows run --resume {run}` does what is missing");
-        return Ok(ExitCode::from(130));
+        let store = if path == Path::new(common::STORE) {
+            String::new()
+        } else {
+            format!(" --store {}", path.display())
+        };
+        eprintln!("interrupted: `narrows run --resume {run}{store}` does what is missing");
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     let measured = observations.iter().any(|seen| matches!(seen.outcome, Outcome::Measured(_)));
     Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -30,7 +30,9 @@ fn heading(column: &Column) -> String {
         Some(Unit::SecondsPerByte) => "s/byte",
         Some(Unit::SecondsPerOperation) => "s",
     };
-    format!("{} ({unit})", column.name)
+    // Units per something stand in the brackets alone: `CPU (s/byte)`, whatever the text table scales it to.
+    let name = if column.unit == Some(Unit::SecondsPerByte) { "CPU" } else { &column.name };
+    format!("{name} ({unit})")
 }
 
 fn raw(cell: &Cell) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stats::{Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
-use systems::Workload;
+use systems::{Value, Workload};
 
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
@@ -23,6 +23,8 @@ pub struct Estimate {
     pub figure: Option<f64>,
     /// How far the trials' figures lie apart.
     pub spread: Option<Spread>,
+    /// The figure of each round's trial.
+    pub by_round: BTreeMap<u32, f64>,
     /// The share of the reference's speed, 1 is as fast: the median over rounds of the ratio inside the round.
     pub of_reference: Option<f64>,
     /// CPU seconds of the system for each request, payload byte (`upload`) or frame: the median over trials.
@@ -50,6 +52,8 @@ pub struct Estimate {
     pub p99_us: Option<u64>,
     /// `clients`: most connections that Narrows' server had open at once, in any trial.
     pub peak_connections: Option<u64>,
+    /// `clients`: the most connections that it was told to open.
+    pub pool_cap: Option<u64>,
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
     pub counts_agree: Option<bool>,
     /// The share of its time in which the generator's busiest core worked, the highest of any trial.
@@ -124,6 +128,7 @@ fn estimate(
         failed,
         figure: sample.as_ref().map(Sample::median),
         spread: sample.as_ref().and_then(Sample::spread),
+        by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(figure, m)?))).collect(),
         of_reference: median_ratio(pairs),
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, units(scenario.workload, m) as f64))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
@@ -137,10 +142,24 @@ fn estimate(
         p50_us: percentile_of_buckets(&buckets, 50.0),
         p99_us: percentile_of_buckets(&buckets, 99.0),
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),
+        pool_cap: pool_cap(scenario),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
-        generator_busy: all().map(|m| m.generator.busiest_core).fold(0.0, f64::max),
+        generator_busy: median(all().map(|m| m.generator.busiest_core)).unwrap_or(0.0),
         own_cores: all().all(own_cores),
     }
+}
+
+/// The connections that a client was told to make at most.
+fn pool_cap(scenario: &Scenario) -> Option<u64> {
+    if scenario.workload != Workload::Clients {
+        return None;
+    }
+    let knob = |name| match scenario.point.get(name).or_else(|| Some(&scenario.workload.knob(name)?.default))
+    {
+        Some(Value::Integer(number)) => u64::try_from(*number).ok(),
+        _ => None,
+    };
+    knob("pools")?.checked_mul(knob("pool_size")?)
 }
 
 /// Times from the intended send; a driver that keeps no schedule has only those from the actual send.

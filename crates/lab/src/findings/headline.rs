@@ -75,6 +75,11 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
+    /// Whether the difference is there in each round, not only between the medians.
+    fn shows_in_every_round(&self, figure: Figure) -> bool {
+        self.best.least_advantage(figure, self.worst).is_some_and(|least| least >= FLAT)
+    }
+
     fn times(&self) -> String {
         let least = if self.best.is_lower_bound() { "at least " } else { "" };
         match self.ratio {
@@ -118,6 +123,14 @@ fn knob(planned: &Planned, axis: &Axis, rows: &[&Estimate]) -> Option<Effect> {
         return known.then_some(Effect { ratio, sentence });
     }
     let value = |e: &Estimate| axis.show(&e.scenario.point[name]);
+    if !pair.shows_in_every_round(planned.figure) {
+        let sentence = format!(
+            "`{name}`: no difference that every round shows ({}{})",
+            context(planned, pair.best, Some(name)),
+            pair.rounds()
+        );
+        return Some(Effect { ratio: 1.0, sentence });
+    }
     let sentence = format!(
         "`{name}`: {} is {} faster than {} ({}{})",
         value(pair.best),
@@ -142,7 +155,8 @@ fn systems(planned: &Planned, rows: &[&Estimate]) -> Option<Effect> {
     let groups = groups.into_values().map(|systems| systems.into_values().collect::<Vec<_>>());
     let pair = largest(groups.filter_map(|group| extremes(planned.figure, &group)))?;
     let point = context(planned, pair.best, None);
-    let how = if pair.ratio < FLAT { "about as fast as" } else { &format!("{} faster than", pair.times()) };
+    let alike = pair.ratio < FLAT || !pair.shows_in_every_round(planned.figure);
+    let how = if alike { "about as fast as" } else { &format!("{} faster than", pair.times()) };
     let (a, b) = (&pair.best.scenario.system, &pair.worst.scenario.system);
     Some(Effect { ratio: pair.ratio, sentence: format!("{a} is {how} {b} ({point}{})", pair.rounds()) })
 }
@@ -156,7 +170,11 @@ fn cliff(planned: &Planned, axis: &Axis, rows: &[&Estimate]) -> Option<Effect> {
     let mut deepest: Option<(f64, Pair)> = None;
     for mut group in groups(rows, &axis.knob) {
         group.sort_by_key(|e| e.scenario.point.get(&axis.knob));
-        for pair in group.windows(2).filter(|pair| !pair[1].is_lower_bound()) {
+        let falls = group.windows(2).filter(|pair| {
+            let least = pair[0].least_advantage(planned.figure, pair[1]);
+            !pair[1].is_lower_bound() && least.is_some_and(|least| least >= FLAT)
+        });
+        for pair in falls {
             let (Some(small), Some(large)) = (number(pair[0]), number(pair[1])) else { continue };
             let fall = advantage(planned.figure, pair[0], pair[1]);
             let beyond = fall / (large / small);

@@ -342,3 +342,38 @@ fn what_the_generator_held_back_is_at_least_so_fast() {
         ["libuv is at least 4.0x faster than node (connections 1; medians of 3 rounds)"]
     );
 }
+
+#[test]
+fn what_some_round_contradicts_is_no_difference() {
+    let buffer = int(&[1460, 8192]);
+    let plan =
+        plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], &[("buffer", Kind::Size, &buffer)]);
+    let headline = |contradicted: bool| {
+        let observations = observe(&plan, |t| {
+            let slow = !is_reference(&t.scenario.system) && number(t, "buffer") == 1460;
+            let here = slow && !(contradicted && t.round == 1);
+            measured(measurement(20, if here { 300_000.0 } else { 200_000.0 }))
+        });
+        one(findings(&plan, &observations)).headlines[0].clone()
+    };
+    assert!(headline(false).contains("8K is 1.50x faster than 1460"), "{}", headline(false));
+    assert!(headline(true).contains("no difference that every round shows"), "{}", headline(true));
+}
+
+#[test]
+fn a_client_that_exceeds_its_pool_is_shown_and_not_ranked() {
+    let size = int(&[32]);
+    let axes: Axes = &[("pool_size", Kind::Integer, &size)];
+    let plan = plan_of(Workload::Clients, Figure::RequestsPerS, &["httpc"], axes);
+    let found = |peak: u64| {
+        let observations = observe(&plan, |_| {
+            let mut m = measurement(2000, 10_000.0);
+            m.server = Some(ServerCounts { peak_connections: peak, ..counts(2000, 2001) });
+            measured(m)
+        });
+        let found = one(findings(&plan, &observations));
+        let warned = found.warnings.iter().any(|w| w.code == Code::PoolCapExceeded);
+        (found.estimates[0].ranks(), warned)
+    };
+    assert_eq!((found(32), found(33)), ((true, false), (false, true)));
+}

@@ -29,6 +29,8 @@ pub enum Code {
     CountsDisagree,
     /// The generator's busiest core worked more than 90 % of the time.
     GeneratorBusy,
+    /// A client opened more connections than its pool may have.
+    PoolCapExceeded,
     /// System and generator did not have cores of their own.
     CoresShared,
     /// Trials of one scenario lie more than 30 % apart.
@@ -120,6 +122,12 @@ const RULES: &[Rule] = &[
         |e| !e.is_reference() && e.generator_busy > GENERATOR_BUSY,
     ),
     (
+        Code::PoolCapExceeded,
+        "the server saw more connections than the pool may have",
+        "this client's pool size is no hard limit: compare it at its true number of connections (peak conns)",
+        |e| e.exceeds_pool(),
+    ),
+    (
         Code::CoresShared,
         "system and generator shared cores",
         "use a machine with two or more cores; `narrows doctor` says what it has",
@@ -159,5 +167,8 @@ fn first_errors(observations: &[&Observation]) -> String {
 /// The note under a ranked table.
 pub(super) fn unranked_note() -> String {
     let percent = RANKED_ERRORS * 100.0;
-    format!("rows without a rank have more than {percent} % errors, no figure, or a generator at its limit")
+    format!(
+        "rows without a rank have more than {percent} % errors, no figure, more connections than the pool may have, or a \
+         generator at its limit"
+    )
 }
