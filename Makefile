@@ -2,7 +2,7 @@
 
 NARROWS = target/release/narrows
 
-.PHONY: run test build install install-test fmt lint bench
+.PHONY: run test build install install-test fmt lint
 
 run: build
 	$(NARROWS) run --quick
@@ -14,7 +14,7 @@ test: install-test
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo build --release --locked -p narrows
-	cargo test --workspace --locked
+	NARROWS_TEST_ALL=1 cargo test --workspace --locked
 
 install:
 	scripts/install

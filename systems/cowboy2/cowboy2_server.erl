@@ -7,7 +7,7 @@
 -export([main/1, init/2]).
 
 main(Args) ->
-    [Port, ActiveN, Length, Buffer, MaxKeepalive] = [list_to_integer(A) || A <- Args],
+    [Port, ActiveN, Length, Buffer, MaxKeepalive, FlowSize] = [list_to_integer(A) || A <- Args],
     ok = os:set_signal(sigterm, default),
     {ok, _} = application:ensure_all_started(cowboy),
     Routes = [{'_', [{"/", ?MODULE, hello}, {"/upload", ?MODULE, Length}]}],
@@ -17,6 +17,7 @@ main(Args) ->
     Protocol = #{env => #{dispatch => cowboy_router:compile(Routes)},
                  active_n => ActiveN,
                  max_keepalive => MaxKeepalive,
+                 initial_stream_flow_size => FlowSize,
                  request_timeout => infinity,
                  idle_timeout => infinity,
                  inactivity_timeout => infinity},

@@ -80,7 +80,7 @@ pub struct Failure {
 }
 
 /// The raw figures of a finished trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// True length of the measured window in seconds.
     pub elapsed_s: f64,
@@ -92,6 +92,12 @@ pub struct Measurement {
     pub errors: BTreeMap<String, u64>,
     /// Operations still under way as the window closed.
     pub in_flight: u64,
+    /// Open loop: operations sent more than a millisecond after their time.
+    #[serde(default)]
+    pub late: u64,
+    /// Open loop: arrivals that nobody could send.
+    #[serde(default)]
+    pub dropped: u64,
     /// For `frames`: frames verified by the receiver's count; else equal to `successes`.
     pub units: u64,
     /// Payload bytes of verified operations: bodies, frames.
@@ -234,6 +240,45 @@ impl Latency {
             mean: if count > 0 { sum / count as f64 } else { 0.0 },
             max: edge(buckets.last()),
             buckets,
+        }
+    }
+}
+
+impl Measurement {
+    /// What a generator counted, without what only the lab knows of the system.
+    pub fn of(tally: &load::Tally) -> Self {
+        let failures = tally.failures();
+        let failing_us = tally.failing.as_secs_f64() * 1e6;
+        let examples = tally.first_errors.iter();
+        Self {
+            elapsed_s: tally.elapsed.as_secs_f64(),
+            attempts: tally.attempts,
+            successes: tally.successes,
+            errors: tally.errors_by_name(),
+            in_flight: tally.in_flight,
+            late: tally.late,
+            dropped: tally.dropped,
+            units: tally.units,
+            payload_bytes: tally.payload_bytes,
+            bytes_sent: tally.bytes_sent,
+            bytes_received: tally.bytes_received,
+            service_us: Latency::from_nanos(&tally.service),
+            response_us: Latency::from_nanos(&tally.response),
+            first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.clone())).collect(),
+            mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
+            error_ordinals: tally.ordinals.clone(),
+            tenths: if tally.tenths.iter().any(|count| *count > 0) {
+                tally.tenths.to_vec()
+            } else {
+                Vec::new()
+            },
+            generator: GeneratorUse {
+                cpu_s: tally.cpu.as_secs_f64(),
+                busiest_core: tally.busiest,
+                cores: Vec::new(),
+                backend: tally.backend.to_owned(),
+            },
+            ..Self::default()
         }
     }
 }

@@ -28,10 +28,10 @@ pub enum LoadError {
         address: SocketAddr,
     },
     /// The request cannot be written.
-    #[error("the request cannot be sent: {0}")]
+    #[error(transparent)]
     Request(#[from] wire::http::EncodeError),
     /// The frames cannot be written.
-    #[error("the frames cannot be sent: {0}")]
+    #[error(transparent)]
     Frame(#[from] wire::frames::FrameError),
     /// More connections than files.
     #[error(
@@ -52,4 +52,11 @@ pub enum LoadError {
     /// A thread of the generator panicked, which is a defect of Narrows.
     #[error("a generator thread ended abnormally")]
     Thread,
+}
+
+impl LoadError {
+    /// Whether the target or what is to be sent makes no sense, whatever the machine and the network do.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Target { .. } | Self::Request(_) | Self::Frame(_))
+    }
 }

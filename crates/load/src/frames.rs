@@ -8,7 +8,7 @@ use wire::frames::{FrameReader, Prefix, Summary, put_prefix};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::protocol::{Next, Protocol, Reply, Success};
+use crate::protocol::{Next, Protocol, Reply, Success, unasked};
 use crate::target::Frames as Target;
 
 /// Bytes handed to the kernel at once: small frames are batched up to it, large ones cut into it.
@@ -128,9 +128,9 @@ impl Protocol for Frames {
     fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // An answer before the end of the stream, or a second one, is nothing that was asked for.
+            // An answer before the end of the stream, or a second one.
             if !state.ended || !replies.is_empty() {
-                return Err(Fault::new(ErrorClass::Protocol, Seen::bytes(rest)));
+                return unasked(rest, replies);
             }
             let unreadable = |_| Fault::new(ErrorClass::Protocol, Seen::bytes(bytes));
             let (consumed, frame) = state.answer.push(rest).map_err(unreadable)?;

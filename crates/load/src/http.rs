@@ -8,7 +8,7 @@ use wire::http::{Event, HttpError, Method, RequestLine, ResponseDecoder, Respons
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::protocol::{Next, Protocol, Reply, Success};
+use crate::protocol::{Next, Protocol, Reply, Success, unasked};
 use crate::target::{Body, Expect, Http as Target};
 
 /// Bodies up to this size travel with their head in one send.
@@ -327,18 +327,6 @@ impl Answer {
             self.differs |= !data.starts_with(&expected[from..until]);
         }
         self.length += data.len() as u64;
-    }
-}
-
-/// Bytes that no request asked for. Behind an answer they are part of what that exchange received, and spoil it.
-fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
-    let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(rest));
-    match replies.last_mut() {
-        Some(reply) => {
-            *reply = Reply { result: Err(fault), keep: false };
-            Ok(())
-        }
-        None => Err(fault),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use reactor::Payload;
 
-use crate::fault::Fault;
+use crate::fault::{ErrorClass, Fault, Seen};
 
 /// What a connection has to send next.
 pub(crate) enum Next {
@@ -68,4 +68,16 @@ pub(crate) trait Protocol {
 
     /// The oldest exchange has waited for a second: go on without what it may be waiting for.
     fn nudge(&mut self, _state: &mut Self::State) {}
+}
+
+/// Bytes that no exchange asked for. Behind an answer they are part of what that exchange received, and spoil it.
+pub(crate) fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
+    let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(rest));
+    match replies.last_mut() {
+        Some(reply) => {
+            *reply = Reply { result: Err(fault), keep: false };
+            Ok(())
+        }
+        None => Err(fault),
+    }
 }

@@ -64,7 +64,19 @@ pub fn colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Prints an error, and chooses the exit code: 1 for what could not be done.
+/// What was asked makes no sense, beyond what the parser of the command line can see.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Prints an error, and chooses the exit code: 2 for bad usage, 1 for what could not be done.
 pub fn exit(end: End) -> ExitCode {
     match end {
         Ok(code) => code,
@@ -77,6 +89,7 @@ pub fn exit(end: End) -> ExitCode {
                 // Whoever read our output has had enough: `narrows report last | head`.
                 return ExitCode::SUCCESS;
             }
+            let code = if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE };
             // What a person wrote is shown with its place and with what to do.
             match error.downcast::<InputError>() {
                 Ok(input) => eprintln!("{:?}", miette::Report::new(input)),
@@ -85,7 +98,7 @@ pub fn exit(end: End) -> ExitCode {
                     Err(error) => eprintln!("narrows: {error:#}"),
                 },
             }
-            ExitCode::FAILURE
+            code
         }
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
-use load::{Arrivals, Gaps, Job, Schedule, Stop};
+use load::{Arrivals, Gaps, Job, LoadError, Schedule, Stop};
 use wire::frames::Prefix;
 
-use crate::common::{self, End};
+use crate::common::{self, End, Usage};
 
 mod summary;
 
@@ -94,7 +94,7 @@ pub struct Args {
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
     let job = args.job()?;
-    let tally = load::drive(&job, &cancel, &|_| {})?;
+    let tally = load::drive(&job, &cancel, &|_| {}).map_err(classify)?;
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&tally))? + "\n"
     } else {
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> End {
 
 impl Args {
     fn job(&self) -> anyhow::Result<Job> {
-        let url = Url::parse(&self.target)?;
+        let url = Url::parse(&self.target).map_err(classify)?;
         let address = target::resolve(&url.host, url.port, self.allow_remote)?;
         let traffic = if url.scheme == "frames" {
             Traffic::Frames(self.frames())
@@ -122,7 +122,9 @@ impl Args {
         job.pipeline = self.pipeline;
         if let Some((from, to)) = self.rate {
             if matches!(job.target.traffic, Traffic::Frames(_)) {
-                bail!("--rate paces requests; frames go as fast as the receiver takes them");
+                bail!(Usage(
+                    "--rate paces requests; frames go as fast as the receiver takes them".to_owned()
+                ));
             }
             let gaps = match self.gaps {
                 GapsChoice::Constant => Gaps::Constant,
@@ -153,7 +155,7 @@ impl Args {
             (None, None) => Body::None,
         };
         if self.expect_continue && body.is_empty() {
-            bail!("--expect-continue needs a body: --body FILE or --body-size SIZE");
+            bail!(Usage("--expect-continue needs a body: --body FILE or --body-size SIZE".to_owned()));
         }
         let method = match (&self.request, &body) {
             (Some(method), _) => method.clone(),
@@ -172,6 +174,11 @@ impl Args {
             expect: Expect { status: self.expect_status, body: None },
         })
     }
+}
+
+/// Tells what was asked wrongly from what could not be done.
+fn classify(error: LoadError) -> anyhow::Error {
+    if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
 }
 
 /// The gaps between arrivals.

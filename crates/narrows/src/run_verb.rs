@@ -129,7 +129,8 @@ fn begin(
     let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded);
     let excluded: BTreeMap<&str, &str> =
         excluded.map(|excluded| (excluded.system.as_str(), excluded.reason.as_str())).collect();
-    for (system, reason) in excluded {
+    let broken: Vec<&str> = catalog.broken().map(|(folder, _)| folder).collect();
+    for (system, reason) in excluded.into_iter().filter(|(system, _)| !broken.contains(system)) {
         eprintln!("{system} takes no part: {reason}");
     }
     if plan.trials.is_empty() {

@@ -149,7 +149,7 @@ impl Running {
         self.group.exited().is_none()
     }
 
-    /// The end of what it printed so far, standard output and standard error as they came.
+    /// The end of what it printed so far, standard output and standard error, each in its order.
     pub fn tail(&self) -> String {
         self.tail.text()
     }

@@ -75,25 +75,14 @@ fn measurement(n: u64, us: f64) -> Measurement {
         elapsed_s: 2.0,
         attempts: n + 1,
         successes: n,
-        errors: BTreeMap::new(),
         in_flight: 1,
         units: n,
         payload_bytes: n * 1_000_000,
-        bytes_sent: 0,
-        bytes_received: 0,
         service_us: latency.clone(),
         response_us: latency,
-        first_errors: BTreeMap::new(),
-        mean_error_us: 0.0,
-        error_ordinals: BTreeMap::new(),
-        tenths: Vec::new(),
-        concurrency: 0,
-        stolen_s: 0.0,
-        time_wait: 0,
         system: SystemUse { cpu_s: 1.0, peak_pss_bytes: 38_000_000, cores: vec![1], ..SystemUse::default() },
         generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
-        server: None,
-        notes: Vec::new(),
+        ..Measurement::default()
     }
 }
 

@@ -12,7 +12,7 @@ use systems::sample::{Sampler, Use};
 use systems::{Value, Workload};
 use wire::frames::Prefix;
 
-use crate::observation::{GeneratorUse, Latency, Measurement};
+use crate::observation::Measurement;
 use crate::session::place::{Place, Stopped};
 
 /// Starts the server, checks that it does the work, drives it for the trial's time, and stops it.
@@ -143,40 +143,8 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
 }
 
 fn measurement(place: &Place<'_>, tally: &Tally, used: Use) -> Measurement {
-    Measurement {
-        elapsed_s: tally.elapsed.as_secs_f64(),
-        attempts: tally.attempts,
-        successes: tally.successes,
-        errors: tally.errors_by_name(),
-        in_flight: tally.in_flight,
-        units: tally.units,
-        payload_bytes: tally.payload_bytes,
-        bytes_sent: tally.bytes_sent,
-        bytes_received: tally.bytes_received,
-        service_us: Latency::from_nanos(&tally.service),
-        response_us: Latency::from_nanos(&tally.response),
-        first_errors: tally
-            .first_errors
-            .iter()
-            .map(|(class, example)| (class.name().to_owned(), example.clone()))
-            .collect(),
-        mean_error_us: match tally.failures() {
-            0 => 0.0,
-            failures => tally.failing.as_secs_f64() * 1e6 / failures as f64,
-        },
-        error_ordinals: tally.ordinals.clone(),
-        tenths: tally.tenths.to_vec(),
-        concurrency: 0,
-        stolen_s: 0.0,
-        time_wait: 0,
-        system: place.system_use(used),
-        generator: GeneratorUse {
-            cpu_s: tally.cpu.as_secs_f64(),
-            busiest_core: tally.busiest,
-            cores: if place.placement.shared { Vec::new() } else { place.placement.generator.clone() },
-            backend: tally.backend.to_owned(),
-        },
-        server: None,
-        notes: Vec::new(),
-    }
+    let mut m = Measurement::of(tally);
+    m.system = place.system_use(used);
+    m.generator.cores = if place.placement.shared { Vec::new() } else { place.placement.generator.clone() };
+    m
 }

@@ -13,6 +13,8 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct Json {
     completed: u64,
+    /// What the throughput counts: frames, or one for each request.
+    units: u64,
     attempts: u64,
     in_flight: u64,
     errors: BTreeMap<String, u64>,
@@ -96,6 +98,7 @@ fn warnings(tally: &Tally) -> Vec<Warning> {
 pub fn json(tally: &Tally) -> Json {
     Json {
         completed: tally.successes,
+        units: tally.units,
         attempts: tally.attempts,
         in_flight: tally.in_flight,
         errors: tally.errors_by_name(),

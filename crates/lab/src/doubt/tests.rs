@@ -1,0 +1,129 @@
+//! Each doubt in both directions: it arises when it should, and not otherwise.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
+
+const SETTING: Setting =
+    Setting { pool_cap: Some(32), ports: Some(28_232), closed_loop: true, short_exchanges: true };
+
+/// A trial that nothing is wrong with: 100 under way, 10 ms each, for ten seconds.
+fn sound() -> Measurement {
+    let buckets = vec![(9_000, 20_000), (10_000, 60_000), (11_000, 20_000)];
+    let latency = Latency { count: 100_000, min: 9e3, mean: 1e4, max: 11e3, buckets };
+    Measurement {
+        elapsed_s: 10.0,
+        attempts: 100_100,
+        successes: 100_000,
+        in_flight: 100,
+        units: 100_000,
+        service_us: latency.clone(),
+        response_us: latency,
+        tenths: vec![10_000; 10],
+        concurrency: 100,
+        system: SystemUse { cores: vec![1], ..SystemUse::default() },
+        generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
+        server: Some(ServerCounts { peak_connections: 32, ..ServerCounts::default() }),
+        ..Measurement::default()
+    }
+}
+
+fn codes(m: &Measurement, setting: &Setting) -> Vec<Doubt> {
+    doubts(m, setting).into_iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn a_sound_trial_raises_no_doubt() {
+    assert_eq!(codes(&sound(), &SETTING), []);
+}
+
+/// What is done to a sound trial, and the one doubt that must come of it.
+type Case = (Doubt, fn(&mut Measurement));
+
+const CASES: [Case; 15] = [
+    (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
+    (Doubt::BehindSchedule, |m| m.late = 2_000),
+    (Doubt::BehindSchedule, |m| m.dropped = 2_000),
+    (Doubt::HiddenQueueing, |m| m.concurrency = 1_000),
+    (Doubt::FailFast, |m| {
+        m.errors = BTreeMap::from([("busy".to_owned(), 50_000)]);
+        m.mean_error_us = 10.0;
+        m.concurrency = 150;
+    }),
+    (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(100, 40), (200, 30), (300, 5)])),
+    (Doubt::TooShort, |m| m.elapsed_s = 0.05),
+    (Doubt::UnsteadyWindow, |m| m.tenths = [vec![10_000; 5], vec![12_500; 5]].concat()),
+    (Doubt::UnsteadyWindow, |m| m.tenths = vec![0, 0, 0, 0, 50_000, 50_000, 0, 0, 0, 0]),
+    (Doubt::WarmUpUnfinished, |m| m.tenths[0] = 6_000),
+    (Doubt::Bimodal, |m| m.service_us.buckets = vec![(1_000, 99_000), (100_000, 1_000)]),
+    (Doubt::CoresShared, |m| m.system.cores = vec![0]),
+    (Doubt::PoolCapExceeded, |m| {
+        m.server = Some(ServerCounts { peak_connections: 33, ..ServerCounts::default() });
+    }),
+    (Doubt::LimitNear, |m| m.time_wait = 27_000),
+    (Doubt::StolenTime, |m| m.stolen_s = 0.5),
+];
+
+#[test]
+fn each_doubt_arises_alone_when_it_should() {
+    for (code, spoil) in CASES {
+        let mut m = sound();
+        spoil(&mut m);
+        let found = codes(&m, &SETTING);
+        assert!(found.contains(&code), "{code:?}: {found:?}");
+        assert!(found.len() == 1 || code == Doubt::TooShort, "{code:?} brought others: {found:?}");
+    }
+}
+
+/// Just on the good side of each limit.
+const NEARLY: [fn(&mut Measurement); 12] = [
+    |m| m.generator.busiest_core = 0.9,
+    |m| m.late = 900,
+    |m| m.concurrency = 140,
+    |m| {
+        // As slow as successes: a server that answers 500 after its work.
+        m.errors = BTreeMap::from([("status".to_owned(), 50_000)]);
+        m.mean_error_us = 10_000.0;
+        m.concurrency = 150;
+    },
+    |m| m.error_ordinals = BTreeMap::from([(100, 40), (201, 30), (300, 5)]),
+    |m| m.error_ordinals = BTreeMap::from([(100, 2)]),
+    |m| m.tenths = [vec![10_000; 5], vec![11_000; 5]].concat(),
+    |m| m.tenths[0] = 9_000,
+    |m| m.service_us.buckets = vec![(1_000, 50_000), (2_000, 50_000)],
+    |m| m.service_us.buckets = vec![(1_000, 99_990), (100_000, 10)],
+    |m| m.time_wait = 20_000,
+    |m| m.stolen_s = 0.1,
+];
+
+#[test]
+fn what_is_nearly_doubtful_is_not() {
+    for (number, spoil) in NEARLY.iter().enumerate() {
+        let mut m = sound();
+        spoil(&mut m);
+        assert_eq!(codes(&m, &SETTING), [], "case {number}");
+    }
+}
+
+#[test]
+fn long_exchanges_are_not_judged_by_their_latencies() {
+    let mut m = sound();
+    m.tenths = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0];
+    (m.successes, m.concurrency) = (2, 1_000);
+    let setting = Setting { short_exchanges: false, ..SETTING };
+    assert_eq!(codes(&m, &setting), []);
+}
+
+#[test]
+fn messages_have_figures_and_remedies() {
+    for (_, spoil) in CASES {
+        let mut m = sound();
+        spoil(&mut m);
+        for finding in doubts(&m, &SETTING) {
+            let figures = finding.message.chars().any(|c| c.is_ascii_digit());
+            assert!(figures || finding.code == Doubt::CoresShared, "{}", finding.message);
+            assert!(!finding.remedy.is_empty());
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Each failure that `narrows load` can meet is counted in exactly one class, and decides the exit code.
+
+mod support;
+
+use std::net::TcpListener;
+
+use support::peer::{Connection, Peer};
+use support::{Served, backends, load, load_json, run};
+
+/// Four requests, one at a time, to a server that treats them like this: all of them must fail in this class.
+fn assert_class(class: &str, words: &[&str], treat: impl Fn(Connection) + Send + Sync + Copy + 'static) {
+    for io in backends() {
+        let peer = Peer::new(treat);
+        let url = peer.url("http");
+        let (code, json) = load_json(&[&[&*url, "-n", "4", "-c", "1", "--io", io], words].concat());
+        assert_eq!(json["errors"], serde_json::json!({class: 4}), "{io}: {json}");
+        assert_eq!((code, &json["completed"]), (1, &0.into()), "{io}: {json}");
+        assert!(json["first_errors"][class].is_string(), "{json}");
+    }
+}
+
+#[test]
+fn another_status_is_a_status_error() {
+    let server = Served::start(&[]);
+    for io in backends() {
+        let url = format!("{}/nowhere", server.http);
+        let (code, json) = load_json(&[&url, "-n", "10", "-c", "2", "--io", io]);
+        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"status": 10})), "{json}");
+        let (code, json) = load_json(&[&url, "-n", "10", "-c", "2", "--io", io, "--expect-status", "404"]);
+        assert_eq!((code, &json["completed"]), (0, &10.into()), "{json}");
+        let (code, json) = load_json(&[&server.http, "-n", "10", "--io", io, "--expect-status", "201"]);
+        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"status": 10})), "{json}");
+    }
+    assert_class("status", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_a_refused_connection() {
+    for io in backends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        let (code, json) = load_json(&[&url, "-n", "5", "-c", "2", "--io", io]);
+        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"connect_refused": 5})), "{json}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_without_an_answer_closed_early() {
+    assert_class("closed_early", &[], |mut connection| {
+        connection.request();
+    });
+}
+
+#[test]
+fn a_server_that_closes_within_an_answer_closed_early() {
+    assert_class("closed_early", &[], |mut connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    });
+    assert_class("closed_early", &[], |mut connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 O");
+    });
+}
+
+#[test]
+fn a_server_that_drops_a_request_unread_is_a_reset() {
+    assert_class("reset", &[], |mut connection| connection.wait_unread());
+}
+
+#[test]
+fn a_stray_byte_behind_an_answer_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok!");
+        }
+    });
+}
+
+#[test]
+fn a_stray_byte_before_an_answer_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("!HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+    });
+}
+
+#[test]
+fn a_second_answer_that_nobody_asked_for_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".repeat(2));
+        }
+    });
+}
+
+#[test]
+fn something_other_than_http_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        connection.request();
+        connection.send("220 mail.example ESMTP\r\n\r\n");
+        connection.wait_end();
+    });
+}
+
+#[test]
+fn a_server_that_never_answers_is_a_timeout() {
+    assert_class("request_timeout", &["--timeout", "200ms"], |mut connection| connection.wait_end());
+}
+
+#[test]
+fn waiting_for_an_answer_costs_no_processor() {
+    for io in backends() {
+        let peer = Peer::new(|mut connection| connection.wait_end());
+        let words = ["-n", "1", "-c", "1", "--timeout", "1s", "--io", io];
+        let (_, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
+        // Other work on the machine can only make it less.
+        assert!(json["generator"]["busiest_core"].as_f64().unwrap() < 0.2, "{io}: {json}");
+        assert_eq!(json["warnings"], serde_json::json!([]), "{io}: {json}");
+    }
+}
+
+#[test]
+fn half_an_answer_that_never_ends_is_a_timeout() {
+    assert_class("request_timeout", &["--timeout", "200ms"], |mut connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        connection.wait_end();
+    });
+}
+
+#[test]
+fn a_body_that_is_not_read_to_its_end_is_a_timeout() {
+    // More than the kernel's buffers hold, so that sending stands still.
+    let words = ["--timeout", "500ms", "--body-size", "64M"];
+    assert_class("request_timeout", &words, |mut connection| {
+        connection.wait_unread();
+        // Until the generator gives up: a read would take from the buffers.
+        support::until(|| connection.abandoned());
+    });
+}
+
+#[test]
+fn one_verified_answer_among_errors_is_done() {
+    let peer = Peer::new(|mut connection| {
+        connection.request();
+        connection.ok();
+        connection.request();
+    });
+    let (code, json) = load_json(&[&peer.url("http"), "-n", "10", "-c", "1"]);
+    assert_eq!((code, &json["completed"]), (0, &5.into()), "{json}");
+    assert_eq!(json["errors"], serde_json::json!({"closed_early": 5}), "{json}");
+}
+
+#[test]
+fn unknown_words_and_impossible_values_are_bad_usage() {
+    for words in [
+        &["http://127.0.0.1:1/", "--frobnicate"][..],
+        &[],
+        &["http://127.0.0.1:1/", "-c", "0"],
+        &["http://127.0.0.1:1/", "-n", "0"],
+        &["http://127.0.0.1:1/", "-n", "1", "-d", "1s"],
+        &["http://127.0.0.1:1/", "-d", "soon"],
+        &["http://127.0.0.1:1/", "--pipeline", "many"],
+        &["http://127.0.0.1:1/", "--body-size", "1X"],
+        &["http://127.0.0.1:1/", "-H", "no colon"],
+        &["http://127.0.0.1:1/", "--body", "a", "--body-size", "1"],
+        &["frames://127.0.0.1:1", "--frame-prefix", "3"],
+    ] {
+        let ended = load(words).code(2);
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{words:?}: {ended:#?}");
+    }
+    run(&mut support::narrows(["no-such-verb"])).code(2);
+}
+
+#[test]
+fn a_target_that_makes_no_sense_is_bad_usage() {
+    for (words, why) in [
+        (&["ftp://127.0.0.1:1/"][..], "http or frames"),
+        (&["127.0.0.1:80"], "begins with http://"),
+        (&["http://127.0.0.1:99999/"], "port"),
+        (&["frames://127.0.0.1"], "needs a port"),
+        (&["http://127.0.0.1:1/", "--expect-continue"], "needs a body"),
+        (&["http://127.0.0.1:1/", "-X", "G T"], "method"),
+        (&["frames://127.0.0.1:1", "--frame-prefix", "1", "--frame-size", "256"], "does not fit"),
+    ] {
+        load(words).says(&[why]).code(2);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_says_why_and_says_it_once() {
+    load(&["http://127.0.0.1:1/", "-n", "1", "--body", "/no/such/file"]).code(1).says(&["/no/such/file"]);
+    let ended = load(&["http://192.0.2.1/", "-n", "1"]).code(1).says(&["--allow-remote"]);
+    assert_eq!(ended.stdout, "");
+    let frame = ["frames://127.0.0.1:1", "--frame-prefix", "1", "--frame-size", "256"];
+    let ended = load(&frame).says(&["does not fit"]);
+    assert_eq!(ended.stderr.matches("does not fit").count(), 1, "{}", ended.stderr);
+}

@@ -1,0 +1,207 @@
+//! A private home folder: systems of the checkout, systems of the test's own, and its experiments.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use lab::observation::{Failure, Measurement, Observation, Outcome};
+use lab::store::Store;
+use tempfile::TempDir;
+
+use super::{Ended, Guarded, NARROWS, assert_nothing_left, checkout, mark, narrows, new_mark, run, skip};
+
+/// A home folder in a temporary place; at its end nothing that was started in it runs.
+pub struct Home {
+    dir: TempDir,
+    mark: String,
+}
+
+impl Home {
+    /// With the two references and nothing else.
+    pub fn new() -> Self {
+        let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark() };
+        fs::create_dir(home.path("systems")).expect("systems/");
+        fs::create_dir(home.path("experiments")).expect("experiments/");
+        home.link("reference");
+        home.link("reference-client");
+        home
+    }
+
+    /// With these systems of the checkout, too; what they build is kept for the next test.
+    pub fn with(systems: &[&str]) -> Self {
+        let home = Self::new();
+        let builds = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("systems-built-by-tests");
+        fs::create_dir_all(&builds).expect("a folder for builds");
+        symlink(builds, home.path("target")).expect("target/");
+        systems.iter().chain(&["shared"]).for_each(|name| home.link(name));
+        home
+    }
+
+    fn link(&self, name: &str) {
+        let real = checkout().join("systems").join(name).canonicalize().expect("a system of the checkout");
+        symlink(real, self.path("systems").join(name)).expect("a link");
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("its folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    /// A server for `requests` that is started by this shell script, which knows `$narrows` and `$port`. `more` is
+    /// added to its manifest.
+    pub fn shell_server(&self, name: &str, script: &str, more: &str) {
+        self.server(name, r#"["sh", "start.sh", "{narrows}", "{port}"]"#, more);
+        self.write(&format!("systems/{name}/start.sh"), &format!("narrows=$1 port=$2\n{script}\n"));
+    }
+
+    /// A server for `requests` that is this program of Node's, which knows `port`.
+    pub fn node_server(&self, name: &str, script: &str, more: &str) {
+        self.server(name, r#"["node", "server.js", "{port}"]"#, more);
+        let script = format!("const port = Number(process.argv[2]);\n{script}\n");
+        self.write(&format!("systems/{name}/server.js"), &script);
+    }
+
+    /// A server for `requests` with this start command.
+    pub fn server(&self, name: &str, command: &str, more: &str) {
+        let manifest = format!(
+            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"requests\"]\nlanguage = \"none\"\n\
+             about = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
+        );
+        self.write(&format!("systems/{name}/system.toml"), &manifest);
+    }
+
+    /// An honest server of the test's own: the reference under another name.
+    pub fn twin(&self, name: &str) {
+        self.server(name, r#"["{narrows}", "serve", "--any", "{port}"]"#, "");
+    }
+
+    /// An experiment `e` with this workload, systems (as TOML), rounds and grid.
+    pub fn experiment(&self, workload: &str, systems: &str, rounds: u32, grid: &str) {
+        self.timed_experiment(workload, systems, rounds, 0.1, grid);
+    }
+
+    pub fn timed_experiment(&self, workload: &str, systems: &str, rounds: u32, measure_s: f64, grid: &str) {
+        let figure = match workload {
+            "upload" => "ms_per_upload",
+            "frames" => "frames_per_s",
+            _ => "requests_per_s",
+        };
+        let mut text = format!(
+            "name = \"e\"\ntitle = \"Of a test\"\nworkload = \"{workload}\"\nsystems = {systems}\nfigure = \"{figure}\"\n"
+        );
+        for form in ["quick", "full"] {
+            text += &format!("[{form}]\nrounds = {rounds}\nwarmup_s = 0.05\nmeasure_s = {measure_s}\n");
+            text += &grid.replace("[[grid]]", &format!("[[{form}.grid]]"));
+            text.push('\n');
+        }
+        self.write("experiments/e.toml", &text);
+    }
+
+    /// The program in this home.
+    pub fn narrows<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
+        let mut command = narrows(words);
+        self.settle(&mut command);
+        command
+    }
+
+    /// The program in this home, under a soft limit of open files.
+    pub fn narrows_limited(&self, files: u32, words: &[&str]) -> Command {
+        let mut command = limited(files, words);
+        self.settle(&mut command);
+        command
+    }
+
+    fn settle(&self, command: &mut Command) {
+        command.env("NARROWS_HOME", self.dir.path()).current_dir(self.dir.path());
+        mark(command, &self.mark);
+    }
+
+    /// Runs it to its end, after which nothing of it may be left.
+    pub fn run<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Ended {
+        let ended = run(&mut self.narrows(words));
+        assert_nothing_left(&self.mark);
+        ended
+    }
+
+    pub fn spawn(&self, words: &[&str]) -> Guarded {
+        Guarded::spawn(&mut self.narrows(words))
+    }
+
+    pub fn assert_nothing_left(&self) {
+        assert_nothing_left(&self.mark);
+    }
+
+    fn store(&self) -> Option<Store> {
+        Store::read(&self.path("narrows.db")).ok()
+    }
+
+    /// The trials that the last run planned.
+    pub fn planned(&self) -> usize {
+        let store = self.store().expect("a store");
+        let run = store.resolve("last").expect("a run");
+        store.header(run).expect("its plan").plan.trials.len()
+    }
+
+    /// What the last run has stored; nothing before there is a run.
+    pub fn observations(&self) -> Vec<Observation> {
+        let Some(store) = self.store() else { return Vec::new() };
+        store.resolve("last").and_then(|run| store.observations(run)).unwrap_or_default()
+    }
+
+    /// What a system's trials measured; each must have.
+    pub fn measured(&self, system: &str) -> Vec<Measurement> {
+        let measured: Vec<Measurement> = self
+            .observations()
+            .into_iter()
+            .filter(|seen| seen.trial.scenario.system == system)
+            .map(|seen| match seen.outcome {
+                Outcome::Measured(measured) => *measured,
+                Outcome::Failed(failure) => panic!("{:?}: {failure:#?}", seen.trial.scenario),
+            })
+            .collect();
+        assert!(!measured.is_empty(), "no trial of {system}");
+        measured
+    }
+
+    /// Why a system's trials failed; each must have.
+    pub fn failed(&self, system: &str) -> Vec<Failure> {
+        let failed: Vec<Failure> = self
+            .observations()
+            .into_iter()
+            .filter(|seen| seen.trial.scenario.system == system)
+            .map(|seen| match seen.outcome {
+                Outcome::Failed(failure) => failure,
+                Outcome::Measured(measured) => panic!("{:?}: {measured:#?}", seen.trial.scenario),
+            })
+            .collect();
+        assert!(!failed.is_empty(), "no trial of {system}");
+        failed
+    }
+}
+
+/// The program with these words under a soft limit of open files.
+pub fn limited(files: u32, words: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -Sn {files}; exec \"$0\" \"$@\""), NARROWS]).args(words);
+    super::plain(&mut command);
+    command
+}
+
+/// Whether every system took part; one whose needs are missing is said to be left out.
+pub fn all_took_part(ended: &Ended) -> bool {
+    let mut all = true;
+    for line in ended.stderr.lines() {
+        if let Some((system, why)) = line.split_once(" takes no part: ") {
+            skip(system, why);
+            all = false;
+        }
+    }
+    all
+}

@@ -1,0 +1,303 @@
+//! What the end-to-end tests share: the binary, its end within a deadline, servers, and what it may leave behind.
+
+// Every test binary uses a part of it.
+#![allow(dead_code)]
+
+pub mod home;
+pub mod peer;
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Far longer than anything takes, on a machine that is busy with other work: only a hang ends it.
+pub const PATIENCE: Duration = Duration::from_secs(150);
+
+/// The program's path.
+pub const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
+
+/// The variable that marks everything a test starts, and what it starts in turn.
+const MARK: &str = "NARROWS_TEST_MARK";
+
+/// A mark that no other test has.
+pub fn new_mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The program with these arguments, in a terminal's environment but without a terminal.
+pub fn narrows<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(NARROWS);
+    command.args(arguments);
+    plain(&mut command);
+    command
+}
+
+/// Takes away what a person's environment could change, and the terminal.
+pub fn plain(command: &mut Command) {
+    for name in ["NARROWS_HOME", "NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
+        command.env_remove(name);
+    }
+    command.env("TERM", "xterm-256color");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+}
+
+/// How the program ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Asserts the exit code; shows what was printed when it is another.
+    pub fn code(self, expected: i32) -> Self {
+        assert_eq!(self.status.code(), Some(expected), "{self:#?}");
+        self
+    }
+
+    /// Standard output as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON: {e}: {self:#?}"))
+    }
+
+    /// Asserts that standard error holds each of these, wherever lines were broken.
+    pub fn says(self, words: &[&str]) -> Self {
+        let said = squeezed(&self.stderr);
+        for word in words {
+            assert!(said.contains(&squeezed(word)), "{word:?} is not in: {said}");
+        }
+        self
+    }
+}
+
+/// Text without the line breaks and frames that a renderer adds.
+pub fn squeezed(text: &str) -> String {
+    let without = text.replace(['│', '╰', '─', '▶', '×', '·', '\n'], " ");
+    without.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A child that is killed, by its number, when the test is over.
+pub struct Guarded {
+    child: Child,
+    stdout: Option<Receiver<String>>,
+    stderr: Option<Receiver<String>>,
+}
+
+impl Guarded {
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the program starts");
+        let stdout = child.stdout.take().map(drain);
+        let stderr = child.stderr.take().map(drain);
+        Self { child, stdout, stderr }
+    }
+
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process number")
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a plain system call; the child is not reaped yet, so the number is its own.
+        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
+    }
+
+    pub fn running(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_none()
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        let mut status = None;
+        let ended = until(|| {
+            status = self.child.try_wait().expect("its state");
+            status.is_some()
+        });
+        if !ended {
+            self.kill();
+        }
+        let [stdout, stderr] = [&self.stdout, &self.stderr].map(|pipe| {
+            pipe.as_ref().and_then(|pipe| pipe.recv_timeout(Duration::from_secs(20)).ok()).unwrap_or_default()
+        });
+        let status = status.unwrap_or_else(|| panic!("it did not end; it said {stdout} and {stderr}"));
+        Ended { status, stdout, stderr }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ended {
+    Guarded::spawn(command).end()
+}
+
+/// `narrows load` with these words.
+pub fn load(words: &[&str]) -> Ended {
+    run(&mut narrows([&["load"], words].concat()))
+}
+
+/// `narrows load --json` with these words: its exit code and its object, whose attempts add up.
+pub fn load_json(words: &[&str]) -> (i32, Value) {
+    let ended = load(&[words, &["--json"]].concat());
+    let json = ended.json();
+    assert_adds_up(&json);
+    (ended.status.code().expect("an exit code"), json)
+}
+
+/// Asserts that attempts are completed, failed and open ones.
+pub fn assert_adds_up(json: &Value) {
+    let number = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("{name} in {json}"));
+    let errors: u64 = json["errors"].as_object().expect("errors").values().filter_map(Value::as_u64).sum();
+    assert_eq!(number("attempts"), number("completed") + errors + number("in_flight"), "{json}");
+}
+
+/// Asks until the answer is yes (then true) or patience ends (then false).
+pub fn until(mut done: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if done() {
+            return true;
+        }
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// `narrows serve` on free ports.
+pub struct Served {
+    child: Guarded,
+    lines: Receiver<String>,
+    /// `http://127.0.0.1:PORT`
+    pub http: String,
+    /// `frames://127.0.0.1:PORT`
+    pub frames: String,
+}
+
+impl Served {
+    pub fn start(words: &[&str]) -> Self {
+        Self::spawn(&mut narrows([&["serve", "--port", "0", "--frames", "0"], words].concat()))
+    }
+
+    /// Any command that becomes `narrows serve`, with both ports.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the server starts");
+        let stderr = BufReader::new(child.stderr.take().expect("its standard error"));
+        let child = Guarded { child, stdout: None, stderr: None };
+        let (sender, lines) = channel();
+        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let [http, frames] = ["http", "frames"].map(|scheme| {
+            let line = lines.recv_timeout(PATIENCE).expect("the server says where it serves");
+            let address = line.strip_prefix("serving ").unwrap_or_else(|| panic!("{line}")).to_owned();
+            assert!(address.starts_with(&format!("{scheme}://127.0.0.1:")), "{line}");
+            address
+        });
+        Self { child, lines, http, frames }
+    }
+
+    /// Asks it to stop; the counts that it ends with: requests, answers, connections, most at once.
+    pub fn counts(self) -> [u64; 4] {
+        self.child.signal(libc::SIGTERM);
+        let line = self.lines.recv_timeout(PATIENCE).expect("the server's counts");
+        assert!(self.child.end().status.success());
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        numbers.try_into().unwrap_or_else(|_| panic!("{line}"))
+    }
+}
+
+/// The kernel interfaces that can be tested here: always epoll, and io_uring unless the kernel refuses it.
+pub fn backends() -> Vec<&'static str> {
+    // SAFETY: without parameters the call only fails: with EINVAL or EFAULT where io_uring may be used.
+    unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null_mut::<u8>()) };
+    let why = std::io::Error::last_os_error();
+    if matches!(why.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
+        eprintln!("skipped: --io uring: the kernel refuses it: {why}");
+        return vec!["epoll"];
+    }
+    vec!["uring", "epoll"]
+}
+
+/// What `load --json` calls the interface of `--io`.
+pub fn backend_name(io: &str) -> &str {
+    if io == "uring" { "io_uring" } else { io }
+}
+
+/// Marks a command and its descendants.
+pub fn mark<'a>(command: &'a mut Command, mark: &str) -> &'a mut Command {
+    command.env(MARK, mark)
+}
+
+/// Asserts that nothing that carries the mark is running; what was killed a moment ago has time to go.
+pub fn assert_nothing_left(mark: &str) {
+    let mut left = Vec::new();
+    let gone = until(|| {
+        left = carrying(mark);
+        left.is_empty()
+    });
+    assert!(gone, "left behind: {left:?}");
+}
+
+/// The processes that carry the mark, with their command lines.
+pub fn carrying(mark: &str) -> Vec<(u32, String)> {
+    let wanted = format!("{MARK}={mark}");
+    let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let marked = pids.filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    });
+    marked.map(|pid| (pid, command_line(pid))).collect()
+}
+
+fn command_line(pid: u32) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// Whether a program can be started; says so when a test has to be left out, and fails when none may be.
+pub fn has(program: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|p| p.join(program).exists());
+    if !found {
+        skip(program, "it is not installed");
+    }
+    found
+}
+
+/// Says that a part of a test is left out; where nothing may be (`make test`), fails.
+pub fn skip(what: &str, why: &str) {
+    assert_ne!(std::env::var("NARROWS_TEST_ALL").as_deref(), Ok("1"), "{what} cannot be tested: {why}");
+    eprintln!("skipped: {what}: {why}");
+}
+
+/// The checkout.
+pub fn checkout() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}

@@ -1,0 +1,170 @@
+//! Tiny servers that behave as a test wants, which honest ones do not.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use super::PATIENCE;
+
+/// A TCP server that treats each connection, in a thread of its own, as it is told.
+pub struct Peer {
+    address: String,
+    stop: Arc<AtomicBool>,
+    connections: Arc<AtomicU64>,
+}
+
+impl Peer {
+    pub fn new(treat: impl Fn(Connection) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("its address").to_string();
+        let (stop, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, count, treat) = (Arc::clone(&stop), Arc::clone(&connections), Arc::new(treat));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+                let treat = Arc::clone(&treat);
+                thread::spawn(move || treat(Connection::new(stream)));
+            }
+        });
+        Self { address, stop, connections }
+    }
+
+    /// A target with this scheme.
+    pub fn url(&self, scheme: &str) -> String {
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Connections so far.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(&self.address);
+    }
+}
+
+/// One accepted connection.
+pub struct Connection {
+    reader: BufReader<TcpStream>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().skip(1);
+        let mut found = lines.filter_map(|line| line.split_once(':'));
+        found.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+}
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_nodelay(true).expect("no delay");
+        Self { reader: BufReader::new(stream) }
+    }
+
+    /// The next request's head; none at the end of the connection.
+    pub fn head(&mut self) -> Option<Request> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.reader.read_line(&mut head).ok()? == 0 {
+                return None;
+            }
+        }
+        Some(Request { head, body: Vec::new() })
+    }
+
+    /// The next request; none at the end of the connection.
+    pub fn request(&mut self) -> Option<Request> {
+        let mut request = self.head()?;
+        self.body(&mut request);
+        Some(request)
+    }
+
+    /// Reads the body that the head announces.
+    pub fn body(&mut self, request: &mut Request) {
+        let length = request.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+        request.body = vec![0; length];
+        self.reader.read_exact(&mut request.body).expect("the whole body");
+    }
+
+    /// Bytes that have come and were not read.
+    pub fn unread(&mut self) -> usize {
+        let stream = self.reader.get_ref();
+        stream.set_nonblocking(true).expect("a socket");
+        let waiting = stream.peek(&mut [0; 64]).unwrap_or(0);
+        stream.set_nonblocking(false).expect("a socket");
+        waiting + self.reader.buffer().len()
+    }
+
+    /// Waits until something has come, and leaves it unread: closing then resets the connection.
+    pub fn wait_unread(&mut self) {
+        self.reader.get_ref().peek(&mut [0; 1]).expect("something comes");
+    }
+
+    /// Whether the other side has given up, asked without reading what it has sent.
+    pub fn abandoned(&mut self) -> bool {
+        use std::os::fd::AsRawFd;
+        let fd = self.reader.get_ref().as_raw_fd();
+        let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
+        // SAFETY: one entry, alive during the call. POLLHUP and POLLERR are told without being asked for.
+        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+    }
+
+    /// Sends these bytes; that the other side has gone is no matter.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.reader.get_mut().write_all(bytes.as_ref());
+    }
+
+    /// `200 ok`
+    pub fn ok(&mut self) {
+        self.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+
+    /// Reads until the other side closes, and throws it away.
+    pub fn wait_end(&mut self) {
+        let _ = std::io::copy(&mut self.reader, &mut std::io::sink());
+    }
+
+    /// Frames with a four-byte length until the half-close: how many, and the bytes of their payloads.
+    pub fn frames(&mut self) -> (u64, u64) {
+        let (mut frames, mut bytes) = (0, 0);
+        let mut length = [0; 4];
+        while self.reader.read_exact(&mut length).is_ok() {
+            let mut payload = vec![0; u32::from_be_bytes(length) as usize];
+            self.reader.read_exact(&mut payload).expect("a whole frame");
+            frames += 1;
+            bytes += payload.len() as u64;
+        }
+        (frames, bytes)
+    }
+
+    /// Answers a stream of frames.
+    pub fn count(&mut self, frames: u64, bytes: u64) {
+        self.send(count(frames, bytes));
+    }
+}
+
+/// The answer to a stream of frames.
+pub fn count(frames: u64, bytes: u64) -> Vec<u8> {
+    let mut answer = 16_u32.to_be_bytes().to_vec();
+    answer.extend(frames.to_be_bytes());
+    answer.extend(bytes.to_be_bytes());
+    answer
+}
