@@ -2,7 +2,7 @@
 
 NARROWS = target/release/narrows
 
-.PHONY: run test build install install-test fmt lint
+.PHONY: run test build install install-test fmt lint bench
 
 run: build
 	$(NARROWS) run --quick
@@ -27,3 +27,9 @@ fmt:
 
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Narrows against its peers, pair by pair; writes bench/RESULTS.md and bench/results.csv. Half an hour on a quiet machine.
+bench: install
+	scripts/install-peers
+	cargo build --release --locked -p narrows -p bench
+	target/release/bench compare

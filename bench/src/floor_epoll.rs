@@ -4,7 +4,6 @@
 //! the kernel need not ask each socket again.
 
 use std::io;
-use std::net::TcpStream;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 
@@ -23,31 +22,28 @@ pub fn run(load: &Load) -> anyhow::Result<()> {
 }
 
 fn keep(load: &Load) -> anyhow::Result<u64> {
-    let (request, response) = (load.request(), load.response());
+    let (request, response, to) = (load.request(), load.response(), net::address(load.port));
     let epoll = Epoll::new()?;
-    let mut streams: Vec<(TcpStream, usize)> = Vec::with_capacity(load.connections);
     let end = Instant::now() + load.length();
+    let mut slots = Vec::with_capacity(load.connections);
     for index in 0..load.connections {
-        let stream = net::connect(load.port).context("connect")?;
-        epoll.add(stream.as_raw_fd(), WHAT, index as u64)?;
-        net::send(stream.as_raw_fd(), &request, 0)?;
-        streams.push((stream, 0));
+        slots.push(open(&epoll, &to, &request, index).context("connect")?);
     }
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; 1024];
-    let mut buffer = [0; 4096];
     let mut done = 0;
     while Instant::now() < end {
         for event in epoll.wait(&mut events, 20)? {
-            let (stream, got) = &mut streams[event.u64 as usize];
-            let count = net::receive(stream.as_raw_fd(), &mut buffer)?;
-            if count == 0 {
-                bail!("the server closed a connection");
+            let slot = &mut slots[event.u64 as usize];
+            let fd = slot.fd.as_raw_fd();
+            if !slot.sent {
+                slot.sent = net::send(fd, &request, 0).is_ok();
+                continue;
             }
-            *got += count;
-            if *got >= response {
-                *got -= response;
+            slot.got += take(fd)?;
+            if slot.got >= response {
+                slot.got -= response;
                 done += 1;
-                net::send(stream.as_raw_fd(), &request, 0)?;
+                net::send(fd, &request, 0)?;
             }
         }
     }
@@ -61,8 +57,7 @@ struct Slot {
     got: usize,
 }
 
-/// One request per connection. On this machine a connection is open when `connect` returns, so the request follows at
-/// once, and epoll is asked only for the answer; where it is not, for both.
+/// A connection and its first request. On this machine it is open when `connect` returns, so the request follows at once, and epoll is asked only for the answer; where it is not, for both.
 fn open(epoll: &Epoll, to: &libc::sockaddr_in, request: &[u8], index: usize) -> io::Result<Slot> {
     let fd = net::begin_connect(to)?;
     let sent = net::send(fd.as_raw_fd(), request, 0).is_ok();
@@ -84,7 +79,7 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
     while Instant::now() < end {
         for event in epoll.wait(&mut events, 20)? {
             let slot = &mut slots[event.u64 as usize];
-            let fd: RawFd = slot.fd.as_raw_fd();
+            let fd = slot.fd.as_raw_fd();
             if !slot.sent {
                 slot.sent = net::send(fd, &request, 0).is_ok();
                 continue;

@@ -6,9 +6,7 @@
 
 mod buffers;
 
-use std::net::TcpStream;
-use std::os::fd::AsRawFd;
-use std::time::Instant;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use anyhow::{Context, bail};
 use io_uring::squeue::Flags;
@@ -85,11 +83,15 @@ impl Loop {
 
 fn keep(load: &Load) -> anyhow::Result<u64> {
     let response = load.response();
-    let mut streams = Vec::with_capacity(load.connections);
+    let to = net::address(load.port);
+    let mut sockets = Vec::with_capacity(load.connections);
     for _ in 0..load.connections {
-        streams.push(net::connect(load.port).context("connect")?);
+        let socket = net::begin_connect(&to).context("connect")?;
+        // io_uring waits for those sockets only that would block.
+        net::blocking(socket.as_raw_fd())?;
+        sockets.push(socket);
     }
-    let files: Vec<i32> = streams.iter().map(TcpStream::as_raw_fd).collect();
+    let files: Vec<i32> = sockets.iter().map(OwnedFd::as_raw_fd).collect();
     let mut turn = Loop::new(load)?;
     let count = (4 * load.connections).next_power_of_two().clamp(64, usize::from(BUFFERS)) as u16;
     let mut buffers = Buffers::register(&turn.ring, BUFFER, count)?;

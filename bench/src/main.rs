@@ -3,6 +3,7 @@
 //! The floors do the least that moves the same bytes: they send fixed requests and count what comes back by its
 //! length. What a generator costs above them is what it adds: parsing, checking, clocks and histograms.
 
+mod compare;
 mod floor_epoll;
 mod floor_uring;
 mod net;
@@ -24,6 +25,8 @@ enum Verb {
     FloorUring(Load),
     /// The least that sends a stream: one block, again and again
     SendLoop(send_loop::Args),
+    /// Runs interleaved pairs, and writes RESULTS.md and results.csv
+    Compare(compare::options::Args),
 }
 
 /// What a floor does.
@@ -71,5 +74,6 @@ fn main() -> anyhow::Result<()> {
         Verb::FloorEpoll(load) => floor_epoll::run(&load),
         Verb::FloorUring(load) => floor_uring::run(&load),
         Verb::SendLoop(args) => send_loop::run(&args),
+        Verb::Compare(args) => compare::run(&args),
     }
 }

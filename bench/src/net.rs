@@ -43,6 +43,13 @@ pub fn begin_connect(to: &libc::sockaddr_in) -> io::Result<OwnedFd> {
     }
 }
 
+/// From now on operations on this socket, which did not wait, do.
+pub fn blocking(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers; no other flag of a new socket can be set this way.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFL, 0) })?;
+    Ok(())
+}
+
 /// Takes a waiting connection, if there is one.
 pub fn accept(listener: RawFd) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;

@@ -1,0 +1,217 @@
+//! One run of one generator: what it did, and what it cost.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::peer::{Peer, Task, Work, on_path};
+use super::perf::Counter;
+use super::{machine, output, under_test::Server};
+use anyhow::Context;
+
+/// What a run is for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Time,
+    /// Counting them costs time: such a run is good for nothing else.
+    SystemCalls,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Run {
+    pub tool: &'static str,
+    pub command: String,
+    /// Requests that the server answered; or GiB that arrived.
+    pub operations: f64,
+    /// Of the whole process; for streams what the tool says the transfer took.
+    pub seconds: f64,
+    /// User and system time of the whole process.
+    pub cpu: f64,
+    pub instructions: Option<u64>,
+    pub system_calls: Option<u64>,
+    pub peak_kib: u64,
+    /// Why it does not count.
+    pub fault: Option<String>,
+    /// Errors that the tool speaks of; the run counts all the same.
+    pub complaint: Option<String>,
+}
+
+impl Run {
+    pub fn cpu_per_operation(&self) -> f64 {
+        self.good(self.cpu / self.operations)
+    }
+
+    pub fn instructions_per_operation(&self) -> f64 {
+        self.good(self.instructions.map_or(f64::NAN, |count| count as f64 / self.operations))
+    }
+
+    pub fn rate(&self) -> f64 {
+        self.good(self.operations / self.seconds)
+    }
+
+    pub fn calls_per_operation(&self) -> Option<f64> {
+        Some(self.good(self.system_calls? as f64 / self.operations)).filter(|calls| calls.is_finite())
+    }
+
+    fn good(&self, figure: f64) -> f64 {
+        if self.fault.is_none() { figure } else { f64::NAN }
+    }
+}
+
+/// A generator may take this much longer than it was asked to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a generator once.
+pub fn run(
+    peer: &Peer,
+    task: &Task,
+    kind: Kind,
+    server: &mut Server,
+    cores: &[usize],
+) -> anyhow::Result<Run> {
+    let file = match task.work {
+        Work::Upload(size) if peer.name == "curl" => server.file(size)?,
+        _ => server.folder().to_owned(),
+    };
+    let words = peer.command(task, server.ports, &file);
+    let trace = server.folder().join("strace");
+    let counter = match kind {
+        Kind::Time => Counter::instructions().ok(),
+        Kind::SystemCalls => Counter::system_calls().ok(),
+    };
+    let mut all = words.clone();
+    if kind == Kind::SystemCalls && counter.is_none() {
+        on_path("strace").context("neither tracepoints nor strace")?;
+        let strace = ["strace", "-f", "-c", "-o", &trace.to_string_lossy()].map(str::to_owned);
+        all.splice(0..0, strace);
+    }
+    let before = server.settled()?;
+    let done = spawn(&all, server, cores, task.seconds)?;
+    let after = server.settled()?;
+    let mut run = Run {
+        tool: peer.name,
+        command: shown(peer.name, &words, server.folder()),
+        operations: (after.requests - before.requests) as f64,
+        seconds: done.wall,
+        cpu: done.cpu,
+        peak_kib: done.peak_kib,
+        complaint: output::complaint(peer.name, &done.output),
+        fault: done.fault,
+        ..Run::default()
+    };
+    let count = counter.and_then(Counter::read);
+    match kind {
+        Kind::Time => run.instructions = count,
+        Kind::SystemCalls => run.system_calls = count.or_else(|| output::strace_total(&trace)),
+    }
+    if matches!(task.work, Work::Upload(_) | Work::Frames(_)) {
+        let told = output::told(peer.name, &done.output).unwrap_or((0.0, f64::NAN));
+        let arrived = if peer.name == "iperf3" { told.0 } else { (after.bytes - before.bytes) as f64 };
+        run.operations = arrived / f64::from(1 << 30);
+        run.seconds = told.1;
+    }
+    if run.operations == 0.0 && run.fault.is_none() {
+        run.fault = Some("nothing was completed".to_owned());
+    }
+    Ok(run)
+}
+
+/// A process that has ended.
+struct Ended {
+    output: String,
+    wall: f64,
+    cpu: f64,
+    peak_kib: u64,
+    fault: Option<String>,
+}
+
+/// Starts a program on these cores.
+pub fn start(words: &[String], server: &Server, cores: &[usize]) -> anyhow::Result<Child> {
+    let output = |name| File::create(server.folder().join(name));
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(output("stdout")?).stderr(output("stderr")?);
+    machine::pin(cores)?;
+    let child = command.spawn();
+    machine::pin(&[server.core])?;
+    child.with_context(|| words[0].clone())
+}
+
+fn spawn(words: &[String], server: &Server, cores: &[usize], seconds: f64) -> anyhow::Result<Ended> {
+    let begin = Instant::now();
+    let child = start(words, server, cores)?;
+    let pid = child.id();
+    let (over, peak) = (AtomicBool::new(false), AtomicU64::new(0));
+    let deadline = begin + Duration::from_secs_f64(seconds) + PATIENCE;
+    let wall = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                peak.fetch_max(machine::memory(pid, "VmHWM").unwrap_or(0), Ordering::Relaxed);
+                if Instant::now() > deadline {
+                    // SAFETY: our own child, which nobody has waited for yet.
+                    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+        });
+        ended(pid);
+        let wall = begin.elapsed().as_secs_f64();
+        over.store(true, Ordering::Release);
+        watch.thread().unpark();
+        wall
+    });
+    let (status, usage) = reap(pid);
+    let read = |name| {
+        let bytes = std::fs::read(server.folder().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    let fault = (status != 0).then(|| {
+        let text = read("stderr");
+        let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+        format!("status {status}: {}", line.trim())
+    });
+    // A child begins with the peak of the process that started it.
+    let own = machine::memory(std::process::id(), "VmHWM").unwrap_or(0);
+    let said = usage.ru_maxrss as u64;
+    Ok(Ended {
+        output: read("stdout"),
+        wall,
+        cpu: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        peak_kib: if said > own { said } else { peak.into_inner() },
+        fault,
+    })
+}
+
+/// Waits until a child has ended, and leaves it to be reaped.
+fn ended(pid: u32) {
+    // SAFETY: the structure is plain data, written by the kernel.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        while libc::waitid(libc::P_PID, pid, &mut info, libc::WEXITED | libc::WNOWAIT) < 0
+            && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+        {}
+    }
+}
+
+fn reap(pid: u32) -> (i32, libc::rusage) {
+    // SAFETY: both are plain data, written by the kernel; the child has ended and is ours.
+    unsafe {
+        let (mut status, mut usage) = (0, std::mem::zeroed());
+        libc::wait4(pid as i32, &mut status, 0, &mut usage);
+        let code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + status };
+        (code, usage)
+    }
+}
+
+/// The command as one would type it, without the places that only this run knew.
+fn shown(name: &str, words: &[String], folder: &Path) -> String {
+    let name = if words[0].ends_with(name) || name == "narrows" { name } else { "bench" };
+    let quote = |word: &String| {
+        let word = if Path::new(word).starts_with(folder) { "FILE" } else { word };
+        if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
+    };
+    std::iter::once(name.to_owned()).chain(words[1..].iter().map(quote)).collect::<Vec<_>>().join(" ")
+}

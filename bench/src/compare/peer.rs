@@ -1,0 +1,235 @@
+//! The generators: where they are, which version, and with which flags each is at its best.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::under_test::Ports;
+use crate::floor_uring;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// Closed loop, connections kept.
+    KeepAlive,
+    /// Closed loop, one request per connection.
+    OneShot,
+    /// Requests that are never answered.
+    Hold,
+    /// One body of this size.
+    Upload(u64),
+    /// A stream of frames of this size.
+    Frames(u64),
+}
+
+/// A generator's task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Task {
+    pub work: Work,
+    pub connections: usize,
+    pub threads: usize,
+    pub seconds: f64,
+}
+
+/// A generator.
+pub struct Peer {
+    pub name: &'static str,
+    /// None where it is not installed.
+    pub program: Option<PathBuf>,
+    pub version: String,
+    /// How to get it.
+    pub get: &'static str,
+    /// Why these flags.
+    pub flags: &'static str,
+}
+
+/// Name, the argument that makes it tell its version, how to get it, why these flags.
+const TOOLS: [(&str, &str, &str, &str); 9] = [
+    ("wrk", "-v", "apt-get install wrk", "one thread, no script"),
+    (
+        "h2load",
+        "--version",
+        "apt-get install nghttp2-client",
+        "`--h1`, one thread; it keeps its connections always",
+    ),
+    (
+        "ab",
+        "-V",
+        "apt-get install apache2-utils",
+        "`-k`, quiet, goes on after socket errors; it has one thread",
+    ),
+    (
+        "hey",
+        "",
+        "apt-get install hey",
+        "one CPU, no decompression, no redirects; it keeps at most 500 connections",
+    ),
+    ("oha", "--version", "cargo install oha", "one thread, no terminal interface, no redirects"),
+    ("gcannon", "", "github.com/MDA2AV/gcannon: make, with liburing-dev", "one thread, depth 1"),
+    ("zrk", "--version", "put zrk on the PATH; it is called with the flags of wrk", "one thread"),
+    ("iperf3", "--version", "apt-get install iperf3", "`-l 1M`, with its own receiver on the server's core"),
+    ("curl", "--version", "apt-get install curl", "a sparse file, without `Expect`"),
+];
+
+const FLOORS: [(&str, &str); 3] = [
+    (
+        "floor-epoll",
+        "a bare epoll loop: edge-triggered, one send and one receive a request, length counted only",
+    ),
+    (
+        "floor-uring",
+        "a bare io_uring loop: registered files, multishot receive or one linked chain a connection",
+    ),
+    ("send-loop", "a bare blocking loop of 256 KiB sends"),
+];
+
+/// Where a program is, if it is on the PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+impl Peer {
+    /// The program under test.
+    pub fn narrows(program: &Path) -> Self {
+        Self {
+            name: "narrows",
+            version: version(program, "--version"),
+            program: Some(program.to_owned()),
+            get: "cargo build --release",
+            flags: "one thread; checks each answer and keeps two histograms",
+        }
+    }
+
+    /// Everything it is compared with, here or not.
+    pub fn all() -> Vec<Self> {
+        let tools = TOOLS.into_iter().map(|(name, ask, get, flags)| {
+            let program = on_path(name);
+            let version = program.as_deref().map_or_else(String::new, |file| version(file, ask));
+            Self { name, program, version, get, flags }
+        });
+        let own = std::env::current_exe().ok();
+        let floors = FLOORS.into_iter().map(|(name, flags)| {
+            let here = name != "floor-uring" || floor_uring::available();
+            let version = concat!("bench ", env!("CARGO_PKG_VERSION")).to_owned();
+            let get = "a kernel that allows io_uring, from Linux 6.1 on";
+            Self { name, program: own.clone().filter(|_| here), version, get, flags }
+        });
+        tools.chain(floors).collect()
+    }
+
+    /// The program and its arguments for a task. `file` is a sparse file of the upload's size.
+    pub fn command(&self, task: &Task, ports: Ports, file: &Path) -> Vec<String> {
+        let program = self.program.as_deref().map_or(self.name.into(), Path::to_string_lossy);
+        let whole = task.seconds.ceil().max(1.0) as u64;
+        let fill = |word: &str| {
+            word.replace("{c}", &task.connections.to_string())
+                .replace("{t}", &task.threads.to_string())
+                .replace("{d}", &whole.to_string())
+                .replace("{s}", &task.seconds.to_string())
+                .replace("{ms}", &(task.seconds * 1000.0).round().to_string())
+                .replace("{url}", &format!("http://127.0.0.1:{}{}", ports.http, path(task.work)))
+                .replace("{path}", path(task.work))
+                .replace("{http}", &ports.http.to_string())
+                .replace("{stream}", &ports.stream.to_string())
+                .replace("{iperf3}", &ports.iperf3.to_string())
+                .replace("{file}", &file.to_string_lossy())
+                .replace("{size}", &size(task.work).to_string())
+        };
+        let mut command = vec![program.into_owned()];
+        command.extend(self.words(task.work).split_whitespace().map(fill));
+        if task.work == Work::OneShot && self.name == "wrk" {
+            command.extend(["-H".to_owned(), "Connection: close".to_owned()]);
+        }
+        command
+    }
+
+    fn words(&self, work: Work) -> &'static str {
+        match (self.name, work) {
+            ("narrows", Work::Upload(_)) => "load {url} -c 1 -n 1 --body-size {size} --timeout 120s --json",
+            ("narrows", Work::Frames(_)) => {
+                "load frames://127.0.0.1:{stream} -c 1 -d {ms}ms --frame-size {size} --json"
+            }
+            ("narrows", Work::OneShot) => "load {url} -c {c} -t {t} -d {ms}ms --close --json",
+            ("narrows", _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
+            ("wrk" | "zrk", _) => "-t1 -c{c} -d{d}s {url}",
+            ("h2load", _) => "--h1 -t1 -c{c} -D{d} {url}",
+            ("ab", Work::OneShot) => "-q -r -t{d} -n 10000000 -c {c} {url}",
+            ("ab", _) => "-q -r -k -t{d} -n 10000000 -c {c} {url}",
+            ("hey", Work::OneShot) => {
+                "-cpus 1 -disable-compression -disable-redirects -disable-keepalive -z {ms}ms -c {c} {url}"
+            }
+            ("hey", _) => "-cpus 1 -disable-compression -disable-redirects -z {ms}ms -c {c} {url}",
+            ("oha", Work::OneShot) => {
+                "--no-tui --worker-threads 1 --disable-keepalive --redirect 0 -z {ms}ms -c {c} {url}"
+            }
+            ("oha", _) => "--no-tui --worker-threads 1 --redirect 0 -z {ms}ms -c {c} {url}",
+            ("gcannon", Work::OneShot) => "{url} -t 1 -c {c} -d {d}s -r 1",
+            ("gcannon", _) => "{url} -t 1 -c {c} -d {d}s",
+            ("iperf3", _) => "-c 127.0.0.1 -p {iperf3} -l 1M -n {size} -J",
+            ("curl", _) => "-s -S -o /dev/null -H Expect: -w %{size_upload}:%{time_total} -T {file} {url}",
+            ("floor-epoll", Work::OneShot) => "floor-epoll --port {http} -c {c} -s {s} --close",
+            ("floor-epoll", _) => "floor-epoll --port {http} -c {c} -s {s} --path {path}",
+            ("floor-uring", Work::OneShot) => "floor-uring --port {http} -c {c} -s {s} --close",
+            ("floor-uring", _) => "floor-uring --port {http} -c {c} -s {s} --path {path}",
+            ("send-loop", Work::Upload(_)) => "send-loop --port {stream} --bytes {size}",
+            ("send-loop", _) => "send-loop --port {stream} --seconds {s}",
+            _ => "",
+        }
+    }
+}
+
+fn path(work: Work) -> &'static str {
+    match work {
+        Work::Hold => "/hold",
+        Work::Upload(_) => "/upload",
+        _ => "/",
+    }
+}
+
+fn size(work: Work) -> u64 {
+    match work {
+        Work::Upload(size) | Work::Frames(size) => size,
+        _ => 0,
+    }
+}
+
+/// The first line of what a program says of its version; where it says nothing, what the package says.
+fn version(program: &Path, ask: &str) -> String {
+    if ask.is_empty() {
+        let name = program.file_name().unwrap_or_default();
+        let package =
+            output(OsStr::new("dpkg-query"), &[OsStr::new("-W"), OsStr::new("-f=${Version}"), name]);
+        return package.unwrap_or_else(|| "unknown".to_owned());
+    }
+    output(program.as_os_str(), &[OsStr::new(ask)]).unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn output(program: &OsStr, arguments: &[&OsStr]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
+    let line = line.split("Copyright").next().unwrap_or(line);
+    Some(line.split(" libcurl").next().unwrap_or(line).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_peer_has_a_command_without_gaps() {
+        let ports = Ports { http: 1, stream: 2, iperf3: 3 };
+        let works = [Work::KeepAlive, Work::OneShot, Work::Hold, Work::Upload(9), Work::Frames(9)];
+        for peer in Peer::all() {
+            for work in works {
+                let task = Task { work, connections: 5, threads: 1, seconds: 0.3 };
+                let command = peer.command(&task, ports, Path::new("/file"));
+                assert!(command.len() > 1, "{}", peer.name);
+                let gap = |word: &&String| word.contains('{') && !word.contains("%{");
+                assert_eq!(command.iter().find(gap), None, "{}", peer.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What is compared.
+
+use super::peer::{Task, Work};
+use crate::net;
+
+/// One thing to measure.
+pub enum Scenario {
+    /// Narrows against each of these, in pairs.
+    Pairs { task: Task, against: &'static [&'static str] },
+    /// Memory at this many connections over memory with one.
+    Resident { connections: usize },
+    /// Cost per request as connections grow.
+    Curve { task: Task, connections: Vec<usize> },
+    /// Two threads of Narrows against one.
+    Threads { task: Task },
+}
+
+const CLOSED: &[&str] =
+    &["wrk", "h2load", "ab", "hey", "oha", "gcannon", "zrk", "floor-epoll", "floor-uring"];
+const ONE_SHOT: &[&str] = &["wrk", "ab", "hey", "oha", "gcannon", "floor-epoll", "floor-uring"];
+const UPLOAD: &[&str] = &["iperf3", "curl", "send-loop"];
+const FRAMES: &[&str] = &["send-loop"];
+const SIZES: [(u64, &str); 8] = [
+    (10, "10"),
+    (100, "100"),
+    (1000, "1000"),
+    (1456, "1456"),
+    (10_000, "10000"),
+    (100_000, "100000"),
+    (1 << 20, "1M"),
+    (1 << 30, "1G"),
+];
+
+fn task(work: Work, connections: usize) -> Task {
+    Task { work, connections, threads: 1, seconds: 0.0 }
+}
+
+/// All of them, in the order of the results.
+pub fn all(quick: bool) -> Vec<Scenario> {
+    let pairs = |work, connections, against| Scenario::Pairs { task: task(work, connections), against };
+    let mut list = Vec::new();
+    let closed: &[usize] = if quick { &[100] } else { &[100, 1000, 10_000] };
+    list.extend(closed.iter().map(|&count| pairs(Work::KeepAlive, count, CLOSED)));
+    list.push(pairs(Work::OneShot, if quick { 100 } else { 10_000 }, if quick { FEW } else { ONE_SHOT }));
+    list.push(pairs(Work::Upload(if quick { 256 << 20 } else { 4 << 30 }), 1, UPLOAD));
+    for (size, _) in SIZES.into_iter().filter(|(size, _)| !quick || *size == 1000) {
+        list.push(pairs(Work::Frames(size), 1, FRAMES));
+    }
+    list.push(Scenario::Resident { connections: if quick { 1000 } else { 10_000 } });
+    let connections = if quick { vec![1, 100] } else { vec![1, 10, 100, 1000, 10_000] };
+    list.push(Scenario::Curve { task: task(Work::KeepAlive, 1), connections });
+    list.push(Scenario::Threads { task: task(Work::KeepAlive, 100) });
+    list
+}
+
+const FEW: &[&str] = &["wrk", "floor-epoll", "floor-uring"];
+
+impl Scenario {
+    /// As `--scenarios` knows it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Pairs { task, .. } => match task.work {
+                Work::KeepAlive => format!("keepalive-{}", task.connections),
+                Work::OneShot => format!("oneshot-{}", task.connections),
+                Work::Upload(size) => format!("upload-{}", bytes(size)),
+                Work::Frames(size) => format!("frames-{}", bytes(size)),
+                Work::Hold => "hold".to_owned(),
+            },
+            Self::Resident { .. } => "memory".to_owned(),
+            Self::Curve { .. } => "curve".to_owned(),
+            Self::Threads { .. } => "threads".to_owned(),
+        }
+    }
+
+    /// Why it cannot be measured here.
+    pub fn impossible(&self) -> Option<String> {
+        let most = match self {
+            Self::Pairs { task, .. } | Self::Threads { task } => task.connections,
+            Self::Resident { connections } => *connections,
+            Self::Curve { connections, .. } => connections.iter().copied().max().unwrap_or(0),
+        };
+        let limit = net::files();
+        (limit < most as u64 + 100)
+            .then(|| format!("{most} connections need more open files than the limit of {limit}"))
+    }
+}
+
+/// 10, 1456, 1M, 4G.
+pub fn bytes(size: u64) -> String {
+    if let Some((_, name)) = SIZES.iter().find(|(known, _)| *known == size) {
+        return (*name).to_owned();
+    }
+    match size {
+        size if size >= 1 << 30 => format!("{}G", size >> 30),
+        size if size >= 1 << 20 => format!("{}M", size >> 20),
+        size => size.to_string(),
+    }
+}

@@ -1,0 +1,53 @@
+//! The quick comparison writes both files, whatever they say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The program under test beside ours; built if nobody has yet.
+fn narrows() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_bench")).with_file_name("narrows");
+    if !path.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "narrows", "--bin", "narrows"]);
+        build.arg("--target-dir").arg(path.parent().unwrap().parent().unwrap());
+        if path.parent().unwrap().ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success());
+    }
+    path
+}
+
+#[test]
+fn a_quick_comparison_has_a_row_for_each_peer_and_a_line_for_each_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = std::thread::available_parallelism().unwrap().get() - 1;
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["compare", "--quick", "--pairs", "2", "--seconds", "0.2", "--server-core", &last.to_string()])
+        .args(["--peers", "floor-epoll,send-loop", "--narrows"])
+        .arg(narrows())
+        .arg("--out")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let text = fs::read_to_string(folder.path().join("RESULTS.md")).unwrap();
+    for heading in
+        ["keepalive-100", "oneshot-100", "upload-256M", "frames-1000", "memory", "curve", "threads"]
+    {
+        assert!(text.contains(&format!("## {heading}\n")), "no {heading} in:\n{text}");
+    }
+    assert_eq!(text.lines().filter(|line| line.starts_with("| floor-epoll | ")).count(), 4, "{text}");
+    assert!(!text.contains("did not finish"), "{text}");
+    assert!(text.contains("confidence 50.0 %"), "{text}");
+
+    let csv = fs::read_to_string(folder.path().join("results.csv")).unwrap();
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() >= columns), "{csv}");
+    let runs = |scenario| csv.lines().filter(|line| line.split(',').nth(1) == Some(scenario)).count();
+    let found = ["keepalive-100", "oneshot-100", "upload-256M", "frames-1000", "threads", "curve"].map(runs);
+    // Two pairs of two runs; the curve has two points of two tools.
+    assert_eq!(found, [4, 4, 4, 4, 4, 4], "{csv}");
+}
