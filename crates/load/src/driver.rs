@@ -15,7 +15,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use reactor::{AddressId, Conn, Event, Handler, Io, Reactor};
+use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::{Arrivals, Pacer, Schedule, Stop};
@@ -116,6 +116,7 @@ pub(crate) fn drive<P: Protocol>(
 ) -> io::Result<Tally> {
     let now = Instant::now();
     let lines = Lines::new(share.connections, share.pipeline);
+    protocol.repeated().into_iter().for_each(|bytes| reactor.io().keep(bytes));
     let mut driver = Driver {
         protocol,
         to,
@@ -217,7 +218,11 @@ impl<P: Protocol> Driver<'_, P> {
                     self.tally.bytes_sent += payload.bytes().len() as u64;
                 }
                 // One payload at a time: `sending` says so before the reactor would.
-                self.lines[index].sending = io.send(conn, payload).is_ok();
+                let told = io.send(conn, payload).unwrap_or(false);
+                self.lines[index].sending = told;
+                if !told {
+                    self.pump(io, index);
+                }
             }
             Next::HalfClose => io.half_close(conn),
             Next::Nothing => {}
@@ -225,7 +230,8 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     fn connect(&mut self, io: &mut Io, index: usize) {
-        match io.connect(self.to) {
+        let carries = if self.protocol.is_one_exchange() { Carries::OneExchange } else { Carries::Anything };
+        match io.connect(self.to, carries) {
             Ok(conn) => self.lines.attach(index, conn),
             Err(error) => {
                 let fault = Fault::new(ErrorClass::Other, Seen::Errno(error.raw_os_error().unwrap_or(0)));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use reactor::{Payload, Shared};
+use reactor::{Io, Payload, Shared};
 use wire::http::{Event, HttpError, Method, RequestLine, ResponseDecoder, ResponseHead};
 
 use crate::error::LoadError;
@@ -222,6 +222,14 @@ impl Protocol for Http {
 
     fn keeps_connections(&self) -> bool {
         self.keep_alive
+    }
+
+    fn is_one_exchange(&self) -> bool {
+        !self.keep_alive && self.body.is_none() && self.requests.bytes().len() <= Io::SILENT
+    }
+
+    fn repeated(&self) -> Option<&Shared> {
+        Some(&self.requests)
     }
 
     fn open(&mut self) -> State {

@@ -1,6 +1,6 @@
 //! What the driver needs of a protocol: bytes to send, and a verdict on bytes received. No sockets, no clocks.
 
-use reactor::Payload;
+use reactor::{Payload, Shared};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 
@@ -39,6 +39,16 @@ pub(crate) trait Protocol {
 
     /// Whether connections outlive their exchanges. Where they do not, connecting is part of the exchange.
     fn keeps_connections(&self) -> bool;
+
+    /// Whether a connection carries one send and one answer.
+    fn is_one_exchange(&self) -> bool {
+        false
+    }
+
+    /// Bytes that are sent again and again.
+    fn repeated(&self) -> Option<&Shared> {
+        None
+    }
 
     /// A new connection's state.
     fn open(&mut self) -> Self::State;

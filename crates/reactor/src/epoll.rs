@@ -62,25 +62,28 @@ impl Epoll {
         self.ready.push_back((conn, Ready::Failed(error.raw_os_error().unwrap_or(libc::EIO))));
     }
 
-    pub(crate) fn connect(&mut self, slots: &mut Slots, conn: Conn, address: &RawAddress) {
-        let Some(slot) = slots.get(conn) else { return };
-        slot.connecting = true;
-        let fd = slot.fd();
+    pub(crate) fn connect(&mut self, slots: &mut Slots, address: &RawAddress) -> io::Result<Conn> {
+        let socket = socket::stream(address.family())?;
+        let fd = socket.as_raw_fd();
+        let conn = slots.insert(Some(socket));
+        if let Some(slot) = slots.get(conn) {
+            slot.connecting = true;
+        }
         // SAFETY: the address is alive during the call.
         let result = unsafe { libc::connect(fd, address.pointer(), address.len()) };
         let error = io::Error::last_os_error();
         if result < 0 && error.raw_os_error() != Some(libc::EINPROGRESS) {
-            return self.fail(conn, &error);
-        }
-        if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, conn) {
+            self.fail(conn, &error);
+        } else if let Err(error) = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, conn) {
             self.fail(conn, &error);
         }
+        Ok(conn)
     }
 
     pub(crate) fn listen(&mut self, slots: &mut Slots, conn: Conn) -> io::Result<()> {
         let Some(slot) = slots.get(conn) else { return Ok(()) };
         slot.listening = true;
-        let fd = slot.fd();
+        let Some(fd) = slot.fd() else { return Ok(()) };
         self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn)
     }
 
@@ -89,7 +92,7 @@ impl Epoll {
         let Some(slot) = slots.get(conn) else { return };
         let reading = if slot.reading { libc::EPOLLIN } else { 0 };
         let writing = if slot.unsent() { libc::EPOLLOUT } else { 0 };
-        let fd = slot.fd();
+        let Some(fd) = slot.fd() else { return };
         if let Err(error) = self.control(libc::EPOLL_CTL_MOD, fd, reading | writing, conn) {
             self.fail(conn, &error);
         }
@@ -104,7 +107,7 @@ impl Epoll {
     /// Writes what the socket takes; true when nothing is left to wait for.
     fn write(&mut self, slots: &mut Slots, conn: Conn) -> bool {
         let Some(slot) = slots.get(conn) else { return true };
-        let fd = slot.fd();
+        let Some(fd) = slot.fd() else { return true };
         let Some((payload, done)) = &mut slot.payload else { return true };
         loop {
             let rest = &payload.bytes()[*done..];
@@ -207,7 +210,7 @@ impl Epoll {
         let slot = slots.get(conn)?;
         slot.connecting = false;
         slot.reading = true;
-        match pending_error(slot.fd()) {
+        match pending_error(slot.fd()?) {
             0 => {
                 self.watch(slots, conn);
                 Some((conn, Done::Connected))
@@ -217,7 +220,7 @@ impl Epoll {
     }
 
     fn accept(&mut self, slots: &mut Slots, listener: Conn) {
-        let Some(fd) = slots.get(listener).map(|slot| slot.fd()) else { return };
+        let Some(fd) = slots.fd(listener) else { return };
         loop {
             let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
             // SAFETY: no address is asked for; a result that is not negative is a descriptor of our own.
@@ -242,7 +245,7 @@ impl Epoll {
             };
             socket::no_delay(new.as_raw_fd());
             let raw = new.as_raw_fd();
-            let conn = slots.insert(new);
+            let conn = slots.insert(Some(new));
             if let Some(slot) = slots.get(conn) {
                 slot.reading = true;
             }
@@ -255,14 +258,14 @@ impl Epoll {
 
     fn read(&mut self, slots: &mut Slots, conn: Conn) -> Option<(Conn, Done)> {
         let slot = slots.get(conn)?;
+        let fd = slot.fd()?;
         if !slot.reading {
             // Both directions are shut; nothing is left to tell but an error, which a send reports.
-            let fd = slot.fd();
             let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, conn);
             return None;
         }
         // SAFETY: the scratch buffer is ours and as long as said.
-        let count = unsafe { libc::recv(slot.fd(), self.scratch.as_mut_ptr().cast(), self.scratch.len(), 0) };
+        let count = unsafe { libc::recv(fd, self.scratch.as_mut_ptr().cast(), self.scratch.len(), 0) };
         if count > 0 {
             let delivery =
                 Delivery { start: self.scratch.as_ptr(), len: count as usize, buffer: 0, bulk: false };

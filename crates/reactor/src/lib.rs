@@ -107,11 +107,22 @@ pub struct Io {
     slots: Slots,
     /// Addresses that connections are made to; counted, because the kernel reads them later, wherever the vector moved.
     addresses: Vec<Rc<RawAddress>>,
+    /// Bytes that the kernel may read at any time.
+    kept: Vec<Shared>,
 }
 
 enum Kernel {
     Uring(Box<Uring>),
     Epoll(Box<Epoll>),
+}
+
+/// What a connection is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carries {
+    /// Any traffic.
+    Anything,
+    /// One small send and its answer: the kernel makes the socket by itself, and nothing stands when it is closed.
+    OneExchange,
 }
 
 /// An address prepared once and connected to many times.
@@ -129,16 +140,22 @@ impl Io {
     ///
     /// # Errors
     /// The socket could not be made: out of files or memory.
-    pub fn connect(&mut self, to: AddressId) -> io::Result<Conn> {
+    pub fn connect(&mut self, to: AddressId, carries: Carries) -> io::Result<Conn> {
         let address = &self.addresses[to.0];
-        let fd = socket::stream(address.family())?;
-        let conn = self.slots.insert(fd);
         match &mut self.kernel {
-            Kernel::Uring(uring) => uring.connect(&mut self.slots, conn, address),
-            Kernel::Epoll(epoll) => epoll.connect(&mut self.slots, conn, address),
+            Kernel::Uring(uring) => uring.connect(&mut self.slots, address, carries),
+            Kernel::Epoll(epoll) => epoll.connect(&mut self.slots, address),
         }
-        Ok(conn)
     }
+
+    /// Bytes that are sent again and again, and stay for the reactor's life: payloads of them that are no longer than
+    /// [`Io::SILENT`] are sent without an [`Event::Sent`] where the kernel can do so.
+    pub fn keep(&mut self, shared: &Shared) {
+        self.kept.push(shared.clone());
+    }
+
+    /// The most bytes that are sent in silence: less than any socket's buffer, so that silent sends keep their order.
+    pub const SILENT: usize = 4096;
 
     /// Accepts connections from `listener` until the reactor is dropped.
     ///
@@ -146,7 +163,7 @@ impl Io {
     /// The kernel refused to watch the listener.
     pub fn listen(&mut self, listener: TcpListener) -> io::Result<Conn> {
         listener.set_nonblocking(true)?;
-        let conn = self.slots.insert(listener.into());
+        let conn = self.slots.insert(Some(listener.into()));
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.listen(&mut self.slots, conn),
             Kernel::Epoll(epoll) => epoll.listen(&mut self.slots, conn)?,
@@ -154,9 +171,17 @@ impl Io {
         Ok(conn)
     }
 
-    /// Sends `payload`; [`Event::Sent`] brings it back. One payload at a time per connection: a second one
-    /// before that event is refused and given back.
-    pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<(), Payload> {
+    /// Sends `payload`; [`Event::Sent`] brings it back if the answer is true, nothing does if it is false. One payload at a
+    /// time per connection: a second one before that event is refused and given back.
+    pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
+        if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel) {
+            let free = self.slots.get(conn).is_some_and(|slot| slot.payload.is_none());
+            let small = payload.bytes().len() <= Self::SILENT;
+            if free && small && self.kept.iter().any(|kept| kept.same(shared)) {
+                uring.send_silently(&mut self.slots, conn, payload.bytes());
+                return Ok(false);
+            }
+        }
         match self.slots.get(conn) {
             Some(slot) if slot.payload.is_none() => slot.payload = Some((payload, 0)),
             _ => return Err(payload),
@@ -165,7 +190,7 @@ impl Io {
             Kernel::Uring(uring) => uring.send(&mut self.slots, conn),
             Kernel::Epoll(epoll) => epoll.send(&mut self.slots, conn),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Says that much will be received on this connection: worth larger buffers.
@@ -180,8 +205,10 @@ impl Io {
 
     /// Says that nothing more will be sent; receiving goes on. Call it after the last [`Event::Sent`].
     pub fn half_close(&mut self, conn: Conn) {
-        if let Some(slot) = self.slots.get(conn) {
-            socket::shutdown_write(slot.fd());
+        match (self.slots.fd(conn), &mut self.kernel) {
+            (Some(fd), _) => socket::shutdown_write(fd),
+            (None, Kernel::Uring(uring)) => uring.half_close(&mut self.slots, conn),
+            (None, Kernel::Epoll(_)) => {}
         }
     }
 
@@ -215,9 +242,10 @@ impl Io {
         }
     }
 
-    fn recycle(&mut self, delivery: Delivery) {
+    fn recycle(&mut self, conn: Conn, delivery: Delivery) {
         if let Kernel::Uring(uring) = &mut self.kernel {
             uring.recycle(delivery);
+            uring.receive_more(&mut self.slots, conn);
         }
     }
 }
@@ -242,7 +270,7 @@ impl Reactor {
                 Err(_) => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
             },
         };
-        Ok(Self { io: Io { kernel, slots: Slots::default(), addresses: Vec::new() } })
+        Ok(Self { io: Io { kernel, slots: Slots::default(), addresses: Vec::new(), kept: Vec::new() } })
     }
 
     /// The operations, for use outside of an event.
@@ -268,7 +296,7 @@ impl Reactor {
                     // below; `Io` offers no operation that reaches receive buffers.
                     let bytes = unsafe { std::slice::from_raw_parts(delivery.start, delivery.len) };
                     handler.event(&mut self.io, conn, Event::Received(bytes));
-                    self.io.recycle(delivery);
+                    self.io.recycle(conn, delivery);
                 }
             }
         }

@@ -21,6 +21,11 @@ impl Shared {
         &self.0
     }
 
+    /// Whether two are the same bytes in memory.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
     /// A payload of `range`.
     ///
     /// # Panics

@@ -32,8 +32,8 @@ const GENERATION_MASK: u32 = 0x00ff_ffff;
 /// What a reactor keeps of a connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
+    /// The descriptor; `None` where the kernel keeps the socket in the ring's own table, at the slot's index.
     fd: Option<OwnedFd>,
-    raw: RawFd,
     generation: u32,
     /// Operations that the kernel still holds; the slot is not reused before they are back.
     pub(crate) pending: u8,
@@ -41,6 +41,8 @@ pub(crate) struct Slot {
     pub(crate) closing: bool,
     /// A multishot receive or accept, or an interest in reading, stands.
     pub(crate) reading: bool,
+    /// It carries one exchange: receives are asked for one by one, so that none stands when it is closed.
+    pub(crate) once: bool,
     /// It carries bulk, and wants the large buffers.
     pub(crate) bulk: bool,
     /// The standing receive has the large buffers.
@@ -54,8 +56,8 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn fd(&self) -> RawFd {
-        self.raw
+    pub(crate) fn fd(&self) -> Option<RawFd> {
+        self.fd.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// Whether some of the payload is not with the kernel yet.
@@ -76,15 +78,14 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn insert(&mut self, fd: OwnedFd) -> Conn {
-        let raw = fd.as_raw_fd();
+    pub(crate) fn insert(&mut self, fd: Option<OwnedFd>) -> Conn {
         let mut slot = Slot {
-            fd: Some(fd),
-            raw,
+            fd,
             generation: 0,
             pending: 0,
             closing: false,
             reading: false,
+            once: false,
             bulk: false,
             reading_bulk: false,
             listening: false,
@@ -105,6 +106,11 @@ impl Slots {
         Conn { index, generation: self.slots[index as usize].generation }
     }
 
+    /// The descriptor of an open connection that has one.
+    pub(crate) fn fd(&mut self, conn: Conn) -> Option<RawFd> {
+        self.get(conn)?.fd()
+    }
+
     /// The slot, unless its connection is closed or closing.
     pub(crate) fn get(&mut self, conn: Conn) -> Option<&mut Slot> {
         self.any(conn).filter(|slot| !slot.closing)
@@ -113,6 +119,21 @@ impl Slots {
     /// The slot, closing or not, of this generation.
     pub(crate) fn any(&mut self, conn: Conn) -> Option<&mut Slot> {
         self.slots.get_mut(conn.index()).filter(|slot| slot.generation == conn.generation)
+    }
+
+    /// The slot of a socket that could not be made is free again.
+    pub(crate) fn discard(&mut self, conn: Conn) {
+        if let Some(slot) = self.any(conn) {
+            slot.closing = true;
+            self.release(conn);
+        }
+    }
+
+    /// The connection has a descriptor after all.
+    pub(crate) fn give(&mut self, conn: Conn, fd: OwnedFd) {
+        if let Some(slot) = self.any(conn) {
+            slot.fd = Some(fd);
+        }
     }
 
     /// Gives the slot back if it is closing and the kernel holds nothing of it.

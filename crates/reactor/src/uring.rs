@@ -8,14 +8,16 @@ mod buffers;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::ptr;
 use std::time::Duration;
 
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::squeue::Flags;
+use io_uring::types::{DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use crate::slots::{Conn, Slots};
+use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Delivery, Done};
+use crate::{Carries, Delivery, Done};
 use buffers::Buffers;
 
 /// Buffers for connections that carry bulk: few enough of them that they stay in the cache, whose order of use is a ring.
@@ -24,6 +26,16 @@ const SUBMISSIONS: u32 = 4096;
 /// Room for a completion of each of 10,000 connections and more in one turn; past it the kernel keeps them aside.
 const COMPLETIONS: u32 = 32 * 1024;
 
+/// Places in the ring's own table of files, if the limit of open files allows as many; 8 bytes each.
+const FILES: u32 = 64 * 1024;
+
+fn open_files() -> u32 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive during the call; it stays zero on failure.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    u32::try_from(limit.rlim_cur).unwrap_or(u32::MAX)
+}
+
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u8)]
 enum Op {
@@ -31,8 +43,10 @@ enum Op {
     Connect,
     Receive,
     Send,
-    /// Close and cancel: only counted.
-    Quiet,
+    /// A send that is only heard of when it fails.
+    SilentSend,
+    /// Socket, half-close, close and cancel: what fails there shows elsewhere.
+    Silent,
 }
 
 fn user_data(op: Op, conn: Conn) -> u64 {
@@ -45,7 +59,8 @@ fn op_of(user_data: u64) -> Op {
         1 => Op::Connect,
         2 => Op::Receive,
         3 => Op::Send,
-        _ => Op::Quiet,
+        4 => Op::SilentSend,
+        _ => Op::Silent,
     }
 }
 
@@ -58,6 +73,30 @@ pub(crate) struct Uring {
     batch: VecDeque<cqueue::Entry>,
     /// Listeners whose accept stopped (out of files); taken up again each turn.
     stalled: Vec<Conn>,
+    /// How many sockets the ring's own table holds: operations on these need no look-up in the process's table.
+    files: u32,
+}
+
+/// An operation on a connection's socket, in the process's table or in the ring's.
+macro_rules! on {
+    ($slot:expr, $conn:expr, |$file:ident| $entry:expr) => {
+        match $slot.fd() {
+            Some(fd) => {
+                let $file = Fd(fd);
+                $entry
+            }
+            None => {
+                let $file = Fixed($conn.index);
+                $entry
+            }
+        }
+    };
+}
+
+fn send_entry(slot: &Slot, conn: Conn, bytes: &[u8]) -> squeue::Entry {
+    let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+    on!(slot, conn, |file| opcode::Send::new(file, bytes.as_ptr(), len).flags(flags).build())
 }
 
 impl Uring {
@@ -71,7 +110,9 @@ impl Uring {
             .build(SUBMISSIONS)?;
         let messages = Buffers::register(&ring, 0, buffer_size, buffers)?;
         let bulk = Buffers::register(&ring, 1, BULK.0, BULK.1)?;
-        Ok(Self { ring, messages, bulk, batch: VecDeque::with_capacity(1024), stalled: Vec::new() })
+        let files = FILES.min(open_files());
+        ring.submitter().register_files_sparse(files)?;
+        Ok(Self { ring, messages, bulk, batch: VecDeque::with_capacity(1024), stalled: Vec::new(), files })
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
@@ -86,6 +127,7 @@ impl Uring {
         }
     }
 
+    /// An operation whose completion is waited for before the slot is used again.
     fn operate(&mut self, slots: &mut Slots, conn: Conn, op: Op, entry: squeue::Entry) {
         if let Some(slot) = slots.any(conn) {
             slot.pending += 1;
@@ -93,18 +135,52 @@ impl Uring {
         }
     }
 
-    pub(crate) fn connect(&mut self, slots: &mut Slots, conn: Conn, address: &RawAddress) {
-        let Some(slot) = slots.get(conn) else { return };
-        slot.connecting = true;
-        let entry = opcode::Connect::new(Fd(slot.fd()), address.pointer(), address.len()).build();
-        self.operate(slots, conn, Op::Connect, entry);
+    /// An operation that completes in silence unless it fails.
+    fn operate_silently(&mut self, conn: Conn, op: Op, entry: squeue::Entry, flags: Flags) {
+        self.push(&entry.flags(Flags::SKIP_SUCCESS | flags).user_data(user_data(op, conn)));
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        slots: &mut Slots,
+        address: &RawAddress,
+        carries: Carries,
+    ) -> io::Result<Conn> {
+        let conn = slots.insert(None);
+        let slot = DestinationSlot::try_from_slot_target(conn.index).ok().filter(|_| conn.index < self.files);
+        match (carries, slot) {
+            (Carries::OneExchange, Some(slot)) => {
+                // Nagle's algorithm has nothing to hold back: all there is goes out in one send.
+                let socket =
+                    opcode::Socket::new(address.family(), libc::SOCK_STREAM, 0).file_index(Some(slot));
+                self.operate_silently(conn, Op::Silent, socket.build(), Flags::IO_LINK);
+            }
+            (_, in_table) => {
+                let made = socket::stream(address.family());
+                let fd = made.inspect_err(|_| slots.discard(conn))?;
+                let registered = in_table.is_some()
+                    && self.ring.submitter().register_files_update(conn.index, &[fd.as_raw_fd()]).is_ok();
+                if !registered {
+                    slots.give(conn, fd);
+                }
+                // Otherwise the table holds the socket, and the descriptor is not needed.
+            }
+        }
+        if let Some(slot) = slots.get(conn) {
+            slot.connecting = true;
+            slot.once = carries == Carries::OneExchange;
+            let entry =
+                on!(slot, conn, |file| opcode::Connect::new(file, address.pointer(), address.len()).build());
+            self.operate(slots, conn, Op::Connect, entry);
+        }
+        Ok(conn)
     }
 
     pub(crate) fn listen(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
         slot.listening = true;
-        let entry =
-            opcode::AcceptMulti::new(Fd(slot.fd())).flags(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK).build();
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let entry = on!(slot, conn, |file| opcode::AcceptMulti::new(file).flags(flags).build());
         self.operate(slots, conn, Op::Accept, entry);
     }
 
@@ -113,27 +189,57 @@ impl Uring {
         slot.reading = true;
         slot.reading_bulk = slot.bulk;
         let group = if slot.bulk { self.bulk.group() } else { self.messages.group() };
-        let entry = opcode::RecvMulti::new(Fd(slot.fd()), group).build();
+        let entry = if slot.once {
+            let receive =
+                on!(slot, conn, |file| opcode::Recv::new(file, ptr::null_mut(), 0).buf_group(group).build());
+            receive.flags(Flags::BUFFER_SELECT)
+        } else {
+            on!(slot, conn, |file| opcode::RecvMulti::new(file, group).build())
+        };
         self.operate(slots, conn, Op::Receive, entry);
+    }
+
+    /// A connection for one exchange asks again when what it received was not all.
+    pub(crate) fn receive_more(&mut self, slots: &mut Slots, conn: Conn) {
+        if slots.get(conn).is_some_and(|slot| slot.once && !slot.reading) {
+            self.receive(slots, conn);
+        }
     }
 
     /// Ends the standing receive; it goes on with the other buffers when the kernel has let go of the first.
     pub(crate) fn rebuffer(&mut self, slots: &mut Slots, conn: Conn) {
         if slots.get(conn).is_some_and(|slot| slot.reading) {
-            let entry = opcode::AsyncCancel::new(user_data(Op::Receive, conn)).build();
-            self.operate(slots, conn, Op::Quiet, entry);
+            self.cancel(conn, Op::Receive);
         }
+    }
+
+    /// By user data, which the kernel looks up in a hash table; by descriptor it would walk all of them.
+    fn cancel(&mut self, conn: Conn, op: Op) {
+        let entry = opcode::AsyncCancel::new(user_data(op, conn)).build();
+        self.operate_silently(conn, Op::Silent, entry, Flags::empty());
     }
 
     pub(crate) fn send(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
         let Some((payload, done)) = &slot.payload else { return };
         let rest = &payload.bytes()[*done..];
-        let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        let entry = opcode::Send::new(Fd(slot.fd()), rest.as_ptr(), len)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build();
+        let entry = send_entry(slot, conn, rest);
         self.operate(slots, conn, Op::Send, entry);
+    }
+
+    /// Sends bytes that stay for the reactor's life.
+    pub(crate) fn send_silently(&mut self, slots: &mut Slots, conn: Conn, bytes: &[u8]) {
+        if let Some(slot) = slots.get(conn) {
+            let entry = send_entry(slot, conn, bytes);
+            self.operate_silently(conn, Op::SilentSend, entry, Flags::empty());
+        }
+    }
+
+    pub(crate) fn half_close(&mut self, slots: &mut Slots, conn: Conn) {
+        if let Some(slot) = slots.get(conn) {
+            let entry = on!(slot, conn, |file| opcode::Shutdown::new(file, libc::SHUT_WR).build());
+            self.operate_silently(conn, Op::Silent, entry, Flags::empty());
+        }
     }
 
     pub(crate) fn close(&mut self, slots: &mut Slots, conn: Conn) {
@@ -145,15 +251,16 @@ impl Uring {
             (slot.connecting, Op::Connect),
             (slot.payload.is_some(), Op::Send),
         ];
-        let fd = slot.take_fd();
+        let entry = match slot.take_fd() {
+            Some(fd) => opcode::Close::new(Fd(fd.into_raw_fd())).build(),
+            None => opcode::Close::new(Fixed(conn.index)).build(),
+        };
         for (_, op) in standing.into_iter().filter(|(stands, _)| *stands) {
-            // By user data, which the kernel looks up in a hash table; by descriptor it would walk all of them.
-            let entry = opcode::AsyncCancel::new(user_data(op, conn)).build();
-            self.operate(slots, conn, Op::Quiet, entry);
+            self.cancel(conn, op);
         }
-        if let Some(fd) = fd {
-            self.operate(slots, conn, Op::Quiet, opcode::Close::new(Fd(fd.into_raw_fd())).build());
-        }
+        // Operations take effect in the order of their submission: whatever uses the slot next comes after this.
+        self.operate_silently(conn, Op::Silent, entry, Flags::empty());
+        slots.release(conn);
     }
 
     pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
@@ -196,6 +303,10 @@ impl Uring {
         let op = op_of(entry.user_data());
         let slot = slots.any(conn)?;
         let more = cqueue::more(entry.flags());
+        if matches!(op, Op::Silent | Op::SilentSend) {
+            let failed = op == Op::SilentSend && entry.result() < 0 && !slot.closing;
+            return failed.then(|| (conn, Done::Failed(-entry.result())));
+        }
         if !more {
             slot.pending -= 1;
             slot.reading &= op != Op::Receive;
@@ -213,7 +324,6 @@ impl Uring {
             return None;
         }
         match op {
-            Op::Quiet => None,
             Op::Connect => {
                 slot.connecting = false;
                 if entry.result() < 0 {
@@ -225,6 +335,7 @@ impl Uring {
             Op::Accept => self.accepted(slots, conn, entry.result(), more),
             Op::Receive => self.received(slots, conn, entry, more),
             Op::Send => self.sent(slots, conn, entry.result()),
+            Op::Silent | Op::SilentSend => None,
         }
     }
 
@@ -240,7 +351,7 @@ impl Uring {
         }
         let fd = owned(u32::try_from(result).ok()?);
         socket::no_delay(fd.as_raw_fd());
-        let conn = slots.insert(fd);
+        let conn = slots.insert(Some(fd));
         self.receive(slots, conn);
         Some((conn, Done::Accepted(listener)))
     }
@@ -257,7 +368,8 @@ impl Uring {
         // A multishot receive may end for reasons of its own (no buffer free just then), or because we ended it to
         // change buffers; it goes on.
         let interrupted = [-libc::ENOBUFS, -libc::ECANCELED].contains(&result);
-        if !more && (result > 0 || interrupted) {
+        let once = slots.get(conn)?.once;
+        if !more && (interrupted || result > 0 && !once) {
             self.receive(slots, conn);
         }
         match result {

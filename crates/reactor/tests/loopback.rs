@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reactor::{Backend, Config, Conn, Event, Handler, Io, Payload, Reactor, Shared};
+use reactor::{Backend, Carries, Config, Conn, Event, Handler, Io, Payload, Reactor, Shared};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -111,7 +111,7 @@ fn echo(backend: Backend, connections: usize, len: usize) {
     );
     let to = client.io().address(address);
     for _ in 0..connections {
-        client.io().connect(to).expect("a socket");
+        client.io().connect(to, Carries::Anything).expect("a socket");
     }
     let began = Instant::now();
     while caller.whole < connections && began.elapsed() < PATIENCE {
@@ -158,7 +158,7 @@ fn a_refused_connection_fails_and_its_slot_is_used_again() {
         };
         let mut indexes = Vec::new();
         for round in 0..5 {
-            indexes.push(client.io().connect(to).expect("a socket").index());
+            indexes.push(client.io().connect(to, Carries::Anything).expect("a socket").index());
             let began = Instant::now();
             while caller.failed.len() <= round && began.elapsed() < PATIENCE {
                 client.turn(Duration::from_millis(5), &mut caller).expect("a turn");
