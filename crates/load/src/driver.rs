@@ -310,6 +310,11 @@ impl<P: Protocol> Driver<'_, P> {
         let Some(state) = &mut self.lines[index].state else { return };
         let mut replies = std::mem::take(&mut self.replies);
         let end = self.protocol.receive(state, bytes, &mut replies);
+        if self.protocol.expects_bulk(state)
+            && let Some(conn) = self.lines[index].conn
+        {
+            io.expect_bulk(conn);
+        }
         let keep = replies.iter().all(|reply| reply.keep);
         for reply in replies.drain(..) {
             self.settle(index, reply);

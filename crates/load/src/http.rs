@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Io, Payload, Shared};
-use wire::http::{Event, HttpError, Method, RequestLine, ResponseDecoder, ResponseHead};
+use wire::http::{BodyLength, Event, HttpError, Method, RequestLine, ResponseDecoder, ResponseHead};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
@@ -15,6 +15,8 @@ use crate::target::{Body, Expect, Http as Target};
 const INLINE: u64 = 64 * 1024;
 /// Bytes of a large body handed to the kernel at once.
 const PIECE: usize = 256 * 1024;
+/// From this length on an answer's body is worth larger buffers.
+const BULK: u64 = 64 * 1024;
 /// The header that carries a request's id there and back.
 pub(crate) const ID: &str = "x-request-id";
 
@@ -83,6 +85,8 @@ struct Answer {
     status: u16,
     keep: bool,
     interim: bool,
+    /// It announced a long body.
+    bulk: bool,
     length: u64,
     differs: bool,
     id_differs: bool,
@@ -298,6 +302,10 @@ impl Protocol for Http {
         }
     }
 
+    fn expects_bulk(&self, state: &State) -> bool {
+        state.answer.bulk
+    }
+
     fn end(&mut self, state: &mut State) -> Option<Reply> {
         match state.decoder.finish() {
             Ok(true) => Some(self.judge(state)),
@@ -322,6 +330,7 @@ impl Answer {
             status: head.status,
             keep: head.keep_alive,
             interim: (100..200).contains(&head.status),
+            bulk: matches!(head.body, BodyLength::Exact(len) if len >= BULK),
             length: 0,
             differs: false,
             id_differs,

@@ -73,6 +73,11 @@ pub(crate) trait Protocol {
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault>;
 
+    /// Whether so much is still to come on this connection that larger buffers are worth asking for.
+    fn expects_bulk(&self, _state: &Self::State) -> bool {
+        false
+    }
+
     /// The peer closed. The last exchange may have ended by that.
     fn end(&mut self, state: &mut Self::State) -> Option<Reply>;
 

@@ -52,7 +52,7 @@ pub struct Config {
 
 impl Config {
     /// For many connections with small messages.
-    pub const MESSAGES: Self = Self { backend: Backend::Auto, buffer_size: 4096, buffers: 1024 };
+    pub const MESSAGES: Self = Self { backend: Backend::Auto, buffer_size: 1024, buffers: 2048 };
     /// For few connections whose answers are small.
     pub const FEW: Self = Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 64 };
 }
