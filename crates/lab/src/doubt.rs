@@ -87,14 +87,7 @@ const NEAR: f64 = 0.8;
 impl Doubt {
     /// Whether a trial with this doubt is shown and never ranked.
     pub fn disqualifies(self) -> bool {
-        matches!(
-            self,
-            Self::GeneratorBound
-                | Self::BehindSchedule
-                | Self::FailFast
-                | Self::PoolCapExceeded
-                | Self::CoresShared
-        )
+        matches!(self, Self::GeneratorBound | Self::BehindSchedule | Self::FailFast | Self::PoolCapExceeded)
     }
 
     /// What to do about it.
@@ -207,7 +200,9 @@ fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<String> {
 
 fn fail_fast(m: &Measurement) -> Option<String> {
     let succeeding = m.service_us.mean;
-    (error_share(m) > ERRORS && m.service_us.count > 0 && m.mean_error_us < QUICKER * succeeding).then(|| {
+    // Client drivers do not tell how long failures took.
+    let known = m.service_us.count > 0 && m.mean_error_us > 0.0;
+    (known && error_share(m) > ERRORS && m.mean_error_us < QUICKER * succeeding).then(|| {
         format!(
             "{:.1} % failed, in {:.2} ms on average, while successes took {:.2} ms",
             error_share(m) * 100.0,

@@ -18,6 +18,7 @@ pub use estimate::{Estimate, figure_of};
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
 
+use crate::doubt::Doubt;
 use crate::experiment::grid::Excluded;
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario};
@@ -26,9 +27,6 @@ use systems::is_reference;
 
 /// The share of failed operations above which a row ranks nothing (experiments.md, D5.2).
 pub const RANKED_ERRORS: f64 = 0.01;
-
-/// The share of its busiest core's time above which the generator may have been the bottleneck.
-pub const GENERATOR_BUSY: f64 = 0.9;
 
 /// All that is found in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,17 +188,15 @@ fn tables(planned: &Planned, estimates: &[Estimate]) -> Vec<Table> {
 impl Estimate {
     /// Whether the figure may be ranked: it may be compared, and the generator was not the bottleneck.
     pub fn ranks(&self) -> bool {
-        self.compares() && !self.is_lower_bound()
+        self.compares() && !self.doubts.keys().any(|doubt| doubt.disqualifies())
     }
 
-    /// Whether there is a figure above zero, few operations failed, and a client kept to its pool.
+    /// Whether there is a figure above zero, few operations failed, and the work was that of the others.
     pub fn compares(&self) -> bool {
-        self.figure.is_some_and(|f| f > 0.0) && self.error_share <= RANKED_ERRORS && !self.exceeds_pool()
-    }
-
-    /// Whether a client opened more connections than its pool may have: it does not do the work it is compared for.
-    pub fn exceeds_pool(&self) -> bool {
-        self.peak_connections.zip(self.pool_cap).is_some_and(|(peak, cap)| peak > cap)
+        let fair = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
+        self.figure.is_some_and(|f| f > 0.0)
+            && self.error_share <= RANKED_ERRORS
+            && self.doubts.keys().all(fair)
     }
 
     /// How many times better than another this is in the round that shows it least; ratios inside a round, because the
@@ -215,7 +211,7 @@ impl Estimate {
 
     /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.
     pub fn is_lower_bound(&self) -> bool {
-        self.generator_busy > GENERATOR_BUSY
+        self.doubts.contains_key(&Doubt::GeneratorBound)
     }
 
     /// Whether this is Narrows' own endpoint.

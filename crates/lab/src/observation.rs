@@ -130,6 +130,9 @@ pub struct Measurement {
     /// Sockets in TIME_WAIT as the window closed, whole machine.
     #[serde(default)]
     pub time_wait: u64,
+    /// Ports that connections to one address can come from; 0 where nobody looked.
+    #[serde(default)]
+    pub ports: u64,
     /// What the system used.
     pub system: SystemUse,
     /// What the generator used.

@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> End {
     let job = args.job()?;
     let tally = load::drive(&job, &cancel, &|_| {}).map_err(classify)?;
     let text = if args.json {
-        serde_json::to_string_pretty(&summary::json(&tally))? + "\n"
+        serde_json::to_string_pretty(&summary::json(&job, &tally))? + "\n"
     } else {
         summary::text(&job, &args.target, &tally)
     };

@@ -84,6 +84,16 @@ pub fn stolen_s() -> f64 {
     steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
 }
 
+/// How many ports connections to one address can come from (net.ipv4.ip_local_port_range).
+pub fn ports() -> u64 {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut ends = text.split_ascii_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    match (ends.next(), ends.next()) {
+        (Some(low), Some(high)) => (high + 1).saturating_sub(low),
+        _ => 0,
+    }
+}
+
 /// Sockets in TIME_WAIT: each holds a port for a minute.
 pub fn time_wait() -> u64 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stats::{Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
-use systems::{Value, Workload};
+use systems::{Value, Workload, is_reference};
 
+use crate::doubt::{Doubt, Setting, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::{Planned, reference_of};
@@ -56,10 +57,8 @@ pub struct Estimate {
     pub pool_cap: Option<u64>,
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
     pub counts_agree: Option<bool>,
-    /// The share of its time in which the generator's busiest core worked, the highest of any trial.
-    pub generator_busy: f64,
-    /// Whether system and generator had cores of their own in every trial.
-    pub own_cores: bool,
+    /// What makes at least half of its trials doubtful, with the figures of the first of them.
+    pub doubts: BTreeMap<Doubt, String>,
 }
 
 /// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded.
@@ -144,8 +143,7 @@ fn estimate(
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),
         pool_cap: pool_cap(scenario),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
-        generator_busy: median(all().map(|m| m.generator.busiest_core)).unwrap_or(0.0),
-        own_cores: all().all(own_cores),
+        doubts: shared_doubts(scenario, trials),
     }
 }
 
@@ -182,7 +180,24 @@ fn agree(s: &ServerCounts) -> bool {
     s.client_successes <= s.responses && s.responses <= s.requests && s.requests <= s.client_attempts
 }
 
-fn own_cores(m: &Measurement) -> bool {
-    let (system, generator) = (&m.system.cores, &m.generator.cores);
-    !system.is_empty() && !generator.is_empty() && system.iter().all(|core| !generator.contains(core))
+/// The doubts of at least half of the trials: one disturbed trial among several does not speak for all.
+fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, String> {
+    let workload = scenario.workload;
+    let mut found: BTreeMap<Doubt, (usize, String)> = BTreeMap::new();
+    for m in trials.values() {
+        let setting = Setting {
+            pool_cap: pool_cap(scenario),
+            ports: (m.ports > 0).then_some(m.ports),
+            closed_loop: true,
+            short_exchanges: matches!(workload, Workload::Requests | Workload::Clients),
+        };
+        for doubt in doubts(m, &setting) {
+            found.entry(doubt.code).or_insert((0, doubt.message)).0 += 1;
+        }
+    }
+    // The reference is there to show how far the generator goes.
+    found.retain(|doubt, (count, _)| {
+        *count * 2 >= trials.len() && !(*doubt == Doubt::GeneratorBound && is_reference(&scenario.system))
+    });
+    found.into_iter().map(|(doubt, (_, message))| (doubt, message)).collect()
 }

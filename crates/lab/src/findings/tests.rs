@@ -282,10 +282,11 @@ fn failures_and_doubts_are_listed() {
         [
             (Code::Incomplete, 0),
             (Code::TooFewTrials, few),
-            (Code::GeneratorBusy, 2),
-            (Code::CoresShared, 2),
             (Code::Unsteady, 2),
             (Code::PercentileUnsupported, 2),
+            (Code::Trial(Doubt::GeneratorBound), 2),
+            (Code::Trial(Doubt::TooShort), 2),
+            (Code::Trial(Doubt::CoresShared), 2),
         ]
     );
     assert!(e.headlines.iter().all(|s| !s.contains("faster")), "{:?}", e.headlines);
@@ -361,7 +362,7 @@ fn a_client_that_exceeds_its_pool_is_shown_and_not_ranked() {
             measured(m)
         });
         let found = one(findings(&plan, &observations));
-        let warned = found.warnings.iter().any(|w| w.code == Code::PoolCapExceeded);
+        let warned = found.warnings.iter().any(|w| w.code == Code::Trial(Doubt::PoolCapExceeded));
         (found.estimates[0].ranks(), warned)
     };
     assert_eq!((found(32), found(33)), ((true, false), (false, true)));

@@ -1,9 +1,12 @@
 //! Warnings: what makes a number untrustworthy, and what to do about it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 
-use super::{Estimate, GENERATOR_BUSY, RANKED_ERRORS, label};
+use super::{Estimate, RANKED_ERRORS, label};
+use crate::doubt::Doubt;
 use crate::observation::{Observation, Outcome};
 use crate::plan::Planned;
 
@@ -27,16 +30,13 @@ pub enum Code {
     Errors,
     /// The driver's and the server's counts contradict each other.
     CountsDisagree,
-    /// The generator's busiest core worked more than 90 % of the time.
-    GeneratorBusy,
-    /// A client opened more connections than its pool may have.
-    PoolCapExceeded,
-    /// System and generator did not have cores of their own.
-    CoresShared,
     /// Trials of one scenario lie more than 30 % apart.
     Unsteady,
     /// Too few operations for a percentile that the table shows.
     PercentileUnsupported,
+    /// At least half of a scenario's trials are doubtful in themselves.
+    #[serde(untagged)]
+    Trial(Doubt),
 }
 
 /// A doubt, the scenarios that it concerns, and what to do.
@@ -73,22 +73,37 @@ pub(super) fn warnings(
         if found.is_empty() {
             continue;
         }
-        let all = found.len() == estimates.len();
-        warnings.push(Warning {
-            code: *code,
-            message: format!("{message} in {} of {} scenarios", found.len(), estimates.len()),
-            remedy: (*remedy).to_owned(),
-            scenarios: if all {
-                Vec::new()
-            } else {
-                found.iter().map(|e| label(planned, &e.scenario)).collect()
-            },
-        });
+        warnings.push(warning(planned, estimates, *code, message, remedy, &found));
+    }
+    let codes: BTreeSet<Doubt> = estimates.iter().flat_map(|e| e.doubts.keys().copied()).collect();
+    for doubt in codes {
+        let found: Vec<&Estimate> = estimates.iter().filter(|e| e.doubts.contains_key(&doubt)).collect();
+        let example = found.first().map_or("", |e| e.doubts[&doubt].as_str());
+        warnings.push(warning(planned, estimates, Code::Trial(doubt), example, doubt.remedy(), &found));
     }
     if let Some(warning) = warnings.iter_mut().find(|w| w.code == Code::Errors) {
         warning.message.push_str(&first_errors(observations));
     }
     warnings
+}
+
+/// One kind of doubt and the scenarios that it concerns; none are named where it concerns all.
+fn warning(
+    planned: &Planned,
+    estimates: &[Estimate],
+    code: Code,
+    message: &str,
+    remedy: &str,
+    found: &[&Estimate],
+) -> Warning {
+    let all = found.len() == estimates.len();
+    let names = found.iter().filter(|_| !all).map(|e| label(planned, &e.scenario));
+    Warning {
+        code,
+        message: format!("{message} in {} of {} scenarios", found.len(), estimates.len()),
+        remedy: remedy.to_owned(),
+        scenarios: names.collect(),
+    }
 }
 
 type Rule = (Code, &'static str, &'static str, fn(&Estimate) -> bool);
@@ -114,24 +129,6 @@ const RULES: &[Rule] = &[
         "the client's and the server's counts contradict each other",
         "do not use these rows; docs/contracts.md says what a driver must count",
         |e| e.counts_agree == Some(false),
-    ),
-    (
-        Code::GeneratorBusy,
-        "the generator's busiest core worked more than 90 % of the time: the figure is a lower bound",
-        "give the generator more cores, or the system fewer; these rows are not ranked",
-        |e| !e.is_reference() && e.generator_busy > GENERATOR_BUSY,
-    ),
-    (
-        Code::PoolCapExceeded,
-        "the server saw more connections than the pool may have",
-        "this client's pool size is no hard limit: compare it at its true number of connections (peak conns)",
-        |e| e.exceeds_pool(),
-    ),
-    (
-        Code::CoresShared,
-        "system and generator shared cores",
-        "use a machine with two or more cores; `narrows doctor` says what it has",
-        |e| e.trials > 0 && !e.own_cores,
     ),
     (
         Code::Unsteady,
@@ -168,7 +165,7 @@ fn first_errors(observations: &[&Observation]) -> String {
 pub(super) fn unranked_note() -> String {
     let percent = RANKED_ERRORS * 100.0;
     format!(
-        "rows without a rank have more than {percent} % errors, no figure, more connections than the pool may have, or a \
-         generator at its limit"
+        "rows without a rank have more than {percent} % errors, no figure, or a warning that disqualifies them (more \
+         connections than the pool may have, a generator at its limit, failures quicker than successes)"
     )
 }

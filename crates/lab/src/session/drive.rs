@@ -48,6 +48,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     measurement.concurrency = (job.connections * job.pipeline) as u64;
     measurement.stolen_s = machine.stolen_s;
     measurement.time_wait = machine.time_wait;
+    measurement.ports = machine::ports();
     Ok(measurement)
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
+use lab::doubt::{Finding, Setting, doubts};
 use lab::findings::Unit;
+use lab::observation::Measurement;
 use load::target::Traffic;
-use load::{Arrivals, Job, Tally};
+use load::{Arrivals, Ending, Job, Tally};
 use serde::Serialize;
 
 /// The object of `--json`.
@@ -30,7 +32,7 @@ pub struct Json {
     /// Open loop: from the intended to the actual send.
     send_behind_us: Latency,
     generator: Generator,
-    warnings: Vec<Warning>,
+    warnings: Vec<Finding>,
 }
 
 /// Percentiles in microseconds; null where n cannot support one.
@@ -50,13 +52,6 @@ struct Generator {
     cpu_us_per_op: Option<f64>,
     busiest_core: f64,
     backend: &'static str,
-}
-
-#[derive(Serialize)]
-struct Warning {
-    code: &'static str,
-    message: String,
-    remedy: &'static str,
 }
 
 impl Latency {
@@ -79,23 +74,22 @@ impl Latency {
     }
 }
 
-/// The busy share from which the generator, and not the target, may be what was measured.
-const BUSY: f64 = 0.9;
-
-fn warnings(tally: &Tally) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if tally.busiest >= BUSY {
-        warnings.push(Warning {
-            code: "generator_bound",
-            message: format!("the busiest generator thread worked {:.0} % of the time", tally.busiest * 100.0),
-            remedy: "give it more threads (-t) or cores, or fewer connections: the target may be faster than this",
-        });
-    }
-    warnings
+/// What makes these numbers doubtful.
+fn warnings(job: &Job, tally: &Tally) -> Vec<Finding> {
+    let mut measured = Measurement::of(tally);
+    measured.concurrency = (job.connections * job.pipeline) as u64;
+    measured.time_wait = systems::machine::time_wait();
+    let setting = Setting {
+        pool_cap: None,
+        ports: Some(systems::machine::ports()).filter(|ports| *ports > 0),
+        closed_loop: job.arrivals == Arrivals::Closed,
+        short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
+    };
+    doubts(&measured, &setting)
 }
 
 /// For programs.
-pub fn json(tally: &Tally) -> Json {
+pub fn json(job: &Job, tally: &Tally) -> Json {
     Json {
         completed: tally.successes,
         units: tally.units,
@@ -122,7 +116,7 @@ pub fn json(tally: &Tally) -> Json {
             busiest_core: tally.busiest,
             backend: tally.backend,
         },
-        warnings: warnings(tally),
+        warnings: warnings(job, tally),
     }
 }
 
@@ -177,8 +171,8 @@ pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
         tally.cpu.as_secs_f64(),
         tally.busiest * 100.0
     );
-    for warning in warnings(tally) {
-        let _ = writeln!(out, "  warning: {} ({}): {}", warning.message, warning.code, warning.remedy);
+    for warning in warnings(job, tally) {
+        let _ = writeln!(out, "  warning: {}. Remedy: {}", warning.message, warning.remedy);
     }
     out
 }
