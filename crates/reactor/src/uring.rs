@@ -158,6 +158,10 @@ impl Uring {
             (_, in_table) => {
                 let made = socket::stream(address.family());
                 let fd = made.inspect_err(|_| slots.discard(conn))?;
+                if conn.generation > 0 {
+                    // The table is changed at once, but the close of the place's last socket may still be queued.
+                    let _ = self.ring.submit();
+                }
                 let registered = in_table.is_some()
                     && self.ring.submitter().register_files_update(conn.index, &[fd.as_raw_fd()]).is_ok();
                 if !registered {

@@ -170,3 +170,73 @@ fn a_refused_connection_fails_and_its_slot_is_used_again() {
         assert_eq!(indexes, [0; 5], "one slot serves them all");
     }
 }
+
+/// Asks one byte of each connection, and makes a new one when it has its answer, until there were enough.
+struct Again {
+    to: reactor::AddressId,
+    carries: Carries,
+    byte: Shared,
+    left: usize,
+    answers: usize,
+    failed: Vec<i32>,
+}
+
+impl Handler for Again {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        match event {
+            Event::Connected => {
+                io.send(conn, self.byte.slice(0..1)).expect("nothing is being sent");
+            }
+            Event::Received(bytes) => {
+                assert_eq!(bytes, self.byte.bytes());
+                io.half_close(conn);
+            }
+            // Nothing of this connection stands any more: its place is free as soon as it is closed.
+            Event::Eof => {
+                self.answers += 1;
+                io.close(conn);
+                if self.left > 0 {
+                    self.left -= 1;
+                    io.connect(self.to, self.carries).expect("a socket");
+                }
+            }
+            Event::Failed(errno) => {
+                self.failed.push(errno);
+                io.close(conn);
+            }
+            Event::Sent(_) => {}
+            Event::Accepted(_) => unreachable!("a client accepts nobody"),
+        }
+    }
+}
+
+#[test]
+fn places_are_used_again_at_once_whatever_a_connection_carries() {
+    let cases = [
+        (Backend::Auto, Carries::Anything),
+        (Backend::Auto, Carries::OneExchange),
+        (Backend::Epoll, Carries::OneExchange),
+    ];
+    for (backend, carries) in cases {
+        let config = Config { backend, ..Config::MESSAGES };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut server = Reactor::new(config).expect("a reactor");
+        server.io().listen(listener).expect("listening");
+        let mut client = Reactor::new(config).expect("a reactor");
+        let byte = Shared::new(Arc::new(vec![7]));
+        client.io().keep(&byte);
+        let to = client.io().address(address);
+        let mut again = Again { to, carries, byte, left: 196, answers: 0, failed: Vec::new() };
+        for _ in 0..4 {
+            client.io().connect(to, carries).expect("a socket");
+        }
+        let mut echo = Echo::default();
+        let began = Instant::now();
+        while again.answers < 200 && again.failed.is_empty() && began.elapsed() < PATIENCE {
+            client.turn(Duration::from_millis(1), &mut again).expect("a turn");
+            server.turn(Duration::from_millis(1), &mut echo).expect("a turn");
+        }
+        assert_eq!((again.answers, again.failed.as_slice()), (200, &[][..]), "{backend:?} {carries:?}");
+    }
+}
