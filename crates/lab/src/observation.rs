@@ -231,6 +231,16 @@ impl Latency {
         }
     }
 
+    /// Puts it together again, in nanoseconds, to three significant digits.
+    pub fn to_nanos(&self) -> hdrhistogram::Histogram<u64> {
+        // Empty, and of the same shape as those of the generator.
+        let mut histogram = load::Tally::default().service;
+        for (micros, count) in &self.buckets {
+            histogram.saturating_record_n((micros * 1000).max(1), *count);
+        }
+        histogram
+    }
+
     /// What a client driver reports: `(microseconds, count)`, whose extremes and mean are as exact as the buckets.
     pub fn from_buckets(mut buckets: Vec<(u64, u64)>) -> Self {
         buckets.sort_unstable();

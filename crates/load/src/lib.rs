@@ -10,6 +10,7 @@ mod frames;
 mod http;
 mod pacer;
 mod protocol;
+pub mod search;
 mod tally;
 pub mod target;
 

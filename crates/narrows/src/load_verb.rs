@@ -3,15 +3,20 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
 use load::{Arrivals, Gaps, Job, LoadError, Schedule, Stop};
+use report::Interval;
+use slo::Slo;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
 
+mod max_rate;
+mod slo;
 mod summary;
 
 /// `narrows load`
@@ -79,6 +84,15 @@ pub struct Args {
     /// Allow a target that is not this machine
     #[arg(long)]
     allow_remote: bool,
+    /// Find the highest rate at which the objectives of --slo hold; begins at --rate (default 1000), each try lasts -d
+    #[arg(long, requires = "slo", conflicts_with = "number")]
+    find_max_rate: bool,
+    /// Objectives on the response time and on failures: `p99<20ms,errors<0.1%`; exit code 3 when they do not hold
+    #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
+    slo: Option<Slo>,
+    /// Write the latencies to this file, as an HdrHistogram log
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -94,6 +108,10 @@ pub struct Args {
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
     let job = args.job()?;
+    if let (true, Some(slo)) = (args.find_max_rate, &args.slo) {
+        return find_max_rate(args, &job, slo, &cancel);
+    }
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let tally = load::drive(&job, &cancel, &|_| {}).map_err(classify)?;
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&job, &tally))? + "\n"
@@ -101,8 +119,47 @@ pub fn run(args: &Args) -> End {
         summary::text(&job, &args.target, &tally)
     };
     common::print(&text)?;
+    if let Some(path) = &args.hlog {
+        let interval = |tag: &str, histogram| Interval {
+            tag: tag.to_owned(),
+            began_unix_s: (began + args.warmup).as_secs_f64(),
+            length_s: tally.elapsed.as_secs_f64(),
+            histogram,
+        };
+        let log = report::hlog(&[
+            interval("service_time", tally.service.clone()),
+            interval("response_time", tally.response.clone()),
+        ]);
+        std::fs::write(path, log).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(why) = args.slo.as_ref().and_then(|slo| slo.broken(&tally)) {
+        eprintln!("narrows: the objectives do not hold: {why}");
+        return Ok(ExitCode::from(3));
+    }
     // Nothing verified is a failure of what was asked, whatever was counted.
     Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End {
+    let Traffic::Http(_) = job.target.traffic else {
+        bail!(Usage(
+            "--find-max-rate paces requests; frames go as fast as the receiver takes them".to_owned()
+        ));
+    };
+    let schedule = match job.arrivals {
+        Arrivals::Open(schedule) => schedule,
+        Arrivals::Closed => Schedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant },
+    };
+    let mut broken_pipe = Ok(());
+    let found = max_rate::find(job, schedule, slo, cancel, |step| {
+        if !args.json && broken_pipe.is_ok() {
+            broken_pipe = common::print(&step.line());
+        }
+    })?;
+    broken_pipe?;
+    let text = if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.line() };
+    common::print(&text)?;
+    Ok(found.code())
 }
 
 impl Args {

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lab::findings::findings;
+use lab::observation::{Observation, Outcome};
 use lab::store::Store;
+use report::Interval;
 
 use crate::common::{self, End};
 
@@ -21,6 +23,8 @@ enum Format {
     Json,
     /// One line for each scenario.
     Csv,
+    /// The latencies of every trial, as an HdrHistogram log.
+    Hlog,
 }
 
 /// `narrows report`
@@ -44,7 +48,8 @@ pub fn run(args: &Args) -> End {
     let text = match &args.run {
         Some(word) => {
             let run = store.resolve(word)?;
-            let found = findings(&store.header(run)?.plan, &store.observations(run)?);
+            let observations = store.observations(run)?;
+            let found = findings(&store.header(run)?.plan, &observations);
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
@@ -53,6 +58,7 @@ pub fn run(args: &Args) -> End {
                 Format::Markdown => report::markdown(&found),
                 Format::Json => report::json(&found),
                 Format::Csv => report::csv(&found),
+                Format::Hlog => report::hlog(&intervals(&observations)),
             }
         }
         None => list(&store)?,
@@ -64,6 +70,31 @@ pub fn run(args: &Args) -> End {
         None => common::print(&text)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The latencies of every measured trial, from the intended send where that is known.
+fn intervals(observations: &[Observation]) -> Vec<Interval> {
+    let measured = observations.iter().filter_map(|observation| match &observation.outcome {
+        Outcome::Measured(m) => Some((observation, m)),
+        Outcome::Failed(_) => None,
+    });
+    measured
+        .map(|(observation, m)| {
+            let trial = &observation.trial;
+            let knobs = trial.scenario.point.iter().map(|(name, value)| format!("{name}={value}"));
+            let words: Vec<String> = [trial.scenario.experiment.clone(), trial.scenario.system.clone()]
+                .into_iter()
+                .chain(knobs)
+                .collect();
+            let latency = if m.response_us.count > 0 { &m.response_us } else { &m.service_us };
+            Interval {
+                tag: format!("{};round={}", words.join(";"), trial.round),
+                began_unix_s: observation.began_unix_s,
+                length_s: m.elapsed_s,
+                histogram: latency.to_nanos(),
+            }
+        })
+        .collect()
 }
 
 fn list(store: &Store) -> anyhow::Result<String> {

@@ -4,12 +4,14 @@
 //! that was found is left out.
 
 mod csv;
+mod hlog;
 mod json;
 mod markdown;
 mod number;
 mod text;
 
 pub use crate::csv::csv;
+pub use crate::hlog::{Interval, hlog};
 pub use crate::json::{SCHEMA, json};
 pub use crate::markdown::markdown;
 pub use crate::number::show;

@@ -1,0 +1,86 @@
+//! Brackets the highest rate that holds: doubles until one fails, then halves the gap. Pure.
+
+/// A search under way. Ask [`Search::next`], try that rate, and tell it what came of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Search {
+    /// The highest rate that held.
+    pub holds: Option<f64>,
+    /// The lowest rate that failed.
+    pub fails: Option<f64>,
+    start: f64,
+    highest: f64,
+}
+
+/// The bracket is narrow enough when its ends are this near: rates nearer than this are within what trials differ by.
+const NEAR: f64 = 1.05;
+/// A rate below this share of the first is not looked for.
+const LOWEST: f64 = 1.0 / 1024.0;
+
+impl Search {
+    /// Begins at `start`, and does not look above `highest`; both per second.
+    pub fn new(start: f64, highest: f64) -> Self {
+        Self { holds: None, fails: None, start: start.min(highest), highest }
+    }
+
+    /// The rate to try next; `None` when the bracket is narrow enough, or there is nowhere left to look.
+    pub fn next(&self) -> Option<f64> {
+        match (self.holds, self.fails) {
+            (None, None) => Some(self.start),
+            (Some(holds), None) => (holds < self.highest).then(|| (holds * 2.0).min(self.highest)),
+            (None, Some(fails)) => (fails > self.start * LOWEST).then_some(fails / 2.0),
+            // The geometric mean: a gap of ratios is halved in ratio.
+            (Some(holds), Some(fails)) => (fails / holds > NEAR).then(|| (holds * fails).sqrt()),
+        }
+    }
+
+    /// What came of a rate. One that fails below a rate that held moves the bracket down: the lower truth counts.
+    pub fn tried(&mut self, rate: f64, held: bool) {
+        if held {
+            self.holds = Some(self.holds.map_or(rate, |known| known.max(rate)));
+        } else {
+            self.fails = Some(self.fails.map_or(rate, |known| known.min(rate)));
+            self.holds = self.holds.filter(|holds| *holds < rate);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(limit: f64, start: f64, highest: f64) -> (Search, usize) {
+        let (mut search, mut steps) = (Search::new(start, highest), 0);
+        while let Some(rate) = search.next() {
+            search.tried(rate, rate <= limit);
+            steps += 1;
+            assert!(steps < 60, "it ends");
+        }
+        (search, steps)
+    }
+
+    #[test]
+    fn the_limit_is_bracketed_from_below_and_from_above() {
+        for limit in [3.0, 999.0, 12_345.0, 800_000.0] {
+            for start in [1.0, 1000.0, 5_000_000.0 / 8.0] {
+                let (found, steps) = search(limit, start, 5_000_000.0);
+                if limit < start * LOWEST {
+                    continue;
+                }
+                let (holds, fails) = (found.holds.expect("held"), found.fails.expect("failed"));
+                assert!(
+                    holds <= limit && limit < fails && fails / holds <= NEAR,
+                    "{limit} {start}: {found:?}"
+                );
+                assert!(steps <= 40);
+            }
+        }
+    }
+
+    #[test]
+    fn what_never_fails_ends_at_the_highest_and_what_never_holds_ends_low() {
+        let (found, _) = search(f64::INFINITY, 1000.0, 50_000.0);
+        assert_eq!((found.holds, found.fails), (Some(50_000.0), None));
+        let (found, steps) = search(0.0, 1000.0, 50_000.0);
+        assert!(found.holds.is_none() && steps <= 12, "{found:?}");
+    }
+}

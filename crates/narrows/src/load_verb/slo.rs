@@ -1,0 +1,86 @@
+//! Objectives as people write them: `p99<20ms,errors<0.1%`.
+
+use std::time::Duration;
+
+use load::Tally;
+
+use crate::common;
+
+/// What must hold, all of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slo(Vec<Objective>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Objective {
+    /// This percentile of the response time is below this.
+    Percentile(f64, Duration),
+    /// Failed and dropped operations are below this share of all that arrived.
+    Errors(f64),
+}
+
+impl Slo {
+    /// Reads objectives separated by commas.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        text.split(',').map(|part| objective(part.trim())).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// What does not hold, in words; `None` when all does. Arrivals that nobody could send never hold: an open loop that drops
+    /// them is not at that rate.
+    pub fn broken(&self, tally: &Tally) -> Option<String> {
+        let arrived = (tally.attempts + tally.dropped).max(1);
+        self.0.iter().find_map(|objective| match objective {
+            Objective::Percentile(p, limit) => {
+                if stats::samples_needed(*p).is_none_or(|needed| tally.response.len() < needed) {
+                    return Some(format!("p{p} is not supported by {} answers", tally.response.len()));
+                }
+                let seen = Duration::from_nanos(tally.response.value_at_percentile(*p));
+                (seen >= *limit).then(|| format!("p{p} is {:.2} ms", seen.as_secs_f64() * 1e3))
+            }
+            Objective::Errors(limit) => {
+                let share = (tally.failures() + tally.dropped) as f64 / arrived as f64;
+                (share >= *limit && share > 0.0)
+                    .then(|| format!("{:.2} % failed or were dropped", share * 100.0))
+            }
+        })
+    }
+}
+
+fn objective(text: &str) -> Result<Objective, String> {
+    let wrong = || format!("{text:?} is no objective: write p99<20ms or errors<0.1%");
+    let (what, limit) = text.split_once('<').ok_or_else(wrong)?;
+    if what == "errors" {
+        let percent: f64 =
+            limit.strip_suffix('%').and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
+        return (0.0..=100.0)
+            .contains(&percent)
+            .then_some(Objective::Errors(percent / 100.0))
+            .ok_or_else(wrong);
+    }
+    let p: f64 = what.strip_prefix('p').and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
+    if stats::samples_needed(p).is_none() {
+        return Err(format!("p{p} is no percentile: they are from 0 to below 100"));
+    }
+    Ok(Objective::Percentile(p, common::duration(limit)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objectives_as_people_write_them() {
+        let slo = Slo::parse("p99<20ms, errors<0.1%").expect("two objectives");
+        let expected = [Objective::Percentile(99.0, Duration::from_millis(20)), Objective::Errors(0.001)];
+        assert_eq!(slo, Slo(expected.to_vec()));
+        for wrong in ["", "p99", "p99<", "p100<1s", "p<1s", "errors<1", "errors<101%", "mean<1s", "p99<20"] {
+            let result = Slo::parse(wrong);
+            assert!(result.is_err() || wrong == "p99<20", "{wrong}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_that_n_does_not_support_does_not_hold() {
+        let slo = Slo::parse("p99<20ms").expect("an objective");
+        assert!(slo.broken(&Tally::default()).is_some_and(|why| why.contains("not supported")));
+    }
+}

@@ -1,0 +1,97 @@
+//! Latencies as a standard HdrHistogram log (version 1.3), which the field's own tools read and merge.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+
+/// One interval: whose latencies, when, and the latencies in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// Names the series; blanks and commas become underscores, as the format demands.
+    pub tag: String,
+    /// Seconds since the Unix epoch when it began.
+    pub began_unix_s: f64,
+    /// Its length in seconds.
+    pub length_s: f64,
+    /// The latencies, in nanoseconds.
+    pub histogram: Histogram<u64>,
+}
+
+/// The log. Its maxima are given in milliseconds, as is the custom.
+pub fn hlog(intervals: &[Interval]) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or_default();
+    let start = intervals.first().map_or(0.0, |interval| interval.began_unix_s);
+    let log = IntervalLogWriterBuilder::new()
+        .add_comment(concat!("narrows ", env!("CARGO_PKG_VERSION"), ", values in nanoseconds"))
+        .with_start_time(UNIX_EPOCH + seconds(start))
+        .with_base_time(UNIX_EPOCH)
+        .with_max_value_divisor(1_000_000.0)
+        .begin_log_with(&mut bytes, &mut serializer);
+    if let Ok(mut log) = log {
+        for interval in intervals {
+            let tag: String =
+                interval.tag.chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect();
+            // Writing to memory cannot fail, and the serializer knows every histogram of ours.
+            let _ = log.write_histogram(
+                &interval.histogram,
+                seconds(interval.began_unix_s),
+                seconds(interval.length_s),
+                Tag::new(&tag),
+            );
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    use super::*;
+
+    #[test]
+    fn the_log_reads_back_with_another_reader() {
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+        (1..=1000_u64).for_each(|micros| histogram.record(micros * 1000).unwrap());
+        let interval = |tag: &str| Interval {
+            tag: tag.to_owned(),
+            began_unix_s: 1_700_000_000.25,
+            length_s: 1.5,
+            histogram: histogram.clone(),
+        };
+        let text = hlog(&[interval("cowboy2 buffer=64K, kept"), interval("reference")]);
+        let entries: Vec<_> = IntervalLogIterator::new(text.as_bytes())
+            .filter_map(|entry| match entry.expect("a line of the format") {
+                LogEntry::Interval(line) => Some(line),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(entries.len(), 2);
+        assert_eq!(entries[0].tag().map(|tag| tag.as_str()), Some("cowboy2_buffer=64K__kept"));
+        assert_eq!(entries[0].duration(), Duration::from_millis(1500));
+        let bytes = base64(entries[0].encoded_histogram());
+        let read: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        assert_eq!((read.len(), read.value_at_percentile(50.0)), (1000, histogram.value_at_percentile(50.0)));
+    }
+
+    /// Enough of RFC 4648 for the test: an independent way back.
+    fn base64(text: &str) -> Vec<u8> {
+        const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let digits: Vec<u32> = text
+            .bytes()
+            .filter(|byte| *byte != b'=')
+            .map(|byte| ALPHABET.iter().position(|known| *known == byte).expect("base64") as u32)
+            .collect();
+        let mut bytes = Vec::new();
+        for group in digits.chunks(4) {
+            let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
+            bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+        }
+        bytes
+    }
+}
