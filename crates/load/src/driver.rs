@@ -87,6 +87,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     waiting: VecDeque<Instant>,
     /// Open loop: lines with room, the one that has been idle longest first.
     idle: VecDeque<usize>,
+    /// Lines that wait to try their connection again, by when; the earliest first, since all wait equally long.
+    retries: VecDeque<(Instant, usize)>,
     replies: Vec<Reply>,
     tally: Tally,
     phase: Phase,
@@ -124,6 +126,7 @@ pub(crate) fn drive<P: Protocol>(
         pacer: share.warmup_pacer(),
         waiting: VecDeque::new(),
         idle: VecDeque::new(),
+        retries: VecDeque::new(),
         replies: Vec::new(),
         tally: Tally { backend: reactor.io().backend(), ..Tally::default() },
         phase: Phase::WarmUp,
@@ -151,6 +154,7 @@ pub(crate) fn drive<P: Protocol>(
         reactor.turn(patience, &mut driver)?;
         driver.now = Instant::now();
         driver.arrive(reactor.io());
+        driver.retry(reactor.io());
         driver.advance(reactor.io());
         driver.sweep(reactor.io());
     }
@@ -297,8 +301,20 @@ impl<P: Protocol> Driver<'_, P> {
         if let Some(conn) = self.lines.detach(index) {
             io.close(conn);
         }
-        self.lines[index].retry_at = retry_later.then(|| self.now + RETRY);
-        if !retry_later {
+        if retry_later {
+            let at = self.now + RETRY;
+            self.lines[index].retry_at = Some(at);
+            self.retries.push_back((at, index));
+        } else {
+            self.lines[index].retry_at = None;
+            self.fill(io, index);
+        }
+    }
+
+    /// Lines whose rest is over.
+    fn retry(&mut self, io: &mut Io) {
+        while let Some((_, index)) = self.retries.front().copied().filter(|(at, _)| *at <= self.now) {
+            self.retries.pop_front();
             self.fill(io, index);
         }
     }

@@ -143,9 +143,11 @@ impl Fault {
     pub fn from_errno(errno: i32, connecting: bool) -> Self {
         let class = match errno {
             libc::ECONNREFUSED => ErrorClass::ConnectRefused,
+            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ECONNRESET | libc::EACCES if connecting => {
+                ErrorClass::ConnectRefused
+            }
             libc::ETIMEDOUT if connecting => ErrorClass::ConnectTimeout,
             libc::ETIMEDOUT => ErrorClass::RequestTimeout,
-            _ if connecting => ErrorClass::ConnectRefused,
             libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => ErrorClass::Reset,
             _ => ErrorClass::Other,
         };
@@ -178,6 +180,16 @@ mod tests {
             assert_eq!(class as usize, place);
             assert_eq!(ErrorClass::from_name(class.name()), Some(class));
         }
+    }
+
+    #[test]
+    fn what_went_wrong_here_is_not_blamed_on_the_peer() {
+        for errno in [libc::EBADF, libc::EMFILE, libc::EADDRNOTAVAIL] {
+            assert_eq!(Fault::from_errno(errno, true).class, ErrorClass::Other);
+        }
+        assert_eq!(Fault::from_errno(libc::ECONNREFUSED, true).class, ErrorClass::ConnectRefused);
+        assert_eq!(Fault::from_errno(libc::ETIMEDOUT, true).class, ErrorClass::ConnectTimeout);
+        assert_eq!(Fault::from_errno(libc::ECONNRESET, false).class, ErrorClass::Reset);
     }
 
     #[test]

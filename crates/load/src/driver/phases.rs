@@ -17,17 +17,18 @@ impl<P: Protocol> Driver<'_, P> {
     pub(super) fn patience(&mut self) -> Duration {
         let now = Instant::now();
         let elapsed = now.duration_since(self.since);
+        let retry = self.retries.front().map_or(TURN, |(at, _)| at.saturating_duration_since(now));
         let length = match (self.phase, self.share.stop) {
             (Phase::WarmUp, _) => self.share.warmup,
             (Phase::Measure, Stop::After(length)) => length,
-            _ => return TURN,
+            _ => return retry.min(TURN),
         };
         let arrival = match self.pacer.pace(elapsed, self.begun) {
             Pace::Wait(time) => time,
             _ if self.is_open() => Duration::ZERO,
             _ => TURN,
         };
-        length.saturating_sub(elapsed).min(arrival).min(TURN)
+        length.saturating_sub(elapsed).min(arrival).min(retry).min(TURN)
     }
 
     /// What the pacer says in a phase in which exchanges begin.
