@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use support::peer::{Peer, Request};
 use support::{Served, backend_name, backends, load, load_json};
 
-/// The fields that design.md promises for `load --json`.
+/// The fields of `load --json` that users rely on.
 const FIELDS: [&str; 11] = [
     "completed",
     "errors",

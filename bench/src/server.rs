@@ -37,7 +37,7 @@ pub const CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: c
 /// HTTP/1.0 wants to be told.
 const KEEP_OLD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok";
 
-const BUFFER: usize = 256 * 1024;
+const BUFFER: usize = 64 * 1024;
 /// Reads of a stream before the others get their turn.
 const GREEDY: usize = 16;
 const HTTP: u64 = u64::MAX;

@@ -184,7 +184,7 @@ fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<String> {
     }
     let ended = m.successes + errors(m);
     let cycle_us = m.concurrency as f64 * m.elapsed_s * 1e6 / ended as f64;
-    let shown = if m.response_us.count > 0 { m.response_us.mean } else { m.service_us.mean };
+    let shown = m.latency().mean;
     // What began before the window and ended in it, and the reverse, blur this by one cycle.
     let long_enough = m.elapsed_s * 1e6 > 3.0 * cycle_us;
     (long_enough && cycle_us > QUEUEING * shown).then(|| {

@@ -258,6 +258,11 @@ impl Latency {
 }
 
 impl Measurement {
+    /// Times from the intended send; where nobody kept a schedule, those from the actual send.
+    pub fn latency(&self) -> &Latency {
+        if self.response_us.count > 0 { &self.response_us } else { &self.service_us }
+    }
+
     /// What a generator counted, without what only the lab knows of the system.
     pub fn of(tally: &load::Tally) -> Self {
         let failures = tally.failures();

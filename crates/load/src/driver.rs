@@ -158,6 +158,7 @@ pub(crate) fn drive<P: Protocol>(
         driver.advance(reactor.io());
         driver.sweep(reactor.io());
     }
+    driver.hang_up(reactor.io());
     Ok(driver.tally)
 }
 
@@ -183,7 +184,9 @@ impl<P: Protocol> Driver<'_, P> {
             self.begun += u64::from(!self.is_open());
             let line = &mut self.lines[index];
             line.stamps.push_back(Stamp { intended, sent: self.now });
-            line.deadline = intended + self.share.timeout;
+            if line.stamps.len() == 1 {
+                line.deadline = intended + self.share.timeout;
+            }
             self.open += 1;
             let state = line.state.get_or_insert_with(|| self.protocol.open());
             self.protocol.begin(state);
@@ -261,18 +264,25 @@ impl<P: Protocol> Driver<'_, P> {
                     self.tally.succeed(success, self.tenth, nanos(stamp.sent), nanos(stamp.intended));
                 }
             }
-            Err(fault) => self.failed(fault, stamp.sent, index),
+            Err(fault) => self.failed(fault, stamp.sent, Some(index)),
         }
         self.caller_returns();
     }
 
-    fn failed(&mut self, fault: Fault, since: Instant, index: usize) {
+    fn failed(&mut self, fault: Fault, since: Instant, line: Option<usize>) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.window {
             let into = self.now.duration_since(self.since).as_secs_f64();
-            let ordinal = self.lines[index].carried;
-            let context =
-                || format!("connection {index}, its exchange {ordinal}, {into:.3} s into the window");
+            let open = line.map(|index| &self.lines[index]).filter(|line| line.connected);
+            let ordinal = open.map(|line| line.carried);
+            let context = || {
+                let place = match (line, ordinal) {
+                    (Some(index), Some(ordinal)) => format!("connection {index}, its exchange {ordinal}"),
+                    (Some(index), None) => format!("connection {index}, not open"),
+                    (None, _) => "no connection".to_owned(),
+                };
+                format!("{place}, {into:.3} s into the window")
+            };
             self.tally.fail(fault, self.now.duration_since(since), ordinal, context);
         }
     }
@@ -287,7 +297,7 @@ impl<P: Protocol> Driver<'_, P> {
             } else if self.may_begin() {
                 self.begun += 1;
                 self.attempted();
-                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, 0);
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None);
                 self.caller_returns();
             }
         }
@@ -308,6 +318,15 @@ impl<P: Protocol> Driver<'_, P> {
         } else {
             self.lines[index].retry_at = None;
             self.fill(io, index);
+        }
+    }
+
+    /// Closes every connection: the peer is not left to find out.
+    fn hang_up(&mut self, io: &mut Io) {
+        for index in 0..self.lines.len() {
+            if let Some(conn) = self.lines.detach(index) {
+                io.close(conn);
+            }
         }
     }
 

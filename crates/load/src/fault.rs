@@ -117,8 +117,6 @@ pub enum Seen {
         /// What came.
         got: u64,
     },
-    /// What a codec said.
-    Words(&'static str),
     /// The first of the offending bytes.
     Bytes([u8; KEPT], u8),
 }
@@ -162,7 +160,6 @@ impl fmt::Display for Fault {
             Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
             Seen::Status(status) => write!(f, "status {status}"),
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
-            Seen::Words(words) => f.write_str(words),
             Seen::Bytes(bytes, len) => {
                 write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())
             }

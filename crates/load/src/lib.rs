@@ -78,9 +78,14 @@ impl Job {
         }
     }
 
+    /// Threads at work: no more than there are connections for.
+    pub fn workers(&self) -> usize {
+        self.threads.len().min(self.connections).max(1)
+    }
+
     /// What thread `number` has of a total: spread so that none is lost.
     fn part(&self, number: usize, total: u64) -> u64 {
-        let threads = self.threads.len() as u64;
+        let threads = self.workers() as u64;
         total / threads + u64::from((number as u64) < total % threads)
     }
 
@@ -99,11 +104,11 @@ impl Job {
         };
         let arrivals = match self.arrivals {
             Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.threads.len(), number)),
+            Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
         };
         Share {
             arrivals,
-            offset: number as f64 / self.threads.len() as f64,
+            offset: number as f64 / self.workers() as f64,
             connections: part(self.connections as u64) as usize,
             callers: part(self.callers.max(self.connections * self.pipeline) as u64) as usize,
             pipeline: self.pipeline,
@@ -123,7 +128,7 @@ impl Job {
 /// Nothing could be driven: see [`LoadError`].
 pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally, LoadError> {
     check_files(job.connections)?;
-    let threads = job.threads.len().min(job.connections.max(1));
+    let threads = job.workers();
     let (opened, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let watch = |moment| {
         let (count, one) = match moment {
@@ -196,4 +201,50 @@ fn check_files(connections: usize) -> Result<(), LoadError> {
         return Err(LoadError::Files { connections, needed, limit: limit.rlim_cur });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use target::{Body, Expect, Http};
+
+    fn job(threads: usize, connections: usize, stop: Stop) -> Job {
+        let traffic = Traffic::Http(Http {
+            method: "GET".to_owned(),
+            host: "h".to_owned(),
+            path: "/".to_owned(),
+            headers: Vec::new(),
+            body: Body::None,
+            keep_alive: true,
+            expect_continue: false,
+            ids: false,
+            expect: Expect::default(),
+        });
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut job = Job::new(Target { address, traffic }, connections, stop);
+        job.threads = vec![None; threads];
+        job
+    }
+
+    #[test]
+    fn threads_share_everything_and_lose_nothing() {
+        for (threads, connections, count) in [(1, 1, 1), (4, 2, 1000), (3, 100, 7), (2, 1, 3), (8, 8, 5)] {
+            let mut job = job(threads, connections, Stop::Count(count));
+            let rate = Schedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
+            job.arrivals = Arrivals::Open(rate);
+            let shares: Vec<Share> = (0..job.workers()).map(|number| job.share(number)).collect();
+            let begun = |share: &Share| match share.stop {
+                Stop::Count(count) => count,
+                Stop::After(_) => panic!("a count stays a count"),
+            };
+            let offered = |share: &Share| match share.arrivals {
+                Arrivals::Open(schedule) => schedule.from,
+                Arrivals::Closed => panic!("an open loop stays open"),
+            };
+            assert_eq!(shares.iter().map(|share| share.connections).sum::<usize>(), connections);
+            assert!(shares.iter().all(|share| share.connections > 0), "{threads} {connections}");
+            assert_eq!(shares.iter().map(begun).sum::<u64>(), count);
+            assert!((shares.iter().map(offered).sum::<f64>() - 1000.0).abs() < 1e-9);
+        }
+    }
 }

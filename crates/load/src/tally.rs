@@ -44,7 +44,7 @@ pub struct Tally {
     pub tenths: [u64; 10],
     /// The time that failed exchanges took, from their sending to their failure: whether failing was quicker than succeeding.
     pub failing: Duration,
-    /// How many exchanges connections had carried when they failed, counting the failed one: a peer that closes on a
+    /// How many exchanges open connections had carried when one failed, counting the failed one: a peer that closes on a
     /// schedule fails at multiples of one number. The first [`Tally::ORDINALS`] different numbers.
     pub ordinals: BTreeMap<u64, u64>,
     /// The first example of each class.
@@ -143,12 +143,14 @@ impl Tally {
         &mut self,
         fault: Fault,
         took: Duration,
-        ordinal: u64,
+        ordinal: Option<u64>,
         context: impl FnOnce() -> String,
     ) {
         self.errors[fault.class as usize] += 1;
         self.failing += took;
-        if self.ordinals.len() < Self::ORDINALS || self.ordinals.contains_key(&ordinal) {
+        if let Some(ordinal) = ordinal
+            && (self.ordinals.len() < Self::ORDINALS || self.ordinals.contains_key(&ordinal))
+        {
             *self.ordinals.entry(ordinal).or_default() += 1;
         }
         self.first_errors.entry(fault.class).or_insert_with(|| format!("{fault} ({})", context()));

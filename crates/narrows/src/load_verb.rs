@@ -175,6 +175,9 @@ impl Args {
             (Some(count), _) => Stop::Count(count),
             (None, _) => Stop::After(self.duration),
         };
+        if self.pipeline > 1 && (self.close || matches!(traffic, Traffic::Frames(_))) {
+            bail!(Usage("--pipeline needs http:// and connections that are kept".to_owned()));
+        }
         let mut job = Job::new(Target { address, traffic }, self.connections, stop);
         job.pipeline = self.pipeline;
         if let Some((from, to)) = self.rate {

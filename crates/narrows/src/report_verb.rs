@@ -21,7 +21,7 @@ enum Format {
     Markdown,
     /// One object, with a schema version.
     Json,
-    /// One line for each scenario.
+    /// Every table, raw numbers with their units.
     Csv,
     /// The latencies of every trial, as an HdrHistogram log.
     Hlog,
@@ -86,12 +86,11 @@ fn intervals(observations: &[Observation]) -> Vec<Interval> {
                 .into_iter()
                 .chain(knobs)
                 .collect();
-            let latency = if m.response_us.count > 0 { &m.response_us } else { &m.service_us };
             Interval {
                 tag: format!("{};round={}", words.join(";"), trial.round),
                 began_unix_s: observation.began_unix_s,
                 length_s: m.elapsed_s,
-                histogram: latency.to_nanos(),
+                histogram: m.latency().to_nanos(),
             }
         })
         .collect()

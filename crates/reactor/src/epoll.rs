@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::slots::{Conn, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Delivery, Done};
+use crate::{Delivery, Done, STALL};
 
 const EVENTS: usize = 1024;
 
@@ -25,8 +25,8 @@ pub(crate) struct Epoll {
     cursor: usize,
     /// Completions that needed no waiting.
     ready: VecDeque<(Conn, Ready)>,
-    /// Listeners taken out because no file was free; taken up again when the loop turns.
-    stalled: Vec<(Conn, RawFd)>,
+    /// Listeners taken out because no file was free, and when they are taken up again.
+    stalled: Vec<(Instant, Conn, RawFd)>,
 }
 
 impl Epoll {
@@ -141,22 +141,21 @@ impl Epoll {
     }
 
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
-        for (conn, fd) in std::mem::take(&mut self.stalled) {
-            // The listener may be gone by now; then there is nothing to take up.
-            let _ = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn);
+        let now = Instant::now();
+        for (at, conn, fd) in std::mem::take(&mut self.stalled) {
+            if at <= now {
+                // The listener may be gone by now; then there is nothing to take up.
+                let _ = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn);
+            } else {
+                self.stalled.push((at, conn, fd));
+            }
         }
-        let millis = if self.ready.is_empty() {
-            // Rounded up: a wait of 0.3 ms must not become a busy loop.
-            timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32
-        } else {
-            0
-        };
+        let timeout = if self.ready.is_empty() { timeout } else { Duration::ZERO };
         self.events.clear();
         self.cursor = 0;
         // SAFETY: the vector has room for EVENTS entries, and only as many as the kernel wrote are taken as present.
         unsafe {
-            let count =
-                libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), EVENTS as i32, millis);
+            let count = wait_exactly(self.fd.as_raw_fd(), self.events.as_mut_ptr(), timeout);
             if count < 0 {
                 let error = io::Error::last_os_error();
                 return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
@@ -237,7 +236,7 @@ impl Epoll {
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                         // Level-triggered readiness would spin until a file is free.
                         let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, listener);
-                        self.stalled.push((listener, fd));
+                        self.stalled.push((Instant::now() + STALL, listener, fd));
                         return;
                     }
                     _ => return,
@@ -282,6 +281,34 @@ impl Epoll {
             _ => Some((conn, Done::Failed(error.raw_os_error().unwrap_or(libc::EIO)))),
         }
     }
+}
+
+/// epoll_pwait2(2), whose timeout has nanoseconds; before Linux 5.11 epoll_wait(2), whose milliseconds are rounded up: a wait of
+/// 0.3 ms must not become a busy loop.
+///
+/// # Safety
+/// `events` has room for [`EVENTS`] entries.
+unsafe fn wait_exactly(epoll: RawFd, events: *mut libc::epoll_event, timeout: Duration) -> libc::c_int {
+    let exact = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
+    let no_mask = std::ptr::null::<libc::sigset_t>();
+    // SAFETY: the events' room is the caller's promise; the timeout is alive during the call, and no mask is given.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll,
+            events,
+            EVENTS as libc::c_int,
+            &raw const exact,
+            no_mask,
+            0,
+        )
+    };
+    if count >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
+        return count as libc::c_int;
+    }
+    let millis = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32;
+    // SAFETY: as above.
+    unsafe { libc::epoll_wait(epoll, events, EVENTS as i32, millis) }
 }
 
 /// The error of a finished connect, 0 when it succeeded.

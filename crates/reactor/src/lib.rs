@@ -74,6 +74,9 @@ pub enum Event<'a> {
     Failed(i32),
 }
 
+/// How long a listener rests when no file was free: trying at once would burn a core.
+const STALL: Duration = Duration::from_millis(10);
+
 /// Told what happens; answers through [`Io`].
 pub trait Handler {
     /// One event of one connection.
@@ -102,7 +105,7 @@ enum Done {
 /// The operations of a reactor. All of them take effect at the latest when the loop turns; their
 /// failures arrive as [`Event::Failed`].
 pub struct Io {
-    // First, so that the kernel lets go of everything before what it may read is freed.
+    // First, so that its end begins before what it may read is freed.
     kernel: Kernel,
     slots: Slots,
     /// Addresses that connections are made to; counted, because the kernel reads them later, wherever the vector moved.
@@ -148,8 +151,8 @@ impl Io {
         }
     }
 
-    /// Bytes that are sent again and again, and stay for the reactor's life: payloads of them that are no longer than
-    /// [`Io::SILENT`] are sent without an [`Event::Sent`] where the kernel can do so.
+    /// Bytes that are sent again and again, and stay for the reactor's life: if they are no longer than [`Io::SILENT`] as a whole,
+    /// payloads of them are sent without an [`Event::Sent`] where the kernel can do so.
     pub fn keep(&mut self, shared: &Shared) {
         self.kept.push(shared.clone());
     }
@@ -176,7 +179,8 @@ impl Io {
     pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
         if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel) {
             let free = self.slots.get(conn).is_some_and(|slot| slot.payload.is_none());
-            let small = payload.bytes().len() <= Self::SILENT;
+            // Of the whole, of which several parts may be under way at once.
+            let small = shared.bytes().len() <= Self::SILENT;
             if free && small && self.kept.iter().any(|kept| kept.same(shared)) {
                 uring.send_silently(&mut self.slots, conn, payload.bytes());
                 return Ok(false);
@@ -203,7 +207,8 @@ impl Io {
         }
     }
 
-    /// Says that nothing more will be sent; receiving goes on. Call it after the last [`Event::Sent`].
+    /// Says that nothing more will be sent; receiving goes on. Call it when no send is under way: after the last
+    /// [`Event::Sent`], and not behind silent sends.
     pub fn half_close(&mut self, conn: Conn) {
         match (self.slots.fd(conn), &mut self.kernel) {
             (Some(fd), _) => socket::shutdown_write(fd),

@@ -41,6 +41,8 @@ pub(crate) struct Slot {
     pub(crate) closing: bool,
     /// A multishot receive or accept, or an interest in reading, stands.
     pub(crate) reading: bool,
+    /// Why the ring could not make its socket.
+    pub(crate) errno: Option<i32>,
     /// It carries one exchange: receives are asked for one by one, so that none stands when it is closed.
     pub(crate) once: bool,
     /// It carries bulk, and wants the large buffers.
@@ -85,6 +87,7 @@ impl Slots {
             pending: 0,
             closing: false,
             reading: false,
+            errno: None,
             once: false,
             bulk: false,
             reading_bulk: false,
@@ -94,7 +97,7 @@ impl Slots {
         };
         let index = match self.free.pop() {
             Some(index) => {
-                slot.generation = (self.slots[index as usize].generation + 1) & GENERATION_MASK;
+                slot.generation = self.slots[index as usize].generation;
                 self.slots[index as usize] = slot;
                 index
             }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_uring::squeue::Flags;
 use io_uring::types::{DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
@@ -17,7 +17,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Carries, Delivery, Done};
+use crate::{Carries, Delivery, Done, STALL};
 use buffers::Buffers;
 
 /// Buffers for connections that carry bulk: few enough of them that they stay in the cache, whose order of use is a ring.
@@ -45,7 +45,9 @@ enum Op {
     Send,
     /// A send that is only heard of when it fails.
     SilentSend,
-    /// Socket, half-close, close and cancel: what fails there shows elsewhere.
+    /// The ring makes a socket; what fails there is told by the connect that is linked to it.
+    Socket,
+    /// Half-close, close and cancel: what fails there shows elsewhere.
     Silent,
 }
 
@@ -60,19 +62,21 @@ fn op_of(user_data: u64) -> Op {
         2 => Op::Receive,
         3 => Op::Send,
         4 => Op::SilentSend,
+        5 => Op::Socket,
         _ => Op::Silent,
     }
 }
 
 pub(crate) struct Uring {
-    // Declared first, dropped first: the kernel must let go of the buffers before they are unmapped.
+    // Declared first, dropped first: its end begins before the buffers are unmapped, and what it still has to do needs them
+    // no more: receives run only in this thread's turns.
     ring: IoUring,
     messages: Buffers,
     bulk: Buffers,
     /// The completions of this turn, and how far they are handed out.
     batch: VecDeque<cqueue::Entry>,
-    /// Listeners whose accept stopped (out of files); taken up again each turn.
-    stalled: Vec<Conn>,
+    /// Listeners whose accept stopped (out of files), and when they are taken up again.
+    stalled: Vec<(Instant, Conn)>,
     /// How many sockets the ring's own table holds: operations on these need no look-up in the process's table.
     files: u32,
 }
@@ -117,8 +121,8 @@ impl Uring {
 
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: every pointer in an entry lives until its completion: addresses are boxed for the
-            // reactor's life, payloads stay in their slot, receive buffers belong to `self`.
+            // SAFETY: every pointer in an entry lives until its completion: addresses and kept bytes stay for the
+            // reactor's life, other payloads stay in their slot, receive buffers belong to `self`.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
@@ -150,19 +154,25 @@ impl Uring {
         let slot = DestinationSlot::try_from_slot_target(conn.index).ok().filter(|_| conn.index < self.files);
         match (carries, slot) {
             (Carries::OneExchange, Some(slot)) => {
+                // The link must not be cut by a queue that is handed over between its two parts.
+                let queue = self.ring.submission();
+                let room = queue.capacity() - queue.len();
+                drop(queue);
+                if room < 2 {
+                    let _ = self.ring.submit();
+                }
                 // Nagle's algorithm has nothing to hold back: all there is goes out in one send.
                 let socket =
                     opcode::Socket::new(address.family(), libc::SOCK_STREAM, 0).file_index(Some(slot));
-                self.operate_silently(conn, Op::Silent, socket.build(), Flags::IO_LINK);
+                self.operate_silently(conn, Op::Socket, socket.build(), Flags::IO_LINK);
             }
             (_, in_table) => {
                 let made = socket::stream(address.family());
                 let fd = made.inspect_err(|_| slots.discard(conn))?;
-                if conn.generation > 0 {
-                    // The table is changed at once, but the close of the place's last socket may still be queued.
-                    let _ = self.ring.submit();
-                }
+                // The table is changed at once, but the close of the place's last socket may still be queued.
+                let vacant = conn.generation == 0 || self.ring.submit().is_ok();
                 let registered = in_table.is_some()
+                    && vacant
                     && self.ring.submitter().register_files_update(conn.index, &[fd.as_raw_fd()]).is_ok();
                 if !registered {
                     slots.give(conn, fd);
@@ -268,8 +278,13 @@ impl Uring {
     }
 
     pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
-        for conn in std::mem::take(&mut self.stalled) {
-            self.listen(slots, conn);
+        let now = if self.stalled.is_empty() { None } else { Some(Instant::now()) };
+        for (at, conn) in std::mem::take(&mut self.stalled) {
+            if now.is_some_and(|now| at <= now) {
+                self.listen(slots, conn);
+            } else {
+                self.stalled.push((at, conn));
+            }
         }
         let timespec = Timespec::from(timeout);
         let args = SubmitArgs::new().timespec(&timespec);
@@ -307,7 +322,10 @@ impl Uring {
         let op = op_of(entry.user_data());
         let slot = slots.any(conn)?;
         let more = cqueue::more(entry.flags());
-        if matches!(op, Op::Silent | Op::SilentSend) {
+        if matches!(op, Op::Silent | Op::SilentSend | Op::Socket) {
+            if op == Op::Socket {
+                slot.errno = Some(-entry.result());
+            }
             let failed = op == Op::SilentSend && entry.result() < 0 && !slot.closing;
             return failed.then(|| (conn, Done::Failed(-entry.result())));
         }
@@ -331,7 +349,7 @@ impl Uring {
             Op::Connect => {
                 slot.connecting = false;
                 if entry.result() < 0 {
-                    return Some((conn, Done::Failed(-entry.result())));
+                    return Some((conn, Done::Failed(slot.errno.unwrap_or(-entry.result()))));
                 }
                 self.receive(slots, conn);
                 Some((conn, Done::Connected))
@@ -339,7 +357,7 @@ impl Uring {
             Op::Accept => self.accepted(slots, conn, entry.result(), more),
             Op::Receive => self.received(slots, conn, entry, more),
             Op::Send => self.sent(slots, conn, entry.result()),
-            Op::Silent | Op::SilentSend => None,
+            Op::Silent | Op::SilentSend | Op::Socket => None,
         }
     }
 
@@ -351,7 +369,7 @@ impl Uring {
         more: bool,
     ) -> Option<(Conn, Done)> {
         if !more {
-            self.stalled.push(listener);
+            self.stalled.push((Instant::now() + STALL, listener));
         }
         let fd = owned(u32::try_from(result).ok()?);
         socket::no_delay(fd.as_raw_fd());
@@ -402,6 +420,19 @@ impl Uring {
             return None;
         }
         Some((conn, Done::Sent(payload)))
+    }
+}
+
+impl Drop for Uring {
+    /// Closes that are queued take effect, and connections that nobody heard of are closed.
+    fn drop(&mut self) {
+        let _ = self.ring.submit();
+        self.batch.extend(self.ring.completion());
+        for entry in self.batch.drain(..) {
+            if let (Op::Accept, Ok(fd)) = (op_of(entry.user_data()), u32::try_from(entry.result())) {
+                drop(owned(fd));
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Reports: findings for the terminal, as Markdown, JSON and CSV.
+//! Reports: findings for the terminal, as Markdown, JSON and CSV; latencies as HdrHistogram logs.
 //!
 //! Knows findings and how people read numbers. Computes nothing: what is shown was found by `lab::findings`; nothing
-//! that was found is left out.
+//! that was found is left out, except that CSV has the tables only.
 
 mod csv;
 mod hlog;

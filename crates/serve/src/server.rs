@@ -91,8 +91,9 @@ impl Server<'_> {
 
     fn leave(&mut self, io: &mut Io, conn: Conn) {
         if self.seat(conn).is_some() {
-            self.seats[conn.index()] = None;
-            self.counts.closed();
+            if self.seats[conn.index()].take().is_some_and(|seat| !seat.heard_all) {
+                self.counts.closed();
+            }
             io.close(conn);
         }
     }
@@ -152,8 +153,12 @@ impl Handler for Server<'_> {
             }
             Event::Eof => {
                 let Some(seat) = self.seat(conn) else { return };
-                seat.heard_all = true;
+                let first = !std::mem::replace(&mut seat.heard_all, true);
                 seat.peer.ended(&mut seat.out);
+                if first {
+                    // For the client it is closed now; it may make another before we have said all.
+                    self.counts.closed();
+                }
                 self.speak(io, conn, Instant::now());
             }
             Event::Failed(_) => self.leave(io, conn),

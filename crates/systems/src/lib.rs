@@ -26,7 +26,7 @@ pub use catalog::{Catalog, CatalogError, find_home};
 pub use error::{Stage, SystemError};
 pub use input::{InputError, Source};
 pub use knob::{Knob, Point, Value};
-pub use machine::{Environment, Limit, Placement, pin_current_thread, raise_file_limit};
+pub use machine::{Environment, Limit, Placement, raise_file_limit};
 pub use manifest::Manifest;
 pub use ports::{free_port, port_free};
 pub use probe::{Availability, Context, Missing, availability};

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,19 +58,6 @@ pub(crate) fn core_set(cores: &[usize]) -> libc::cpu_set_t {
         unsafe { libc::CPU_SET(*core, &mut set) };
     }
     set
-}
-
-/// Lets the calling thread, and threads it starts later, run on these cores only. No cores: nothing changes.
-pub fn pin_current_thread(cores: &[usize]) -> io::Result<()> {
-    if cores.is_empty() {
-        return Ok(());
-    }
-    let set = core_set(cores);
-    // SAFETY: `set` outlives the call and its size is given.
-    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// Seconds of processor time, since the machine started, that a hypervisor gave to others; over all cores.
@@ -223,17 +209,5 @@ mod tests {
         assert!(machine.sysctls.contains_key("net.core.somaxconn"), "{machine:?}");
         let text = serde_json::to_string(&machine).unwrap();
         assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), machine);
-    }
-
-    #[test]
-    fn pins_a_thread() {
-        let pinned = std::thread::spawn(|| {
-            let last = available_cores().pop().unwrap();
-            pin_current_thread(&[last]).unwrap();
-            (last, available_cores())
-        });
-        let (last, cores) = pinned.join().unwrap();
-        assert_eq!(cores, [last]);
-        assert!(pin_current_thread(&[100_000]).is_err());
     }
 }

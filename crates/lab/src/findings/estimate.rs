@@ -8,7 +8,7 @@ use systems::{Value, Workload, is_reference};
 
 use crate::doubt::{Doubt, Setting, doubts};
 use crate::experiment::Figure;
-use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
+use crate::observation::{Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::{Planned, reference_of};
 
 /// What a scenario's trials amount to.
@@ -119,7 +119,7 @@ fn estimate(
         *errors.entry(class.clone()).or_insert(0) += count;
     }
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
-    let buckets = merge_buckets(all().map(|m| latency(m).buckets.as_slice()));
+    let buckets = merge_buckets(all().map(|m| m.latency().buckets.as_slice()));
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
     Estimate {
         scenario: scenario.clone(),
@@ -158,11 +158,6 @@ fn pool_cap(scenario: &Scenario) -> Option<u64> {
         _ => None,
     };
     knob("pools")?.checked_mul(knob("pool_size")?)
-}
-
-/// Times from the intended send; a driver that keeps no schedule has only those from the actual send.
-fn latency(m: &Measurement) -> &Latency {
-    if m.response_us.count > 0 { &m.response_us } else { &m.service_us }
 }
 
 /// What CPU time is divided by.

@@ -12,7 +12,8 @@ use crate::experiment::grid::Axis;
 use crate::plan::{Planned, projection};
 
 /// Below this ratio of medians a knob is said to make no difference: about what repeated runs of one configuration
-/// differ by (experiments.md, A4.5: 1.4 %; C4.5: 1.6 %), with room for shorter windows.
+/// differ by (1.4 % between accidental repetitions in the published Cowboy uploads, 1.6 % in IODash's), with room for shorter
+/// windows.
 const FLAT: f64 = 1.05;
 
 /// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.

@@ -358,7 +358,7 @@ fn a_client_that_exceeds_its_pool_is_shown_and_not_ranked() {
     let found = |peak: u64| {
         let observations = observe(&plan, |_| {
             let mut m = measurement(2000, 10_000.0);
-            m.server = Some(ServerCounts { peak_connections: peak, ..counts(2000, 2001) });
+            m.server = Some(ServerCounts { peak_connections: peak, ..counts(100, 120) });
             measured(m)
         });
         let found = one(findings(&plan, &observations));

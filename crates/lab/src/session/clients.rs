@@ -61,10 +61,10 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
         other => return Err(unexpected(&running, "ready", &other)),
     }
     let mut sampler = Sampler::start(running.pid());
-    let stolen = machine::stolen_s();
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, place.warmup())?;
     sampler.mark();
+    let stolen = machine::stolen_s();
     let before = (server.counts(), Instant::now());
     wait(place, &running, place.window())?;
     let used = sampler.finish();
@@ -77,7 +77,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     running.close_stdin();
     running.stop();
     let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
-    check(&done)?;
+    check(&done, place.window())?;
     let mut measurement = measurement(place, *done, counts, used, busy);
     measurement.concurrency = place.number("concurrency")?;
     measurement.stolen_s = stolen;
@@ -153,40 +153,51 @@ fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
 }
 
 fn broken(running: &Running, reason: &str) -> Stopped {
-    let Stopped::Failed(mut failure) = Stopped::failed("system", reason) else { return Stopped::Interrupted };
-    failure.output = running.tail();
-    Stopped::Failed(failure)
+    Stopped::failed("system", reason).with_output(running.tail())
 }
 
-/// A driver's account must add up before it is believed.
-fn check(done: &Done) -> Result<(), Stopped> {
-    let errors: u64 = done.errors.values().sum();
-    if done.attempts != done.successes + errors + done.in_flight {
-        return Err(Stopped::failed(
-            "counts",
-            format!(
-                "the driver's window does not add up: {} attempts, {} successes, {errors} errors, {} in flight",
-                done.attempts, done.successes, done.in_flight
-            ),
+/// A driver's account must add up before it is believed (docs/contracts.md, "A client driver").
+fn check(done: &Done, window: Duration) -> Result<(), Stopped> {
+    let wrong = |what: String| {
+        Err(Stopped::failed("counts", format!("the driver's account does not add up: {what}")))
+    };
+    let classes = done.errors.keys().chain(done.total.errors.keys());
+    if let Some(class) = classes.into_iter().find(|name| load::ErrorClass::from_name(name).is_none()) {
+        return wrong(format!("the error class {class:?} is not of the contract"));
+    }
+    let errors = sum(done.errors.values());
+    let all = sum(done.total.errors.values());
+    let latencies = sum(done.latency_us.iter().map(|(_, count)| count));
+    let ended = errors.and_then(|errors| errors.checked_add(done.successes)?.checked_add(done.in_flight));
+    let total = all.and_then(|all| all.checked_add(done.total.successes));
+    if ended != Some(done.attempts) {
+        let Done { attempts, successes, in_flight, .. } = done;
+        return wrong(format!(
+            "window: {attempts} attempts, {successes} successes, {errors:?} errors, {in_flight} in flight"
         ));
     }
-    let all: u64 = done.total.errors.values().sum();
-    if done.total.attempts != done.total.successes + all {
-        return Err(Stopped::failed(
-            "counts",
-            format!(
-                "the driver's total does not add up: {} attempts, {} successes, {all} errors",
-                done.total.attempts, done.total.successes
-            ),
-        ));
+    if total != Some(done.total.attempts) || done.total.successes < done.successes {
+        let Total { attempts, successes, .. } = &done.total;
+        return wrong(format!("total: {attempts} attempts, {successes} successes, {all:?} errors"));
     }
-    if let Some(class) = done.errors.keys().find(|name| load::ErrorClass::from_name(name).is_none()) {
-        return Err(Stopped::failed(
-            "counts",
-            format!("the driver's error class {class:?} is not of the contract"),
+    if latencies != Some(done.successes) {
+        return wrong(format!("{latencies:?} latencies of {} successes", done.successes));
+    }
+    // A driver's scheduler may end its window late, and never early.
+    let told = Duration::from_micros(done.elapsed_us);
+    if told < window.mul_f64(0.9) || told > window * 3 + SLACK {
+        return wrong(format!(
+            "a window of {:.3} s where {:.3} s was asked",
+            told.as_secs_f64(),
+            window.as_secs_f64()
         ));
     }
     Ok(())
+}
+
+/// `None` where the sum is beyond any count.
+fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> Option<u64> {
+    counts.copied().try_fold(0, u64::checked_add)
 }
 
 /// CPU seconds of the serving threads between two moments, and the share of that time.
@@ -215,7 +226,7 @@ fn measurement(place: &Place<'_>, done: Done, server: Snapshot, used: Use, busy:
         generator: GeneratorUse {
             cpu_s: busy.0,
             busiest_core: busy.1 / place.placement.generator.len().max(1) as f64,
-            cores: if place.placement.shared { Vec::new() } else { place.placement.generator.clone() },
+            cores: place.own(&place.placement.generator),
             backend: String::new(),
         },
         server: Some(ServerCounts {

@@ -20,43 +20,51 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     let running = place.start()?;
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
-    // Marked and finished on the generator's thread, at the very ends of the window.
-    let sampler = Mutex::new((Some(Sampler::start(running.pid())), Use::default(), Machine::default()));
+    // Told on the generator's thread, at the very ends of the window.
+    let watched = Mutex::new(Watched { sampler: Some(Sampler::start(running.pid())), ..Watched::default() });
     let watch = |moment| {
-        let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
-            Moment::Opened => {
-                if let Some(sampler) = &mut sampler.0 {
-                    sampler.mark();
-                }
-                sampler.2.stolen_s = machine::stolen_s();
-            }
-            Moment::Closed => {
-                if let Some(taken) = sampler.0.take() {
-                    sampler.1 = taken.finish();
-                }
-                sampler.2.stolen_s = machine::stolen_s() - sampler.2.stolen_s;
-                sampler.2.time_wait = machine::time_wait();
-            }
+            Moment::Opened => watched.opened(),
+            Moment::Closed => watched.closed(),
         }
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
     running.stop();
-    let (_, used, machine) = sampler.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut measurement = measurement(place, &tally, used);
+    let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut measurement = measurement(place, &tally, watched.used);
     measurement.concurrency = (job.connections * job.pipeline) as u64;
-    measurement.stolen_s = machine.stolen_s;
-    measurement.time_wait = machine.time_wait;
+    measurement.stolen_s = watched.stolen_s;
+    measurement.time_wait = watched.time_wait;
     measurement.ports = machine::ports();
     Ok(measurement)
 }
 
-/// What the machine as a whole did in the window.
+/// What is read at the ends of the window.
 #[derive(Default)]
-struct Machine {
+struct Watched {
+    sampler: Option<Sampler>,
+    used: Use,
     stolen_s: f64,
     time_wait: u64,
+}
+
+impl Watched {
+    fn opened(&mut self) {
+        self.stolen_s = machine::stolen_s();
+        if let Some(sampler) = &mut self.sampler {
+            sampler.mark();
+        }
+    }
+
+    fn closed(&mut self) {
+        if let Some(sampler) = self.sampler.take() {
+            self.used = sampler.finish();
+        }
+        self.stolen_s = machine::stolen_s() - self.stolen_s;
+        self.time_wait = machine::time_wait();
+    }
 }
 
 /// What the trial sends.
@@ -79,6 +87,12 @@ fn job(place: &Place<'_>, port: u16) -> Result<Job, Stopped> {
     job.timeout = place.timeout();
     if place.workload() == Workload::Requests {
         job.pipeline = place.number("pipeline")? as usize;
+        if job.pipeline > 1 && place.says("keep_alive", &Value::Boolean(false)) {
+            return Err(Stopped::failed(
+                "drive",
+                "pipeline above 1 needs keep_alive = true: a connection that ends with its first answer loses the rest",
+            ));
+        }
     } else {
         job.ending = Ending::Finish;
     }
@@ -134,11 +148,7 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
                 "it does not do the work of `{}`: {class}: {example}; see docs/contracts.md",
                 place.workload()
             );
-            let Stopped::Failed(mut failure) = Stopped::failed("equal_work", reason) else {
-                return Err(Stopped::Interrupted);
-            };
-            failure.output = running.tail();
-            Err(Stopped::Failed(failure))
+            Err(Stopped::failed("equal_work", reason).with_output(running.tail()))
         }
     }
 }
@@ -146,6 +156,6 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
 fn measurement(place: &Place<'_>, tally: &Tally, used: Use) -> Measurement {
     let mut m = Measurement::of(tally);
     m.system = place.system_use(used);
-    m.generator.cores = if place.placement.shared { Vec::new() } else { place.placement.generator.clone() };
+    m.generator.cores = place.own(&place.placement.generator);
     m
 }

@@ -33,6 +33,14 @@ impl Stopped {
     pub(super) fn failed(stage: &str, reason: impl Into<String>) -> Self {
         Self::Failed(Failure { stage: stage.to_owned(), reason: reason.into(), output: String::new() })
     }
+
+    /// The same with the end of the system's output.
+    pub(super) fn with_output(self, output: String) -> Self {
+        match self {
+            Self::Failed(failure) => Self::Failed(Failure { output, ..failure }),
+            Self::Interrupted => Self::Interrupted,
+        }
+    }
 }
 
 /// One trial on the bench: everything that executing it needs.
@@ -99,7 +107,7 @@ impl Place<'_> {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// One generator thread for each of the generator's cores, as long as there are connections for them.
+    /// One generator thread for each of the generator's cores.
     pub(super) fn threads(&self) -> Vec<Option<usize>> {
         self.placement.generator.iter().map(|core| Some(*core)).collect()
     }
@@ -110,6 +118,11 @@ impl Place<'_> {
         if self.cancelled() { Err(Stopped::Interrupted) } else { Ok(tally) }
     }
 
+    /// Cores as they are recorded: none where they are nobody's own.
+    pub(super) fn own(&self, cores: &[usize]) -> Vec<usize> {
+        if self.placement.shared { Vec::new() } else { cores.to_vec() }
+    }
+
     pub(super) fn system_use(&self, used: systems::sample::Use) -> SystemUse {
         SystemUse {
             cpu_s: used.cpu_s,
@@ -117,7 +130,7 @@ impl Place<'_> {
             peak_rss_bytes: used.peak_rss_bytes,
             context_switches: used.context_switches,
             socket_memory_bytes: used.socket_memory_bytes,
-            cores: if self.placement.shared { Vec::new() } else { self.placement.system.clone() },
+            cores: self.own(&self.placement.system),
             version: self.version.clone(),
         }
     }

@@ -21,6 +21,7 @@ impl<P: Protocol> Driver<'_, P> {
         let length = match (self.phase, self.share.stop) {
             (Phase::WarmUp, _) => self.share.warmup,
             (Phase::Measure, Stop::After(length)) => length,
+            (Phase::Measure, Stop::Count(_)) => Duration::MAX,
             _ => return retry.min(TURN),
         };
         let arrival = match self.pacer.pace(elapsed, self.begun) {
@@ -91,7 +92,10 @@ impl<P: Protocol> Driver<'_, P> {
         let over = self.pace() == Pace::Stop;
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
-                Ending::Cut => self.open_window(),
+                Ending::Cut => {
+                    self.open_window();
+                    self.fill_all(io);
+                }
                 Ending::Finish => self.enter(Phase::Settle),
             },
             Phase::Settle if self.open == 0 => {
@@ -135,7 +139,15 @@ impl<P: Protocol> Driver<'_, P> {
             return self.arrive(io);
         }
         self.waiting.extend(std::iter::repeat_n(self.now, self.share.callers));
+        self.fill_all(io);
+    }
+
+    /// Callers that returned while nothing might begin find their lines.
+    pub(super) fn fill_all(&mut self, io: &mut Io) {
         for index in 0..self.lines.len() {
+            if self.waiting.is_empty() {
+                break;
+            }
             self.fill(io, index);
         }
     }

@@ -58,14 +58,8 @@ pub fn find(
 }
 
 fn step(rate: f64, slo: &Slo, tally: &Tally) -> Step {
-    let why = slo.broken(tally).or_else(|| behind(tally));
+    let why = slo.broken(tally);
     Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
-}
-
-/// A rate that was not sent does not hold, whatever the answers were.
-fn behind(tally: &Tally) -> Option<String> {
-    let share = tally.dropped as f64 / (tally.attempts + tally.dropped).max(1) as f64;
-    (share > 0.001).then(|| format!("{:.1} % of the arrivals could not be sent", share * 100.0))
 }
 
 impl Step {

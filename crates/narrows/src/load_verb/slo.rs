@@ -10,6 +10,10 @@ use crate::common;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slo(Vec<Objective>);
 
+/// A rate of which more than this share could not be sent does not hold, whatever the answers were: the end of the window
+/// alone cuts off the last few.
+const DROPPED: f64 = 0.001;
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Objective {
     /// This percentile of the response time is below this.
@@ -28,6 +32,10 @@ impl Slo {
     /// them is not at that rate.
     pub fn broken(&self, tally: &Tally) -> Option<String> {
         let arrived = (tally.attempts + tally.dropped).max(1);
+        let dropped = tally.dropped as f64 / arrived as f64;
+        if dropped > DROPPED {
+            return Some(format!("{:.1} % of the arrivals could not be sent", dropped * 100.0));
+        }
         self.0.iter().find_map(|objective| match objective {
             Objective::Percentile(p, limit) => {
                 if stats::samples_needed(*p).is_none_or(|needed| tally.response.len() < needed) {

@@ -132,7 +132,7 @@ pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
         out,
         "{target}: {} connections, {} threads, {seconds:.2} s over {}",
         job.connections,
-        job.threads.len(),
+        job.workers(),
         tally.backend
     );
     let _ = writeln!(
