@@ -57,8 +57,6 @@ pub struct Finding {
 pub struct Setting {
     /// Connections that a client's pool may have at most.
     pub pool_cap: Option<u64>,
-    /// Ports that connections to one address can come from.
-    pub ports: Option<u64>,
     /// Whether exchanges gate each other: a closed loop.
     pub closed_loop: bool,
     /// Whether exchanges are many and short, so that latencies and tenths of the window say something.
@@ -81,7 +79,7 @@ const FEWEST: u64 = 20;
 const LATENCIES: f64 = 10.0;
 /// Stolen time beyond this share of one core.
 const STOLEN: f64 = 0.02;
-/// The used share of ports that is near their end.
+/// The used share of ports or files that is near their end.
 const NEAR: f64 = 0.8;
 
 impl Doubt {
@@ -117,7 +115,7 @@ impl Doubt {
                 "this pool size is no hard limit: compare the client at its true number of connections"
             }
             Self::LimitNear => {
-                "keep connections open, widen net.ipv4.ip_local_port_range, or raise the limit of open files"
+                "fewer connections, a wider net.ipv4.ip_local_port_range, or a higher limit of open files"
             }
             Self::StolenTime => "a machine of your own, or more rounds",
         }
@@ -144,7 +142,7 @@ pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Finding> {
         ),
         found(Doubt::CoresShared, cores_shared(m)),
         found(Doubt::PoolCapExceeded, pool_cap_exceeded(m, setting)),
-        found(Doubt::LimitNear, limit_near(m, setting)),
+        found(Doubt::LimitNear, limit_near(m)),
         found(Doubt::StolenTime, stolen_time(m)),
     ];
     each.into_iter().flatten().collect()
@@ -253,10 +251,13 @@ fn pool_cap_exceeded(m: &Measurement, setting: &Setting) -> Option<String> {
     (seen > cap).then(|| format!("the server saw {seen} connections at once where the pool may have {cap}"))
 }
 
-fn limit_near(m: &Measurement, setting: &Setting) -> Option<String> {
-    let ports = setting.ports?;
-    (m.time_wait as f64 > NEAR * ports as f64)
-        .then(|| format!("{} of {ports} ports were waiting for the end of old connections", m.time_wait))
+fn limit_near(m: &Measurement) -> Option<String> {
+    let near = |limit: u64| limit > 0 && m.concurrency as f64 > NEAR * limit as f64;
+    match (near(m.ports), near(m.files)) {
+        (true, _) => Some(format!("{} connections to one address of {} ports", m.concurrency, m.ports)),
+        (_, true) => Some(format!("{} connections of {} open files", m.concurrency, m.files)),
+        _ => None,
+    }
 }
 
 fn stolen_time(m: &Measurement) -> Option<String> {

@@ -133,6 +133,9 @@ pub struct Measurement {
     /// Ports that connections to one address can come from; 0 where nobody looked.
     #[serde(default)]
     pub ports: u64,
+    /// The limit of open files; 0 where nobody looked.
+    #[serde(default)]
+    pub files: u64,
     /// What the system used.
     pub system: SystemUse,
     /// What the generator used.

@@ -20,15 +20,15 @@ pub struct Limit {
 
 /// Raises the soft limit of open files to the hard one; what cannot be raised stays as it was.
 pub fn raise_file_limit() -> Limit {
-    let found = file_limit();
+    let found = limits();
     let wanted = libc::rlimit { rlim_cur: found.rlim_max, rlim_max: found.rlim_max };
     // SAFETY: `wanted` outlives the call.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) };
-    let now = file_limit();
+    let now = limits();
     Limit { before: found.rlim_cur, now: now.rlim_cur, hard: now.rlim_max }
 }
 
-fn file_limit() -> libc::rlimit {
+fn limits() -> libc::rlimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` outlives the call; zeros stay when it fails.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
@@ -68,6 +68,11 @@ pub fn stolen_s() -> f64 {
     let steal: f64 = words.skip(8).take(1).filter_map(|word| word.parse::<f64>().ok()).sum();
     // SAFETY: sysconf(3) takes no pointers.
     steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
+}
+
+/// How many files this process may have open.
+pub fn file_limit() -> u64 {
+    limits().rlim_cur
 }
 
 /// How many ports connections to one address can come from (net.ipv4.ip_local_port_range).

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
 
-const SETTING: Setting =
-    Setting { pool_cap: Some(32), ports: Some(28_232), closed_loop: true, short_exchanges: true };
+const SETTING: Setting = Setting { pool_cap: Some(32), closed_loop: true, short_exchanges: true };
 
 /// A trial that nothing is wrong with: 100 under way, 10 ms each, for ten seconds.
 fn sound() -> Measurement {
@@ -41,7 +40,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// What is done to a sound trial, and the one doubt that must come of it.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 15] = [
+const CASES: [Case; 16] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
@@ -61,7 +60,8 @@ const CASES: [Case; 15] = [
     (Doubt::PoolCapExceeded, |m| {
         m.server = Some(ServerCounts { peak_connections: 33, ..ServerCounts::default() });
     }),
-    (Doubt::LimitNear, |m| m.time_wait = 27_000),
+    (Doubt::LimitNear, |m| m.ports = 110),
+    (Doubt::LimitNear, |m| m.files = 120),
     (Doubt::StolenTime, |m| m.stolen_s = 0.5),
 ];
 
@@ -93,7 +93,7 @@ const NEARLY: [fn(&mut Measurement); 12] = [
     |m| m.tenths[0] = 9_000,
     |m| m.service_us.buckets = vec![(1_000, 50_000), (2_000, 50_000)],
     |m| m.service_us.buckets = vec![(1_000, 99_990), (100_000, 10)],
-    |m| m.time_wait = 20_000,
+    |m| (m.ports, m.files, m.time_wait) = (150, 150, 60_000),
     |m| m.stolen_s = 0.1,
 ];
 

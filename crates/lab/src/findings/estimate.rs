@@ -182,7 +182,6 @@ fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Strin
     for m in trials.values() {
         let setting = Setting {
             pool_cap: pool_cap(scenario),
-            ports: (m.ports > 0).then_some(m.ports),
             closed_loop: true,
             short_exchanges: matches!(workload, Workload::Requests | Workload::Clients),
         };

@@ -82,7 +82,6 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     measurement.concurrency = place.number("concurrency")?;
     measurement.stolen_s = stolen;
     measurement.time_wait = machine::time_wait();
-    measurement.ports = machine::ports();
     Ok(measurement)
 }
 

@@ -38,6 +38,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     measurement.stolen_s = watched.stolen_s;
     measurement.time_wait = watched.time_wait;
     measurement.ports = machine::ports();
+    measurement.files = machine::file_limit();
     Ok(measurement)
 }
 

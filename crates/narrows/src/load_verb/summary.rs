@@ -78,10 +78,10 @@ impl Latency {
 fn warnings(job: &Job, tally: &Tally) -> Vec<Finding> {
     let mut measured = Measurement::of(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
-    measured.time_wait = systems::machine::time_wait();
+    measured.ports = systems::machine::ports();
+    measured.files = systems::machine::file_limit();
     let setting = Setting {
         pool_cap: None,
-        ports: Some(systems::machine::ports()).filter(|ports| *ports > 0),
         closed_loop: job.arrivals == Arrivals::Closed,
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };
