@@ -191,14 +191,10 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
 const OTHER_FILES: u64 = 64;
 
 fn check_files(connections: usize) -> Result<(), LoadError> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is alive during the call.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(std::io::Error::last_os_error().into());
-    }
+    let limit = reactor::open_files()?;
     let needed = connections as u64 + OTHER_FILES;
-    if needed > limit.rlim_cur {
-        return Err(LoadError::Files { connections, needed, limit: limit.rlim_cur });
+    if needed > limit {
+        return Err(LoadError::Files { connections, needed, limit });
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub use payload::{Payload, Shared};
 pub use slots::Conn;
 pub use socket::listener;
-pub use thread::{exact_timers, pin, thread_cpu};
+pub use thread::{exact_timers, open_files, pin, thread_cpu};
 
 use epoll::Epoll;
 use slots::Slots;

@@ -1,6 +1,20 @@
-//! The calling thread: its core and its CPU time.
+//! The calling thread, its core and its CPU time; and how many files its process may open.
 
+use std::io;
 use std::time::Duration;
+
+/// How many files this process may have open.
+///
+/// # Errors
+/// The kernel did not tell.
+pub fn open_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive during the call.
+    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } {
+        0 => Ok(limit.rlim_cur),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
 
 /// Keeps the calling thread on one core. A core that is gone or forbidden leaves it where it was: the caller records
 /// placement, and a measurement is worth more than none.

@@ -29,13 +29,6 @@ const COMPLETIONS: u32 = 32 * 1024;
 /// Places in the ring's own table of files, if the limit of open files allows as many; 8 bytes each.
 const FILES: u32 = 64 * 1024;
 
-fn open_files() -> u32 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is alive during the call; it stays zero on failure.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    u32::try_from(limit.rlim_cur).unwrap_or(u32::MAX)
-}
-
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u8)]
 enum Op {
@@ -114,7 +107,7 @@ impl Uring {
             .build(SUBMISSIONS)?;
         let messages = Buffers::register(&ring, 0, buffer_size, buffers)?;
         let bulk = Buffers::register(&ring, 1, BULK.0, BULK.1)?;
-        let files = FILES.min(open_files());
+        let files = FILES.min(u32::try_from(crate::open_files()?).unwrap_or(u32::MAX));
         ring.submitter().register_files_sparse(files)?;
         Ok(Self { ring, messages, bulk, batch: VecDeque::with_capacity(1024), stalled: Vec::new(), files })
     }
