@@ -26,7 +26,7 @@ use under_test::Server;
 /// Runs what was asked for and writes both files.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let narrows = args.narrows()?;
-    let peers = Peer::all();
+    let peers = Peer::all(&narrows);
     let (present, missing): (Vec<_>, Vec<_>) =
         peers.into_iter().filter(|peer| args.wants_peer(peer.name)).partition(|peer| peer.program.is_some());
     let us = Peer::narrows(&narrows);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::peer::{Peer, Task, Work, on_path};
+use super::peer::{CLOSED, Peer, Task, Work, on_path};
 use super::perf::Counter;
 use super::{machine, output, under_test::Server};
 use anyhow::Context;
@@ -208,7 +208,11 @@ fn reap(pid: u32) -> (i32, libc::rusage) {
 
 /// The command as one would type it, without the places that only this run knew.
 fn shown(name: &str, words: &[String], folder: &Path) -> String {
-    let name = if words[0].ends_with(name) || name == "narrows" { name } else { "bench" };
+    let name = match name {
+        "narrows" | CLOSED => "narrows",
+        name if words[0].ends_with(name) => name,
+        _ => "bench",
+    };
     let quote = |word: &String| {
         let word = if Path::new(word).starts_with(folder) { "FILE" } else { word };
         if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }

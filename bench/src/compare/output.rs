@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::peer::CLOSED;
+
 /// Bytes and seconds, in the tool's own words.
 pub fn told(tool: &str, output: &str) -> Option<(f64, f64)> {
     match tool {
@@ -35,12 +37,12 @@ pub fn complaint(tool: &str, output: &str) -> Option<String> {
     let line =
         |sign: &str| output.lines().find(|line| line.contains(sign)).map(|line| line.trim().to_owned());
     match tool {
-        "narrows" => {
+        "narrows" | CLOSED => {
             let json: Value = serde_json::from_str(output).ok()?;
             let errors = json["errors"].as_object()?;
             (!errors.is_empty()).then(|| json["errors"].to_string())
         }
-        "wrk" | "zrk" => line("Socket errors:").or_else(|| line("Non-2xx")),
+        "wrk" | "wrk2" | "zrk" => line("Socket errors:").or_else(|| line("Non-2xx")),
         "h2load" => line("requests:").filter(|line| !line.contains(" 0 failed, 0 errored, 0 timeout")),
         "ab" => line("Failed requests:").filter(|line| !line.ends_with(" 0")),
         "hey" => line("Error distribution").map(|_| "errors".to_owned()),

@@ -14,6 +14,8 @@ pub enum Work {
     KeepAlive,
     /// Closed loop, one request per connection.
     OneShot,
+    /// Open loop at so many requests a second, connections kept.
+    Open(u64),
     /// Requests that are never answered.
     Hold,
     /// One body of this size.
@@ -44,7 +46,7 @@ pub struct Peer {
 }
 
 /// Name, the argument that makes it tell its version, how to get it, why these flags.
-const TOOLS: [(&str, &str, &str, &str); 9] = [
+const TOOLS: [(&str, &str, &str, &str); 10] = [
     ("wrk", "-v", "apt-get install wrk", "one thread, no script"),
     (
         "h2load",
@@ -66,7 +68,13 @@ const TOOLS: [(&str, &str, &str, &str); 9] = [
     ),
     ("oha", "--version", "cargo install oha", "one thread, no terminal interface, no redirects"),
     ("gcannon", "", "github.com/MDA2AV/gcannon: make, with liburing-dev", "one thread, depth 1"),
-    ("zrk", "--version", "put zrk on the PATH; it is called with the flags of wrk", "one thread"),
+    (
+        "wrk2",
+        "-v",
+        "github.com/giltene/wrk2: make; its program wrk as wrk2 on the PATH",
+        "one thread, no script",
+    ),
+    ("zrk", "--version", "github.com/zoxy-io/zrk: zig build", "one thread, no terminal interface"),
     ("iperf3", "--version", "apt-get install iperf3", "`-l 1M`, with its own receiver on the server's core"),
     ("curl", "--version", "apt-get install curl", "a sparse file, without `Expect`"),
 ];
@@ -82,6 +90,9 @@ const FLOORS: [(&str, &str); 3] = [
     ),
     ("send-loop", "a bare blocking loop of 256 KiB sends"),
 ];
+
+/// The name of Narrows' own closed loop, where its open loop is compared with it.
+pub const CLOSED: &str = "closed loop";
 
 /// Where a program is, if it is on the PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
@@ -102,7 +113,7 @@ impl Peer {
     }
 
     /// Everything it is compared with, here or not.
-    pub fn all() -> Vec<Self> {
+    pub fn all(narrows: &Path) -> Vec<Self> {
         let tools = TOOLS.into_iter().map(|(name, ask, get, flags)| {
             let program = on_path(name);
             let version = program.as_deref().map_or_else(String::new, |file| version(file, ask));
@@ -115,7 +126,12 @@ impl Peer {
             let get = "a kernel that allows io_uring, from Linux 6.1 on";
             Self { name, program: own.clone().filter(|_| here), version, get, flags }
         });
-        tools.chain(floors).collect()
+        let closed = Self {
+            name: CLOSED,
+            flags: "Narrows itself without a schedule: what an open loop costs beyond its requests",
+            ..Self::narrows(narrows)
+        };
+        tools.chain(floors).chain([closed]).collect()
     }
 
     /// The program and its arguments for a task. `file` is a sparse file of the upload's size.
@@ -135,6 +151,7 @@ impl Peer {
                 .replace("{iperf3}", &ports.iperf3.to_string())
                 .replace("{file}", &file.to_string_lossy())
                 .replace("{size}", &size(task.work).to_string())
+                .replace("{rate}", &rate(task.work).to_string())
         };
         let mut command = vec![program.into_owned()];
         command.extend(self.words(task.work).split_whitespace().map(fill));
@@ -150,9 +167,12 @@ impl Peer {
             ("narrows", Work::Frames(_)) => {
                 "load frames://127.0.0.1:{stream} -c 1 -d {ms}ms --frame-size {size} --json"
             }
+            ("narrows", Work::Open(_)) => "load {url} -c {c} -t {t} -d {ms}ms --rate {rate} --json",
             ("narrows", Work::OneShot) => "load {url} -c {c} -t {t} -d {ms}ms --close --json",
-            ("narrows", _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
-            ("wrk" | "zrk", _) => "-t1 -c{c} -d{d}s {url}",
+            ("narrows" | CLOSED, _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
+            ("wrk", _) => "-t1 -c{c} -d{d}s {url}",
+            ("wrk2", _) => "-t1 -c{c} -d{d}s -R{rate} {url}",
+            ("zrk", _) => "-t 1 -c {c} -d {d}s -R {rate} --plain {url}",
             ("h2load", _) => "--h1 -t1 -c{c} -D{d} {url}",
             ("ab", Work::OneShot) => "-q -r -t{d} -n 10000000 -c {c} {url}",
             ("ab", _) => "-q -r -k -t{d} -n 10000000 -c {c} {url}",
@@ -190,6 +210,13 @@ fn path(work: Work) -> &'static str {
 fn size(work: Work) -> u64 {
     match work {
         Work::Upload(size) | Work::Frames(size) => size,
+        _ => 0,
+    }
+}
+
+fn rate(work: Work) -> u64 {
+    match work {
+        Work::Open(rate) => rate,
         _ => 0,
     }
 }

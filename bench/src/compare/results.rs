@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::measure::Run;
 use super::options::Args;
-use super::peer::{Peer, Task, Work};
+use super::peer::{CLOSED, Peer, Task, Work};
 use super::ratio::Ratio;
 use super::{machine, resident};
 
@@ -112,6 +112,8 @@ impl Comparison {
             (Work::KeepAlive, "h2load") => Some(Aim::AtMost(0.65)),
             (Work::KeepAlive, "oha") => Some(Aim::AtMost(0.45)),
             (Work::KeepAlive, "floor-epoll") => Some(Aim::AtMost(1.08)),
+            (Work::KeepAlive, "gcannon") => Some(Aim::AtMost(0.95)),
+            (Work::Open(_), CLOSED) => Some(Aim::AtMost(1.3)),
             (Work::OneShot, "wrk") => Some(Aim::AtMost(0.85)),
             (Work::Upload(_), "iperf3") => Some(Aim::AtLeast(1.0)),
             (Work::Frames(_), "send-loop") => Some(Aim::AtLeast(0.9)),

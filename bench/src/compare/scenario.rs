@@ -15,8 +15,8 @@ pub enum Scenario {
     Threads { task: Task },
 }
 
-const CLOSED: &[&str] =
-    &["wrk", "h2load", "ab", "hey", "oha", "gcannon", "zrk", "floor-epoll", "floor-uring"];
+const CLOSED: &[&str] = &["wrk", "h2load", "ab", "hey", "oha", "gcannon", "floor-epoll", "floor-uring"];
+const OPEN: &[&str] = &["wrk2", "zrk", "closed loop"];
 const ONE_SHOT: &[&str] = &["wrk", "ab", "hey", "oha", "gcannon", "floor-epoll", "floor-uring"];
 const UPLOAD: &[&str] = &["iperf3", "curl", "send-loop"];
 const FRAMES: &[&str] = &["send-loop"];
@@ -42,6 +42,8 @@ pub fn all(quick: bool) -> Vec<Scenario> {
     let closed: &[usize] = if quick { &[100] } else { &[100, 1000, 10_000] };
     list.extend(closed.iter().map(|&count| pairs(Work::KeepAlive, count, CLOSED)));
     list.push(pairs(Work::OneShot, if quick { 100 } else { 10_000 }, if quick { FEW } else { ONE_SHOT }));
+    let rates: &[u64] = if quick { &[10_000] } else { &[10_000, 40_000] };
+    list.extend(rates.iter().map(|&rate| pairs(Work::Open(rate), 100, OPEN)));
     list.push(pairs(Work::Upload(if quick { 256 << 20 } else { 4 << 30 }), 1, UPLOAD));
     for (size, _) in SIZES.into_iter().filter(|(size, _)| !quick || *size == 1000) {
         list.push(pairs(Work::Frames(size), 1, FRAMES));
@@ -62,6 +64,7 @@ impl Scenario {
             Self::Pairs { task, .. } => match task.work {
                 Work::KeepAlive => format!("keepalive-{}", task.connections),
                 Work::OneShot => format!("oneshot-{}", task.connections),
+                Work::Open(rate) => format!("open-{rate}"),
                 Work::Upload(size) => format!("upload-{}", bytes(size)),
                 Work::Frames(size) => format!("frames-{}", bytes(size)),
                 Work::Hold => "hold".to_owned(),
