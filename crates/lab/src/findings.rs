@@ -3,6 +3,7 @@
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
 //! hold numbers with units; how they look is the business of `report`.
 
+mod ceiling;
 mod estimate;
 mod headline;
 mod pivot;
@@ -222,5 +223,7 @@ impl Estimate {
     }
 }
 
+#[cfg(test)]
+mod doubt_tests;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,8 @@ pub struct Job {
     pub pipeline: usize,
     /// One thread for each entry, pinned to that core if there is one.
     pub threads: Vec<Option<usize>>,
+    /// Whether the connections are a pool's: the time that exchanges waited for one is kept apart.
+    pub pool: bool,
     /// What makes an exchange begin.
     pub arrivals: Arrivals,
     /// Not measured.
@@ -68,6 +70,7 @@ impl Job {
             callers: connections,
             pipeline: 1,
             threads: vec![None],
+            pool: false,
             arrivals: Arrivals::Closed,
             warmup: Duration::ZERO,
             stop,
@@ -112,6 +115,7 @@ impl Job {
             connections: part(self.connections as u64) as usize,
             callers: part(self.callers.max(self.connections * self.pipeline) as u64) as usize,
             pipeline: self.pipeline,
+            pool: self.pool,
             warmup: self.warmup,
             stop,
             ending,
@@ -153,9 +157,10 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
             .map(|worker| worker.map_err(LoadError::from)?.join().map_err(|_| LoadError::Thread)?)
             .collect()
     });
-    let mut total = Tally::default();
-    for result in results {
-        total.merge(&result?);
+    let (mut total, mut connections) = (Tally::default(), 0);
+    for (number, result) in results.into_iter().enumerate() {
+        total.merge(&result?, connections);
+        connections += job.part(number, job.connections as u64) as usize;
     }
     Ok(total)
 }

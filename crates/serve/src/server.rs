@@ -125,6 +125,7 @@ impl Server<'_> {
 
     /// Sends what is due, and ends the connection when all is said.
     fn speak(&mut self, io: &mut Io, conn: Conn, now: Instant) {
+        let counts = self.counts;
         let Some(seat) = self.seat(conn) else { return };
         seat.queued += seat.peer.answers(now, &mut seat.out);
         if seat.sending {
@@ -134,6 +135,9 @@ impl Server<'_> {
             seat.under_way = std::mem::take(&mut seat.queued);
             seat.sending = io.send(conn, Payload::Owned(std::mem::take(&mut seat.out))).is_ok();
         } else if seat.peer.over(seat.heard_all) {
+            if !seat.heard_all {
+                counts.hung_up();
+            }
             self.leave(io, conn);
         }
     }

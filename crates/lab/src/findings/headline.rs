@@ -14,7 +14,7 @@ use crate::plan::{Planned, projection};
 /// Below this ratio of medians a knob is said to make no difference: about what repeated runs of one configuration
 /// differ by (1.4 % between accidental repetitions in the published Cowboy uploads, 1.6 % in IODash's), with room for shorter
 /// windows.
-const FLAT: f64 = 1.05;
+pub(super) const FLAT: f64 = 1.05;
 
 /// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.
 const CLIFF: f64 = 1.5;

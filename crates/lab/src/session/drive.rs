@@ -5,15 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use load::target::{Body, Expect, Frames, Http, Traffic};
-use load::{Ending, Job, Moment, Stop, Tally, Target};
-use systems::machine;
+use load::{Arrivals, Ending, Job, Moment, Stop, Target};
 use systems::process::Running;
-use systems::sample::{Sampler, Use};
 use systems::{Value, Workload};
 use wire::frames::Prefix;
 
 use crate::observation::Measurement;
 use crate::session::place::{Place, Stopped};
+use crate::session::watch::Watched;
 
 /// Starts the server, checks that it does the work, drives it for the trial's time, and stops it.
 pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {
@@ -21,7 +20,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
     // Told on the generator's thread, at the very ends of the window.
-    let watched = Mutex::new(Watched { sampler: Some(Sampler::start(running.pid())), ..Watched::default() });
+    let watched = Mutex::new(Watched::new(running.pid()));
     let watch = |moment| {
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
@@ -33,39 +32,13 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     running.check_alive()?;
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut measurement = measurement(place, &tally, watched.used);
+    let mut measurement = Measurement::of(&tally);
+    measurement.system = place.system_use(watched.used);
+    measurement.generator.cores = place.own(&place.placement.generator);
     measurement.concurrency = (job.connections * job.pipeline) as u64;
-    measurement.stolen_s = watched.stolen_s;
-    measurement.time_wait = watched.time_wait;
-    measurement.ports = machine::ports();
-    measurement.files = machine::file_limit();
+    measurement.connections = job.connections as u64;
+    watched.record(&mut measurement);
     Ok(measurement)
-}
-
-/// What is read at the ends of the window.
-#[derive(Default)]
-struct Watched {
-    sampler: Option<Sampler>,
-    used: Use,
-    stolen_s: f64,
-    time_wait: u64,
-}
-
-impl Watched {
-    fn opened(&mut self) {
-        self.stolen_s = machine::stolen_s();
-        if let Some(sampler) = &mut self.sampler {
-            sampler.mark();
-        }
-    }
-
-    fn closed(&mut self) {
-        if let Some(sampler) = self.sampler.take() {
-            self.used = sampler.finish();
-        }
-        self.stolen_s = machine::stolen_s() - self.stolen_s;
-        self.time_wait = machine::time_wait();
-    }
 }
 
 /// What the trial sends.
@@ -88,6 +61,7 @@ fn job(place: &Place<'_>, port: u16) -> Result<Job, Stopped> {
     job.timeout = place.timeout();
     if place.workload() == Workload::Requests {
         job.pipeline = place.number("pipeline")? as usize;
+        job.arrivals = place.schedule()?.map_or(Arrivals::Closed, Arrivals::Open);
         if job.pipeline > 1 && place.says("keep_alive", &Value::Boolean(false)) {
             return Err(Stopped::failed(
                 "drive",
@@ -152,11 +126,4 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
             Err(Stopped::failed("equal_work", reason).with_output(running.tail()))
         }
     }
-}
-
-fn measurement(place: &Place<'_>, tally: &Tally, used: Use) -> Measurement {
-    let mut m = Measurement::of(tally);
-    m.system = place.system_use(used);
-    m.generator.cores = place.own(&place.placement.generator);
-    m
 }
