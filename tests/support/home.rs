@@ -82,6 +82,15 @@ impl Home {
         self.server(name, r#"["{narrows}", "serve", "--any", "{port}"]"#, "");
     }
 
+    /// An honest client of the test's own: the reference client under another name.
+    pub fn twin_client(&self, name: &str) {
+        let manifest = format!(
+            "name = \"{name}\"\nrole = \"client\"\nworkloads = [\"clients\"]\nlanguage = \"none\"\nabout = \"of a test\"\n\
+             [start]\ncommand = [\"{{narrows}}\", \"client\"]\n"
+        );
+        self.write(&format!("systems/{name}/system.toml"), &manifest);
+    }
+
     /// An experiment `e` with this workload, systems (as TOML), rounds and grid.
     pub fn experiment(&self, workload: &str, systems: &str, rounds: u32, grid: &str) {
         self.timed_experiment(workload, systems, rounds, 0.1, grid);
