@@ -71,8 +71,8 @@ impl Home {
     /// A server for `requests` with this start command.
     pub fn server(&self, name: &str, command: &str, more: &str) {
         let manifest = format!(
-            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"requests\"]\nlanguage = \"none\"\n\
-             about = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
+            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"upload\", \"frames\", \"requests\"]\n\
+             language = \"none\"\nabout = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
         );
         self.write(&format!("systems/{name}/system.toml"), &manifest);
     }

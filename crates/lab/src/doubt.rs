@@ -233,8 +233,9 @@ fn errors_on_schedule(m: &Measurement) -> Option<String> {
     let gcd = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
     let count: u64 = m.error_ordinals.values().sum();
     // Three by chance on multiples of ten or more is one in a thousand.
-    (gcd >= 10 && count >= 3)
-        .then(|| format!("all {count} failures on open connections came with each {gcd}th request of one"))
+    (gcd >= 10 && count >= 3).then(|| {
+        format!("all {count} failures on open connections came with request {gcd}, {}, … of one", 2 * gcd)
+    })
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -73,6 +73,7 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.elapsed = elapsed;
         self.tally.in_flight = self.open;
         if self.is_open() {
+            self.drop_overdue(elapsed);
             // Arrived, and the window is over: nobody will send them.
             self.tally.dropped += self.waiting.len() as u64;
             self.waiting.clear();
@@ -80,6 +81,16 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
         self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         (self.watch)(Moment::Closed);
+    }
+
+    /// What was due before the window's end while the loop looked away (a machine that stood still) was to be sent as well.
+    fn drop_overdue(&mut self, elapsed: Duration) {
+        let Stop::After(length) = self.share.stop else { return };
+        let last = elapsed.min(length.saturating_sub(Duration::from_nanos(1)));
+        while self.phase == Phase::Measure && matches!(self.pacer.pace(last, self.begun), Pace::Send(_)) {
+            self.begun += 1;
+            self.tally.dropped += 1;
+        }
     }
 
     /// Goes from phase to phase as time passes and exchanges end.
