@@ -166,6 +166,13 @@ pub struct Measurement {
     /// The limit of open files; 0 where nobody looked.
     #[serde(default)]
     pub files: u64,
+    /// Segments that the machine's TCP sent again in the window.
+    #[serde(default)]
+    pub retransmits: u64,
+    /// What the kernel did for the system, counted in a short drive of its own after the first round's window; nothing of a
+    /// client, and nothing where the kernel counts for nobody.
+    #[serde(default)]
+    pub counted: Option<Counted>,
     /// What the system used.
     pub system: SystemUse,
     /// What the generator used.
@@ -208,6 +215,21 @@ pub struct SystemUse {
     pub cores: Vec<usize>,
     /// Its version as `build.version` or `needs` reported it.
     pub version: String,
+}
+
+/// Calls of a server into the kernel, and what they were for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Operations that were verified while counting: uploads, frames, answers.
+    pub operations: u64,
+    /// Bytes that were sent to it.
+    pub bytes: u64,
+    /// System calls of all kinds.
+    pub system_calls: Option<u64>,
+    /// Calls that read, those without a byte among them.
+    pub reads: Option<u64>,
+    /// Instructions, user and kernel, where the processor counts them.
+    pub instructions: Option<u64>,
 }
 
 /// What the generator used during the measured window.

@@ -105,6 +105,16 @@ pub fn time_wait() -> u64 {
     words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
+/// Segments that TCP has sent again since the machine's start.
+pub fn retransmits() -> u64 {
+    let text = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    // A line of names, then one of numbers.
+    let mut lines = text.lines().filter(|line| line.starts_with("Tcp:")).map(str::split_ascii_whitespace);
+    let (Some(names), Some(mut numbers)) = (lines.next(), lines.next()) else { return 0 };
+    let column = names.take_while(|name| *name != "RetransSegs").count();
+    numbers.nth(column).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 /// Who runs on which cores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {

@@ -7,6 +7,7 @@ use stats::{Sample, Spread, median, median_ratio, merge_buckets, percentile_of_b
 use systems::{Workload, is_reference};
 
 use super::ceiling;
+use super::reason::Work;
 use crate::doubt::{Doubt, Setting, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
@@ -33,6 +34,8 @@ pub struct Estimate {
     pub cpu_s_per_unit: Option<f64>,
     /// CPU seconds a second; above 1 on several cores: the median over trials.
     pub cpu_share: Option<f64>,
+    /// What the kernel did for it: the reason beside its speed.
+    pub work: Work,
     /// The highest proportional set size of any trial, bytes; None where it could not be read.
     pub peak_memory_bytes: Option<u64>,
     /// The kernel's socket memory at its highest in any trial, bytes.
@@ -154,6 +157,7 @@ fn estimate(
         of_reference: median_ratio(pairs),
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, units(scenario.workload, m) as f64))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
+        work: Work::of(scenario.workload, all(), |m| units(scenario.workload, m) as f64),
         peak_memory_bytes: all().map(|m| m.system.peak_pss_bytes).max().filter(|bytes| *bytes > 0),
         socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),
         attempts,

@@ -136,9 +136,9 @@ pub(super) fn figure_column(figure: Figure) -> Column {
 }
 
 /// Column by column: a heading and how a row fills it.
-type Part<'a> = (Column, Box<dyn Fn(&Estimate) -> Cell + 'a>);
+pub(super) type Part<'a> = (Column, Box<dyn Fn(&Estimate) -> Cell + 'a>);
 
-fn part<'a>(column: Column, cell: impl Fn(&Estimate) -> Cell + 'a) -> Part<'a> {
+pub(super) fn part<'a>(column: Column, cell: impl Fn(&Estimate) -> Cell + 'a) -> Part<'a> {
     (column, Box::new(cell))
 }
 
@@ -237,6 +237,27 @@ pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
         keys,
         rows,
         notes: notes(estimates),
+    }
+}
+
+/// A further table of the same lines with other columns.
+pub(super) fn list_of(
+    planned: &Planned,
+    estimates: &[&Estimate],
+    columns: Vec<Part>,
+    title: &str,
+    about: &str,
+) -> Table {
+    let mut parts = keys(planned);
+    let keys = parts.len();
+    parts.extend(columns);
+    Table {
+        title: format!("{}: {title}", planned.title),
+        about: about.to_owned(),
+        rows: rows(&parts, estimates.iter().copied()),
+        columns: parts.into_iter().map(|(column, _)| column).collect(),
+        keys,
+        notes: Vec::new(),
     }
 }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use load::target::{Body, Expect, Frames, Http, Traffic};
 use load::{Arrivals, Ending, Job, Moment, Stop, Target};
+use systems::calls::Calls;
 use systems::process::Running;
 use systems::{Value, Workload};
 use wire::frames::Prefix;
 
-use crate::observation::Measurement;
+use crate::observation::{Counted, Measurement};
 use crate::session::place::{Place, Stopped};
 use crate::session::watch::Watched;
 
@@ -30,6 +31,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
+    let counted = if place.trial.round == 0 { count(place, &job, running.pid()) } else { None };
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut measurement = Measurement::of(&tally);
@@ -37,8 +39,38 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     measurement.generator.cores = place.own(&place.placement.generator);
     measurement.concurrency = (job.connections * job.pipeline) as u64;
     measurement.connections = job.connections as u64;
+    measurement.counted = counted;
     watched.record(&mut measurement);
     Ok(measurement)
+}
+
+/// How long the kernel's work for a server is counted, and with what: enough for a figure per operation.
+const COUNTING: Duration = Duration::from_millis(200);
+const COUNTED_BODY: u64 = 16 << 20;
+const COUNTED_CONNECTIONS: usize = 100;
+
+/// The same traffic once more, short, while the kernel counts: outside of the window, because counting costs time.
+fn count(place: &Place<'_>, measured: &Job, group: u32) -> Option<Counted> {
+    let mut job = measured.clone();
+    job.connections = job.connections.min(COUNTED_CONNECTIONS);
+    (job.warmup, job.stop) = (Duration::ZERO, Stop::After(COUNTING));
+    if let Traffic::Http(http) = &mut job.target.traffic
+        && place.workload() == Workload::Upload
+    {
+        *http = upload(place, place.number("size").ok()?.min(COUNTED_BODY));
+    }
+    let calls = Calls::begin(group);
+    // What goes wrong here costs these counts, not the trial, which is measured.
+    let tally = place.drive(&job, &|_| {}).ok()?;
+    let found = calls.finish();
+    let any = found.system_calls.or(found.reads).or(found.instructions).is_some();
+    (any && tally.successes > 0).then_some(Counted {
+        operations: tally.units,
+        bytes: tally.bytes_sent,
+        system_calls: found.system_calls,
+        reads: found.reads,
+        instructions: found.instructions,
+    })
 }
 
 /// What the trial sends.

@@ -13,18 +13,20 @@ pub(super) struct Watched {
     stolen_s: f64,
     throttles: u64,
     time_wait: u64,
+    retransmits: u64,
 }
 
 impl Watched {
     /// Will watch the process group of `pid`.
     pub(super) fn new(pid: u32) -> Self {
         let sampler = Some(Sampler::start(pid));
-        Self { sampler, used: Use::default(), stolen_s: 0.0, throttles: 0, time_wait: 0 }
+        Self { sampler, used: Use::default(), stolen_s: 0.0, throttles: 0, time_wait: 0, retransmits: 0 }
     }
 
     /// The window begins.
     pub(super) fn opened(&mut self) {
         (self.stolen_s, self.throttles) = (machine::stolen_s(), machine::throttles());
+        self.retransmits = machine::retransmits();
         if let Some(sampler) = &mut self.sampler {
             sampler.mark();
         }
@@ -37,6 +39,7 @@ impl Watched {
         }
         self.stolen_s = machine::stolen_s() - self.stolen_s;
         self.throttles = machine::throttles().saturating_sub(self.throttles);
+        self.retransmits = machine::retransmits().saturating_sub(self.retransmits);
         self.time_wait = machine::time_wait();
     }
 
@@ -45,6 +48,7 @@ impl Watched {
         measurement.stolen_s = self.stolen_s;
         measurement.throttles = self.throttles;
         measurement.time_wait = self.time_wait;
+        measurement.retransmits = self.retransmits;
         measurement.ports = machine::ports();
         measurement.files = machine::file_limit();
     }
