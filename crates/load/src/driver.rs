@@ -33,19 +33,24 @@ pub enum Ending {
 }
 
 /// Told to whoever watches a drive, at once and on the generator's own thread: be quick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+#[derive(Debug, Clone, Copy)]
+pub enum Moment<'a> {
     /// The measured window begins.
     Opened,
-    /// It has ended.
+    /// Another [`Job::reports`](crate::Job) has passed in the window of the thread of this number: its counts so far.
+    Passed(usize, &'a Tally),
+    /// The window has ended.
     Closed,
 }
 
 /// Who watches.
-pub type Watch<'a> = dyn Fn(Moment) + Sync + 'a;
+pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
 
 /// What one thread does.
 pub(crate) struct Share {
+    /// Of the thread.
+    pub number: usize,
+    pub reports: Option<Duration>,
     pub connections: usize,
     pub callers: usize,
     pub pipeline: usize,
@@ -107,6 +112,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     window: bool,
     /// The tenth of the window that it is now.
     tenth: usize,
+    /// Reports made of the window.
+    reported: u32,
     watch: &'a Watch<'a>,
 }
 
@@ -146,6 +153,7 @@ pub(crate) fn drive<P: Protocol>(
         swept: now,
         window: false,
         tenth: 0,
+        reported: 0,
         watch,
         share,
     };

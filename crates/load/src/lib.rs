@@ -59,6 +59,8 @@ pub struct Job {
     pub drain: Duration,
     /// Which kernel interface.
     pub backend: Backend,
+    /// How often whoever watches is told of the counts so far; never, if not said.
+    pub reports: Option<Duration>,
 }
 
 impl Job {
@@ -78,6 +80,7 @@ impl Job {
             timeout: Duration::from_secs(30),
             drain: Duration::from_millis(500),
             backend: Backend::Auto,
+            reports: None,
         }
     }
 
@@ -110,6 +113,8 @@ impl Job {
             Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
         };
         Share {
+            number,
+            reports: self.reports,
             arrivals,
             offset: number as f64 / self.workers() as f64,
             connections: part(self.connections as u64) as usize,
@@ -134,8 +139,9 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     check_files(job.connections)?;
     let threads = job.workers();
     let (opened, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let watch = |moment| {
+    let watch = |moment: Moment<'_>| {
         let (count, one) = match moment {
+            Moment::Passed(..) => return watch(moment),
             Moment::Opened => (&opened, 1),
             Moment::Closed => (&closed, threads),
         };

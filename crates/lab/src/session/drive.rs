@@ -22,11 +22,12 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     let job = job(place, port)?;
     // Told on the generator's thread, at the very ends of the window.
     let watched = Mutex::new(Watched::new(running.pid()));
-    let watch = |moment| {
+    let watch = |moment: Moment<'_>| {
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
             Moment::Opened => watched.opened(),
             Moment::Closed => watched.closed(),
+            Moment::Passed(..) => {}
         }
     };
     let tally = place.drive(&job, &watch)?;

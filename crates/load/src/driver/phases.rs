@@ -100,6 +100,7 @@ impl<P: Protocol> Driver<'_, P> {
             // A finishing window goes on after its length; what ends then belongs to the last tenth.
             self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
         }
+        self.report();
         let over = self.pace() == Pace::Stop;
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
@@ -130,6 +131,14 @@ impl<P: Protocol> Driver<'_, P> {
                 self.phase = Phase::Done
             }
             _ => {}
+        }
+    }
+
+    fn report(&mut self) {
+        let Some(every) = self.share.reports.filter(|_| self.window) else { return };
+        if self.now.duration_since(self.since) >= every * (self.reported + 1) {
+            self.reported += 1;
+            (self.watch)(Moment::Passed(self.share.number, &self.tally));
         }
     }
 
