@@ -18,11 +18,14 @@ start_pool(_Number, Size, Url, []) ->
 
 get(Pool, #{path := Path}, Id, Timeout) ->
     Deadline = now_ms() + Timeout,
+    Start = erlang:monotonic_time(microsecond),
     try poolboy:checkout(Pool, true, Timeout) of
         Worker ->
+            Waited = erlang:monotonic_time(microsecond) - Start,
             try left(Deadline) > 0 andalso gen_server:call(Worker, {get, Path, Id, Deadline}, infinity) of
                 false -> {error, pool_wait, timeout};
-                Answer -> Answer
+                {ok, Status, Answered, Body} -> {ok, Status, Answered, Body, Waited};
+                Error -> Error
             catch exit:Reason -> {error, other, Reason}
             after poolboy:checkin(Pool, Worker)
             end

@@ -34,7 +34,7 @@ get(Profile, #{text := Url}, Id, Timeout) ->
 
 answer({ok, {{_, Status, _}, Headers, Body}}) ->
     Id = proplists:get_value("x-request-id", Headers, ""),
-    {ok, Status, list_to_binary(Id), Body};
+    {ok, Status, list_to_binary(Id), Body, unknown}; % what its manager made it wait, httpc keeps to itself
 answer({error, {failed_connect, [_, {inet, _, timeout}]} = R}) -> {error, connect_timeout, R};
 answer({error, {failed_connect, [_, {inet, _, Reason}]} = R}) -> {error, narrows_client:class(Reason), R};
 answer({error, socket_closed_remotely = R}) -> {error, closed_early, R};

@@ -8,9 +8,11 @@
 
 %% One pool of Size connections to Host:Port; Number tells the pools of this process apart; Args are the rest of the command line.
 -callback start_pool(Number :: pos_integer(), Size :: pos_integer(), Url :: map(), Args :: [string()]) -> Pool :: term().
-%% One GET of the URL within Timeout milliseconds, waiting for the pool included. Header names are lower case.
+%% One GET of the URL within Timeout milliseconds, waiting for the pool included. Header names are lower case. Waited is how many
+%% microseconds of it passed until a connection of the pool was its own, if the client can tell.
 -callback get(Pool :: term(), Url :: map(), Id :: binary(), Timeout :: pos_integer()) ->
-    {ok, Status :: integer(), Id :: binary() | undefined, Body :: binary()} | {error, class(), Reason :: term()}.
+    {ok, Status :: integer(), Id :: binary() | undefined, Body :: binary(), Waited :: non_neg_integer() | unknown} |
+    {error, class(), Reason :: term()}.
 -callback version() -> iodata().
 
 -type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
@@ -20,7 +22,11 @@
                  in_flight = 0,        % 1 if a request was under way as the window closed
                  inside = #{},         % outcome => count, of the requests that ended inside the window
                  total = #{},          % the same, of the whole life
-                 latency = #{}}).      % bucket => count
+                 latency = #{},        % bucket => count, of the successes inside the window
+                 waits = #{},          % the same of their waits for the pool, where they are known
+                 service = #{},        % the same of what was left of their times
+                 failed = #{},         % the same of the errors inside the window
+                 firsts = #{}}).       % class => {microseconds into the window, reason}
 
 main([Module | Args]) ->
     %% Standard output belongs to the contract; what matters of an error is in its class.
@@ -57,7 +63,11 @@ run(Client, Args) ->
     Inside = sum([C#caller.inside || C <- Ended]),
     Total = sum([C#caller.total || C <- Ended]),
     InFlight = lists:sum([C#caller.in_flight || C <- Ended]),
-    Latency = sum([C#caller.latency || C <- Ended]),
+    Pairs = fun(Field) ->
+        Counts = sum([element(Field, C) || C <- Ended]),
+        [[Bucket, Count] || {Bucket, Count} <- lists:sort(maps:to_list(Counts))]
+    end,
+    Firsts = lists:foldl(fun(C, Known) -> maps:merge_with(fun(_, A, B) -> min(A, B) end, C#caller.firsts, Known) end, #{}, Ended),
     write_line({[
                 {event, <<"done">>},
                 {elapsed_us, 1000 * Duration},
@@ -65,7 +75,11 @@ run(Client, Args) ->
                 {successes, maps:get(ok, Inside, 0)},
                 {errors, {maps:to_list(maps:remove(ok, Inside))}},
                 {in_flight, InFlight},
-                {latency_us, [[Bucket, Count] || {Bucket, Count} <- lists:sort(maps:to_list(Latency))]},
+                {latency_us, Pairs(#caller.latency)},
+                {pool_wait_us, Pairs(#caller.waits)},
+                {service_us, Pairs(#caller.service)},
+                {failed_us, Pairs(#caller.failed)},
+                {first_errors, {[{Class, first(First)} || {Class, First} <- maps:to_list(Firsts)]}},
                 {total, {[
                     {attempts, lists:sum([C#caller.sent || C <- Ended])},
                     {successes, maps:get(ok, Total, 0)},
@@ -81,7 +95,7 @@ call(Caller = #caller{window_end = End}) ->
     end.
 
 request(Start, Caller = #caller{client = Client, pools = Pools, url = Url, timeout = Timeout, number = Number, sent = Sent,
-                                inside = Inside, total = Total, latency = Latency}) ->
+                                total = Total}) ->
     Id = <<Number/binary, $-, (integer_to_binary(Sent))/binary>>,
     Pool = element(rand:uniform(tuple_size(Pools)), Pools),
     Answer = Client:get(Pool, Url, Id, Timeout),
@@ -91,20 +105,37 @@ request(Start, Caller = #caller{client = Client, pools = Pools, url = Url, timeo
     if
         End >= Caller#caller.window_end -> Next#caller{in_flight = 1};
         End < Caller#caller.window_start -> Next;
-        Outcome =:= ok -> Next#caller{inside = add(ok, Inside), latency = add(bucket(End - Start), Latency)};
-        true -> Next#caller{inside = add(Outcome, Inside)}
+        true -> inside(Outcome, Answer, Start, End, Next)
     end.
+
+%% It ended inside the window.
+inside(ok, {ok, _, _, _, Waited}, Start, End, Caller = #caller{inside = Inside, latency = Latency}) ->
+    Known = Caller#caller{inside = add(ok, Inside), latency = add(bucket(End - Start), Latency)},
+    case Waited of
+        unknown -> Known;
+        _ -> Known#caller{waits = add(bucket(Waited), Known#caller.waits),
+                          service = add(bucket(max(0, End - Start - Waited)), Known#caller.service)}
+    end;
+inside(Class, Answer, Start, End, Caller = #caller{inside = Inside, failed = Failed, firsts = Firsts}) ->
+    First = {End - Caller#caller.window_start, Answer},
+    Caller#caller{inside = add(Class, Inside), failed = add(bucket(End - Start), Failed),
+                  firsts = case Firsts of #{Class := _} -> Firsts; _ -> Firsts#{Class => First} end}.
+
+%% What was seen, and when; long reasons are cut.
+first({Into, Answer}) ->
+    Seen = case Answer of {error, _, Reason} -> Reason; _ -> Answer end,
+    iolist_to_binary([io_lib:format("~0P", [Seen, 20]), io_lib:format(" (~.3f s into the window)", [Into / 1.0e6])]).
 
 outcome({error, other, Reason}, _, _, _) ->
     report(Reason),
     other;
 outcome({error, Class, _}, _, _, _) -> Class;
-outcome({ok, _, _, _}, _, Took, Most) when Took > Most -> request_timeout;
-outcome({ok, 200, Id, <<"ok">>}, Id, _, _) -> ok;
-outcome({ok, 200, _, <<"ok">>}, _, _, _) -> wrong_id;
-outcome({ok, 200, _, Body}, _, _, _) when byte_size(Body) =:= 2 -> wrong_content;
-outcome({ok, 200, _, _}, _, _, _) -> length;
-outcome({ok, _, _, _}, _, _, _) -> status.
+outcome({ok, _, _, _, _}, _, Took, Most) when Took > Most -> request_timeout;
+outcome({ok, 200, Id, <<"ok">>, _}, Id, _, _) -> ok;
+outcome({ok, 200, _, <<"ok">>, _}, _, _, _) -> wrong_id;
+outcome({ok, 200, _, Body, _}, _, _, _) when byte_size(Body) =:= 2 -> wrong_content;
+outcome({ok, 200, _, _, _}, _, _, _) -> length;
+outcome({ok, _, _, _, _}, _, _, _) -> status.
 
 %% The class of a socket's error.
 class(econnrefused) -> connect_refused;

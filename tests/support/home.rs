@@ -71,8 +71,8 @@ impl Home {
     /// A server for `requests` with this start command.
     pub fn server(&self, name: &str, command: &str, more: &str) {
         let manifest = format!(
-            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"requests\"]\nlanguage = \"none\"\n\
-             about = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
+            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"upload\", \"frames\", \"requests\"]\n\
+             language = \"none\"\nabout = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
         );
         self.write(&format!("systems/{name}/system.toml"), &manifest);
     }
@@ -80,6 +80,15 @@ impl Home {
     /// An honest server of the test's own: the reference under another name.
     pub fn twin(&self, name: &str) {
         self.server(name, r#"["{narrows}", "serve", "--any", "{port}"]"#, "");
+    }
+
+    /// An honest client of the test's own: the reference client under another name.
+    pub fn twin_client(&self, name: &str) {
+        let manifest = format!(
+            "name = \"{name}\"\nrole = \"client\"\nworkloads = [\"clients\"]\nlanguage = \"none\"\nabout = \"of a test\"\n\
+             [start]\ncommand = [\"{{narrows}}\", \"client\"]\n"
+        );
+        self.write(&format!("systems/{name}/system.toml"), &manifest);
     }
 
     /// An experiment `e` with this workload, systems (as TOML), rounds and grid.

@@ -13,7 +13,7 @@ use crate::observation::Measurement;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// The generator's busiest core had hardly time left.
+    /// The generator's busiest core had hardly time left, or the figure cannot be told from the reference's.
     GeneratorBound,
     /// An open loop could not keep its schedule.
     BehindSchedule,
@@ -39,6 +39,8 @@ pub enum Doubt {
     LimitNear,
     /// The hypervisor gave processor time to others.
     StolenTime,
+    /// The processor slowed itself down for heat.
+    Throttled,
 }
 
 /// A doubt, in words.
@@ -73,6 +75,9 @@ const QUEUEING: f64 = 1.5;
 const ERRORS: f64 = 0.01;
 /// Failures this much quicker than successes inflate the number of attempts.
 const QUICKER: f64 = 0.5;
+/// Where nobody told how long failures took, the time that successes leave over tells it once failures are this share: below,
+/// the edges of the window blur it.
+const EXPLODING: f64 = 0.2;
 /// Operations that a window needs before its rate means much.
 const FEWEST: u64 = 20;
 /// A window shorter than so many mean latencies measures its own edges.
@@ -118,6 +123,7 @@ impl Doubt {
                 "fewer connections, a wider net.ipv4.ip_local_port_range, or a higher limit of open files"
             }
             Self::StolenTime => "a machine of your own, or more rounds",
+            Self::Throttled => "better cooling, fewer cores at work, or pauses between runs",
         }
     }
 }
@@ -131,7 +137,7 @@ pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Finding> {
         found(Doubt::GeneratorBound, generator_bound(m)),
         found(Doubt::BehindSchedule, behind_schedule(m)),
         found(Doubt::HiddenQueueing, hidden_queueing(m, setting)),
-        found(Doubt::FailFast, fail_fast(m)),
+        found(Doubt::FailFast, fail_fast(m, setting)),
         found(Doubt::ErrorsOnSchedule, errors_on_schedule(m)),
         found(Doubt::TooShort, too_short(m, setting)),
         found(Doubt::UnsteadyWindow, setting.short_exchanges.then(|| shape::unsteady(&m.tenths)).flatten()),
@@ -144,6 +150,7 @@ pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Finding> {
         found(Doubt::PoolCapExceeded, pool_cap_exceeded(m, setting)),
         found(Doubt::LimitNear, limit_near(m)),
         found(Doubt::StolenTime, stolen_time(m)),
+        found(Doubt::Throttled, throttled(m)),
     ];
     each.into_iter().flatten().collect()
 }
@@ -177,7 +184,7 @@ fn behind_schedule(m: &Measurement) -> Option<String> {
 
 /// Little's law: with N always under way, N / throughput is how long each truly takes from one to the next.
 fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<String> {
-    if !setting.closed_loop || !setting.short_exchanges || m.successes == 0 || m.service_us.count == 0 {
+    if !setting.closed_loop || !setting.short_exchanges || m.successes == 0 || m.latency().count == 0 {
         return None;
     }
     let ended = m.successes + errors(m);
@@ -196,26 +203,39 @@ fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<String> {
     })
 }
 
-fn fail_fast(m: &Measurement) -> Option<String> {
-    let succeeding = m.service_us.mean;
-    // Client drivers do not tell how long failures took.
-    let known = m.service_us.count > 0 && m.mean_error_us > 0.0;
-    (known && error_share(m) > ERRORS && m.mean_error_us < QUICKER * succeeding).then(|| {
+fn fail_fast(m: &Measurement, setting: &Setting) -> Option<String> {
+    // The shorter of what is known of successes: failing must be quicker than either.
+    let succeeding = if m.service_us.count > 0 { m.service_us.mean } else { m.response_us.mean };
+    let failing = failing_us(m, setting)?;
+    (m.successes > 0 && error_share(m) > ERRORS && failing < QUICKER * succeeding).then(|| {
         format!(
-            "{:.1} % failed, in {:.2} ms on average, while successes took {:.2} ms",
+            "{:.1} % failed, in {:.2} ms on average, while successes took {:.2} ms: {:.1} attempts for each success",
             error_share(m) * 100.0,
-            m.mean_error_us / 1e3,
-            succeeding / 1e3
+            failing / 1e3,
+            succeeding / 1e3,
+            m.attempts as f64 / m.successes as f64
         )
     })
+}
+
+/// How long failures took: as it was told, or in a closed loop what successes leave over of all callers' time.
+fn failing_us(m: &Measurement, setting: &Setting) -> Option<f64> {
+    if m.mean_error_us > 0.0 {
+        return Some(m.mean_error_us);
+    }
+    let closed = setting.closed_loop && setting.short_exchanges && m.concurrency > 0;
+    let all_us = m.concurrency as f64 * m.elapsed_s * 1e6;
+    let left_us = all_us - m.latency().mean * m.successes as f64;
+    (closed && error_share(m) > EXPLODING).then(|| left_us.max(0.0) / errors(m) as f64)
 }
 
 fn errors_on_schedule(m: &Measurement) -> Option<String> {
     let gcd = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
     let count: u64 = m.error_ordinals.values().sum();
     // Three by chance on multiples of ten or more is one in a thousand.
-    (gcd >= 10 && count >= 3)
-        .then(|| format!("all {count} failures came with every {gcd}th request of a connection"))
+    (gcd >= 10 && count >= 3).then(|| {
+        format!("all {count} failures on open connections came with request {gcd}, {}, … of one", 2 * gcd)
+    })
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -252,10 +272,10 @@ fn pool_cap_exceeded(m: &Measurement, setting: &Setting) -> Option<String> {
 }
 
 fn limit_near(m: &Measurement) -> Option<String> {
-    let near = |limit: u64| limit > 0 && m.concurrency as f64 > NEAR * limit as f64;
+    let near = |limit: u64| limit > 0 && m.connections as f64 > NEAR * limit as f64;
     match (near(m.ports), near(m.files)) {
-        (true, _) => Some(format!("{} connections to one address of {} ports", m.concurrency, m.ports)),
-        (_, true) => Some(format!("{} connections of {} open files", m.concurrency, m.files)),
+        (true, _) => Some(format!("{} connections to one address of {} ports", m.connections, m.ports)),
+        (_, true) => Some(format!("{} connections of {} open files", m.connections, m.files)),
         _ => None,
     }
 }
@@ -264,6 +284,10 @@ fn stolen_time(m: &Measurement) -> Option<String> {
     let share = m.stolen_s / m.elapsed_s.max(f64::MIN_POSITIVE);
     (share > STOLEN)
         .then(|| format!("{:.1} % of a core's time went to other machines on the host", share * 100.0))
+}
+
+fn throttled(m: &Measurement) -> Option<String> {
+    (m.throttles > 0).then(|| format!("the processor slowed itself down for heat {} times", m.throttles))
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
 //! hold numbers with units; how they look is the business of `report`.
 
+mod ceiling;
 mod estimate;
 mod headline;
 mod pivot;
+mod reason;
 mod table;
 mod warning;
 
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use systems::Workload;
 
 pub use estimate::{Estimate, figure_of};
+pub use reason::Work;
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
 
@@ -178,11 +181,13 @@ fn label(planned: &Planned, scenario: &Scenario) -> String {
 /// The tables of an experiment, that of the published shape first.
 fn tables(planned: &Planned, estimates: &[Estimate]) -> Vec<Table> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
-    match planned.workload {
+    let mut tables = match planned.workload {
         Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],
         Workload::Frames => vec![pivot::pivot(planned, estimates), table::list(planned, &rows)],
         Workload::Clients => vec![table::ranked(planned, estimates)],
-    }
+    };
+    tables.extend(reason::table(planned, estimates));
+    tables
 }
 
 impl Estimate {
@@ -222,5 +227,7 @@ impl Estimate {
     }
 }
 
+#[cfg(test)]
+mod doubt_tests;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use systems::{Point, Workload};
+use systems::{Point, Value, Workload};
 
 /// What is measured: a system under a workload at one point of all knobs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -18,6 +18,26 @@ pub struct Scenario {
     pub workload: Workload,
     /// Every knob the experiment sets for this system, workload knobs among them.
     pub point: Point,
+}
+
+impl Scenario {
+    /// The value of a knob of the workload: as the point sets it, or its default.
+    pub fn knob(&self, name: &str) -> Option<&Value> {
+        self.point.get(name).or_else(|| self.workload.knob(name).map(|knob| &knob.default))
+    }
+
+    /// The value of a knob of the workload that is a number.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.knob(name) {
+            Some(Value::Integer(number)) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether arrivals follow a schedule that knows nothing of answers.
+    pub fn is_open_loop(&self) -> bool {
+        self.number("rate").is_some_and(|rate| rate > 0)
+    }
 }
 
 /// One timed execution of a scenario, as the plan orders it.
@@ -108,22 +128,32 @@ pub struct Measurement {
     pub bytes_received: u64,
     /// From the actual send to the checked answer.
     pub service_us: Latency,
-    /// From the intended send to the checked answer.
+    /// From the intended send to the checked answer; of a client, from before its pool.
     pub response_us: Latency,
-    /// The first example of each error class.
+    /// Of a client whose driver can tell: what its successes waited for a connection of the pool.
+    #[serde(default)]
+    pub pool_wait_us: Latency,
+    /// The first example of each error class: what was seen, when, on which connection.
     pub first_errors: BTreeMap<String, String>,
-    /// Mean time from sending to failure of failed operations, microseconds; 0 without any.
+    /// Mean time that failed operations took, microseconds: from their sending, of a client from before its pool; 0 without any,
+    /// and where a client's driver cannot tell.
     #[serde(default)]
     pub mean_error_us: f64,
     /// How many operations connections had carried when one failed, the failed one included: ordinal to count.
     #[serde(default)]
     pub error_ordinals: BTreeMap<u64, u64>,
-    /// Successes in each tenth of the window; empty where nobody looked.
+    /// Successes in each tenth of the window, of a client the server's answers; empty where nobody looked.
     #[serde(default)]
     pub tenths: Vec<u64>,
     /// Connections or callers at work, as configured.
     #[serde(default)]
     pub concurrency: u64,
+    /// Connections at once: as configured, of a client as the server saw them; 0 where nobody looked.
+    #[serde(default)]
+    pub connections: u64,
+    /// How often the processor throttled itself for heat in the window.
+    #[serde(default)]
+    pub throttles: u64,
     /// Seconds of processor time that the hypervisor gave to others, over all cores.
     #[serde(default)]
     pub stolen_s: f64,
@@ -136,6 +166,13 @@ pub struct Measurement {
     /// The limit of open files; 0 where nobody looked.
     #[serde(default)]
     pub files: u64,
+    /// Segments that the machine's TCP sent again in the window.
+    #[serde(default)]
+    pub retransmits: u64,
+    /// What the kernel did for the system, counted in a short drive of its own after the first round's window; nothing of a
+    /// client, and nothing where the kernel counts for nobody.
+    #[serde(default)]
+    pub counted: Option<Counted>,
     /// What the system used.
     pub system: SystemUse,
     /// What the generator used.
@@ -180,6 +217,21 @@ pub struct SystemUse {
     pub version: String,
 }
 
+/// Calls of a server into the kernel, and what they were for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Operations that were verified while counting: uploads, frames, answers.
+    pub operations: u64,
+    /// Bytes that were sent to it.
+    pub bytes: u64,
+    /// System calls of all kinds.
+    pub system_calls: Option<u64>,
+    /// Calls that read, those without a byte among them.
+    pub reads: Option<u64>,
+    /// Instructions, user and kernel, where the processor counts them.
+    pub instructions: Option<u64>,
+}
+
 /// What the generator used during the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorUse {
@@ -204,6 +256,9 @@ pub struct ServerCounts {
     pub connections: u64,
     /// Most connections open at once.
     pub peak_connections: u64,
+    /// Connections that the server was the first to close.
+    #[serde(default)]
+    pub closes: u64,
     /// The client's whole life: attempts, successes and errors, as the driver reported them.
     pub client_attempts: u64,
     /// See `client_attempts`.
@@ -285,7 +340,7 @@ impl Measurement {
             bytes_received: tally.bytes_received,
             service_us: Latency::from_nanos(&tally.service),
             response_us: Latency::from_nanos(&tally.response),
-            first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.clone())).collect(),
+            first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.to_string())).collect(),
             mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
             error_ordinals: tally.ordinals.clone(),
             tenths: if tally.tenths.iter().any(|count| *count > 0) {

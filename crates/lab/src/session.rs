@@ -3,10 +3,12 @@
 //! For each trial: start the system, wait until it is ready, check that it does equal work, drive it, sample it, stop it,
 //! and append the observation to the store before the next trial starts.
 
+mod account;
 mod bench;
 mod clients;
 mod drive;
 mod place;
+mod watch;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

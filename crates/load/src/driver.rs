@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor};
 
-use crate::fault::{ErrorClass, Fault, Seen};
+use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::pacer::{Arrivals, Pacer, Schedule, Stop};
 use crate::protocol::{Next, Protocol, Reply};
 use crate::tally::Tally;
@@ -33,22 +33,28 @@ pub enum Ending {
 }
 
 /// Told to whoever watches a drive, at once and on the generator's own thread: be quick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+#[derive(Debug, Clone, Copy)]
+pub enum Moment<'a> {
     /// The measured window begins.
     Opened,
-    /// It has ended.
+    /// Another [`Job::reports`](crate::Job) has passed in the window of the thread of this number: its counts so far.
+    Passed(usize, &'a Tally),
+    /// The window has ended.
     Closed,
 }
 
 /// Who watches.
-pub type Watch<'a> = dyn Fn(Moment) + Sync + 'a;
+pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
 
 /// What one thread does.
 pub(crate) struct Share {
+    /// Of the thread.
+    pub number: usize,
+    pub reports: Option<Duration>,
     pub connections: usize,
     pub callers: usize,
     pub pipeline: usize,
+    pub pool: bool,
     pub arrivals: Arrivals,
     /// Which part of a gap this thread's schedule is shifted by.
     pub offset: f64,
@@ -90,6 +96,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     /// Lines that wait to try their connection again, by when; the earliest first, since all wait equally long.
     retries: VecDeque<(Instant, usize)>,
     replies: Vec<Reply>,
+    /// The beginning of what a failing exchange received, while it is judged.
+    heard: Seen,
     tally: Tally,
     phase: Phase,
     /// When the present phase began.
@@ -104,6 +112,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     window: bool,
     /// The tenth of the window that it is now.
     tenth: usize,
+    /// Reports made of the window.
+    reported: u32,
     watch: &'a Watch<'a>,
 }
 
@@ -128,7 +138,12 @@ pub(crate) fn drive<P: Protocol>(
         idle: VecDeque::new(),
         retries: VecDeque::new(),
         replies: Vec::new(),
-        tally: Tally { backend: reactor.io().backend(), ..Tally::default() },
+        heard: Seen::Nothing,
+        tally: Tally {
+            backend: reactor.io().backend(),
+            pool_wait: share.pool.then(Tally::histogram),
+            ..Tally::default()
+        },
         phase: Phase::WarmUp,
         since: now,
         now,
@@ -138,6 +153,7 @@ pub(crate) fn drive<P: Protocol>(
         swept: now,
         window: false,
         tenth: 0,
+        reported: 0,
         watch,
         share,
     };
@@ -272,18 +288,15 @@ impl<P: Protocol> Driver<'_, P> {
     fn failed(&mut self, fault: Fault, since: Instant, line: Option<usize>) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.window {
-            let into = self.now.duration_since(self.since).as_secs_f64();
             let open = line.map(|index| &self.lines[index]).filter(|line| line.connected);
-            let ordinal = open.map(|line| line.carried);
-            let context = || {
-                let place = match (line, ordinal) {
-                    (Some(index), Some(ordinal)) => format!("connection {index}, its exchange {ordinal}"),
-                    (Some(index), None) => format!("connection {index}, not open"),
-                    (None, _) => "no connection".to_owned(),
-                };
-                format!("{place}, {into:.3} s into the window")
+            let example = Example {
+                fault,
+                heard: self.heard,
+                at: self.now.duration_since(self.since),
+                connection: line,
+                exchange: open.map(|line| line.carried),
             };
-            self.tally.fail(fault, self.now.duration_since(since), ordinal, context);
+            self.tally.fail(example, self.now.duration_since(since));
         }
     }
 
@@ -352,7 +365,11 @@ impl<P: Protocol> Driver<'_, P> {
         }
         let keep = replies.iter().all(|reply| reply.keep);
         for reply in replies.drain(..) {
+            if reply.result.is_err_and(|fault| !matches!(fault.seen, Seen::Bytes(..))) {
+                self.heard = Seen::bytes(bytes);
+            }
             self.settle(index, reply);
+            self.heard = Seen::Nothing;
         }
         self.replies = replies;
         match end {

@@ -1,6 +1,7 @@
 //! How an exchange can fail: each failure in exactly one class (docs/contracts.md, "Error classes"). Pure.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +168,36 @@ impl fmt::Display for Fault {
     }
 }
 
+/// The first failure of a class: what was seen, when and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Example {
+    /// What failed.
+    pub fault: Fault,
+    /// The first bytes of what was received last, where the fault itself has none.
+    pub heard: Seen,
+    /// After the window opened.
+    pub at: Duration,
+    /// Which of the drive's connections; `None` where the exchange never had one.
+    pub connection: Option<usize>,
+    /// Which exchange of that connection, the first is 1; `None` where it was not open.
+    pub exchange: Option<u64>,
+}
+
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.fault)?;
+        if let Seen::Bytes(bytes, len @ 1..) = self.heard {
+            write!(f, " in \"{}\"", bytes[..usize::from(len)].escape_ascii())?;
+        }
+        match (self.connection, self.exchange) {
+            (Some(index), Some(exchange)) => write!(f, " (connection {index}, its exchange {exchange}")?,
+            (Some(index), None) => write!(f, " (connection {index}, not open")?,
+            (None, _) => write!(f, " (no connection")?,
+        }
+        write!(f, ", {:.3} s into the window)", self.at.as_secs_f64())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,5 +224,22 @@ mod tests {
     fn offending_bytes_are_shown_without_control_characters() {
         let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(b"\0\x1b[31mHTTP"));
         assert_eq!(fault.to_string(), "\"\\x00\\x1b[31mHTTP\"");
+    }
+
+    #[test]
+    fn an_example_has_its_bytes_its_time_and_its_connection() {
+        let example = Example {
+            fault: Fault::new(ErrorClass::Status, Seen::Status(500)),
+            heard: Seen::bytes(b"HTTP/1.1 500 No\r\n"),
+            at: Duration::from_millis(1234),
+            connection: Some(7),
+            exchange: Some(101),
+        };
+        assert_eq!(
+            example.to_string(),
+            "status 500 in \"HTTP/1.1 500 No\\r\\n\" (connection 7, its exchange 101, 1.234 s into the window)"
+        );
+        let nowhere = Example { heard: Seen::Nothing, connection: None, exchange: None, ..example };
+        assert_eq!(nowhere.to_string(), "status 500 (no connection, 1.234 s into the window)");
     }
 }

@@ -43,6 +43,8 @@ pub struct Job {
     pub pipeline: usize,
     /// One thread for each entry, pinned to that core if there is one.
     pub threads: Vec<Option<usize>>,
+    /// Whether the connections are a pool's: the time that exchanges waited for one is kept apart.
+    pub pool: bool,
     /// What makes an exchange begin.
     pub arrivals: Arrivals,
     /// Not measured.
@@ -57,6 +59,8 @@ pub struct Job {
     pub drain: Duration,
     /// Which kernel interface.
     pub backend: Backend,
+    /// How often whoever watches is told of the counts so far; never, if not said.
+    pub reports: Option<Duration>,
 }
 
 impl Job {
@@ -68,6 +72,7 @@ impl Job {
             callers: connections,
             pipeline: 1,
             threads: vec![None],
+            pool: false,
             arrivals: Arrivals::Closed,
             warmup: Duration::ZERO,
             stop,
@@ -75,6 +80,7 @@ impl Job {
             timeout: Duration::from_secs(30),
             drain: Duration::from_millis(500),
             backend: Backend::Auto,
+            reports: None,
         }
     }
 
@@ -107,11 +113,14 @@ impl Job {
             Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
         };
         Share {
+            number,
+            reports: self.reports,
             arrivals,
             offset: number as f64 / self.workers() as f64,
             connections: part(self.connections as u64) as usize,
             callers: part(self.callers.max(self.connections * self.pipeline) as u64) as usize,
             pipeline: self.pipeline,
+            pool: self.pool,
             warmup: self.warmup,
             stop,
             ending,
@@ -130,8 +139,9 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     check_files(job.connections)?;
     let threads = job.workers();
     let (opened, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let watch = |moment| {
+    let watch = |moment: Moment<'_>| {
         let (count, one) = match moment {
+            Moment::Passed(..) => return watch(moment),
             Moment::Opened => (&opened, 1),
             Moment::Closed => (&closed, threads),
         };
@@ -153,9 +163,10 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
             .map(|worker| worker.map_err(LoadError::from)?.join().map_err(|_| LoadError::Thread)?)
             .collect()
     });
-    let mut total = Tally::default();
-    for result in results {
-        total.merge(&result?);
+    let (mut total, mut connections) = (Tally::default(), 0);
+    for (number, result) in results.into_iter().enumerate() {
+        total.merge(&result?, connections);
+        connections += job.part(number, job.connections as u64) as usize;
     }
     Ok(total)
 }

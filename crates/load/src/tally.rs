@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::fault::{ErrorClass, Fault};
+use crate::fault::{ErrorClass, Example};
 use crate::protocol::Success;
 
 /// Latencies are kept in nanoseconds up to an hour, to three significant digits.
@@ -36,6 +36,9 @@ pub struct Tally {
     pub response: Histogram<u64>,
     /// Open loop: from the intended to the actual send of every exchange that ended in the window, in nanoseconds.
     pub behind: Histogram<u64>,
+    /// From the intended to the actual send of successes, in nanoseconds: the wait for a connection of the pool; kept where
+    /// the job asks for it.
+    pub pool_wait: Option<Histogram<u64>>,
     /// Open loop: exchanges sent more than [`Tally::LATE`] after their intended time.
     pub late: u64,
     /// Open loop: arrivals that were given up: nobody could send them within the timeout, or before the end.
@@ -48,7 +51,7 @@ pub struct Tally {
     /// schedule fails at multiples of one number. The first [`Tally::ORDINALS`] different numbers.
     pub ordinals: BTreeMap<u64, u64>,
     /// The first example of each class.
-    pub first_errors: BTreeMap<ErrorClass, String>,
+    pub first_errors: BTreeMap<ErrorClass, Example>,
     /// The window's true length.
     pub elapsed: Duration,
     /// CPU time of the generator's threads in the window.
@@ -74,7 +77,7 @@ pub struct Totals {
 
 impl Default for Tally {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid");
+        let histogram = Self::histogram();
         Self {
             attempts: 0,
             successes: 0,
@@ -87,6 +90,7 @@ impl Default for Tally {
             service: histogram.clone(),
             response: histogram.clone(),
             behind: histogram,
+            pool_wait: None,
             tenths: [0; 10],
             failing: Duration::ZERO,
             ordinals: BTreeMap::new(),
@@ -107,6 +111,11 @@ impl Tally {
     pub const LATE: Duration = Duration::from_millis(1);
     /// How many different ordinals of failures are kept.
     pub const ORDINALS: usize = 32;
+
+    /// An empty histogram of the shape that all of them have.
+    pub(crate) fn histogram() -> Histogram<u64> {
+        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
+    }
 
     /// All failures.
     pub fn failures(&self) -> u64 {
@@ -131,6 +140,9 @@ impl Tally {
         self.payload_bytes += success.payload;
         self.service.saturating_record(service_ns.max(1));
         self.response.saturating_record(response_ns.max(1));
+        if let Some(waits) = &mut self.pool_wait {
+            waits.saturating_record(response_ns.saturating_sub(service_ns).max(1));
+        }
     }
 
     /// An exchange was sent this much after its intended time.
@@ -139,25 +151,21 @@ impl Tally {
         self.behind.saturating_record((time.as_nanos() as u64).max(1));
     }
 
-    pub(crate) fn fail(
-        &mut self,
-        fault: Fault,
-        took: Duration,
-        ordinal: Option<u64>,
-        context: impl FnOnce() -> String,
-    ) {
-        self.errors[fault.class as usize] += 1;
+    /// An exchange failed after `took`.
+    pub(crate) fn fail(&mut self, example: Example, took: Duration) {
+        let class = example.fault.class;
+        self.errors[class as usize] += 1;
         self.failing += took;
-        if let Some(ordinal) = ordinal
+        if let Some(ordinal) = example.exchange
             && (self.ordinals.len() < Self::ORDINALS || self.ordinals.contains_key(&ordinal))
         {
             *self.ordinals.entry(ordinal).or_default() += 1;
         }
-        self.first_errors.entry(fault.class).or_insert_with(|| format!("{fault} ({})", context()));
+        self.first_errors.entry(class).or_insert(example);
     }
 
-    /// Adds another thread's tally.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds another thread's tally, whose connections are numbered from `first_connection` in the whole drive.
+    pub(crate) fn merge(&mut self, other: &Self, first_connection: usize) {
         self.attempts += other.attempts;
         self.successes += other.successes;
         self.in_flight += other.in_flight;
@@ -169,12 +177,23 @@ impl Tally {
             *mine += theirs;
         }
         for (class, example) in &other.first_errors {
-            self.first_errors.entry(*class).or_insert_with(|| example.clone());
+            let connection = example.connection.map(|index| first_connection + index);
+            let theirs = Example { connection, ..*example };
+            let first = self.first_errors.entry(*class).or_insert(theirs);
+            if theirs.at < first.at {
+                *first = theirs;
+            }
         }
         // Same bounds everywhere, so adding cannot fail.
         let _ = self.service.add(&other.service);
         let _ = self.response.add(&other.response);
         let _ = self.behind.add(&other.behind);
+        match (&mut self.pool_wait, &other.pool_wait) {
+            (Some(mine), Some(theirs)) => {
+                let _ = mine.add(theirs);
+            }
+            (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),
+        }
         self.late += other.late;
         self.failing += other.failing;
         for (mine, theirs) in self.tenths.iter_mut().zip(other.tenths) {

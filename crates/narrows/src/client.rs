@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use lab::observation::Latency;
 use load::target::{self, Body, Expect, Http, Target, Traffic, Url};
-use load::{Job, Stop};
+use load::{Arrivals, ErrorClass, Gaps, Job, Schedule, Stop, Tally};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -24,6 +25,21 @@ struct Orders {
     timeout_ms: u64,
     warmup_ms: u64,
     duration_ms: u64,
+    /// Open loop: arrivals a second over all callers.
+    rate: Option<f64>,
+    #[serde(default)]
+    gaps: GapsWord,
+    #[serde(default)]
+    seed: u64,
+}
+
+/// The gaps between arrivals.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum GapsWord {
+    #[default]
+    Constant,
+    Poisson,
 }
 
 /// Does one trial's work.
@@ -44,22 +60,41 @@ fn drive() -> End {
     say(&json!({"event": "ready"}))?;
     line(&mut input)?;
     let tally = load::drive(&job, &AtomicBool::new(false), &|_| {})?;
-    say(&json!({
+    say(&account(&tally))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The last line. The generator knows no time for each failure, only their sum: all of them have the mean.
+fn account(tally: &Tally) -> serde_json::Value {
+    let times = |histogram| Latency::from_nanos(histogram).buckets;
+    let failures = tally.failures();
+    let failed = (failures > 0).then(|| (tally.failing.as_micros() as u64 / failures, failures));
+    json!({
         "event": "done",
         "elapsed_us": tally.elapsed.as_micros() as u64,
         "attempts": tally.attempts,
         "successes": tally.successes,
         "errors": tally.errors_by_name(),
         "in_flight": tally.in_flight,
-        "latency_us": lab::observation::Latency::from_nanos(&tally.response).buckets,
+        "latency_us": times(&tally.response),
+        "pool_wait_us": tally.pool_wait.as_ref().map(times).unwrap_or_default(),
+        "service_us": times(&tally.service),
+        "failed_us": failed.into_iter().collect::<Vec<_>>(),
+        "failed_ordinals": tally.ordinals.iter().collect::<Vec<_>>(),
+        "first_errors": named(tally.first_errors.iter().map(|(class, first)| (class, first.to_string()))),
+        "late": tally.late,
+        "dropped": tally.dropped,
         "total": {
             "attempts": tally.total.attempts,
             "successes": tally.total.successes,
-            "errors": tally.total.errors.iter().map(|(class, count)| (class.name(), *count)).collect::<BTreeMap<_, _>>(),
+            "errors": named(tally.total.errors.iter()),
         },
         "version": concat!("narrows ", env!("CARGO_PKG_VERSION")),
-    }))?;
-    Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn named<'a, T>(by_class: impl Iterator<Item = (&'a ErrorClass, T)>) -> BTreeMap<&'static str, T> {
+    by_class.map(|(class, value)| (class.name(), value)).collect()
 }
 
 fn job(orders: &Orders) -> anyhow::Result<Job> {
@@ -83,6 +118,17 @@ fn job(orders: &Orders) -> anyhow::Result<Job> {
     let window = Stop::After(Duration::from_millis(orders.duration_ms));
     let mut job = Job::new(Target { address, traffic }, connections, window);
     job.callers = orders.concurrency;
+    job.pool = true;
+    if let Some(rate) = orders.rate {
+        if !(rate > 0.0 && rate.is_finite()) {
+            bail!("rate is {rate}, and must be above 0");
+        }
+        let gaps = match orders.gaps {
+            GapsWord::Constant => Gaps::Constant,
+            GapsWord::Poisson => Gaps::Poisson(orders.seed),
+        };
+        job.arrivals = Arrivals::Open(Schedule { from: rate, to: rate, gaps });
+    }
     job.warmup = Duration::from_millis(orders.warmup_ms);
     job.timeout = Duration::from_millis(orders.timeout_ms);
     // Every caller finishes what it has begun; the sweep for timeouts comes round within a fiftieth.

@@ -15,6 +15,7 @@ use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
 
+mod live;
 mod max_rate;
 mod slo;
 mod summary;
@@ -96,6 +97,9 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Show the seconds as plain lines also on a terminal
+    #[arg(long)]
+    quiet: bool,
     /// Pin the threads to these cores: 0 or 0,1
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
@@ -112,7 +116,14 @@ pub fn run(args: &Args) -> End {
         return find_max_rate(args, &job, slo, &cancel);
     }
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let tally = load::drive(&job, &cancel, &|_| {}).map_err(classify)?;
+    let live = (!args.json).then(|| live::Seconds::new(&job, args.quiet));
+    let tally = load::drive(&job, &cancel, &|moment| {
+        if let (load::Moment::Passed(thread, so_far), Some(live)) = (moment, &live) {
+            live.passed(thread, so_far);
+        }
+    });
+    drop(live);
+    let tally = tally.map_err(classify)?;
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&job, &tally))? + "\n"
     } else {
@@ -195,6 +206,7 @@ impl Args {
         job.warmup = self.warmup;
         job.timeout = self.timeout;
         job.backend = self.io.into();
+        job.reports = (!self.json).then_some(live::EVERY);
         job.threads = (0..self.threads)
             .map(|number| (!self.cores.is_empty()).then(|| self.cores[number % self.cores.len()]))
             .collect();

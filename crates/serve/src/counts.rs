@@ -11,6 +11,7 @@ pub struct Counts {
     connections: AtomicU64,
     open: AtomicU64,
     peak: AtomicU64,
+    closes: AtomicU64,
     cpu_ns: AtomicU64,
 }
 
@@ -25,6 +26,8 @@ pub struct Snapshot {
     pub connections: u64,
     /// Most connections open at once.
     pub peak_connections: u64,
+    /// Connections that the server was the first to close: they had carried their number of requests, or the request asked for it.
+    pub closes: u64,
     /// CPU time of the serving threads, as they last looked.
     pub cpu: Duration,
 }
@@ -36,6 +39,7 @@ impl Counts {
             responses: self.responses.load(Relaxed),
             connections: self.connections.load(Relaxed),
             peak_connections: self.peak.load(Relaxed),
+            closes: self.closes.load(Relaxed),
             cpu: Duration::from_nanos(self.cpu_ns.load(Relaxed)),
         }
     }
@@ -48,6 +52,11 @@ impl Counts {
 
     pub(crate) fn closed(&self) {
         self.open.fetch_sub(1, Relaxed);
+    }
+
+    /// The server ends a connection that its peer has left open.
+    pub(crate) fn hung_up(&self) {
+        self.closes.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn requested(&self, count: u64) {

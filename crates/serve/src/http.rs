@@ -71,6 +71,8 @@ pub(crate) struct Dialogue {
     served: u64,
     /// No further request is read; the connection ends with the answers that wait.
     last: bool,
+    /// The peer knows that, and sends nothing more: it asked for it, or has ended its side.
+    told: bool,
 }
 
 impl Default for Dialogue {
@@ -81,6 +83,7 @@ impl Default for Dialogue {
             answers: VecDeque::new(),
             served: 0,
             last: false,
+            told: false,
         }
     }
 }
@@ -129,7 +132,8 @@ impl Dialogue {
             Farewell::Announced if spent => Connection::Close,
             _ => asking.connection,
         };
-        self.last = spent || asking.connection == Connection::Close;
+        self.told = asking.connection == Connection::Close;
+        self.last = spent || self.told;
         let wait = if let Route::Wait(wait) = asking.route { wait } else { Duration::ZERO };
         let due = now + wait;
         if !wait.is_zero() {
@@ -146,7 +150,7 @@ impl Dialogue {
     }
 
     pub(crate) fn ended(&mut self) {
-        self.last = true;
+        (self.last, self.told) = (true, true);
     }
 
     pub(crate) fn answers(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
@@ -161,6 +165,11 @@ impl Dialogue {
             }
         }
         count
+    }
+
+    /// Whether the peer may still be sending when the connection is over.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        !self.told
     }
 
     pub(crate) fn over(&self) -> bool {

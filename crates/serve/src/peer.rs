@@ -61,6 +61,11 @@ impl Peer {
         }
     }
 
+    /// Whether the peer may still be sending when the conversation is over.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        matches!(self, Self::Http(dialogue) if dialogue.is_cut_short())
+    }
+
     /// Whether the conversation is over when all answers are sent; `heard_all`: the peer has ended its side.
     pub(crate) fn over(&self, heard_all: bool) -> bool {
         match self {

@@ -14,6 +14,8 @@ use crate::{Config, Counts, Speaks};
 
 /// The loop turns at least this often, to see that it should stop.
 const TURN: Duration = Duration::from_millis(50);
+/// A peer that was sending when the server ended the connection has so long to end its side.
+const LINGER: Duration = Duration::from_secs(2);
 
 struct Server<'a> {
     rules: Rules,
@@ -34,6 +36,8 @@ struct Seat {
     under_way: u64,
     sending: bool,
     heard_all: bool,
+    /// The server has ended its side, and reads what the peer still sends until then.
+    lingers_until: Option<Instant>,
 }
 
 /// Serves until `stop`.
@@ -66,6 +70,13 @@ pub(crate) fn serve(
     Ok(())
 }
 
+impl Seat {
+    /// For the peer: neither side has been ended.
+    fn is_open(&self) -> bool {
+        !self.heard_all && self.lingers_until.is_none()
+    }
+}
+
 impl Server<'_> {
     fn seat(&mut self, conn: Conn) -> Option<&mut Seat> {
         self.seats.get_mut(conn.index())?.as_mut().filter(|seat| seat.conn == conn)
@@ -86,16 +97,34 @@ impl Server<'_> {
             under_way: 0,
             sending: false,
             heard_all: false,
+            lingers_until: None,
         });
     }
 
     fn leave(&mut self, io: &mut Io, conn: Conn) {
         if self.seat(conn).is_some() {
-            if self.seats[conn.index()].take().is_some_and(|seat| !seat.heard_all) {
+            if self.seats[conn.index()].take().is_some_and(|seat| seat.is_open()) {
                 self.counts.closed();
             }
             io.close(conn);
         }
+    }
+
+    /// The server is the first to end a connection.
+    ///
+    /// If the peer may still be sending, only the server's side ends: what lies unread when a socket is closed makes the kernel
+    /// answer with a reset, which can take the last answers from the peer before it reads them (RFC 9112, 9.6).
+    fn hang_up(&mut self, io: &mut Io, conn: Conn, now: Instant) {
+        let counts = self.counts;
+        let Some(seat) = self.seat(conn) else { return };
+        counts.hung_up();
+        if !seat.peer.is_cut_short() {
+            return self.leave(io, conn);
+        }
+        seat.lingers_until = Some(now + LINGER);
+        counts.closed();
+        io.half_close(conn);
+        self.timers.add(now + LINGER, conn);
     }
 
     /// Answers whose time has come.
@@ -134,7 +163,12 @@ impl Server<'_> {
             seat.under_way = std::mem::take(&mut seat.queued);
             seat.sending = io.send(conn, Payload::Owned(std::mem::take(&mut seat.out))).is_ok();
         } else if seat.peer.over(seat.heard_all) {
-            self.leave(io, conn);
+            match seat.lingers_until {
+                _ if seat.heard_all => self.leave(io, conn),
+                None => self.hang_up(io, conn, now),
+                Some(until) if until <= now => self.leave(io, conn),
+                Some(_) => {}
+            }
         }
     }
 }
@@ -153,7 +187,8 @@ impl Handler for Server<'_> {
             }
             Event::Eof => {
                 let Some(seat) = self.seat(conn) else { return };
-                let first = !std::mem::replace(&mut seat.heard_all, true);
+                let first = seat.is_open();
+                seat.heard_all = true;
                 seat.peer.ended(&mut seat.out);
                 if first {
                     // For the client it is closed now; it may make another before we have said all.

@@ -3,6 +3,7 @@
 //! Knows processes, files and `/proc`; knows nothing of workloads' traffic, statistics or reports.
 
 pub mod build;
+pub mod calls;
 pub mod catalog;
 pub mod error;
 mod group;

@@ -70,6 +70,18 @@ pub fn stolen_s() -> f64 {
     steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
 }
 
+/// How often the processors have throttled themselves for heat since the machine started; 0 where the kernel does not count it.
+pub fn throttles() -> u64 {
+    let cpus = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    cpus.map(|cpu| throttles_of(&cpu.path().join("thermal_throttle"))).sum()
+}
+
+/// The counts of one processor, of its core and of its package; a package's stands with each of its cores.
+fn throttles_of(folder: &std::path::Path) -> u64 {
+    let count = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    ["core_throttle_count", "package_throttle_count"].into_iter().filter_map(count).sum()
+}
+
 /// How many files this process may have open.
 pub fn file_limit() -> u64 {
     limits().rlim_cur
@@ -91,6 +103,16 @@ pub fn time_wait() -> u64 {
     let tcp = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
     let mut words = tcp.split(' ').skip_while(|word| *word != "tw").skip(1);
     words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Segments that TCP has sent again since the machine's start.
+pub fn retransmits() -> u64 {
+    let text = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    // A line of names, then one of numbers.
+    let mut lines = text.lines().filter(|line| line.starts_with("Tcp:")).map(str::split_ascii_whitespace);
+    let (Some(names), Some(mut numbers)) = (lines.next(), lines.next()) else { return 0 };
+    let column = names.take_while(|name| *name != "RetransSegs").count();
+    numbers.nth(column).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// Who runs on which cores.
@@ -203,6 +225,18 @@ mod tests {
         ] {
             assert_eq!(Placement::decide(&available), Placement { system, generator, shared });
         }
+    }
+
+    #[test]
+    fn throttling_is_counted_where_the_kernel_tells() {
+        let folder = std::env::temp_dir().join(format!("narrows-throttle-{}", std::process::id()));
+        assert_eq!(throttles_of(&folder), 0, "there is nothing");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("core_throttle_count"), "3\n").unwrap();
+        fs::write(folder.join("package_throttle_count"), "4\n").unwrap();
+        let counted = throttles_of(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(counted, 7);
     }
 
     #[test]

@@ -95,14 +95,19 @@ fn number(text: &str, field: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// The threads of a process.
+pub(crate) fn tasks(pid: u32) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// Context switches, voluntary and not, by task.
 pub(crate) fn switches(pid: u32) -> Vec<(u32, u64)> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let tasks = tasks.filter_map(|entry| {
-        let text = fs::read_to_string(entry.path().join("status")).ok()?;
+    let tasks = tasks(pid).filter_map(|task| {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{task}/status")).ok()?;
         let switches =
             number(&text, "voluntary_ctxt_switches:")? + number(&text, "nonvoluntary_ctxt_switches:")?;
-        Some((entry.file_name().to_str()?.parse().ok()?, switches))
+        Some((task, switches))
     });
     tasks.collect()
 }

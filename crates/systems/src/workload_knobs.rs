@@ -61,20 +61,15 @@ static REQUESTS: Table = LazyLock::new(|| {
         ("connections", number((1, MANY), &[100, 1, 1000, 10_000], "connections at once")),
         ("keep_alive", flag(Workload::Requests, true, "false: one request per connection")),
         ("pipeline", number((1, 1024), &[1, 4, 16], "requests in flight per connection")),
+        ("rate", rate(Workload::Requests)),
+        ("gaps", gaps(Workload::Requests)),
     ]
 });
 
 static CLIENTS: Table = LazyLock::new(|| {
     let number = |range, values, about| number(Workload::Clients, Kind::Integer, range, values, about);
-    let close = Knob {
-        kind: Kind::Choice,
-        default: Value::Text("announced".to_owned()),
-        values: ["announced", "silent"].map(|word| Value::Text(word.to_owned())).to_vec(),
-        min: None,
-        max: None,
-        about: "`announced`: the last answer says `Connection: close`; `silent`: it does not".to_owned(),
-        workloads: vec![Workload::Clients],
-    };
+    let farewell = "`announced`: the last answer says `Connection: close`; `silent`: it does not";
+    let close = choice(Workload::Clients, &["announced", "silent"], farewell);
     let wait = "how long Narrows' server waits before it answers";
     let last = "requests after which Narrows' server closes a connection; 0: never";
     vec![
@@ -85,8 +80,23 @@ static CLIENTS: Table = LazyLock::new(|| {
         ("max_keepalive", number((0, 1_000_000_000), &[0, 1, 100], last)),
         ("close", close),
         ("timeout_ms", number((1, PATIENCE_MS), &[1000, 5000], "end to end, per request")),
+        ("rate", rate(Workload::Clients)),
+        ("gaps", gaps(Workload::Clients)),
     ]
 });
+
+/// More arrivals a second than one machine can send.
+const RATE: i64 = 100_000_000;
+
+fn rate(workload: Workload) -> Knob {
+    let about = "arrivals a second, whatever the answers do (open loop); 0: a closed loop";
+    number(workload, Kind::Integer, (0, RATE), &[0, 1000, 10_000], about)
+}
+
+fn gaps(workload: Workload) -> Knob {
+    let about = "of an open loop, the gaps between arrivals: all alike, or exponential as independent users make them";
+    choice(workload, &["constant", "poisson"], about)
+}
 
 /// A numeric knob; the first of `values` is its default.
 fn number(workload: Workload, kind: Kind, range: (i64, i64), values: &[i64], about: &str) -> Knob {
@@ -96,6 +106,20 @@ fn number(workload: Workload, kind: Kind, range: (i64, i64), values: &[i64], abo
         values: values.iter().copied().map(Value::Integer).collect(),
         min: Some(range.0),
         max: Some(range.1),
+        about: about.to_owned(),
+        workloads: vec![workload],
+    }
+}
+
+/// One of some words; the first is the default.
+fn choice(workload: Workload, words: &[&str], about: &str) -> Knob {
+    let values: Vec<Value> = words.iter().map(|word| Value::Text((*word).to_owned())).collect();
+    Knob {
+        kind: Kind::Choice,
+        default: values[0].clone(),
+        values,
+        min: None,
+        max: None,
         about: about.to_owned(),
         workloads: vec![workload],
     }

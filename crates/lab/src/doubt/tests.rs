@@ -21,6 +21,7 @@ fn sound() -> Measurement {
         response_us: latency,
         tenths: vec![10_000; 10],
         concurrency: 100,
+        connections: 100,
         system: SystemUse { cores: vec![1], ..SystemUse::default() },
         generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
         server: Some(ServerCounts { peak_connections: 32, ..ServerCounts::default() }),
@@ -40,7 +41,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// What is done to a sound trial, and the one doubt that must come of it.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 19] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
@@ -49,6 +50,18 @@ const CASES: [Case; 16] = [
         m.errors = BTreeMap::from([("busy".to_owned(), 50_000)]);
         m.mean_error_us = 10.0;
         m.concurrency = 150;
+    }),
+    (Doubt::FailFast, |m| {
+        // A client's driver that tells the times of failures and nothing of service times.
+        m.service_us = Latency::default();
+        m.errors = BTreeMap::from([("busy".to_owned(), 50_000)]);
+        m.mean_error_us = 10.0;
+        m.concurrency = 101;
+    }),
+    (Doubt::FailFast, |m| {
+        // One that tells neither: 100 callers had no time left for failures of any length.
+        m.service_us = Latency::default();
+        m.errors = BTreeMap::from([("busy".to_owned(), 400_000)]);
     }),
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(100, 40), (200, 30), (300, 5)])),
     (Doubt::TooShort, |m| m.elapsed_s = 0.05),
@@ -63,6 +76,7 @@ const CASES: [Case; 16] = [
     (Doubt::LimitNear, |m| m.ports = 110),
     (Doubt::LimitNear, |m| m.files = 120),
     (Doubt::StolenTime, |m| m.stolen_s = 0.5),
+    (Doubt::Throttled, |m| m.throttles = 1),
 ];
 
 #[test]
@@ -77,7 +91,7 @@ fn each_doubt_arises_alone_when_it_should() {
 }
 
 /// Just on the good side of each limit.
-const NEARLY: [fn(&mut Measurement); 12] = [
+const NEARLY: [fn(&mut Measurement); 14] = [
     |m| m.generator.busiest_core = 0.9,
     |m| m.late = 900,
     |m| m.concurrency = 140,
@@ -86,6 +100,17 @@ const NEARLY: [fn(&mut Measurement); 12] = [
         m.errors = BTreeMap::from([("status".to_owned(), 50_000)]);
         m.mean_error_us = 10_000.0;
         m.concurrency = 150;
+    },
+    |m| {
+        // Nobody told, and they left each other time enough: 200 callers, of which half fail after the same 10 ms.
+        m.service_us = Latency::default();
+        m.errors = BTreeMap::from([("status".to_owned(), 100_000)]);
+        m.concurrency = 200;
+    },
+    |m| {
+        // Too few to be told from the edges of the window.
+        m.service_us = Latency::default();
+        m.errors = BTreeMap::from([("status".to_owned(), 10_000)]);
     },
     |m| m.error_ordinals = BTreeMap::from([(100, 40), (201, 30), (300, 5)]),
     |m| m.error_ordinals = BTreeMap::from([(100, 2)]),

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stats::{Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
-use systems::{Value, Workload, is_reference};
+use systems::{Workload, is_reference};
 
+use super::ceiling;
+use super::reason::Work;
 use crate::doubt::{Doubt, Setting, doubts};
 use crate::experiment::Figure;
-use crate::observation::{Measurement, Observation, Outcome, Scenario, ServerCounts};
+use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::{Planned, reference_of};
 
 /// What a scenario's trials amount to.
@@ -32,6 +34,8 @@ pub struct Estimate {
     pub cpu_s_per_unit: Option<f64>,
     /// CPU seconds a second; above 1 on several cores: the median over trials.
     pub cpu_share: Option<f64>,
+    /// What the kernel did for it: the reason beside its speed.
+    pub work: Work,
     /// The highest proportional set size of any trial, bytes; None where it could not be read.
     pub peak_memory_bytes: Option<u64>,
     /// The kernel's socket memory at its highest in any trial, bytes.
@@ -51,8 +55,22 @@ pub struct Estimate {
     pub p50_us: Option<u64>,
     /// See `p50_us`.
     pub p99_us: Option<u64>,
+    /// Service times (from the actual send), as `p50_us`; None as well where a client's driver cannot tell them.
+    pub service_p50_us: Option<u64>,
+    /// See `service_p50_us`.
+    pub service_p99_us: Option<u64>,
+    /// `clients`: waits for a connection of the pool, as `service_p50_us`.
+    pub pool_wait_p50_us: Option<u64>,
+    /// See `pool_wait_p50_us`.
+    pub pool_wait_p99_us: Option<u64>,
+    /// Open loop: arrivals that were sent late, as a share of all; None in a closed loop.
+    pub late_share: Option<f64>,
+    /// Open loop: arrivals that were given up, as a share of all; None in a closed loop.
+    pub dropped_share: Option<f64>,
     /// `clients`: most connections that Narrows' server had open at once, in any trial.
     pub peak_connections: Option<u64>,
+    /// `clients`: connections that Narrows' server was the first to close, all trials.
+    pub server_closes: Option<u64>,
     /// `clients`: the most connections that it was told to open.
     pub pool_cap: Option<u64>,
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
@@ -97,7 +115,9 @@ pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec
         let failed = failed.get(scenario).copied().unwrap_or(0);
         estimate(planned.figure, scenario, of(scenario), of(&reference_of(scenario)), failed)
     });
-    each.collect()
+    let mut estimates: Vec<Estimate> = each.collect();
+    ceiling::mark(planned.figure, &mut estimates);
+    estimates
 }
 
 fn estimate(
@@ -119,7 +139,13 @@ fn estimate(
         *errors.entry(class.clone()).or_insert(0) += count;
     }
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
-    let buckets = merge_buckets(all().map(|m| m.latency().buckets.as_slice()));
+    let buckets = |of: fn(&Measurement) -> &Latency| merge_buckets(all().map(|m| of(m).buckets.as_slice()));
+    let response = buckets(Measurement::latency);
+    let (service, waits) = (buckets(|m| &m.service_us), buckets(|m| &m.pool_wait_us));
+    let attempts = all().map(|m| m.attempts).sum::<u64>();
+    let arrivals = attempts + all().map(|m| m.dropped).sum::<u64>();
+    let of_arrivals =
+        |count: u64| (scenario.is_open_loop() && arrivals > 0).then(|| count as f64 / arrivals as f64);
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
     Estimate {
         scenario: scenario.clone(),
@@ -131,16 +157,24 @@ fn estimate(
         of_reference: median_ratio(pairs),
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, units(scenario.workload, m) as f64))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
+        work: Work::of(scenario.workload, all(), |m| units(scenario.workload, m) as f64),
         peak_memory_bytes: all().map(|m| m.system.peak_pss_bytes).max().filter(|bytes| *bytes > 0),
         socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),
-        attempts: all().map(|m| m.attempts).sum(),
+        attempts,
         successes,
         in_flight: all().map(|m| m.in_flight).sum(),
         errors,
         error_share: if wrong == 0 { 0.0 } else { wrong as f64 / (wrong + successes) as f64 },
-        p50_us: percentile_of_buckets(&buckets, 50.0),
-        p99_us: percentile_of_buckets(&buckets, 99.0),
+        p50_us: percentile_of_buckets(&response, 50.0),
+        p99_us: percentile_of_buckets(&response, 99.0),
+        service_p50_us: percentile_of_buckets(&service, 50.0),
+        service_p99_us: percentile_of_buckets(&service, 99.0),
+        pool_wait_p50_us: percentile_of_buckets(&waits, 50.0),
+        pool_wait_p99_us: percentile_of_buckets(&waits, 99.0),
+        late_share: of_arrivals(all().map(|m| m.late).sum()),
+        dropped_share: of_arrivals(all().map(|m| m.dropped).sum()),
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),
+        server_closes: (!servers.is_empty()).then(|| servers.iter().map(|s| s.closes).sum()),
         pool_cap: pool_cap(scenario),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
         doubts: shared_doubts(scenario, trials),
@@ -152,12 +186,7 @@ fn pool_cap(scenario: &Scenario) -> Option<u64> {
     if scenario.workload != Workload::Clients {
         return None;
     }
-    let knob = |name| match scenario.point.get(name).or_else(|| Some(&scenario.workload.knob(name)?.default))
-    {
-        Some(Value::Integer(number)) => u64::try_from(*number).ok(),
-        _ => None,
-    };
-    knob("pools")?.checked_mul(knob("pool_size")?)
+    scenario.number("pools")?.checked_mul(scenario.number("pool_size")?)
 }
 
 /// What CPU time is divided by.
@@ -182,7 +211,7 @@ fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Strin
     for m in trials.values() {
         let setting = Setting {
             pool_cap: pool_cap(scenario),
-            closed_loop: true,
+            closed_loop: !scenario.is_open_loop(),
             short_exchanges: matches!(workload, Workload::Requests | Workload::Clients),
         };
         for doubt in doubts(m, &setting) {

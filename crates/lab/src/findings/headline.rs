@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use systems::{Point, Value};
 
-use super::Estimate;
+use super::{Estimate, reason};
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::plan::{Planned, projection};
@@ -14,7 +14,7 @@ use crate::plan::{Planned, projection};
 /// Below this ratio of medians a knob is said to make no difference: about what repeated runs of one configuration
 /// differ by (1.4 % between accidental repetitions in the published Cowboy uploads, 1.6 % in IODash's), with room for shorter
 /// windows.
-const FLAT: f64 = 1.05;
+pub(super) const FLAT: f64 = 1.05;
 
 /// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.
 const CLIFF: f64 = 1.5;
@@ -140,7 +140,7 @@ fn knob(planned: &Planned, axis: &Axis, rows: &[&Estimate]) -> Option<Effect> {
         context(planned, pair.best, Some(name)),
         pair.rounds()
     );
-    Some(Effect { ratio, sentence })
+    Some(Effect { ratio, sentence: explained(planned, sentence, pair) })
 }
 
 /// The same work by different systems, each at its best.
@@ -195,7 +195,15 @@ fn cliff(planned: &Planned, axis: &Axis, rows: &[&Estimate]) -> Option<Effect> {
         context(planned, pair.worst, Some(name)),
         pair.rounds()
     );
-    Some(Effect { ratio: pair.ratio, sentence })
+    Some(Effect { ratio: pair.ratio, sentence: explained(planned, sentence, pair) })
+}
+
+/// With the counts that explain it.
+fn explained(planned: &Planned, sentence: String, pair: Pair) -> String {
+    match reason::between(planned.workload, pair.best, pair.worst) {
+        Some(reason) => format!("{sentence}: {reason}"),
+        None => sentence,
+    }
 }
 
 /// What stood still, as far as it differs between rows; ends in "; ".

@@ -136,9 +136,9 @@ pub(super) fn figure_column(figure: Figure) -> Column {
 }
 
 /// Column by column: a heading and how a row fills it.
-type Part<'a> = (Column, Box<dyn Fn(&Estimate) -> Cell + 'a>);
+pub(super) type Part<'a> = (Column, Box<dyn Fn(&Estimate) -> Cell + 'a>);
 
-fn part<'a>(column: Column, cell: impl Fn(&Estimate) -> Cell + 'a) -> Part<'a> {
+pub(super) fn part<'a>(column: Column, cell: impl Fn(&Estimate) -> Cell + 'a) -> Part<'a> {
     (column, Box::new(cell))
 }
 
@@ -173,8 +173,7 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         parts.push(part(column("errors", Unit::Share), |e| Cell::Number(e.error_share)));
     }
     if shows_percentiles(planned.workload) {
-        parts.push(part(column("p50", Unit::Microseconds), |e| count(e.p50_us)));
-        parts.push(part(column("p99", Unit::Microseconds), |e| count(e.p99_us)));
+        parts.extend(latencies(rows));
     }
     let (name, unit) = match planned.workload {
         Workload::Upload => ("CPU/MB", Unit::SecondsPerByte),
@@ -188,6 +187,31 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         parts.push(part(column("sock", Unit::Bytes), |e| {
             if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
         }));
+    }
+    parts
+}
+
+/// Response times; where they differ from service times for a known reason (a schedule, a pool), those and what lies between.
+fn latencies(rows: &[&Estimate]) -> Vec<Part<'static>> {
+    let micros = |name: &str, of: fn(&Estimate) -> Option<u64>| {
+        part(column(name, Unit::Microseconds), move |e| count(of(e)))
+    };
+    let share =
+        |name: &str, of: fn(&Estimate) -> Option<f64>| part(column(name, Unit::Share), move |e| of(e).into());
+    let mut parts = vec![micros("p50", |e| e.p50_us), micros("p99", |e| e.p99_us)];
+    let waits = rows.iter().any(|e| e.pool_wait_p50_us.is_some());
+    let open = rows.iter().any(|e| e.late_share.is_some());
+    if waits {
+        parts.push(micros("wait p50", |e| e.pool_wait_p50_us));
+        parts.push(micros("wait p99", |e| e.pool_wait_p99_us));
+    }
+    if waits || open {
+        parts.push(micros("service p50", |e| e.service_p50_us));
+        parts.push(micros("service p99", |e| e.service_p99_us));
+    }
+    if open {
+        parts.push(share("late", |e| e.late_share));
+        parts.push(share("dropped", |e| e.dropped_share));
     }
     parts
 }
@@ -216,6 +240,27 @@ pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
     }
 }
 
+/// A further table of the same lines with other columns.
+pub(super) fn list_of(
+    planned: &Planned,
+    estimates: &[&Estimate],
+    columns: Vec<Part>,
+    title: &str,
+    about: &str,
+) -> Table {
+    let mut parts = keys(planned);
+    let keys = parts.len();
+    parts.extend(columns);
+    Table {
+        title: format!("{}: {title}", planned.title),
+        about: about.to_owned(),
+        rows: rows(&parts, estimates.iter().copied()),
+        columns: parts.into_iter().map(|(column, _)| column).collect(),
+        keys,
+        notes: Vec::new(),
+    }
+}
+
 /// The clients' table in the published columns, by requests a second among the rows that may be ranked.
 pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     let mut order: Vec<&Estimate> = estimates.iter().collect();
@@ -239,6 +284,9 @@ pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     let keys = parts.len() + 1;
     parts.extend(measures(planned, &order, column("Req/sec", Unit::PerSecond), true));
     parts.push(part(column("peak conns", Unit::Count), |e| count(e.peak_connections)));
+    if order.iter().any(|e| e.server_closes.is_some_and(|closes| closes > 0)) {
+        parts.push(part(column("closes", Unit::Count), |e| count(e.server_closes)));
+    }
     let agree = order.iter().all(|e| e.counts_agree != Some(false));
     if !agree {
         let counts = Column { name: "counts".to_owned(), unit: None };

@@ -11,7 +11,7 @@ use crate::observation::{Observation, Outcome};
 use crate::plan::Planned;
 
 /// Fewer trials than this have no median worth the name: of two, it is their mean.
-const FEWEST_TRIALS: u32 = 3;
+pub(super) const FEWEST_TRIALS: u32 = 3;
 
 /// A range of more than this share of the median.
 const UNSTEADY: f64 = 0.3;
@@ -166,6 +166,6 @@ pub(super) fn unranked_note() -> String {
     let percent = RANKED_ERRORS * 100.0;
     format!(
         "rows without a rank have more than {percent} % errors, no figure, counts that contradict the server's, or a warning that \
-         disqualifies them (more connections than the pool may have, a generator at its limit, failures quicker than successes)"
+         disqualifies them (more connections than the pool may have, a generator at its limit or behind its schedule, failures quicker than successes)"
     )
 }

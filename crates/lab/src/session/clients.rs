@@ -1,53 +1,29 @@
 //! Trials in which the system is a client with a pool, and Narrows is the server it asks
 //! (docs/contracts.md, "A client driver").
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use load::{Gaps, Schedule};
 use serde::Deserialize;
 use serde_json::json;
 use serve::{Farewell, Server, Snapshot, Speaks};
 use systems::Value;
-use systems::machine;
 use systems::process::Running;
-use systems::sample::{Sampler, Use};
 
-use crate::observation::{GeneratorUse, Latency, Measurement, ServerCounts};
+use crate::observation::{GeneratorUse, Measurement};
+use crate::session::account::{Account, SLACK};
 use crate::session::place::{Place, Stopped};
+use crate::session::watch::Watched;
 
 /// What a driver says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Said {
     Ready {},
-    Done(Box<Done>),
+    Done(Box<Account>),
     Error { message: String },
 }
-
-/// A driver's account of itself.
-#[derive(Debug, Deserialize)]
-struct Done {
-    elapsed_us: u64,
-    attempts: u64,
-    successes: u64,
-    errors: BTreeMap<String, u64>,
-    in_flight: u64,
-    latency_us: Vec<(u64, u64)>,
-    total: Total,
-    #[serde(default)]
-    version: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Total {
-    attempts: u64,
-    successes: u64,
-    errors: BTreeMap<String, u64>,
-}
-
-/// What a driver may take beyond the times it was told: its own start-up and summing up.
-const SLACK: Duration = Duration::from_secs(15);
 
 /// Starts the server and the client, lets it ask for the trial's time, and compares both sides' counts.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
@@ -60,29 +36,51 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
         Said::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut sampler = Sampler::start(running.pid());
+    let mut watched = Watched::new(running.pid());
     running.write_line(&json!({"go": true}).to_string())?;
-    wait(place, &running, place.warmup())?;
-    sampler.mark();
-    let stolen = machine::stolen_s();
+    wait(place, &running, Instant::now() + place.warmup())?;
+    watched.opened();
     let before = (server.counts(), Instant::now());
-    wait(place, &running, place.window())?;
-    let used = sampler.finish();
-    let stolen = machine::stolen_s() - stolen;
+    let tenths = window(place, &running, &server)?;
+    watched.closed();
     let busy = share(before, (server.counts(), Instant::now()));
-    let done = match listen(place, &running, timeout * 2 + SLACK)? {
-        Said::Done(done) => done,
+    let account = match listen(place, &running, timeout * 2 + SLACK)? {
+        Said::Done(account) => account,
         other => return Err(unexpected(&running, "done", &other)),
     };
     running.close_stdin();
     running.stop();
     let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
-    check(&done, place.window())?;
-    let mut measurement = measurement(place, *done, counts, used, busy);
+    account.check(place.window()).map_err(|wrong| {
+        Stopped::failed("counts", format!("the driver's account does not add up: {wrong}"))
+    })?;
+    let mut system = place.system_use(watched.used);
+    if !account.version.is_empty() {
+        system.version.clone_from(&account.version);
+    }
+    let mut measurement = Measurement { system, tenths, ..account.measurement(counts) };
+    measurement.generator = GeneratorUse {
+        cpu_s: busy.0,
+        busiest_core: busy.1 / place.placement.generator.len().max(1) as f64,
+        cores: place.own(&place.placement.generator),
+        backend: String::new(),
+    };
     measurement.concurrency = place.number("concurrency")?;
-    measurement.stolen_s = stolen;
-    measurement.time_wait = machine::time_wait();
+    watched.record(&mut measurement);
     Ok(measurement)
+}
+
+/// Waits for the measured window to pass; the server's answers in each tenth of it.
+fn window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u64>, Stopped> {
+    let (began, mut known) = (Instant::now(), server.counts().responses);
+    let mut tenths = Vec::with_capacity(10);
+    for number in 1..=10 {
+        wait(place, running, began + place.window() * number / 10)?;
+        let now = server.counts().responses;
+        tenths.push(now - known);
+        known = now;
+    }
+    Ok(tenths)
 }
 
 fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
@@ -99,7 +97,7 @@ fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
 }
 
 fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
-    Ok(json!({
+    let mut orders = json!({
         "url": format!("http://{address}/wait/{}", place.number("delay_ms")?),
         "pools": place.number("pools")?,
         "pool_size": place.number("pool_size")?,
@@ -107,13 +105,21 @@ fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, S
         "timeout_ms": place.number("timeout_ms")?,
         "warmup_ms": place.warmup().as_millis() as u64,
         "duration_ms": place.window().as_millis() as u64,
-    }))
+    });
+    if let Some(Schedule { from, gaps, .. }) = place.schedule()? {
+        // Only then: a driver that knows closed loops alone need not know the words.
+        orders["rate"] = json!(from);
+        orders["gaps"] = json!(if gaps == Gaps::Constant { "constant" } else { "poisson" });
+        if let Gaps::Poisson(seed) = gaps {
+            orders["seed"] = json!(seed);
+        }
+    }
+    Ok(orders)
 }
 
 /// Passes the time, unless the user interrupts. A client that has ended is not waited for: whether it had done its work is
 /// for its last line to say.
-fn wait(place: &Place<'_>, running: &Running, time: Duration) -> Result<(), Stopped> {
-    let until = Instant::now() + time;
+fn wait(place: &Place<'_>, running: &Running, until: Instant) -> Result<(), Stopped> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if place.cancelled() {
@@ -155,88 +161,9 @@ fn broken(running: &Running, reason: &str) -> Stopped {
     Stopped::failed("system", reason).with_output(running.tail())
 }
 
-/// A driver's account must add up before it is believed (docs/contracts.md, "A client driver").
-fn check(done: &Done, window: Duration) -> Result<(), Stopped> {
-    let wrong = |what: String| {
-        Err(Stopped::failed("counts", format!("the driver's account does not add up: {what}")))
-    };
-    let classes = done.errors.keys().chain(done.total.errors.keys());
-    if let Some(class) = classes.into_iter().find(|name| load::ErrorClass::from_name(name).is_none()) {
-        return wrong(format!("the error class {class:?} is not of the contract"));
-    }
-    let errors = sum(done.errors.values());
-    let all = sum(done.total.errors.values());
-    let latencies = sum(done.latency_us.iter().map(|(_, count)| count));
-    let ended = errors.and_then(|errors| errors.checked_add(done.successes)?.checked_add(done.in_flight));
-    let total = all.and_then(|all| all.checked_add(done.total.successes));
-    if ended != Some(done.attempts) {
-        let Done { attempts, successes, in_flight, .. } = done;
-        return wrong(format!(
-            "window: {attempts} attempts, {successes} successes, {errors:?} errors, {in_flight} in flight"
-        ));
-    }
-    if total != Some(done.total.attempts) || done.total.successes < done.successes {
-        let Total { attempts, successes, .. } = &done.total;
-        return wrong(format!("total: {attempts} attempts, {successes} successes, {all:?} errors"));
-    }
-    if latencies != Some(done.successes) {
-        return wrong(format!("{latencies:?} latencies of {} successes", done.successes));
-    }
-    // A driver's scheduler may end its window late, and never early.
-    let told = Duration::from_micros(done.elapsed_us);
-    if told < window.mul_f64(0.9) || told > window * 3 + SLACK {
-        return wrong(format!(
-            "a window of {:.3} s where {:.3} s was asked",
-            told.as_secs_f64(),
-            window.as_secs_f64()
-        ));
-    }
-    Ok(())
-}
-
-/// `None` where the sum is beyond any count.
-fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> Option<u64> {
-    counts.copied().try_fold(0, u64::checked_add)
-}
-
 /// CPU seconds of the serving threads between two moments, and the share of that time.
 fn share(before: (Snapshot, Instant), after: (Snapshot, Instant)) -> (f64, f64) {
     let cpu = after.0.cpu.saturating_sub(before.0.cpu).as_secs_f64();
     let time = after.1.duration_since(before.1).as_secs_f64();
     (cpu, cpu / time.max(f64::MIN_POSITIVE))
-}
-
-fn measurement(place: &Place<'_>, done: Done, server: Snapshot, used: Use, busy: (f64, f64)) -> Measurement {
-    let latency = Latency::from_buckets(done.latency_us);
-    let mut system = place.system_use(used);
-    if !done.version.is_empty() {
-        system.version = done.version;
-    }
-    Measurement {
-        elapsed_s: Duration::from_micros(done.elapsed_us).as_secs_f64(),
-        attempts: done.attempts,
-        successes: done.successes,
-        errors: done.errors,
-        in_flight: done.in_flight,
-        units: done.successes,
-        payload_bytes: done.successes * 2,
-        response_us: latency,
-        system,
-        generator: GeneratorUse {
-            cpu_s: busy.0,
-            busiest_core: busy.1 / place.placement.generator.len().max(1) as f64,
-            cores: place.own(&place.placement.generator),
-            backend: String::new(),
-        },
-        server: Some(ServerCounts {
-            requests: server.requests,
-            responses: server.responses,
-            connections: server.connections,
-            peak_connections: server.peak_connections,
-            client_attempts: done.total.attempts,
-            client_successes: done.total.successes,
-            client_errors: done.total.errors,
-        }),
-        ..Measurement::default()
-    }
 }

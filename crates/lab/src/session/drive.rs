@@ -5,15 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use load::target::{Body, Expect, Frames, Http, Traffic};
-use load::{Ending, Job, Moment, Stop, Tally, Target};
-use systems::machine;
+use load::{Arrivals, Ending, Job, Moment, Stop, Target};
+use systems::calls::Calls;
 use systems::process::Running;
-use systems::sample::{Sampler, Use};
 use systems::{Value, Workload};
 use wire::frames::Prefix;
 
-use crate::observation::Measurement;
+use crate::observation::{Counted, Measurement};
 use crate::session::place::{Place, Stopped};
+use crate::session::watch::Watched;
 
 /// Starts the server, checks that it does the work, drives it for the trial's time, and stops it.
 pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {
@@ -21,51 +21,57 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
     // Told on the generator's thread, at the very ends of the window.
-    let watched = Mutex::new(Watched { sampler: Some(Sampler::start(running.pid())), ..Watched::default() });
-    let watch = |moment| {
+    let watched = Mutex::new(Watched::new(running.pid()));
+    let watch = |moment: Moment<'_>| {
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
             Moment::Opened => watched.opened(),
             Moment::Closed => watched.closed(),
+            Moment::Passed(..) => {}
         }
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
+    let counted = if place.trial.round == 0 { count(place, &job, running.pid()) } else { None };
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut measurement = measurement(place, &tally, watched.used);
+    let mut measurement = Measurement::of(&tally);
+    measurement.system = place.system_use(watched.used);
+    measurement.generator.cores = place.own(&place.placement.generator);
     measurement.concurrency = (job.connections * job.pipeline) as u64;
-    measurement.stolen_s = watched.stolen_s;
-    measurement.time_wait = watched.time_wait;
-    measurement.ports = machine::ports();
-    measurement.files = machine::file_limit();
+    measurement.connections = job.connections as u64;
+    measurement.counted = counted;
+    watched.record(&mut measurement);
     Ok(measurement)
 }
 
-/// What is read at the ends of the window.
-#[derive(Default)]
-struct Watched {
-    sampler: Option<Sampler>,
-    used: Use,
-    stolen_s: f64,
-    time_wait: u64,
-}
+/// How long the kernel's work for a server is counted, and with what: enough for a figure per operation.
+const COUNTING: Duration = Duration::from_millis(200);
+const COUNTED_BODY: u64 = 16 << 20;
+const COUNTED_CONNECTIONS: usize = 100;
 
-impl Watched {
-    fn opened(&mut self) {
-        self.stolen_s = machine::stolen_s();
-        if let Some(sampler) = &mut self.sampler {
-            sampler.mark();
-        }
+/// The same traffic once more, short, while the kernel counts: outside of the window, because counting costs time.
+fn count(place: &Place<'_>, measured: &Job, group: u32) -> Option<Counted> {
+    let mut job = measured.clone();
+    job.connections = job.connections.min(COUNTED_CONNECTIONS);
+    (job.warmup, job.stop) = (Duration::ZERO, Stop::After(COUNTING));
+    if let Traffic::Http(http) = &mut job.target.traffic
+        && place.workload() == Workload::Upload
+    {
+        *http = upload(place, place.number("size").ok()?.min(COUNTED_BODY));
     }
-
-    fn closed(&mut self) {
-        if let Some(sampler) = self.sampler.take() {
-            self.used = sampler.finish();
-        }
-        self.stolen_s = machine::stolen_s() - self.stolen_s;
-        self.time_wait = machine::time_wait();
-    }
+    let calls = Calls::begin(group);
+    // What goes wrong here costs these counts, not the trial, which is measured.
+    let tally = place.drive(&job, &|_| {}).ok()?;
+    let found = calls.finish();
+    let any = found.system_calls.or(found.reads).or(found.instructions).is_some();
+    (any && tally.successes > 0).then_some(Counted {
+        operations: tally.units,
+        bytes: tally.bytes_sent,
+        system_calls: found.system_calls,
+        reads: found.reads,
+        instructions: found.instructions,
+    })
 }
 
 /// What the trial sends.
@@ -88,6 +94,7 @@ fn job(place: &Place<'_>, port: u16) -> Result<Job, Stopped> {
     job.timeout = place.timeout();
     if place.workload() == Workload::Requests {
         job.pipeline = place.number("pipeline")? as usize;
+        job.arrivals = place.schedule()?.map_or(Arrivals::Closed, Arrivals::Open);
         if job.pipeline > 1 && place.says("keep_alive", &Value::Boolean(false)) {
             return Err(Stopped::failed(
                 "drive",
@@ -152,11 +159,4 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
             Err(Stopped::failed("equal_work", reason).with_output(running.tail()))
         }
     }
-}
-
-fn measurement(place: &Place<'_>, tally: &Tally, used: Use) -> Measurement {
-    let mut m = Measurement::of(tally);
-    m.system = place.system_use(used);
-    m.generator.cores = place.own(&place.placement.generator);
-    m
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{Job, LoadError};
+use load::{Gaps, Job, LoadError, Schedule};
 use systems::machine::Placement;
 use systems::process::{Launch, Running};
-use systems::{Manifest, Point, SystemError, Value, Workload};
+use systems::{Manifest, SystemError, Value, Workload};
 
 use crate::observation::{Failure, SystemUse, Trial};
 
@@ -54,27 +54,25 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    pub(super) fn point(&self) -> &Point {
-        &self.trial.scenario.point
-    }
-
-    /// The value of a knob of the workload: as the trial sets it, or its default.
-    fn knob(&self, name: &str) -> Option<&Value> {
-        let workload = self.trial.scenario.workload;
-        self.point().get(name).or_else(|| workload.knob(name).map(|knob| &knob.default))
-    }
-
     /// An integer knob of the workload.
     pub(super) fn number(&self, name: &str) -> Result<u64, Stopped> {
-        match self.knob(name) {
-            Some(Value::Integer(number)) if *number >= 0 => Ok(number.unsigned_abs()),
-            other => Err(Stopped::failed("drive", format!("knob {name} is {other:?}, not a number"))),
-        }
+        let scenario = &self.trial.scenario;
+        scenario.number(name).ok_or_else(|| {
+            Stopped::failed("drive", format!("knob {name} is {:?}, not a number", scenario.knob(name)))
+        })
     }
 
     /// Whether a knob of the workload says this word.
     pub(super) fn says(&self, name: &str, word: &Value) -> bool {
-        self.knob(name) == Some(word)
+        self.trial.scenario.knob(name) == Some(word)
+    }
+
+    /// The schedule of an open loop; `None` in a closed one. Every system of a round meets the same arrivals.
+    pub(super) fn schedule(&self) -> Result<Option<Schedule>, Stopped> {
+        let rate = self.number("rate")? as f64;
+        let poisson = self.says("gaps", &Value::Text("poisson".to_owned()));
+        let gaps = if poisson { Gaps::Poisson(u64::from(self.trial.round) + 1) } else { Gaps::Constant };
+        Ok((rate > 0.0).then_some(Schedule { from: rate, to: rate, gaps }))
     }
 
     pub(super) fn workload(&self) -> Workload {

@@ -73,6 +73,7 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.elapsed = elapsed;
         self.tally.in_flight = self.open;
         if self.is_open() {
+            self.drop_overdue(elapsed);
             // Arrived, and the window is over: nobody will send them.
             self.tally.dropped += self.waiting.len() as u64;
             self.waiting.clear();
@@ -82,6 +83,16 @@ impl<P: Protocol> Driver<'_, P> {
         (self.watch)(Moment::Closed);
     }
 
+    /// What was due before the window's end while the loop looked away (a machine that stood still) was to be sent as well.
+    fn drop_overdue(&mut self, elapsed: Duration) {
+        let Stop::After(length) = self.share.stop else { return };
+        let last = elapsed.min(length.saturating_sub(Duration::from_nanos(1)));
+        while self.phase == Phase::Measure && matches!(self.pacer.pace(last, self.begun), Pace::Send(_)) {
+            self.begun += 1;
+            self.tally.dropped += 1;
+        }
+    }
+
     /// Goes from phase to phase as time passes and exchanges end.
     pub(super) fn advance(&mut self, io: &mut Io) {
         if let (true, Stop::After(length)) = (self.window, self.share.stop) {
@@ -89,6 +100,7 @@ impl<P: Protocol> Driver<'_, P> {
             // A finishing window goes on after its length; what ends then belongs to the last tenth.
             self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
         }
+        self.report();
         let over = self.pace() == Pace::Stop;
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
@@ -119,6 +131,14 @@ impl<P: Protocol> Driver<'_, P> {
                 self.phase = Phase::Done
             }
             _ => {}
+        }
+    }
+
+    fn report(&mut self) {
+        let Some(every) = self.share.reports.filter(|_| self.window) else { return };
+        if self.now.duration_since(self.since) >= every * (self.reported + 1) {
+            self.reported += 1;
+            (self.watch)(Moment::Passed(self.share.number, &self.tally));
         }
     }
 

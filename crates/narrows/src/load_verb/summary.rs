@@ -78,6 +78,7 @@ impl Latency {
 fn warnings(job: &Job, tally: &Tally) -> Vec<Finding> {
     let mut measured = Measurement::of(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
+    measured.connections = job.connections as u64;
     measured.ports = systems::machine::ports();
     measured.files = systems::machine::file_limit();
     let setting = Setting {
@@ -99,7 +100,7 @@ pub fn json(job: &Job, tally: &Tally) -> Json {
         first_errors: tally
             .first_errors
             .iter()
-            .map(|(class, text)| (class.name().to_owned(), text.clone()))
+            .map(|(class, text)| (class.name().to_owned(), text.to_string()))
             .collect(),
         late: tally.late,
         dropped: tally.dropped,
@@ -193,7 +194,11 @@ fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
 fn counts(out: &mut String, tally: &Tally) {
     for (class, count) in tally.errors_by_name() {
         let example = load::ErrorClass::from_name(&class).and_then(|class| tally.first_errors.get(&class));
-        let _ = writeln!(out, "  {count} errors: {class}, first {}", example.map_or("", |text| text));
+        let _ = writeln!(
+            out,
+            "  {count} errors: {class}, first {}",
+            example.map_or_else(String::new, ToString::to_string)
+        );
     }
     let _ = writeln!(
         out,

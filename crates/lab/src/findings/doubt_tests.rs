@@ -1,0 +1,133 @@
+//! Warnings that need several trials or the reference beside them, each in both directions.
+
+use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
+use super::*;
+use systems::knob::Kind;
+
+/// Whether an experiment with these axes warns of `code` for `a`, when `a` and the reference have such a measurement in each
+/// round; and whether `a` is ranked.
+fn warned(
+    workload: Workload,
+    axes: Axes,
+    code: Code,
+    measurement: impl Fn(bool, u32) -> Measurement,
+) -> (bool, bool) {
+    let plan = plan_of(workload, Figure::RequestsPerS, &["a"], axes);
+    let observations = observe(&plan, |t| measured(measurement(is_reference(&t.scenario.system), t.round)));
+    let e = one(findings(&plan, &observations));
+    (e.warnings.iter().any(|w| w.code == code), e.estimates[0].ranks())
+}
+
+#[test]
+fn what_cannot_be_told_from_the_reference_is_a_lower_bound() {
+    let code = Code::Trial(Doubt::GeneratorBound);
+    let (closed, open, pool) = (int(&[1]), int(&[1000]), int(&[32]));
+    let closed: Axes = &[("connections", Kind::Integer, &closed)];
+    // Figures of the three rounds, of the reference and of the system.
+    for (reference, system, bound) in [
+        ([4000, 4100, 4200], [4000, 4100, 4200], true),
+        ([4000, 5000, 4200], [3900, 4900, 4300], true),
+        ([4000, 5000, 4200], [3000, 3700, 3100], false),
+        // Ahead in every round: then the reference was not the ceiling.
+        ([4000, 5000, 4200], [5000, 5600, 5000], false),
+    ] {
+        let of =
+            |is: bool, round: u32| measurement(if is { reference } else { system }[round as usize], 500.0);
+        assert_eq!(warned(Workload::Requests, closed, code, of), (bound, !bound), "{reference:?} {system:?}");
+    }
+    // A rate and a pool are limits of their own.
+    let open: Axes = &[("rate", Kind::Integer, &open)];
+    assert_eq!(warned(Workload::Requests, open, code, |_, _| measurement(4000, 500.0)), (false, true));
+    let pool: Axes = &[("pool_size", Kind::Integer, &pool)];
+    assert_eq!(warned(Workload::Clients, pool, code, |_, _| measurement(4000, 500.0)), (false, true));
+}
+
+#[test]
+fn too_few_rounds_say_nothing_of_the_reference() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], axes);
+    let mut observations = observe(&plan, |_| measured(measurement(4000, 500.0)));
+    observations.retain(|o| o.trial.round < 2);
+    let e = one(findings(&plan, &observations));
+    let codes: Vec<Code> = e.warnings.iter().map(|w| w.code).collect();
+    assert_eq!(codes, [Code::Incomplete, Code::TooFewTrials]);
+    assert!(e.estimates[0].ranks());
+}
+
+#[test]
+fn warnings_of_several_trials_arise_when_they_should() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let steady = |n: u64| move |is: bool, _: u32| measurement(if is { 9000 } else { n }, 500.0);
+    let swinging =
+        |is: bool, round: u32| measurement(if is { 9000 } else { 4000 + 1000 * u64::from(round) }, 500.0);
+    let seen = |code, of: &dyn Fn(bool, u32) -> Measurement| warned(Workload::Requests, axes, code, of).0;
+    // Three trials of 333 operations have 999, one too few for a p99.
+    assert!(seen(Code::PercentileUnsupported, &steady(333)));
+    assert!(!seen(Code::PercentileUnsupported, &steady(334)));
+    assert!(seen(Code::Unsteady, &swinging));
+    assert!(!seen(Code::Unsteady, &steady(4000)));
+    assert!(seen(Code::NothingFinished, &steady(0)));
+    assert!(!seen(Code::NothingFinished, &steady(1)));
+}
+
+#[test]
+fn a_trial_that_is_disqualified_is_shown_and_never_ranked() {
+    let pool = int(&[32]);
+    let axes: Axes = &[("pool_size", Kind::Integer, &pool)];
+    for (doubt, spoil) in [
+        (Doubt::GeneratorBound, (|m| m.generator.busiest_core = 0.99) as fn(&mut Measurement)),
+        (Doubt::BehindSchedule, |m| m.late = 1000),
+        (Doubt::FailFast, |m| {
+            m.errors = BTreeMap::from([("busy".to_owned(), 100)]);
+            m.mean_error_us = 1.0;
+        }),
+        (Doubt::PoolCapExceeded, |m| {
+            m.server = Some(crate::observation::ServerCounts { peak_connections: 33, ..Default::default() });
+        }),
+    ] {
+        assert!(doubt.disqualifies());
+        let plan = plan_of(Workload::Clients, Figure::RequestsPerS, &["good", "bad"], axes);
+        let observations = observe(&plan, |t| {
+            let bad = t.scenario.system == "bad";
+            let mut m = measurement(if bad { 9000 } else { 4000 }, 500.0);
+            if bad {
+                spoil(&mut m);
+            }
+            measured(m)
+        });
+        let table = &one(findings(&plan, &observations)).tables[0];
+        let rows: Vec<(&Cell, &Cell)> = table.rows.iter().map(|r| (&r.cells[0], &r.cells[1])).collect();
+        assert_eq!(rows.len(), 3, "{doubt:?}");
+        assert_eq!(
+            rows[2],
+            (&Cell::Empty, &"bad".into()),
+            "{doubt:?}: the fastest is shown last, without a rank"
+        );
+        assert!(rows[..2].iter().all(|(rank, _)| **rank != Cell::Empty), "{doubt:?}");
+    }
+}
+
+#[test]
+fn an_open_loop_shows_what_was_late_and_both_latencies() {
+    let rate = int(&[1000]);
+    let axes: Axes = &[("rate", Kind::Integer, &rate)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], axes);
+    let observations = observe(&plan, |_| {
+        let mut m = measurement(3999, 500.0);
+        (m.late, m.dropped) = (10, 1000);
+        m.response_us.buckets = vec![(900, 3999)];
+        measured(m)
+    });
+    let e = one(findings(&plan, &observations));
+    let cell = |name: &str| {
+        let at = e.tables[0].columns.iter().position(|column| column.name == name);
+        e.tables[0].rows[0].cells[at.unwrap_or_else(|| panic!("{name}"))].clone()
+    };
+    // 4000 attempts and 1000 that nobody sent, of which 10 were late.
+    assert_eq!((cell("late"), cell("dropped")), (Cell::Number(0.002), Cell::Number(0.2)));
+    assert_eq!((cell("p50"), cell("service p50")), (Cell::Number(900.0), Cell::Number(500.0)));
+    assert!(e.warnings.iter().any(|w| w.code == Code::Trial(Doubt::BehindSchedule)));
+    assert!(!e.warnings.iter().any(|w| w.code == Code::Trial(Doubt::HiddenQueueing)));
+}

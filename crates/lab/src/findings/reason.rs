@@ -1,0 +1,169 @@
+//! Why: what the kernel did for a system, by unit of its work, and what of that explains a difference in speed.
+//!
+//! Counts, not times: they hardly vary from run to run. Counted in a short drive after the first round's window
+//! (`lab::session`), so that counting slows nothing that is timed; context switches are those of the windows themselves.
+
+use serde::{Deserialize, Serialize};
+use stats::median_ratio;
+use systems::Workload;
+
+use super::Estimate;
+use super::table::{Cell, Part, Unit};
+use super::table::{Table, column, list_of, part};
+use crate::observation::Measurement;
+use crate::plan::Planned;
+
+/// What the kernel did for a system; a unit is a payload byte of uploads, a frame, or a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Context switches, voluntary and not: the median over trials.
+    pub switches_per_unit: Option<f64>,
+    /// System calls of all kinds.
+    pub calls_per_unit: Option<f64>,
+    /// Bytes that a call of read(2), recvmsg(2) and their like took on average, calls without a byte among them; None
+    /// for a system that reads without calls (io_uring).
+    pub bytes_per_read: Option<f64>,
+    /// Instructions, user and kernel, where the processor's counters could be used.
+    pub instructions_per_unit: Option<f64>,
+    /// Segments that the machine's TCP sent again in the windows of all trials.
+    pub retransmits: u64,
+}
+
+/// Counts that differ by less explain nothing worth saying.
+const TELLING: f64 = 1.5;
+
+impl Work {
+    /// Of one scenario's trials.
+    pub(super) fn of<'a>(
+        workload: Workload,
+        trials: impl Iterator<Item = &'a Measurement> + Clone,
+        units: impl Fn(&Measurement) -> f64,
+    ) -> Self {
+        let counted = trials.clone().find_map(|m| m.counted);
+        let per_unit = |count: Option<u64>| {
+            let counted = counted?;
+            let units = if workload == Workload::Upload { counted.bytes } else { counted.operations };
+            (units > 0).then_some(count? as f64 / units as f64)
+        };
+        let reads = counted.and_then(|c| c.reads).filter(|reads| *reads > 0);
+        Self {
+            switches_per_unit: median_ratio(
+                trials.clone().map(|m| (m.system.context_switches as f64, units(m))),
+            ),
+            calls_per_unit: per_unit(counted.and_then(|c| c.system_calls)),
+            bytes_per_read: reads.zip(counted).map(|(reads, c)| c.bytes as f64 / reads as f64),
+            instructions_per_unit: per_unit(counted.and_then(|c| c.instructions)),
+            retransmits: trials.map(|m| m.retransmits).sum(),
+        }
+    }
+}
+
+/// What explains that one row is faster than another: the counts that differ, the better row's first. `None` where nothing
+/// was counted or nothing differs.
+pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> Option<String> {
+    let (a, b) = (&best.work, &worst.work);
+    let telling = |x: Option<f64>, y: Option<f64>| {
+        x.zip(y).filter(|(x, y)| *x > 0.0 && *y > 0.0 && (x / y >= TELLING || y / x >= TELLING))
+    };
+    let streams = matches!(workload, Workload::Upload | Workload::Frames);
+    let mut words = Vec::new();
+    if let Some((x, y)) = telling(a.bytes_per_read, b.bytes_per_read).filter(|_| streams) {
+        let gb = |each: f64| grouped(1e9 / each);
+        words.push(format!(
+            "a read takes {} bytes against {}: {} reads a GB against {}",
+            grouped(x),
+            grouped(y),
+            gb(x),
+            gb(y)
+        ));
+    }
+    let (unit, factor) = match workload {
+        Workload::Upload => ("MB", 1e6),
+        Workload::Frames => ("frame", 1.0),
+        Workload::Requests | Workload::Clients => ("request", 1.0),
+    };
+    let counts = [
+        ("system calls", a.calls_per_unit, b.calls_per_unit),
+        ("context switches", a.switches_per_unit, b.switches_per_unit),
+        ("instructions", a.instructions_per_unit, b.instructions_per_unit),
+    ];
+    for (what, x, y) in counts {
+        if let Some((x, y)) = telling(x, y).filter(|(x, y)| x < y) {
+            words.push(format!("{} {what} a {unit} against {}", grouped(x * factor), grouped(y * factor)));
+        }
+    }
+    words.truncate(2);
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// A count as a sentence shows it: three significant digits, thousands set apart.
+fn grouped(count: f64) -> String {
+    if count < 99.5 {
+        return match count {
+            c if c < 0.0995 => format!("{c:.3}"),
+            c if c < 9.95 => format!("{c:.1}"),
+            c => format!("{c:.0}"),
+        };
+    }
+    let scale = 10_f64.powf(count.log10().floor() - 2.0);
+    let digits = format!("{:.0}", (count / scale).round() * scale);
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// The counts as a table, if anything was counted.
+pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> {
+    let rows: Vec<&Estimate> = estimates.iter().collect();
+    if !rows.iter().any(|e| e.work.calls_per_unit.is_some()) {
+        return None;
+    }
+    let (unit, factor) = match planned.workload {
+        Workload::Upload => ("MB", 1e6),
+        Workload::Frames => ("op", 1.0),
+        Workload::Requests | Workload::Clients => ("req", 1.0),
+    };
+    let scaled = move |count: Option<f64>| Cell::from(count.map(|count| count * factor));
+    let mut parts: Vec<Part> = vec![
+        part(column(format!("switches/{unit}"), Unit::Count), move |e| scaled(e.work.switches_per_unit)),
+        part(column(format!("calls/{unit}"), Unit::Count), move |e| scaled(e.work.calls_per_unit)),
+        part(column("bytes/read", Unit::Count), |e| e.work.bytes_per_read.map(f64::round).into()),
+    ];
+    if rows.iter().any(|e| e.work.instructions_per_unit.is_some()) {
+        parts.push(part(column(format!("instr/{unit}"), Unit::Count), move |e| {
+            scaled(e.work.instructions_per_unit)
+        }));
+    }
+    parts.push(part(column("retransmits", Unit::Count), |e| {
+        if e.trials == 0 { Cell::Empty } else { Cell::Number(e.work.retransmits as f64) }
+    }));
+    let about = "Why: what the kernel did for the system. System calls and reads are counted in a short drive of its own \
+                 after the first round; a system that reads through io_uring has no calls for it.";
+    Some(list_of(planned, &rows, parts, "the reason", about))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn counts_in_sentences() {
+        for (count, shown) in [
+            (0.0123, "0.012"),
+            (1.12, "1.1"),
+            (8.17, "8.2"),
+            (98.9, "99"),
+            (717.4, "717"),
+            (1435.2, "1,440"),
+            (247_285.0, "247,000"),
+            (1e9 / 1460.0, "685,000"),
+        ] {
+            assert_eq!(grouped(count), shown);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A client driver's account of itself (docs/contracts.md, "A client driver"): read, checked, and turned into what the store
+//! keeps. Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serve::Snapshot;
+
+use crate::observation::{Latency, Measurement, ServerCounts};
+
+/// What a driver may take beyond the times it was told: its own start-up and summing up.
+pub(super) const SLACK: Duration = Duration::from_secs(15);
+
+/// A value and how often it was seen.
+type Pairs = Vec<(u64, u64)>;
+
+/// The line that ends a trial. What a driver need not tell is empty or zero without it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Account {
+    elapsed_us: u64,
+    attempts: u64,
+    successes: u64,
+    errors: BTreeMap<String, u64>,
+    in_flight: u64,
+    latency_us: Pairs,
+    #[serde(default)]
+    pool_wait_us: Pairs,
+    #[serde(default)]
+    service_us: Pairs,
+    #[serde(default)]
+    failed_us: Pairs,
+    #[serde(default)]
+    failed_ordinals: Pairs,
+    #[serde(default)]
+    first_errors: BTreeMap<String, String>,
+    #[serde(default)]
+    late: u64,
+    #[serde(default)]
+    dropped: u64,
+    total: Total,
+    #[serde(default)]
+    pub version: String,
+}
+
+/// The whole life.
+#[derive(Debug, Clone, Deserialize)]
+struct Total {
+    attempts: u64,
+    successes: u64,
+    errors: BTreeMap<String, u64>,
+}
+
+impl Account {
+    /// It must add up before it is believed.
+    ///
+    /// # Errors
+    /// What does not.
+    pub(super) fn check(&self, window: Duration) -> Result<(), String> {
+        self.check_classes()?;
+        let failed = self.check_counts()?;
+        self.check_times(failed)?;
+        // A driver's scheduler may end its window late, and never early.
+        let told = Duration::from_micros(self.elapsed_us);
+        if told < window.mul_f64(0.9) || told > window * 3 + SLACK {
+            let [told, asked] = [told, window].map(|time| time.as_secs_f64());
+            return Err(format!("a window of {told:.3} s where {asked:.3} s was asked"));
+        }
+        Ok(())
+    }
+
+    fn check_classes(&self) -> Result<(), String> {
+        let mut classes = self.errors.keys().chain(self.total.errors.keys()).chain(self.first_errors.keys());
+        match classes.find(|name| load::ErrorClass::from_name(name).is_none()) {
+            Some(class) => Err(format!("the error class {class:?} is not of the contract")),
+            None => Ok(()),
+        }
+    }
+
+    /// Attempts are successes, errors and what was under way; the errors of the window.
+    fn check_counts(&self) -> Result<u64, String> {
+        let Self { attempts, successes, in_flight, total, .. } = self;
+        let errors = sum(self.errors.values());
+        let ended = errors.and_then(|errors| errors.checked_add(*successes)?.checked_add(*in_flight));
+        if ended != Some(*attempts) {
+            return Err(format!(
+                "window: {attempts} attempts, {successes} successes, {errors:?} errors, {in_flight} in flight"
+            ));
+        }
+        let all = sum(total.errors.values());
+        if all.and_then(|all| all.checked_add(total.successes)) != Some(total.attempts)
+            || total.successes < *successes
+        {
+            let Total { attempts, successes, .. } = total;
+            return Err(format!("total: {attempts} attempts, {successes} successes, {all:?} errors"));
+        }
+        Ok(errors.unwrap_or_default())
+    }
+
+    /// A time for each success, and where times are told of failures or of a part of the way, one for each as well.
+    fn check_times(&self, failed: u64) -> Result<(), String> {
+        let of = |pairs: &Pairs| sum(pairs.iter().map(|(_, count)| count));
+        let successes = self.successes;
+        for (name, pairs, count, what, needed) in [
+            ("latency_us", &self.latency_us, successes, "successes", true),
+            ("pool_wait_us", &self.pool_wait_us, successes, "successes", false),
+            ("service_us", &self.service_us, successes, "successes", false),
+            ("failed_us", &self.failed_us, failed, "errors", false),
+        ] {
+            if (needed || !pairs.is_empty()) && of(pairs) != Some(count) {
+                return Err(format!("{name} has {:?} times of {count} {what}", of(pairs)));
+            }
+        }
+        match of(&self.failed_ordinals) {
+            Some(ordinals) if ordinals <= failed => Ok(()),
+            ordinals => Err(format!("failed_ordinals has {ordinals:?} of {failed} errors")),
+        }
+    }
+
+    /// What the driver measured, beside what the server counted.
+    pub(super) fn measurement(self, server: Snapshot) -> Measurement {
+        let failed = Latency::from_buckets(self.failed_us);
+        Measurement {
+            elapsed_s: Duration::from_micros(self.elapsed_us).as_secs_f64(),
+            attempts: self.attempts,
+            successes: self.successes,
+            errors: self.errors,
+            in_flight: self.in_flight,
+            late: self.late,
+            dropped: self.dropped,
+            units: self.successes,
+            payload_bytes: self.successes.saturating_mul(2),
+            response_us: Latency::from_buckets(self.latency_us),
+            pool_wait_us: Latency::from_buckets(self.pool_wait_us),
+            service_us: Latency::from_buckets(self.service_us),
+            mean_error_us: failed.mean,
+            error_ordinals: self.failed_ordinals.into_iter().take(load::Tally::ORDINALS).collect(),
+            first_errors: self.first_errors,
+            connections: server.peak_connections,
+            server: Some(ServerCounts {
+                requests: server.requests,
+                responses: server.responses,
+                connections: server.connections,
+                peak_connections: server.peak_connections,
+                closes: server.closes,
+                client_attempts: self.total.attempts,
+                client_successes: self.total.successes,
+                client_errors: self.total.errors,
+            }),
+            ..Measurement::default()
+        }
+    }
+}
+
+/// `None` where the sum is beyond any count.
+fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> Option<u64> {
+    counts.copied().try_fold(0, u64::checked_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Ten successes, three failures, two under way; everything told.
+    fn sound() -> Value {
+        json!({
+            "elapsed_us": 1_000_000, "attempts": 15, "successes": 10, "errors": {"busy": 2, "closed_early": 1},
+            "in_flight": 2, "latency_us": [[1000, 4], [2000, 6]], "pool_wait_us": [[10, 10]],
+            "service_us": [[990, 10]], "failed_us": [[5, 3]], "failed_ordinals": [[101, 1]],
+            "first_errors": {"busy": "no socket"}, "late": 1, "dropped": 2,
+            "total": {"attempts": 20, "successes": 15, "errors": {"busy": 5}}, "version": "1"
+        })
+    }
+
+    fn account(value: Value) -> Account {
+        serde_json::from_value(value).expect("an account")
+    }
+
+    #[test]
+    fn what_a_driver_tells_is_kept() {
+        let account = account(sound());
+        assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
+        let m = account.measurement(Snapshot { peak_connections: 4, closes: 3, ..Snapshot::default() });
+        assert_eq!((m.pool_wait_us.count, m.service_us.mean, m.mean_error_us), (10, 990.0, 5.0));
+        assert_eq!((m.error_ordinals, m.late, m.dropped), (BTreeMap::from([(101, 1)]), 1, 2));
+        assert_eq!((m.connections, m.first_errors["busy"].as_str()), (4, "no socket"));
+        assert_eq!(m.server.expect("counts").closes, 3);
+    }
+
+    #[test]
+    fn what_a_driver_need_not_tell_may_be_missing() {
+        let mut told = sound();
+        let fields = told.as_object_mut().expect("an object");
+        for name in
+            ["pool_wait_us", "service_us", "failed_us", "failed_ordinals", "first_errors", "late", "dropped"]
+        {
+            fields.remove(name);
+        }
+        let account = account(told);
+        assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
+        assert_eq!(account.measurement(Snapshot::default()).mean_error_us, 0.0);
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_named() {
+        for (field, value, named) in [
+            ("attempts", json!(16), "window: 16 attempts"),
+            ("in_flight", json!(u64::MAX), "window"),
+            ("errors", json!({"tired": 3}), "tired"),
+            ("first_errors", json!({"bored": "so"}), "bored"),
+            ("latency_us", json!([[1000, 9]]), "latency_us has Some(9) times of 10 successes"),
+            ("latency_us", json!([[1, u64::MAX], [2, 2]]), "latency_us has None"),
+            ("pool_wait_us", json!([[1, 11]]), "pool_wait_us"),
+            ("service_us", json!([[1, 1]]), "service_us"),
+            ("failed_us", json!([[1, 4]]), "failed_us has Some(4) times of 3 errors"),
+            ("failed_ordinals", json!([[101, 4]]), "failed_ordinals"),
+            ("elapsed_us", json!(500_000), "a window of 0.500 s"),
+            ("total", json!({"attempts": 20, "successes": 15, "errors": {}}), "total: 20 attempts"),
+            ("total", json!({"attempts": 5, "successes": 5, "errors": {}}), "total: 5 attempts"),
+        ] {
+            let mut told = sound();
+            told[field] = value;
+            let wrong = account(told).check(Duration::from_secs(1)).expect_err(field);
+            assert!(wrong.contains(named), "{field}: {wrong}");
+        }
+    }
+}

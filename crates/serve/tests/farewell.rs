@@ -1,0 +1,63 @@
+//! How a connection that has carried its number of requests ends, seen from the other side of real sockets.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use reactor::Backend;
+use serve::{Config, Farewell, Speaks};
+
+/// Requests after which the server closes.
+const KEEP: usize = 100;
+
+fn config(farewell: Farewell, backend: Backend) -> Config {
+    Config {
+        ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
+        threads: vec![None],
+        max_keepalive: Some(KEEP as u64),
+        farewell,
+        backend,
+    }
+}
+
+/// A client that sends on behind its last request still reads every answer, and then the end: no reset takes them from it.
+#[test]
+fn a_client_that_pipelines_into_the_close_has_all_its_answers() {
+    for backend in [Backend::Auto, Backend::Epoll] {
+        for farewell in [Farewell::Announced, Farewell::Silent] {
+            let server = serve::start(&config(farewell, backend)).expect("a server");
+            for _ in 0..20 {
+                let mut client = TcpStream::connect(server.addresses()[0]).expect("a connection");
+                client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+                let asked = b"GET /wait/1 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(KEEP + 50);
+                client.write_all(&asked).expect("it reads");
+                let mut heard = String::new();
+                client.read_to_string(&mut heard).expect("an end, and no reset");
+                assert_eq!(heard.matches("HTTP/1.1 200").count(), KEEP, "{farewell:?}");
+                assert_eq!(heard.contains("onnection: close"), farewell == Farewell::Announced);
+            }
+            let counts = server.stop().expect("its counts");
+            let keep = KEEP as u64;
+            assert_eq!((counts.connections, counts.closes, counts.responses), (20, 20, 20 * keep));
+        }
+    }
+}
+
+/// Connections that the client ends, or asks to be ended, are told apart by who was first.
+#[test]
+fn closes_are_the_servers_own() {
+    let server = serve::start(&config(Farewell::Silent, Backend::Auto)).expect("a server");
+    let talk = |said: &[u8]| {
+        let mut client = TcpStream::connect(server.addresses()[0]).expect("a connection");
+        client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        client.write_all(said).expect("it reads");
+        client.shutdown(std::net::Shutdown::Write).expect("an end");
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).expect("an end");
+        heard.matches("HTTP/1.1 200").count()
+    };
+    assert_eq!(talk(&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3)), 3);
+    assert_eq!(talk(b""), 0);
+    let counts = server.stop().expect("its counts");
+    assert_eq!((counts.connections, counts.closes, counts.responses), (2, 0, 3));
+}

@@ -1,0 +1,123 @@
+//! What the kernel does for a process group, counted by the kernel (perf_event_open(2)): system calls, reads, and
+//! instructions where the processor's counters can be used.
+//!
+//! Counting system calls slows every system call of the machine a little, so it is no part of what is timed. Counters that the
+//! kernel refuses (perf_event_paranoid, no tracefs, a virtual processor without counters) are absent, not zero.
+
+use perf_event::events::{Event, Hardware, Tracepoint};
+use perf_event::{Builder, Counter};
+
+use crate::proc;
+
+/// The calls that take bytes out of a socket, as the kernel's tracepoints name them.
+const READS: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+
+/// What was counted of a process group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// System calls of all kinds.
+    pub system_calls: Option<u64>,
+    /// Calls of read(2), readv(2), recvfrom(2), recvmsg(2), recvmmsg(2), those without a byte among them.
+    pub reads: Option<u64>,
+    /// Instructions, user and kernel.
+    pub instructions: Option<u64>,
+}
+
+/// Counts from its making to [`Calls::finish`].
+#[derive(Debug)]
+pub struct Calls {
+    system_calls: Kind,
+    reads: Vec<Kind>,
+    instructions: Kind,
+}
+
+/// One event, counted for each thread that there was; `None` where the kernel refused.
+type Kind = Option<Vec<Counter>>;
+
+impl Calls {
+    /// Counts for every thread of the group, and for those that these start from now on.
+    pub fn begin(group: u32) -> Self {
+        let tasks: Vec<u32> = proc::members(group).into_iter().flat_map(proc::tasks).collect();
+        let traced = |name: &str| tracepoint(name).and_then(|event| open(&tasks, &event));
+        let reads = READS.iter().map(|name| traced(&format!("syscalls/sys_enter_{name}"))).collect();
+        let mut calls = Self {
+            system_calls: traced("raw_syscalls/sys_enter"),
+            reads,
+            instructions: open(&tasks, &Hardware::INSTRUCTIONS),
+        };
+        let kinds = calls.reads.iter_mut().chain([&mut calls.system_calls, &mut calls.instructions]);
+        for counter in kinds.flatten().flatten() {
+            // A counter that cannot be enabled counts nothing, and is then absent.
+            let _ = counter.enable();
+        }
+        calls
+    }
+
+    /// What was counted.
+    pub fn finish(mut self) -> Counted {
+        let reads: Option<u64> = self.reads.iter_mut().map(total).sum();
+        Counted {
+            system_calls: total(&mut self.system_calls).filter(|count| *count > 0),
+            reads: reads.filter(|count| *count > 0),
+            instructions: total(&mut self.instructions).filter(|count| *count > 0),
+        }
+    }
+}
+
+/// By its name, where the kernel shows its tracing: mounted by itself, or below the older debugging one.
+fn tracepoint(name: &str) -> Option<Tracepoint> {
+    let id = |root: &str| std::fs::read_to_string(format!("{root}/events/{name}/id")).ok();
+    let id = id("/sys/kernel/tracing").or_else(|| id("/sys/kernel/debug/tracing"))?;
+    Some(Tracepoint::with_id(id.trim().parse().ok()?))
+}
+
+fn open<E: Event + Clone>(tasks: &[u32], event: &E) -> Kind {
+    let one = |task: &u32| {
+        Builder::new(event.clone())
+            .observe_pid(task.cast_signed())
+            .any_cpu()
+            .inherit(true)
+            .include_kernel()
+            .build()
+    };
+    let counters: Vec<Counter> = tasks.iter().filter_map(|task| one(task).ok()).collect();
+    // A thread may have ended meanwhile; that all of them did is a refusal.
+    (!counters.is_empty()).then_some(counters)
+}
+
+fn total(kind: &mut Kind) -> Option<u64> {
+    kind.as_mut().map(|counters| counters.iter_mut().filter_map(|counter| counter.read().ok()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn counts_the_reads_of_another_process_and_not_our_own() {
+        let mut child =
+            Command::new("cat").process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let calls = Calls::begin(child.id());
+        for _ in 0..20 {
+            input.write_all(b"x").unwrap();
+            // So that each byte is a read of its own, or nearly: at least one, whatever happens.
+            std::thread::yield_now();
+        }
+        drop(input);
+        let mut info = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        while !info.contains(") Z ") {
+            std::thread::yield_now();
+            info = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        }
+        let counted = calls.finish();
+        child.wait().unwrap();
+        // Not every kernel counts for us; one that does has seen a read of the bytes and one of their end.
+        if let (Some(reads), Some(all)) = (counted.reads, counted.system_calls) {
+            assert!((1..=21).contains(&reads) && reads <= all, "{counted:?}");
+        }
+    }
+}
