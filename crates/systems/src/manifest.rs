@@ -3,6 +3,8 @@
 //! Reads one file and checks everything that can be known without running anything.
 
 mod read;
+mod read_knobs;
+mod variant;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +15,12 @@ use crate::knob::{Knob, Point};
 use crate::template;
 use crate::workload::{Role, Workload};
 
+pub use variant::Variant;
+
 /// A manifest that was checked: every field holds what docs/contracts.md allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The folder's name.
+    /// The folder's name; of a variant `SYSTEM@VARIANT`.
     pub name: String,
     /// Which side of the wire it is on.
     pub role: Role,
@@ -40,6 +44,8 @@ pub struct Manifest {
     pub knobs: BTreeMap<String, Knob>,
     /// The absolute path of its folder.
     pub dir: PathBuf,
+    /// Which variant of the system this is; `None` for the plain one.
+    pub variant: Option<Variant>,
 }
 
 /// Something that must be on the machine.
@@ -87,14 +93,20 @@ pub struct Ready {
 }
 
 impl Manifest {
-    /// Reads and checks `dir/system.toml`. `dir` should be absolute.
-    pub fn load(dir: &Path) -> Result<Self, InputError> {
+    /// Reads and checks `dir/system.toml`: the plain system, then its variants. `dir` should be absolute.
+    pub fn load(dir: &Path) -> Result<Vec<Self>, InputError> {
         Self::parse(&Source::read(&dir.join("system.toml"))?, dir)
     }
 
     /// Checks a manifest's text as if it lay in `dir`.
-    pub fn parse(source: &Source, dir: &Path) -> Result<Self, InputError> {
+    pub fn parse(source: &Source, dir: &Path) -> Result<Vec<Self>, InputError> {
         read::read(source, dir)
+    }
+
+    /// Whether it is the system of this name, or a variant of it.
+    pub fn answers_to(&self, name: &str) -> bool {
+        let plain = self.name.split_once('@').map_or(self.name.as_str(), |(plain, _)| plain);
+        name == self.name || name == plain
     }
 
     /// Whether it takes part in a workload.
@@ -118,6 +130,17 @@ impl Manifest {
             .chain(own.map(|(name, knob)| (name.as_str(), knob)))
     }
 
+    /// What a placeholder stands for wherever it may stand.
+    fn constant(&self, name: &str) -> Option<String> {
+        let path = |path: &Path| Some(path.to_string_lossy().into_owned());
+        match name {
+            "dir" => path(&self.dir),
+            "home" => path(self.home()),
+            "variant" => Some(self.variant.as_ref().map(|variant| variant.name.clone()).unwrap_or_default()),
+            _ => None,
+        }
+    }
+
     /// The folder that holds systems/ and experiments/.
     pub fn home(&self) -> &Path {
         self.dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"))
@@ -125,7 +148,9 @@ impl Manifest {
 }
 
 /// The names that stand for something other than a knob.
-pub(crate) const PLACEHOLDERS: [&str; 6] = ["port", "narrows", "dir", "out", "home", "cores"];
+pub(crate) const PLACEHOLDERS: [&str; 7] = ["port", "narrows", "dir", "out", "home", "cores", "variant"];
+/// Where placeholders may stand for the user's environment: `{$NAME}`.
+pub(crate) const USERS: &str = "$NAME";
 
 /// What placeholders stand for in one command. Knobs missing from `point` stand at their defaults.
 #[derive(Debug, Clone, Copy)]
@@ -153,8 +178,7 @@ impl Fill<'_> {
         let path = |path: &Path| Some(path.to_string_lossy().into_owned());
         match name {
             "narrows" => path(self.narrows),
-            "dir" => path(&self.manifest.dir),
-            "home" => path(self.manifest.home()),
+            "dir" | "home" | "variant" => self.manifest.constant(name),
             "out" => path(self.out),
             "cores" => Some(self.cores.to_string()),
             "port" => self.start?.0.map(|port| port.to_string()),

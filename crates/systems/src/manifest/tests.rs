@@ -36,9 +36,14 @@ about = "user-level buffer of the socket"
 workloads = ["upload"]
 "#;
 
-fn parse(text: &str) -> Result<Manifest, InputError> {
+fn parse_all(text: &str) -> Result<Vec<Manifest>, InputError> {
     let dir = Path::new("/home/n/systems/cowboy2");
     Manifest::parse(&Source::new("system.toml", text), dir)
+}
+
+/// The plain system.
+fn parse(text: &str) -> Result<Manifest, InputError> {
+    parse_all(text).map(|mut all| all.remove(0))
 }
 
 #[test]
@@ -134,6 +139,73 @@ fn mistakes_have_place_and_remedy() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+const VARIANTS: &str = r#"
+[variants.emu]
+about = "without the JIT"
+env = { ERL_FLAGS = "-emu_flavor emu" }
+[[variants.emu.needs]]
+name = "Erlang/OTP"
+probe = ["erl", "-emu"]
+get = "build OTP with make FLAVOR=emu"
+[variants.otp26]
+path = "{$OTP26}/bin"
+env = { HERE = "{dir} {home} {variant}" }
+get = "OTP26=/opt/otp26"
+[variants.other.start]
+command = ["erl", "{port}", "{buffer}", "{variant}"]
+"#;
+
+#[test]
+fn variants_are_whole_manifests() {
+    let all = parse_all(&format!("{GOOD}{VARIANTS}")).unwrap();
+    let names: Vec<&str> = all.iter().map(|manifest| manifest.name.as_str()).collect();
+    assert_eq!(names, ["cowboy2", "cowboy2@emu", "cowboy2@other", "cowboy2@otp26"]);
+    let [plain, emu, other, otp26] = &all[..] else { panic!() };
+    assert_eq!(*plain, parse(GOOD).unwrap());
+    assert!(emu.answers_to("cowboy2") && emu.answers_to("cowboy2@emu") && !plain.answers_to("cowboy2@emu"));
+    assert_eq!((emu.about.as_str(), &emu.needs[0].probe[1]), ("without the JIT", &"-emu".to_owned()));
+    assert_eq!((emu.needs.len(), &emu.start, &emu.build), (1, &plain.start, &plain.build));
+    assert_eq!((&other.start.command[3], other.about.as_str()), (&"{variant}".to_owned(), &plain.about[..]));
+    assert!(other.start.env.is_empty(), "a [start] of a variant takes the place of the whole table");
+
+    let set = |name: &str| (name == "OTP26").then(|| "/".into());
+    assert_eq!(plain.environment(set), Ok(vec![]));
+    assert_eq!(emu.environment(set), Ok(vec![("ERL_FLAGS".to_owned(), "-emu_flavor emu".to_owned())]));
+    let environment = otp26.environment(set).unwrap();
+    assert_eq!(environment[0].1, "/home/n/systems/cowboy2 /home/n otp26");
+    assert_eq!(environment[1], ("PATH".to_owned(), "//bin".to_owned()));
+    for (value, wrong) in [(None, "the environment variable OTP26"), (Some("/nowhere"), "/nowhere/bin")] {
+        let unset = otp26.environment(|_| value.map(Into::into)).unwrap_err();
+        assert_eq!(unset.name, wrong);
+    }
+    // An empty value is as good as none: "/bin" would be some other runtime's.
+    assert!(otp26.environment(|_| Some("".into())).is_err());
+}
+
+#[test]
+fn mistakes_in_variants() {
+    for (old, new, expected) in [
+        ("[variants.emu]", "[variants.'a b']", "33:11: `a b` cannot be a variant's name"),
+        ("[variants.emu]", "[variants.emu]\nknobs = 1", "unknown field `knobs`"),
+        (
+            "{$OTP26}",
+            "{OTP26}",
+            "unknown placeholder `{OTP26}` (known here: {dir}, {home}, {variant}, {$NAME}",
+        ),
+        ("{$OTP26}", "{$}", "unknown placeholder `{$}`"),
+        ("get = \"OTP26=/opt/otp26\"\n", "", "it does not say how to get what the user must set"),
+        ("env = { HERE", "env = { PATH = \"/\", HERE", "path and env.PATH at once"),
+        ("\"{port}\", \"{buffer}\", \"{variant}\"", "\"{buffer}\"", "the server is not told its port"),
+        ("\"{buffer}\", \"{variant}\"", "\"{variant}\"", "the program is not told the knob `buffer`"),
+        ("\"{variant}\"]", "\"{$OTP26}\"]", "unknown placeholder `{$OTP26}`"),
+    ] {
+        assert!(VARIANTS.contains(old), "{old}");
+        let text = format!("{GOOD}{}", VARIANTS.replacen(old, new, 1));
+        let line = parse(&text).unwrap_err().one_line();
+        assert!(line.contains(expected), "{line}\nhas no {expected}");
+    }
 }
 
 #[test]
