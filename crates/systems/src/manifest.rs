@@ -34,8 +34,10 @@ pub struct Manifest {
     pub needs: Vec<Need>,
     /// How it is built; `None` when there is nothing to build.
     pub build: Option<Build>,
-    /// How it is started.
-    pub start: Start,
+    /// How it comes to run.
+    pub program: Program,
+    /// What it answers to `GET /`, where that is not what docs/contracts.md asks.
+    pub answer: Option<Answer>,
     /// How a server shows that it is ready; not used for clients.
     pub ready: Ready,
     /// The patience between SIGTERM and SIGKILL.
@@ -72,6 +74,44 @@ pub struct Build {
     pub timeout: Duration,
     /// Prints the version of the library under test; may hold placeholders.
     pub version: Option<Vec<String>>,
+}
+
+/// How a system comes to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// Narrows starts it for each trial, and stops it.
+    Started(Start),
+    /// Its user has started it; Narrows finds it, and leaves it running.
+    Attached(Attached),
+}
+
+/// A server that its user starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// Where it is, as the manifest says.
+    pub url: String,
+    /// The port of 127.0.0.1 that it listens on.
+    pub port: u16,
+    /// How a person starts it.
+    pub get: String,
+}
+
+/// An answer to `GET /` other than docs/contracts.md asks for: that of a published program, kept as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Every byte of it; its length is announced.
+    pub body: String,
+    /// It closes each connection after its answer, asked to or not.
+    pub closes: bool,
+    /// Why its answers are errors. Such a system is driven and shown, and fails the check of equal work for this.
+    pub fault: Option<String>,
+    /// What is different about its work, in a sentence.
+    pub about: String,
+}
+
+impl Answer {
+    /// The body that docs/contracts.md asks for.
+    pub const OK: &str = "ok";
 }
 
 /// How a system is started.
@@ -128,6 +168,19 @@ impl Manifest {
             .iter()
             .map(|(name, knob)| (*name, knob))
             .chain(own.map(|(name, knob)| (name.as_str(), knob)))
+    }
+
+    /// The server to attach to, if it is one that its user starts.
+    pub fn attached(&self) -> Option<&Attached> {
+        match &self.program {
+            Program::Attached(attached) => Some(attached),
+            Program::Started(_) => None,
+        }
+    }
+
+    /// The body of a right answer to `GET /`.
+    pub fn answer_body(&self) -> &str {
+        self.answer.as_ref().map_or(Answer::OK, |answer| answer.body.as_str())
     }
 
     /// What a placeholder stands for wherever it may stand.

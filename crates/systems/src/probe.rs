@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::attach::Theirs;
 use crate::group::{Exit, Waited};
 use crate::manifest::{Manifest, Need};
 use crate::output::capture;
@@ -58,6 +59,15 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
         let get = manifest.variant.as_ref().map(|variant| variant.get.clone()).unwrap_or_default();
         let missing = Missing { name: unset.name, get, detail: unset.detail };
         return Availability::Missing { what: vec![missing] };
+    }
+    if let Some(attached) = manifest.attached() {
+        match Theirs::find(attached) {
+            Ok(theirs) => versions.push(("attached to".to_owned(), theirs.name())),
+            Err(detail) => {
+                let name = format!("a server at {}", attached.url);
+                what.push(Missing { name, get: attached.get.clone(), detail });
+            }
+        }
     }
     for need in &manifest.needs {
         match probe(need, manifest, PATIENCE, context.cancel) {

@@ -11,7 +11,7 @@ use serve::{Farewell, Server, Snapshot, Speaks};
 use systems::Value;
 use systems::machine;
 use systems::process::Running;
-use systems::sample::{Sampler, Use};
+use systems::sample::Use;
 
 use crate::observation::{GeneratorUse, Latency, Measurement, ServerCounts};
 use crate::session::place::{Place, Stopped};
@@ -60,7 +60,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
         Said::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut sampler = Sampler::start(running.pid());
+    let mut sampler = running.sampler();
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, place.warmup())?;
     sampler.mark();

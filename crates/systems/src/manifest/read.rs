@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Build, Manifest, Need, PLACEHOLDERS, Ready, Start, USERS};
+use super::{Answer, Attached, Build, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::{Kind, Knob};
 use crate::template;
@@ -25,7 +25,10 @@ struct RawManifest {
     #[serde(default)]
     needs: Vec<RawNeed>,
     build: Option<RawBuild>,
-    start: RawStart,
+    start: Option<RawStart>,
+    attach: Option<Spanned<String>>,
+    get: Option<Spanned<String>>,
+    answer: Option<Spanned<RawAnswer>>,
     ready: Option<Spanned<RawReady>>,
     stop: Option<RawStop>,
     #[serde(default)]
@@ -59,6 +62,16 @@ pub(super) struct RawStart {
     pub(super) command: Command,
     #[serde(default)]
     env: Environment,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAnswer {
+    body: Option<String>,
+    #[serde(default)]
+    closes: bool,
+    fault: Option<String>,
+    about: String,
 }
 
 #[derive(Deserialize)]
@@ -102,6 +115,7 @@ pub(super) struct RawVariant {
     pub(super) needs: Vec<RawNeed>,
     pub(super) build: Option<RawBuild>,
     pub(super) start: Option<RawStart>,
+    pub(super) answer: Option<Spanned<RawAnswer>>,
 }
 
 pub(super) type Environment = BTreeMap<Spanned<String>, Spanned<String>>;
@@ -116,9 +130,21 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
     reader.name(&raw.name, dir)?;
     let workloads = reader.workloads(&raw.workloads, raw.role)?;
     let knobs = reader.knobs(&raw.knobs, &workloads)?;
-    let start = reader.start(&raw.start, raw.role, &knobs)?;
-    let told: Vec<_> = raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
-    reader.every_knob_used(&told, &start)?;
+    let attach = reader.attach(&raw, &workloads)?;
+    let answer = reader.answer(raw.answer.as_ref(), &workloads)?;
+    let program = match (attach, &raw.start) {
+        (Some(attached), _) => Program::Attached(attached),
+        (None, Some(start)) => {
+            let start = reader.start(start, raw.role, &knobs)?;
+            let told: Vec<_> = raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
+            reader.every_knob_used(&told, &start)?;
+            Program::Started(start)
+        }
+        (None, None) => {
+            let help = "add [start] with command = [\"…\"]; docs/contracts.md says what it is";
+            return reader.wrong(raw.name.span(), "it does not say how to start it", help);
+        }
+    };
     let grace = raw.stop.and_then(|stop| stop.grace_ms);
     let plain = Manifest {
         name: raw.name.into_inner(),
@@ -128,7 +154,8 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
         about: raw.about,
         needs: raw.needs.into_iter().map(|need| reader.need(need)).collect::<Result<_, _>>()?,
         build: raw.build.map(|build| reader.build(&build)).transpose()?,
-        start,
+        program,
+        answer,
         ready: reader.ready(raw.ready, raw.role)?,
         grace: Duration::from_millis(reader.number(grace, 1000, (0, 60_000), "grace_ms")?),
         knobs,
@@ -305,6 +332,75 @@ impl Reader<'_> {
             return self.wrong(raw.span(), "a zero byte cannot be passed to a program", "remove it");
         }
         Ok(text.clone())
+    }
+
+    /// The server that its user starts, at most this machine's.
+    fn attach(&self, raw: &RawManifest, workloads: &[Workload]) -> Read<Option<Attached>> {
+        let Some(attach) = &raw.attach else {
+            return match &raw.get {
+                Some(get) => self.wrong(get.span(), "get without attach", "a need has a get of its own"),
+                None => Ok(None),
+            };
+        };
+        let wrong = |message: String, help: &str| self.wrong(attach.span(), message, help);
+        let tables = [
+            ("[build]", raw.build.is_some()),
+            ("[start]", raw.start.is_some()),
+            ("[ready]", raw.ready.is_some()),
+            ("[stop]", raw.stop.is_some()),
+            ("[knobs]", !raw.knobs.is_empty()),
+            ("[variants]", !raw.variants.is_empty()),
+        ];
+        if let Some((table, _)) = tables.iter().find(|(_, there)| *there) {
+            let help = "remove one: Narrows neither starts nor stops a server that it attaches to";
+            return wrong(format!("attach and {table} at once"), help);
+        }
+        let Some(get) = &raw.get else {
+            return wrong(
+                "it does not say how to start it".to_owned(),
+                "add get = \"…\": what a person types",
+            );
+        };
+        let url = attach.get_ref().trim_end_matches('/');
+        let frames = url.starts_with("frames://");
+        let authority = url.strip_prefix(if frames { "frames://" } else { "http://" });
+        let port = authority.and_then(|authority| {
+            let (host, port) = authority.split_once(':')?;
+            let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
+            ["127.0.0.1", "localhost"].contains(&host).then_some(port)
+        });
+        let Some(port) = port else {
+            let help =
+                "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT: its process must be on this machine";
+            return wrong(format!("cannot attach to `{}`", attach.get_ref()), help);
+        };
+        if let Some(other) = workloads.iter().find(|workload| (**workload == Workload::Frames) != frames) {
+            return wrong(
+                format!("`{url}` does not do `{other}`"),
+                "frames:// is for frames, http:// for the others",
+            );
+        }
+        Ok(Some(Attached { url: url.to_owned(), port, get: get.get_ref().clone() }))
+    }
+
+    pub(super) fn answer(
+        &self,
+        raw: Option<&Spanned<RawAnswer>>,
+        workloads: &[Workload],
+    ) -> Read<Option<Answer>> {
+        let Some(raw) = raw else { return Ok(None) };
+        if workloads != [Workload::Requests] {
+            let help =
+                "uploads, frames and clients are checked by counts: let the program keep docs/contracts.md";
+            return self.wrong(raw.span(), "[answer] is for systems that do requests only", help);
+        }
+        let raw = raw.get_ref();
+        Ok(Some(Answer {
+            body: raw.body.clone().unwrap_or_else(|| Answer::OK.to_owned()),
+            closes: raw.closes,
+            fault: raw.fault.clone(),
+            about: raw.about.clone(),
+        }))
     }
 
     fn ready(&self, raw: Option<Spanned<RawReady>>, role: Role) -> Read<Ready> {

@@ -41,6 +41,13 @@ fn parse_all(text: &str) -> Result<Vec<Manifest>, InputError> {
     Manifest::parse(&Source::new("system.toml", text), dir)
 }
 
+fn started(manifest: &Manifest) -> &Start {
+    match &manifest.program {
+        Program::Started(start) => start,
+        Program::Attached(attached) => panic!("{attached:?}"),
+    }
+}
+
 /// The plain system.
 fn parse(text: &str) -> Result<Manifest, InputError> {
     parse_all(text).map(|mut all| all.remove(0))
@@ -166,9 +173,12 @@ fn variants_are_whole_manifests() {
     assert_eq!(*plain, parse(GOOD).unwrap());
     assert!(emu.answers_to("cowboy2") && emu.answers_to("cowboy2@emu") && !plain.answers_to("cowboy2@emu"));
     assert_eq!((emu.about.as_str(), &emu.needs[0].probe[1]), ("without the JIT", &"-emu".to_owned()));
-    assert_eq!((emu.needs.len(), &emu.start, &emu.build), (1, &plain.start, &plain.build));
-    assert_eq!((&other.start.command[3], other.about.as_str()), (&"{variant}".to_owned(), &plain.about[..]));
-    assert!(other.start.env.is_empty(), "a [start] of a variant takes the place of the whole table");
+    assert_eq!((emu.needs.len(), &emu.program, &emu.build), (1, &plain.program, &plain.build));
+    assert_eq!(
+        (&started(other).command[3], other.about.as_str()),
+        (&"{variant}".to_owned(), &plain.about[..])
+    );
+    assert!(started(other).env.is_empty(), "a [start] of a variant takes the place of the whole table");
 
     let set = |name: &str| (name == "OTP26").then(|| "/".into());
     assert_eq!(plain.environment(set), Ok(vec![]));
@@ -206,6 +216,63 @@ fn mistakes_in_variants() {
         let line = parse(&text).unwrap_err().one_line();
         assert!(line.contains(expected), "{line}\nhas no {expected}");
     }
+}
+
+const ATTACHED: &str = r#"name = "cowboy2"
+role = "server"
+workloads = ["requests"]
+language = "C++"
+about = "a server of the user's"
+attach = "http://127.0.0.1:8082/"
+get = "./server"
+[answer]
+body = ""
+closes = true
+about = "no body"
+"#;
+
+#[test]
+fn a_server_of_the_users() {
+    let manifest = parse(ATTACHED).unwrap();
+    let attached = manifest.attached().unwrap();
+    assert_eq!((attached.url.as_str(), attached.port), ("http://127.0.0.1:8082", 8082));
+    assert_eq!(manifest.answer_body(), "");
+    assert!(manifest.answer.is_some_and(|answer| answer.closes && answer.fault.is_none()));
+    assert_eq!(parse(GOOD).unwrap().answer_body(), "ok");
+    assert!(parse(GOOD).unwrap().attached().is_none());
+    let frames = ATTACHED.split("[answer]").next().unwrap();
+    let frames =
+        frames.replace("\"requests\"", "\"frames\"").replace("http://127.0.0.1", "frames://localhost");
+    assert_eq!(parse(&frames).unwrap().attached().unwrap().port, 8082);
+}
+
+#[test]
+fn mistakes_in_attaching() {
+    for (old, new, expected) in [
+        ("http://127.0.0.1:8082/", "http://10.0.0.1:8082", "6:10: cannot attach to `http://10.0.0.1:8082`"),
+        ("http://127.0.0.1:8082/", "127.0.0.1:8082", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://127.0.0.1", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://127.0.0.1:0", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://127.0.0.1:8082/path", "cannot attach to"),
+        ("http://", "frames://", "6:10: `frames://127.0.0.1:8082` does not do `requests`"),
+        ("get = \"./server\"\n", "", "6:10: it does not say how to start it"),
+        ("attach = \"http://127.0.0.1:8082/\"\n", "", "6:7: get without attach"),
+        ("[answer]", "[start]\ncommand = [\"x\", \"{port}\"]\n[answer]", "attach and [start] at once"),
+        ("[answer]", "[variants.a]\n[answer]", "attach and [variants] at once"),
+        (
+            "[answer]",
+            "[knobs.a]\ntype = \"boolean\"\ndefault = true\nabout = \"\"\n[answer]",
+            "attach and [knobs] at once",
+        ),
+        ("\"requests\"", "\"upload\"", "[answer] is for systems that do requests only"),
+        ("about = \"no body\"", "", "missing field `about`"),
+    ] {
+        assert!(ATTACHED.contains(old), "{old}");
+        let line = parse(&ATTACHED.replacen(old, new, 1)).unwrap_err().one_line();
+        assert!(line.contains(expected), "{line}\nhas no {expected}");
+    }
+    let neither = GOOD.split("[start]").next().unwrap();
+    assert!(parse(neither).unwrap_err().one_line().contains("1:8: it does not say how to start it"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::Command;
 use toml::Spanned;
 
 use super::read::{RawVariant, Read, Reader};
-use super::{Manifest, USERS};
+use super::{Manifest, Program, USERS};
 use crate::template;
 
 /// What is different about a variant besides what its [`Manifest`] says anyway: the environment of each of its commands.
@@ -140,9 +140,13 @@ impl Reader<'_> {
         }
         if let Some(start) = &raw.start {
             let span = start.command.span();
-            variant.start = self.start(start, plain.role, &plain.knobs)?;
+            let start = self.start(start, plain.role, &plain.knobs)?;
             let told: Vec<_> = plain.knobs.keys().map(|knob| (knob.as_str(), span.clone())).collect();
-            self.every_knob_used(&told, &variant.start)?;
+            self.every_knob_used(&told, &start)?;
+            variant.program = Program::Started(start);
+        }
+        if raw.answer.is_some() {
+            variant.answer = self.answer(raw.answer.as_ref(), &plain.workloads)?;
         }
         let get = raw.get.unwrap_or_default();
         variant.variant = Some(Variant { name: name.get_ref().clone(), path, env, get });
