@@ -1,8 +1,9 @@
 # Puts Cowboy, what it needs and the handler into the build folder: build.sh OUT
+# COWBOY_LIBS: a folder with these libraries, compiled, instead of Debian's
 set -eu
 out=$1
-cache=$out/../rabbitmq-plugins
-sh ../shared/rabbitmq-plugins.sh "$cache"
+cache=${COWBOY_LIBS:-$out/../rabbitmq-plugins}
+[ -n "${COWBOY_LIBS:-}" ] || sh ../shared/rabbitmq-plugins.sh "$cache"
 for library in cowboy cowlib ranch; do
     cp "$cache/$library"-*/ebin/* "$out"
 done

@@ -1,3 +1,5 @@
-# Compiles the server into the build folder: build.sh OUT
+# Compiles both servers into the build folder: build.sh OUT
 set -eu
-cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -o "$1/server" server.c -luv
+for program in server published; do
+    cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -o "$1/$program" "$program.c" -luv
+done

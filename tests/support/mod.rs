@@ -222,6 +222,14 @@ impl Served {
         Self { child, lines, http, frames }
     }
 
+    pub fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    pub fn running(&mut self) -> bool {
+        self.child.running()
+    }
+
     /// Asks it to stop; the counts that it ends with: requests, answers, connections, most at once.
     pub fn counts(self) -> [u64; 4] {
         self.child.signal(libc::SIGTERM);

@@ -115,7 +115,9 @@ impl Doubt {
             Self::Bimodal => {
                 "read the percentiles on both sides of the gap; look for a cache, a timer or a queue behind the slower peak"
             }
-            Self::CoresShared => "use a machine with two cores or more (`narrows doctor`)",
+            Self::CoresShared => {
+                "use a machine with two cores or more (`narrows doctor`); pin a server of your own (`taskset`)"
+            }
             Self::PoolCapExceeded => {
                 "this pool size is no hard limit: compare the client at its true number of connections"
             }

@@ -213,6 +213,9 @@ pub struct SystemUse {
     pub socket_memory_bytes: u64,
     /// The cores it was pinned to; empty when it was not.
     pub cores: Vec<usize>,
+    /// How its work differs from docs/contracts.md, as its manifest says; empty where it does not.
+    #[serde(default)]
+    pub unequal: String,
     /// Its version as `build.version` or `needs` reported it.
     pub version: String,
 }

@@ -117,14 +117,14 @@ fn text(listed: &[Listed]) -> String {
     let mut text = String::new();
     for system in listed {
         if let Some(error) = &system.broken {
-            text.push_str(&format!("{:<18} broken manifest: {error}\n\n", system.name));
+            text.push_str(&format!("{:<20} broken manifest: {error}\n\n", system.name));
             continue;
         }
         let state = if system.available { "runs here" } else { "missing" };
         let versions: Vec<String> =
             system.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         text.push_str(&format!(
-            "{:<18} {:<7} {:<10} {} · {}\n{:18} {}\n",
+            "{:<20} {:<7} {:<10} {} · {}\n{:20} {}\n",
             system.name,
             system.role,
             state,
@@ -134,11 +134,13 @@ fn text(listed: &[Listed]) -> String {
             system.about
         ));
         for need in &system.missing {
-            text.push_str(&format!("{:18} needs {} ({}): {}\n", "", need.name, need.detail, need.get));
+            text.push_str(&format!("{:20} needs {} ({}): {}\n", "", need.name, need.detail, need.get));
         }
-        for knob in &system.knobs {
+        // A variant's are those of the plain system above it.
+        let variant = system.name.contains('@');
+        for knob in system.knobs.iter().filter(|_| !variant) {
             text.push_str(&format!(
-                "{:18} --set {}={}  {} ({})\n",
+                "{:20} --set {}={}  {} ({})\n",
                 "", knob.name, knob.default, knob.about, knob.allowed
             ));
         }

@@ -102,6 +102,11 @@ impl Work<'_> {
         for argument in &build.command {
             hash_text(argument, &mut hasher);
         }
+        let environment = self.manifest.environment(|name| std::env::var_os(name));
+        for (name, value) in environment.unwrap_or_default() {
+            hash_text(&name, &mut hasher);
+            hash_text(&value, &mut hasher);
+        }
         Ok(format!("{:016x}\n", hasher.finish()))
     }
 
@@ -171,6 +176,7 @@ impl Work<'_> {
         let program = arguments.next().ok_or_else(|| self.wrong("an empty command"))?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.manifest.dir);
+        self.manifest.dress(&mut command).map_err(|why| self.wrong(why))?;
         Ok(command)
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel does for a process group, counted by the kernel (perf_event_open(2)): system calls, reads, and
+//! What the kernel does for processes, counted by the kernel (perf_event_open(2)): system calls, reads, and
 //! instructions where the processor's counters can be used.
 //!
 //! Counting system calls slows every system call of the machine a little, so it is no part of what is timed. Counters that the
@@ -12,7 +12,7 @@ use crate::proc;
 /// The calls that take bytes out of a socket, as the kernel's tracepoints name them.
 const READS: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
 
-/// What was counted of a process group.
+/// What was counted of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// System calls of all kinds.
@@ -35,9 +35,9 @@ pub struct Calls {
 type Kind = Option<Vec<Counter>>;
 
 impl Calls {
-    /// Counts for every thread of the group, and for those that these start from now on.
-    pub fn begin(group: u32) -> Self {
-        let tasks: Vec<u32> = proc::members(group).into_iter().flat_map(proc::tasks).collect();
+    /// Counts for every thread of these processes, and for those that these start from now on.
+    pub fn begin(processes: &[u32]) -> Self {
+        let tasks: Vec<u32> = processes.iter().copied().flat_map(proc::tasks).collect();
         let traced = |name: &str| tracepoint(name).and_then(|event| open(&tasks, &event));
         let reads = READS.iter().map(|name| traced(&format!("syscalls/sys_enter_{name}"))).collect();
         let mut calls = Self {
@@ -101,7 +101,7 @@ mod tests {
         let mut child =
             Command::new("cat").process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
-        let calls = Calls::begin(child.id());
+        let calls = Calls::begin(&[child.id()]);
         for _ in 0..20 {
             input.write_all(b"x").unwrap();
             // So that each byte is a read of its own, or nearly: at least one, whatever happens.

@@ -11,7 +11,7 @@ use crate::input::{InputError, nearest};
 use crate::manifest::Manifest;
 use crate::workload::{Role, Workload};
 
-/// Every folder under `home/systems` that has a `system.toml`.
+/// Every folder under `home/systems` that has a `system.toml`, and each variant in it.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     home: PathBuf,
@@ -53,7 +53,17 @@ impl Catalog {
         let folders = std::fs::read_dir(home.join("systems")).into_iter().flatten().flatten();
         let folders = folders.map(|entry| entry.path()).filter(|path| path.join("system.toml").exists());
         let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let entries = folders.map(|dir| (name(&dir), Manifest::load(&dir))).collect();
+        let mut entries = BTreeMap::new();
+        for dir in folders {
+            match Manifest::load(&dir) {
+                Ok(all) => {
+                    entries.extend(all.into_iter().map(|manifest| (manifest.name.clone(), Ok(manifest))));
+                }
+                Err(error) => {
+                    entries.insert(name(&dir), Err(error));
+                }
+            }
+        }
         Self { home, entries }
     }
 
@@ -64,7 +74,10 @@ impl Catalog {
 
     /// A system by name. The error names the nearest, or shows what is wrong in its manifest.
     pub fn get(&self, name: &str) -> Result<&Manifest, CatalogError> {
-        match self.entries.get(name) {
+        // The variants of a broken manifest are not known; what is wrong with it is.
+        let folder = || name.split_once('@').and_then(|(folder, _)| self.entries.get(folder));
+        let entry = self.entries.get(name).or_else(|| folder().filter(|entry| entry.is_err()));
+        match entry {
             Some(Ok(manifest)) => Ok(manifest),
             Some(Err(error)) => Err(CatalogError::Broken(error.clone())),
             None => {

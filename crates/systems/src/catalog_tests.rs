@@ -48,3 +48,19 @@ fn home_must_hold_both_folders() {
     std::fs::create_dir(home.path().join("experiments")).unwrap();
     assert_eq!(find_home(Some(home.path())).unwrap(), home.path().canonicalize().unwrap());
 }
+
+#[test]
+fn variants_are_systems_of_their_own() {
+    let home = home();
+    let folder = home.path().join("systems/reference");
+    std::fs::write(folder.join("system.toml"), format!("{GOOD}[variants.old]\nenv = {{ A = \"1\" }}\n"))
+        .unwrap();
+    let catalog = Catalog::load(home.path());
+    let names: Vec<&str> = catalog.manifests().map(|manifest| manifest.name.as_str()).collect();
+    assert_eq!(names, ["reference", "reference@old"]);
+    assert_eq!(catalog.get("reference@old").unwrap().dir, folder);
+    let unknown = catalog.get("reference@odl").unwrap_err();
+    assert!(unknown.help().unwrap().to_string().starts_with("did you mean `reference@old`?"));
+    // What a broken manifest's variants are called is not known, but why they cannot be had.
+    assert!(matches!(catalog.get("broken@old"), Err(CatalogError::Broken(_))));
+}

@@ -22,6 +22,8 @@ pub enum Exit {
     Code(i32),
     /// It was ended by this signal.
     Signal(i32),
+    /// It is gone; only its parent, who is not Narrows, knows how.
+    Gone,
 }
 
 impl fmt::Display for Exit {
@@ -29,6 +31,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "exited with code {code}"),
             Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Gone => f.write_str("has ended"),
         }
     }
 }
@@ -39,6 +42,15 @@ pub(crate) enum Waited {
     Exited(Exit),
     TimedOut,
     Cancelled,
+}
+
+/// What it took to end a group.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// It did not heed SIGTERM in time.
+    pub(crate) killed: bool,
+    /// The names of descendants outside the group that had to be killed.
+    pub(crate) strays: Vec<String>,
 }
 
 /// A child in a process group of its own. Dropping it kills the group.
@@ -54,6 +66,8 @@ pub(crate) struct Group {
 
 /// Descendants that left the group are found by this variable of their environment.
 const MARK: &str = "NARROWS_GROUP";
+/// Helpers outside the group end a moment after the program that they help, as Erlang's does.
+const HELPERS: Duration = Duration::from_millis(500);
 /// A process that survives SIGKILL for this long hangs in the kernel, and waiting does not help.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -116,16 +130,26 @@ impl Group {
         }
     }
 
-    /// SIGTERM to the group, patience, SIGKILL to whatever is left. Says whether SIGKILL was needed.
-    pub(crate) fn stop(&mut self, grace: Duration) -> bool {
+    /// SIGTERM to the group, patience, SIGKILL to whatever is left. Says what was left.
+    pub(crate) fn stop(&mut self, grace: Duration) -> Ended {
         let group = self.id();
         if self.ended.is_some() {
-            return false;
+            return Ended::default();
         }
         signal_group(group, libc::SIGTERM);
         let gone = poll(Instant::now() + grace, || self.exited().is_some() && !proc::group_lives(group));
+        poll(Instant::now() + HELPERS, || self.strays(group).is_empty());
+        let strays = self.strays(group).into_iter().map(proc::name).collect();
         self.kill();
-        !gone
+        Ended { killed: !gone, strays }
+    }
+
+    /// Descendants that live outside the group.
+    fn strays(&self, group: u32) -> Vec<u32> {
+        let me = std::process::id();
+        let outside =
+            |pid: &u32| *pid != me && proc::stat(*pid).is_some_and(|s| s.group != group && s.lives());
+        proc::carrying(&self.mark).into_iter().filter(outside).collect()
     }
 
     /// SIGKILL to the group and to descendants that left it; reaps them.

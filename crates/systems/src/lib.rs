@@ -2,6 +2,7 @@
 //!
 //! Knows processes, files and `/proc`; knows nothing of workloads' traffic, statistics or reports.
 
+mod attach;
 pub mod build;
 pub mod calls;
 pub mod catalog;

@@ -37,14 +37,20 @@ fn limits() -> libc::rlimit {
 
 /// The cores this thread may run on, ascending; never empty.
 pub fn available_cores() -> Vec<usize> {
+    let cores = cores_of(0);
+    if cores.is_empty() { vec![0] } else { cores }
+}
+
+/// The cores that a process may use, 0 being this one; empty where it is gone.
+pub fn cores_of(pid: u32) -> Vec<usize> {
     // SAFETY: cpu_set_t is plain data for which zeros are valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` outlives the call and its size is given.
-    let answer = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+    let answer =
+        unsafe { libc::sched_getaffinity(pid.cast_signed(), size_of::<libc::cpu_set_t>(), &mut set) };
     // SAFETY: every index is below the set's size.
     let cores = (0..SET_SIZE).filter(|core| answer == 0 && unsafe { libc::CPU_ISSET(*core, &set) });
-    let cores: Vec<usize> = cores.collect();
-    if cores.is_empty() { vec![0] } else { cores }
+    cores.collect()
 }
 
 const SET_SIZE: usize = libc::CPU_SETSIZE.unsigned_abs() as usize;

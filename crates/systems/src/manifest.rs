@@ -3,6 +3,8 @@
 //! Reads one file and checks everything that can be known without running anything.
 
 mod read;
+mod read_knobs;
+mod variant;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +15,12 @@ use crate::knob::{Knob, Point};
 use crate::template;
 use crate::workload::{Role, Workload};
 
+pub use variant::Variant;
+
 /// A manifest that was checked: every field holds what docs/contracts.md allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The folder's name.
+    /// The folder's name; of a variant `SYSTEM@VARIANT`.
     pub name: String,
     /// Which side of the wire it is on.
     pub role: Role,
@@ -30,8 +34,10 @@ pub struct Manifest {
     pub needs: Vec<Need>,
     /// How it is built; `None` when there is nothing to build.
     pub build: Option<Build>,
-    /// How it is started.
-    pub start: Start,
+    /// How it comes to run.
+    pub program: Program,
+    /// What it answers to `GET /`, where that is not what docs/contracts.md asks.
+    pub answer: Option<Answer>,
     /// How a server shows that it is ready; not used for clients.
     pub ready: Ready,
     /// The patience between SIGTERM and SIGKILL.
@@ -40,6 +46,8 @@ pub struct Manifest {
     pub knobs: BTreeMap<String, Knob>,
     /// The absolute path of its folder.
     pub dir: PathBuf,
+    /// Which variant of the system this is; `None` for the plain one.
+    pub variant: Option<Variant>,
 }
 
 /// Something that must be on the machine.
@@ -68,6 +76,44 @@ pub struct Build {
     pub version: Option<Vec<String>>,
 }
 
+/// How a system comes to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// Narrows starts it for each trial, and stops it.
+    Started(Start),
+    /// Its user has started it; Narrows finds it, and leaves it running.
+    Attached(Attached),
+}
+
+/// A server that its user starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// Where it is, as the manifest says.
+    pub url: String,
+    /// The port of 127.0.0.1 that it listens on.
+    pub port: u16,
+    /// How a person starts it.
+    pub get: String,
+}
+
+/// An answer to `GET /` other than docs/contracts.md asks for: that of a published program, kept as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Every byte of it; its length is announced.
+    pub body: String,
+    /// It closes each connection after its answer, asked to or not.
+    pub closes: bool,
+    /// Why its answers are errors. Such a system is driven and shown, and fails the check of equal work for this.
+    pub fault: Option<String>,
+    /// What is different about its work, in a sentence.
+    pub about: String,
+}
+
+impl Answer {
+    /// The body that docs/contracts.md asks for.
+    pub const OK: &str = "ok";
+}
+
 /// How a system is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
@@ -87,14 +133,20 @@ pub struct Ready {
 }
 
 impl Manifest {
-    /// Reads and checks `dir/system.toml`. `dir` should be absolute.
-    pub fn load(dir: &Path) -> Result<Self, InputError> {
+    /// Reads and checks `dir/system.toml`: the plain system, then its variants. `dir` should be absolute.
+    pub fn load(dir: &Path) -> Result<Vec<Self>, InputError> {
         Self::parse(&Source::read(&dir.join("system.toml"))?, dir)
     }
 
     /// Checks a manifest's text as if it lay in `dir`.
-    pub fn parse(source: &Source, dir: &Path) -> Result<Self, InputError> {
+    pub fn parse(source: &Source, dir: &Path) -> Result<Vec<Self>, InputError> {
         read::read(source, dir)
+    }
+
+    /// Whether it is the system of this name, or a variant of it.
+    pub fn answers_to(&self, name: &str) -> bool {
+        let plain = self.name.split_once('@').map_or(self.name.as_str(), |(plain, _)| plain);
+        name == self.name || name == plain
     }
 
     /// Whether it takes part in a workload.
@@ -118,6 +170,30 @@ impl Manifest {
             .chain(own.map(|(name, knob)| (name.as_str(), knob)))
     }
 
+    /// The server to attach to, if it is one that its user starts.
+    pub fn attached(&self) -> Option<&Attached> {
+        match &self.program {
+            Program::Attached(attached) => Some(attached),
+            Program::Started(_) => None,
+        }
+    }
+
+    /// The body of a right answer to `GET /`.
+    pub fn answer_body(&self) -> &str {
+        self.answer.as_ref().map_or(Answer::OK, |answer| answer.body.as_str())
+    }
+
+    /// What a placeholder stands for wherever it may stand.
+    fn constant(&self, name: &str) -> Option<String> {
+        let path = |path: &Path| Some(path.to_string_lossy().into_owned());
+        match name {
+            "dir" => path(&self.dir),
+            "home" => path(self.home()),
+            "variant" => Some(self.variant.as_ref().map(|variant| variant.name.clone()).unwrap_or_default()),
+            _ => None,
+        }
+    }
+
     /// The folder that holds systems/ and experiments/.
     pub fn home(&self) -> &Path {
         self.dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"))
@@ -125,7 +201,9 @@ impl Manifest {
 }
 
 /// The names that stand for something other than a knob.
-pub(crate) const PLACEHOLDERS: [&str; 6] = ["port", "narrows", "dir", "out", "home", "cores"];
+pub(crate) const PLACEHOLDERS: [&str; 7] = ["port", "narrows", "dir", "out", "home", "cores", "variant"];
+/// Where placeholders may stand for the user's environment: `{$NAME}`.
+pub(crate) const USERS: &str = "$NAME";
 
 /// What placeholders stand for in one command. Knobs missing from `point` stand at their defaults.
 #[derive(Debug, Clone, Copy)]
@@ -153,8 +231,7 @@ impl Fill<'_> {
         let path = |path: &Path| Some(path.to_string_lossy().into_owned());
         match name {
             "narrows" => path(self.narrows),
-            "dir" => path(&self.manifest.dir),
-            "home" => path(self.manifest.home()),
+            "dir" | "home" | "variant" => self.manifest.constant(name),
             "out" => path(self.out),
             "cores" => Some(self.cores.to_string()),
             "port" => self.start?.0.map(|port| port.to_string()),

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::attach::Theirs;
 use crate::group::{Exit, Waited};
 use crate::manifest::{Manifest, Need};
 use crate::output::capture;
@@ -53,8 +54,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
     let mut versions = Vec::new();
     let mut what = Vec::new();
+    if let Err(unset) = manifest.environment(|name| std::env::var_os(name)) {
+        // Probes would look at some other runtime.
+        let get = manifest.variant.as_ref().map(|variant| variant.get.clone()).unwrap_or_default();
+        let missing = Missing { name: unset.name, get, detail: unset.detail };
+        return Availability::Missing { what: vec![missing] };
+    }
+    if let Some(attached) = manifest.attached() {
+        match Theirs::find(attached) {
+            Ok(theirs) => versions.push(("attached to".to_owned(), theirs.name())),
+            Err(detail) => {
+                let name = format!("a server at {}", attached.url);
+                what.push(Missing { name, get: attached.get.clone(), detail });
+            }
+        }
+    }
     for need in &manifest.needs {
-        match probe(need, &manifest.dir, PATIENCE, context.cancel) {
+        match probe(need, manifest, PATIENCE, context.cancel) {
             Ok(version) => versions.push((need.name.clone(), version)),
             Err(detail) => what.push(Missing { name: need.name.clone(), get: need.get.clone(), detail }),
         }
@@ -62,10 +78,16 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
     if what.is_empty() { Availability::Ready { versions } } else { Availability::Missing { what } }
 }
 
-fn probe(need: &Need, dir: &Path, patience: Duration, cancel: &AtomicBool) -> Result<String, String> {
+fn probe(
+    need: &Need,
+    manifest: &Manifest,
+    patience: Duration,
+    cancel: &AtomicBool,
+) -> Result<String, String> {
     let (program, arguments) = need.probe.split_first().ok_or("its probe is empty")?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(dir);
+    command.args(arguments).current_dir(&manifest.dir);
+    manifest.dress(&mut command)?;
     let captured = capture(command, Instant::now() + patience, cancel);
     let (waited, output) = captured.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => format!("`{program}` is not installed"),
@@ -119,6 +141,7 @@ mod tests {
     #[test]
     fn probes() {
         let patience = Duration::from_millis(300);
+        let manifest = manifest();
         for (script, expected) in [
             ("echo 1.2", Ok("1.2")),
             ("echo 1.3 >&2", Ok("1.3")),
@@ -129,15 +152,22 @@ mod tests {
             let probe_command = ["sh", "-c", script].map(str::to_owned).to_vec();
             let need = need(probe_command);
             let patience = if expected.is_ok() { PATIENCE } else { patience };
-            let found = probe(&need, Path::new("/"), patience, &AtomicBool::new(false));
+            let found = probe(&need, &manifest, patience, &AtomicBool::new(false));
             let found = found.as_deref().map_err(String::as_str);
             // On a slow machine any script may miss a short deadline; then that is what must be said.
             let slow = Err("`sh` did not end within 300ms and was killed");
             assert!(found == expected || found == slow, "{script}: {found:?}");
         }
         let need = need(vec!["no-such-program".to_owned()]);
-        let found = probe(&need, Path::new("/"), patience, &AtomicBool::new(false));
+        let found = probe(&need, &manifest, patience, &AtomicBool::new(false));
         assert_eq!(found, Err("`no-such-program` is not installed".to_owned()));
+    }
+
+    fn manifest() -> Manifest {
+        let text =
+            "name='tmp'\nrole='client'\nworkloads=['clients']\nlanguage=''\nabout=''\n[start]\ncommand=['x']";
+        let source = crate::input::Source::new("system.toml", text);
+        Manifest::parse(&source, Path::new("/tmp")).unwrap().remove(0)
     }
 
     fn need(probe: Vec<String>) -> Need {

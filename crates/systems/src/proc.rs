@@ -56,6 +56,20 @@ pub(crate) fn members(group: u32) -> Vec<u32> {
     pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group)).collect()
 }
 
+/// These processes and all that descend from them.
+pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
+    let mut found: Vec<u32> = roots.to_vec();
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        let children = parents.iter().filter(|(pid, of)| *of == parent && !found.contains(pid));
+        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        found.extend(children);
+        at += 1;
+    }
+    found
+}
+
 /// Whether any process of the group still runs.
 pub(crate) fn group_lives(group: u32) -> bool {
     pids().any(|pid| stat(pid).is_some_and(|stat| stat.group == group && stat.lives()))
@@ -157,6 +171,8 @@ mod tests {
         let me = std::process::id();
         assert!(stat(me).unwrap().lives());
         assert!(members(stat(me).unwrap().group).contains(&me));
+        assert!(with_descendants(&[stat(me).unwrap().parent]).contains(&me));
+        assert!(!with_descendants(&[me]).contains(&stat(me).unwrap().parent));
         assert!(peak_rss(me).unwrap() > 0);
         assert!(switches(me).iter().any(|(task, _)| *task == me));
         assert!(tcp_memory_pages().is_some());

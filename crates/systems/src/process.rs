@@ -1,4 +1,4 @@
-//! A running system: started for one trial, ready, spoken to, stopped; nothing of it is left behind.
+//! A running system: started for one trial (or attached to), ready, spoken to, stopped; nothing of it is left behind.
 //!
 //! Knows manifests and processes; knows nothing of the traffic that is sent to it.
 
@@ -10,14 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::attach::Theirs;
+use crate::calls::Calls;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
-use crate::group::{Group, Waited, poll};
+use crate::group::{Group, poll};
 use crate::knob::Point;
-use crate::manifest::{Fill, Manifest};
+use crate::manifest::{Fill, Manifest, Program, Start};
 use crate::output::{LONGEST_LINE, Line, SHOWN, Tail};
 use crate::ports;
 use crate::ready;
+use crate::sample::{Sampler, Whose};
 use crate::workload::Role;
 
 /// Everything that is needed to start a system.
@@ -37,9 +40,9 @@ pub struct Launch<'a> {
     pub narrows: &'a Path,
 }
 
-/// A system that was started. Dropping it kills its process group.
+/// A system that was started, or found running. Dropping it kills what was started.
 pub struct Running {
-    group: Group,
+    held: Held,
     tail: Tail,
     stdin: Option<ChildStdin>,
     lines: Option<Receiver<Line>>,
@@ -49,6 +52,23 @@ pub struct Running {
     port: Option<u16>,
 }
 
+/// Its processes.
+enum Held {
+    /// Started here, and stopped here.
+    Ours(Group),
+    /// Its user's: watched, and left as they are.
+    Theirs(Theirs),
+}
+
+impl Held {
+    fn exited(&self) -> Option<Exit> {
+        match self {
+            Self::Ours(group) => group.exited(),
+            Self::Theirs(theirs) => (!theirs.alive()).then_some(Exit::Gone),
+        }
+    }
+}
+
 /// How a system came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
@@ -56,17 +76,27 @@ pub struct Stopped {
     pub exit: Option<Exit>,
     /// It did not heed SIGTERM within its grace.
     pub killed: bool,
+    /// The names of descendants that had left its process group and had to be killed.
+    pub strays: Vec<String>,
     /// The end of what it printed.
     pub tail: String,
 }
 
 impl Launch<'_> {
-    /// Starts the program; it is not ready yet.
+    /// Starts the program, which is not ready yet, or finds the one that its user started.
     ///
     /// Call it from a thread that outlives the system: when that thread ends, the kernel kills the program, so that it does not
     /// outlive a crash of Narrows.
     pub fn start(&self) -> Result<Running, SystemError> {
         let wrong = |reason: String| SystemError::new(Stage::Start, &self.manifest.name, reason);
+        let start = match &self.manifest.program {
+            Program::Started(start) => start,
+            Program::Attached(attached) => {
+                let theirs = Theirs::find(attached)
+                    .map_err(|why| wrong(format!("{why}; start it with: {}", attached.get)))?;
+                return Ok(self.running(Held::Theirs(theirs), Tail::new(SHOWN), None, None));
+            }
+        };
         if self.manifest.role == Role::Server && self.port.is_none() {
             return Err(wrong("a server was started without a port".to_owned()));
         }
@@ -74,7 +104,7 @@ impl Launch<'_> {
             let owner = ports::owner(port);
             return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
         }
-        let command = self.command().map_err(wrong)?;
+        let command = self.command(start).map_err(wrong)?;
         let program = command.get_program().to_string_lossy().into_owned();
         let mut group = Group::spawn(command, self.cores).map_err(|e| {
             let dir = self.manifest.dir.display();
@@ -95,20 +125,30 @@ impl Launch<'_> {
             }
             (_, None) => None,
         };
-        Ok(Running {
+        let stdin = group.child().stdin.take();
+        Ok(self.running(Held::Ours(group), tail, stdin, lines))
+    }
+
+    fn running(
+        &self,
+        held: Held,
+        tail: Tail,
+        stdin: Option<ChildStdin>,
+        lines: Option<Receiver<Line>>,
+    ) -> Running {
+        Running {
+            held,
             tail,
-            stdin: group.child().stdin.take(),
+            stdin,
             lines,
             system: self.manifest.name.clone(),
             http: self.manifest.ready.http.clone(),
             grace: self.manifest.grace,
             port: self.port.filter(|_| self.manifest.role == Role::Server),
-            group,
-        })
+        }
     }
 
-    fn command(&self) -> Result<Command, String> {
-        let start = &self.manifest.start;
+    fn command(&self, start: &Start) -> Result<Command, String> {
         let cores =
             if self.cores.is_empty() { crate::machine::available_cores().len() } else { self.cores.len() };
         let fill = Fill {
@@ -124,6 +164,7 @@ impl Launch<'_> {
         for (name, value) in &start.env {
             command.env(name, fill.text(value)?);
         }
+        self.manifest.dress(&mut command)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
@@ -139,14 +180,34 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    /// The number of its first process, and of its process group.
+    /// The number of its first process.
     pub fn pid(&self) -> u32 {
-        self.group.id()
+        match &self.held {
+            Held::Ours(group) => group.id(),
+            Held::Theirs(theirs) => theirs.pid(),
+        }
     }
 
     /// Whether its first process still runs.
     pub fn alive(&self) -> bool {
-        self.group.exited().is_none()
+        self.held.exited().is_none()
+    }
+
+    /// Begins to follow what its processes use.
+    pub fn sampler(&self) -> Sampler {
+        Sampler::start(self.whose())
+    }
+
+    /// Begins to count what the kernel does for its processes.
+    pub fn calls(&self) -> Calls {
+        Calls::begin(&self.whose().members())
+    }
+
+    fn whose(&self) -> Whose {
+        match &self.held {
+            Held::Ours(group) => Whose::Group(group.id()),
+            Held::Theirs(theirs) => Whose::Theirs(theirs.clone()),
+        }
     }
 
     /// The end of what it printed so far, standard output and standard error, each in its order.
@@ -168,7 +229,7 @@ impl Running {
             }
             answered || over()
         });
-        if let Some(exit) = self.group.exited() {
+        if let Some(exit) = self.held.exited() {
             return Err(self.died(Stage::Ready, exit));
         }
         if cancel.load(Ordering::Relaxed) {
@@ -181,7 +242,9 @@ impl Running {
                 format!("not ready in time: {what} on 127.0.0.1:{port}: {last}; see ready.timeout_s");
             return Err(self.wrong(Stage::Ready, &reason));
         }
-        if !ports::belongs_to(port, self.pid()) {
+        if let Held::Ours(group) = &self.held
+            && !ports::belongs_to(port, group.id())
+        {
             let owner = ports::owner(port);
             let reason = format!(
                 "port {port} is served by {owner}, not by the process group that was started: a system must \
@@ -200,7 +263,7 @@ impl Running {
         let text = format!("{line}\n");
         let written =
             nonblocking(stdin).and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
-        written.map_err(|e| match self.group.exited() {
+        written.map_err(|e| match self.held.exited() {
             Some(exit) => self.died(Stage::System, exit),
             None => self.wrong(Stage::System, &format!("it does not read its standard input: {e}")),
         })
@@ -226,9 +289,9 @@ impl Running {
             Err(RecvTimeoutError::Disconnected) => {
                 // The pipe closes a moment before the exit can be seen.
                 let soon = Instant::now() + Duration::from_millis(200);
-                match self.group.wait(soon, &AtomicBool::new(false)) {
-                    Waited::Exited(exit) => Err(self.died(Stage::System, exit)),
-                    _ => Err(self.wrong(Stage::System, "it closed its standard output")),
+                match self.wait_exit(soon, &AtomicBool::new(false)) {
+                    Some(exit) => Err(self.died(Stage::System, exit)),
+                    None => Err(self.wrong(Stage::System, "it closed its standard output")),
                 }
             }
         }
@@ -236,23 +299,33 @@ impl Running {
 
     /// How its first process ended; waits for that at most until the deadline.
     pub fn wait_exit(&self, deadline: Instant, cancel: &AtomicBool) -> Option<Exit> {
-        match self.group.wait(deadline, cancel) {
-            Waited::Exited(exit) => Some(exit),
-            Waited::TimedOut | Waited::Cancelled => None,
-        }
+        let mut exit = None;
+        poll(deadline, || {
+            exit = self.held.exited();
+            exit.is_some() || cancel.load(Ordering::Relaxed)
+        });
+        exit
     }
 
     /// An error with the end of the output, if it has died; to be asked while it is driven.
     pub fn check_alive(&self) -> Result<(), SystemError> {
-        self.group.exited().map_or(Ok(()), |exit| Err(self.died(Stage::System, exit)))
+        self.held.exited().map_or(Ok(()), |exit| Err(self.died(Stage::System, exit)))
     }
 
-    /// SIGTERM to the group, patience, SIGKILL to whatever is left; all are reaped.
+    /// SIGTERM to the group, patience, SIGKILL to whatever is left; all are reaped. A server that its user started goes on.
     pub fn stop(mut self) -> Stopped {
         // A reader of lines that nobody takes any more must not hold up the program's output.
         self.lines = None;
-        let killed = self.group.stop(self.grace);
-        Stopped { exit: self.group.exited(), killed, tail: self.tail.settled() }
+        let Held::Ours(group) = &mut self.held else {
+            return Stopped { exit: None, killed: false, strays: Vec::new(), tail: String::new() };
+        };
+        let ended = group.stop(self.grace);
+        Stopped {
+            exit: group.exited(),
+            killed: ended.killed,
+            strays: ended.strays,
+            tail: self.tail.settled(),
+        }
     }
 
     fn died(&self, stage: Stage, exit: Exit) -> SystemError {

@@ -1,4 +1,4 @@
-//! What a process group uses: CPU, memory, context switches, and the kernel's memory for its sockets.
+//! What a system's processes use: CPU, memory, context switches, and the kernel's memory for its sockets.
 //!
 //! A thread follows what has a peak; what only grows is read at the two ends of the window, so that these are exact.
 
@@ -8,9 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::attach::Theirs;
 use crate::proc;
 
-/// What a process group used during a window.
+/// What a system's processes used during a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Use {
     /// CPU seconds, user and kernel, of all processes and of their children that ended.
@@ -25,14 +26,32 @@ pub struct Use {
     pub socket_memory_bytes: u64,
 }
 
-/// Follows one process group.
+/// Whose use is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// A process group that Narrows started.
+    Group(u32),
+    /// A server that its user started.
+    Theirs(Theirs),
+}
+
+impl Whose {
+    pub(crate) fn members(&self) -> Vec<u32> {
+        match self {
+            Self::Group(group) => proc::members(*group),
+            Self::Theirs(theirs) => theirs.members(),
+        }
+    }
+}
+
+/// Follows the processes of one system.
 pub struct Sampler {
     shared: Arc<Shared>,
     marked: Counts,
 }
 
 struct Shared {
-    group: u32,
+    whose: Whose,
     socket_pages_before: u64,
     state: Mutex<State>,
     wake: Condvar,
@@ -62,11 +81,11 @@ const EVERY: Duration = Duration::from_millis(250);
 const COST: u32 = 50;
 
 impl Sampler {
-    /// Begins to follow the group; before the load, so that the sockets' memory has something to grow from.
-    pub fn start(group: u32) -> Self {
-        let state = State { members: proc::members(group), ..State::default() };
+    /// Begins to follow them; before the load, so that the sockets' memory has something to grow from.
+    pub(crate) fn start(whose: Whose) -> Self {
+        let state = State { members: whose.members(), ..State::default() };
         let shared = Arc::new(Shared {
-            group,
+            whose,
             socket_pages_before: proc::tcp_memory_pages().unwrap_or(0),
             state: Mutex::new(state),
             wake: Condvar::new(),
@@ -117,7 +136,7 @@ impl Sampler {
 
 impl std::fmt::Debug for Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sampler").field("group", &self.shared.group).finish_non_exhaustive()
+        f.debug_struct("Sampler").field("whose", &self.shared.whose).finish_non_exhaustive()
     }
 }
 
@@ -137,7 +156,7 @@ impl Shared {
         loop {
             let began = Instant::now();
             let window = self.lock().window;
-            let members = proc::members(self.group);
+            let members = self.whose.members();
             let pss = total_pss(&members);
             let rss = members.iter().filter_map(|pid| proc::peak_rss(*pid)).sum();
             let pages = proc::tcp_memory_pages().unwrap_or(0);

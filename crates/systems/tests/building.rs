@@ -137,3 +137,46 @@ fn what_is_missing_is_named_with_its_remedy() {
     assert_eq!(shown, ("Thing", "get Thing", "`no-such-program` is not installed"));
     assert_eq!(what.len(), 1);
 }
+
+#[test]
+fn a_variant_has_its_environment_in_probe_build_and_start() {
+    let home = Home::new();
+    let bin = home.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("runtime"), "#!/bin/sh\necho its own, $KIND\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("runtime"), mode).unwrap();
+    let text = "name='probe'\nrole='client'\nworkloads=['clients']\nlanguage='sh'\nabout=''\n\
+                [[needs]]\nname='runtime'\nprobe=['runtime']\nget='x'\n\
+                [build]\ncommand=['sh','-c','echo x >> {home}/count; runtime > {out}/VERSION']\nversion=['cat','{out}/VERSION']\n\
+                [start]\ncommand=['sh','-c','runtime; echo {variant}']\n\
+                [variants.mine]\npath='{home}/bin'\nenv={KIND='KIND'}\n\
+                [variants.none]\npath='{$NARROWS_TEST_NOT_SET}'\nget='set it'\n";
+    let parse =
+        |text: &str| Manifest::parse(&systems::Source::new("system.toml", text), &home.dir()).unwrap();
+    let all = parse(text);
+    let [plain, mine, none] = &all[..] else { panic!("{all:?}") };
+    // Each is there or missing by itself.
+    let Availability::Missing { what } = availability(plain, context(&home)) else { panic!() };
+    assert_eq!(what[0].detail, "`runtime` is not installed");
+    let Availability::Missing { what } = availability(none, context(&home)) else { panic!() };
+    assert_eq!((what.len(), what[0].name.as_str()), (1, "the environment variable NARROWS_TEST_NOT_SET"));
+    assert_eq!((what[0].get.as_str(), what[0].detail.as_str()), ("set it", "not set"));
+    assert!(build(plain, context(&home)).is_err() && build(none, context(&home)).is_err());
+    let Availability::Ready { versions } = availability(mine, context(&home)) else { panic!() };
+    assert_eq!(versions[0].1, "its own, KIND");
+
+    let built = build(mine, context(&home)).unwrap();
+    assert_eq!(built.version.as_deref(), Some("its own, KIND"));
+    assert_eq!(built.out, home.path().join("target/systems/probe@mine"));
+    let running = home.start(mine, None).unwrap();
+    let line = || running.line(std::time::Duration::from_secs(60)).unwrap();
+    assert_eq!((line().as_deref(), line().as_deref()), (Some("its own, KIND"), Some("mine")));
+    running.stop();
+
+    let builds = count(&home);
+    assert_eq!((build(mine, context(&home)).unwrap(), count(&home)), (built, builds));
+    let other = parse(&text.replace("KIND='KIND'", "KIND='other'")).remove(1);
+    assert_eq!(build(&other, context(&home)).unwrap().version.as_deref(), Some("its own, other"));
+    assert_eq!(count(&home), builds + 1, "another environment, another build");
+}

@@ -5,7 +5,6 @@ mod common;
 use std::time::Duration;
 
 use common::{Home, eventually, late};
-use systems::Sampler;
 
 #[test]
 fn busy_programs_use_what_their_children_use() {
@@ -14,7 +13,7 @@ fn busy_programs_use_what_their_children_use() {
     let running = home.start(&manifest, None).unwrap();
     running.line(Duration::from_secs(60)).unwrap();
     eventually("a sample sees it", || {
-        let mut sampler = Sampler::start(running.pid());
+        let mut sampler = running.sampler();
         sampler.mark();
         std::thread::sleep(Duration::from_millis(50));
         let used = sampler.finish();
@@ -31,7 +30,7 @@ fn children_that_ended_are_counted() {
     let manifest =
         home.client(&format!("read go; (exec sh -c \"{}\"); echo done; read end", busy.replace('$', "\\$")));
     let mut running = home.start(&manifest, None).unwrap();
-    let mut sampler = Sampler::start(running.pid());
+    let mut sampler = running.sampler();
     sampler.mark();
     running.write_line("go").unwrap();
     assert_eq!(running.line(Duration::from_secs(60)).unwrap().as_deref(), Some("done"));
@@ -44,7 +43,7 @@ fn children_that_ended_are_counted() {
 fn a_program_that_is_gone_uses_nothing() {
     let home = Home::new();
     let running = home.start(&home.client("exit 0"), None).unwrap();
-    let mut sampler = Sampler::start(running.pid());
+    let mut sampler = running.sampler();
     running.wait_exit(late(), &common::CALM).unwrap();
     sampler.mark();
     running.stop();

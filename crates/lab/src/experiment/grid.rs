@@ -251,7 +251,7 @@ pub fn scenarios(
     for manifest in good {
         for (block, wanted) in blocks.iter().zip(&wanted) {
             let named = block.systems.as_ref();
-            if named.is_some_and(|names| names.iter().all(|n| *n.get_ref() != manifest.name)) {
+            if named.is_some_and(|names| names.iter().all(|n| !manifest.answers_to(n.get_ref()))) {
                 continue;
             }
             let mut points = vec![Point::new()];

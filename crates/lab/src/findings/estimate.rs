@@ -75,6 +75,9 @@ pub struct Estimate {
     pub pool_cap: Option<u64>,
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
     pub counts_agree: Option<bool>,
+    /// Whether the system says that its work is not that of the others.
+    #[serde(default)]
+    pub unequal: bool,
     /// What makes at least half of its trials doubtful, with the figures of the first of them.
     pub doubts: BTreeMap<Doubt, String>,
 }
@@ -177,6 +180,7 @@ fn estimate(
         server_closes: (!servers.is_empty()).then(|| servers.iter().map(|s| s.closes).sum()),
         pool_cap: pool_cap(scenario),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
+        unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(scenario, trials),
     }
 }

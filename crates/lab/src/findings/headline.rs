@@ -159,7 +159,9 @@ fn systems(planned: &Planned, rows: &[&Estimate]) -> Option<Effect> {
     let alike = pair.ratio < FLAT || !pair.shows_in_every_round(planned.figure);
     let how = if alike { "about as fast as" } else { &format!("{} faster than", pair.times()) };
     let (a, b) = (&pair.best.scenario.system, &pair.worst.scenario.system);
-    Some(Effect { ratio: pair.ratio, sentence: format!("{a} is {how} {b} ({point}{})", pair.rounds()) })
+    let work = if pair.best.unequal == pair.worst.unequal { "" } else { ", whose work is not the same" };
+    let sentence = format!("{a} is {how} {b}{work} ({point}{})", pair.rounds());
+    Some(Effect { ratio: pair.ratio, sentence })
 }
 
 /// The deepest fall between neighbouring values, if it is deeper than the step from one to the other explains.

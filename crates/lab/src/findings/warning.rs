@@ -1,11 +1,11 @@
 //! Warnings: what makes a number untrustworthy, and what to do about it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 
-use super::{Estimate, RANKED_ERRORS, label};
+use super::{Estimate, RANKED_ERRORS, label, measurements};
 use crate::doubt::Doubt;
 use crate::observation::{Observation, Outcome};
 use crate::plan::Planned;
@@ -34,6 +34,8 @@ pub enum Code {
     Unsteady,
     /// Too few operations for a percentile that the table shows.
     PercentileUnsupported,
+    /// A system's work is not that of the others, as its manifest says.
+    UnequalWork,
     /// At least half of a scenario's trials are doubtful in themselves.
     #[serde(untagged)]
     Trial(Doubt),
@@ -75,6 +77,7 @@ pub(super) fn warnings(
         }
         warnings.push(warning(planned, estimates, *code, message, remedy, &found));
     }
+    warnings.extend(unequal_work(planned, observations));
     let codes: BTreeSet<Doubt> = estimates.iter().flat_map(|e| e.doubts.keys().copied()).collect();
     for doubt in codes {
         let found: Vec<&Estimate> = estimates.iter().filter(|e| e.doubts.contains_key(&doubt)).collect();
@@ -85,6 +88,25 @@ pub(super) fn warnings(
         warning.message.push_str(&first_errors(observations));
     }
     warnings
+}
+
+/// One for each system that says that its work is another.
+fn unequal_work(planned: &Planned, observations: &[&Observation]) -> Vec<Warning> {
+    let mut systems = BTreeMap::new();
+    for (system, m) in measurements(observations).filter(|(_, m)| !m.system.unequal.is_empty()) {
+        systems.entry(system).or_insert(m.system.unequal.as_str());
+    }
+    let of = |system: &str| {
+        let own = planned.scenarios.iter().filter(|scenario| scenario.system == system);
+        own.map(|scenario| label(planned, scenario)).collect()
+    };
+    let warning = |(system, unequal): (&str, &str)| Warning {
+        code: Code::UnequalWork,
+        message: format!("{system} does not do the work of the others: {unequal}"),
+        remedy: "compare it only with systems that do the same".to_owned(),
+        scenarios: of(system),
+    };
+    systems.into_iter().map(warning).collect()
 }
 
 /// One kind of doubt and the scenarios that it concerns; none are named where it concerns all.
@@ -151,7 +173,7 @@ pub(super) fn shows_percentiles(workload: Workload) -> bool {
 
 /// The first example of each class, so that a count has a cause.
 fn first_errors(observations: &[&Observation]) -> String {
-    let mut examples = std::collections::BTreeMap::new();
+    let mut examples = BTreeMap::new();
     for observation in observations {
         let Outcome::Measured(m) = &observation.outcome else { continue };
         for (class, example) in &m.first_errors {

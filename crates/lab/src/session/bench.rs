@@ -68,12 +68,13 @@ impl Bench {
         let manifest =
             self.catalog.get(system).map_err(|error| Stopped::failed("build", error.to_string()))?;
         let version = built.version.clone().or_else(|| self.versions.get(system).cloned());
-        let port = match manifest.role {
-            Role::Server => Some(
+        let port = match (manifest.role, manifest.attached()) {
+            (_, Some(attached)) => Some(attached.port),
+            (Role::Server, None) => Some(
                 systems::ports::free_port()
                     .map_err(|error| Stopped::failed("start", format!("no free port: {error}")))?,
             ),
-            Role::Client => None,
+            (Role::Client, None) => None,
         };
         let place = Place {
             trial,

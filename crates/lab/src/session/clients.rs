@@ -36,7 +36,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
         Said::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut watched = Watched::new(running.pid());
+    let mut watched = Watched::new(running.sampler());
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + place.warmup())?;
     watched.opened();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use load::target::{Body, Expect, Frames, Http, Traffic};
 use load::{Arrivals, Ending, Job, Moment, Stop, Target};
-use systems::calls::Calls;
+use systems::machine;
 use systems::process::Running;
 use systems::{Value, Workload};
 use wire::frames::Prefix;
@@ -21,7 +21,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
     // Told on the generator's thread, at the very ends of the window.
-    let watched = Mutex::new(Watched::new(running.pid()));
+    let watched = Mutex::new(Watched::new(running.sampler()));
     let watch = |moment: Moment<'_>| {
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
@@ -32,11 +32,15 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
-    let counted = if place.trial.round == 0 { count(place, &job, running.pid()) } else { None };
+    let counted = if place.trial.round == 0 { count(place, &job, &running) } else { None };
+    let theirs = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut measurement = Measurement::of(&tally);
     measurement.system = place.system_use(watched.used);
+    if let Some(cores) = theirs {
+        measurement.system.cores = cores; // its user's choice
+    }
     measurement.generator.cores = place.own(&place.placement.generator);
     measurement.concurrency = (job.connections * job.pipeline) as u64;
     measurement.connections = job.connections as u64;
@@ -51,7 +55,7 @@ const COUNTED_BODY: u64 = 16 << 20;
 const COUNTED_CONNECTIONS: usize = 100;
 
 /// The same traffic once more, short, while the kernel counts: outside of the window, because counting costs time.
-fn count(place: &Place<'_>, measured: &Job, group: u32) -> Option<Counted> {
+fn count(place: &Place<'_>, measured: &Job, running: &Running) -> Option<Counted> {
     let mut job = measured.clone();
     job.connections = job.connections.min(COUNTED_CONNECTIONS);
     (job.warmup, job.stop) = (Duration::ZERO, Stop::After(COUNTING));
@@ -60,7 +64,7 @@ fn count(place: &Place<'_>, measured: &Job, group: u32) -> Option<Counted> {
     {
         *http = upload(place, place.number("size").ok()?.min(COUNTED_BODY));
     }
-    let calls = Calls::begin(group);
+    let calls = running.calls();
     // What goes wrong here costs these counts, not the trial, which is measured.
     let tally = place.drive(&job, &|_| {}).ok()?;
     let found = calls.finish();
@@ -121,7 +125,7 @@ fn request(place: &Place<'_>) -> Http {
         keep_alive: place.says("keep_alive", &Value::Boolean(true)),
         expect_continue: false,
         ids: false,
-        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
+        expect: Expect { status: Some(200), body: Some(place.manifest.answer_body().as_bytes().to_vec()) },
     }
 }
 
@@ -138,7 +142,8 @@ fn upload(place: &Place<'_>, size: u64) -> Http {
 }
 
 /// A few exchanges of the trial's kind, small, before anything is timed: a server that answers something else is not
-/// compared with one that does the work.
+/// compared with one that does the work. One whose manifest declares a fault is driven all the same: its row shows its errors,
+/// and ranks nothing.
 fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(), Stopped> {
     let traffic = match place.workload() {
         Workload::Upload => Traffic::Http(upload(place, 100_003)),
@@ -149,8 +154,10 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
     job.timeout = place.timeout().min(Duration::from_secs(5));
     let tally = place.drive(&job, &|_| {})?;
     running.check_alive()?;
+    let fault = place.manifest.answer.as_ref().and_then(|answer| answer.fault.as_ref());
     match tally.first_errors.iter().next() {
         None => Ok(()),
+        Some(_) if fault.is_some() => Ok(()),
         Some((class, example)) => {
             let reason = format!(
                 "it does not do the work of `{}`: {class}: {example}; see docs/contracts.md",

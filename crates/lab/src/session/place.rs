@@ -129,6 +129,7 @@ impl Place<'_> {
             context_switches: used.context_switches,
             socket_memory_bytes: used.socket_memory_bytes,
             cores: self.own(&self.placement.system),
+            unequal: self.manifest.answer.as_ref().map(|answer| answer.about.clone()).unwrap_or_default(),
             version: self.version.clone(),
         }
     }

@@ -17,9 +17,9 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Will watch the process group of `pid`.
-    pub(super) fn new(pid: u32) -> Self {
-        let sampler = Some(Sampler::start(pid));
+    /// Will watch what this sampler follows.
+    pub(super) fn new(sampler: Sampler) -> Self {
+        let sampler = Some(sampler);
         Self { sampler, used: Use::default(), stolen_s: 0.0, throttles: 0, time_wait: 0, retransmits: 0 }
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Build, Manifest, Need, PLACEHOLDERS, Ready, Start};
+use super::{Answer, Attached, Build, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
-use crate::knob::{Kind, Knob, Value};
+use crate::knob::{Kind, Knob};
 use crate::template;
 use crate::workload::{Role, Workload};
 
@@ -25,16 +25,21 @@ struct RawManifest {
     #[serde(default)]
     needs: Vec<RawNeed>,
     build: Option<RawBuild>,
-    start: RawStart,
+    start: Option<RawStart>,
+    attach: Option<Spanned<String>>,
+    get: Option<Spanned<String>>,
+    answer: Option<Spanned<RawAnswer>>,
     ready: Option<Spanned<RawReady>>,
     stop: Option<RawStop>,
     #[serde(default)]
     knobs: BTreeMap<Spanned<String>, Spanned<RawKnob>>,
+    #[serde(default)]
+    variants: BTreeMap<Spanned<String>, RawVariant>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawNeed {
+pub(super) struct RawNeed {
     name: String,
     probe: Spanned<Vec<String>>,
     version: Option<Spanned<String>>,
@@ -45,7 +50,7 @@ struct RawNeed {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawBuild {
+pub(super) struct RawBuild {
     command: Command,
     timeout_s: Option<Spanned<i64>>,
     version: Option<Command>,
@@ -53,10 +58,20 @@ struct RawBuild {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawStart {
-    command: Command,
+pub(super) struct RawStart {
+    pub(super) command: Command,
     #[serde(default)]
-    env: BTreeMap<Spanned<String>, Spanned<String>>,
+    env: Environment,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAnswer {
+    body: Option<String>,
+    #[serde(default)]
+    closes: bool,
+    fault: Option<String>,
+    about: String,
 }
 
 #[derive(Deserialize)]
@@ -87,21 +102,51 @@ pub(super) struct RawKnob {
     pub(super) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
 }
 
+/// What one variant says differently; what it leaves out is the manifest's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawVariant {
+    pub(super) about: Option<String>,
+    pub(super) path: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) env: Environment,
+    pub(super) get: Option<String>,
+    #[serde(default)]
+    pub(super) needs: Vec<RawNeed>,
+    pub(super) build: Option<RawBuild>,
+    pub(super) start: Option<RawStart>,
+    pub(super) answer: Option<Spanned<RawAnswer>>,
+}
+
+pub(super) type Environment = BTreeMap<Spanned<String>, Spanned<String>>;
 type Command = Spanned<Vec<Spanned<String>>>;
 
 const DAY_S: i64 = 86_400;
 
-/// Reads `source` as the manifest of the system in `dir`.
-pub(super) fn read(source: &Source, dir: &Path) -> Result<Manifest, InputError> {
+/// Reads `source` as the manifest of the system in `dir`: the plain system, then its variants.
+pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputError> {
     let raw: RawManifest = input::parse(source)?;
     let reader = Reader { source };
     reader.name(&raw.name, dir)?;
     let workloads = reader.workloads(&raw.workloads, raw.role)?;
     let knobs = reader.knobs(&raw.knobs, &workloads)?;
-    let start = reader.start(&raw.start, raw.role, &knobs)?;
-    reader.every_knob_used(&raw.knobs, &start)?;
+    let attach = reader.attach(&raw, &workloads)?;
+    let answer = reader.answer(raw.answer.as_ref(), &workloads)?;
+    let program = match (attach, &raw.start) {
+        (Some(attached), _) => Program::Attached(attached),
+        (None, Some(start)) => {
+            let start = reader.start(start, raw.role, &knobs)?;
+            let told: Vec<_> = raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
+            reader.every_knob_used(&told, &start)?;
+            Program::Started(start)
+        }
+        (None, None) => {
+            let help = "add [start] with command = [\"…\"]; docs/contracts.md says what it is";
+            return reader.wrong(raw.name.span(), "it does not say how to start it", help);
+        }
+    };
     let grace = raw.stop.and_then(|stop| stop.grace_ms);
-    Ok(Manifest {
+    let plain = Manifest {
         name: raw.name.into_inner(),
         role: raw.role,
         workloads,
@@ -109,33 +154,48 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Manifest, InputError> 
         about: raw.about,
         needs: raw.needs.into_iter().map(|need| reader.need(need)).collect::<Result<_, _>>()?,
         build: raw.build.map(|build| reader.build(&build)).transpose()?,
-        start,
+        program,
+        answer,
         ready: reader.ready(raw.ready, raw.role)?,
         grace: Duration::from_millis(reader.number(grace, 1000, (0, 60_000), "grace_ms")?),
         knobs,
         dir: dir.to_owned(),
-    })
+        variant: None,
+    };
+    reader.with_variants(plain, raw.variants)
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     source: &'a Source,
 }
 
-type Read<T> = Result<T, InputError>;
+pub(super) type Read<T> = Result<T, InputError>;
 
 impl Reader<'_> {
-    fn wrong<T>(&self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Read<T> {
+    pub(super) fn wrong<T>(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Read<T> {
         Err(self.source.error(span, message, help))
     }
 
-    fn name(&self, name: &Spanned<String>, dir: &Path) -> Read<()> {
-        let folder = dir.file_name().unwrap_or_default().to_string_lossy();
+    /// A name that can stand in flags and paths.
+    pub(super) fn word(&self, name: &Spanned<String>, of: &str) -> Read<()> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let text = name.get_ref().as_str();
         if text.is_empty() || text.starts_with('.') || !text.chars().all(plain) {
             let help = "use letters, digits, `-`, `_` and `.`: it is used in flags and paths";
-            return self.wrong(name.span(), format!("`{text}` cannot be a system's name"), help);
+            return self.wrong(name.span(), format!("`{text}` cannot be a {of}'s name"), help);
         }
+        Ok(())
+    }
+
+    fn name(&self, name: &Spanned<String>, dir: &Path) -> Read<()> {
+        let folder = dir.file_name().unwrap_or_default().to_string_lossy();
+        self.word(name, "system")?;
+        let text = name.get_ref().as_str();
         if text != folder {
             let message = format!("the name `{text}` is not the folder's, `{folder}`");
             return self.wrong(
@@ -181,7 +241,7 @@ impl Reader<'_> {
         Ok(number.unsigned_abs())
     }
 
-    fn need(&self, raw: RawNeed) -> Read<Need> {
+    pub(super) fn need(&self, raw: RawNeed) -> Read<Need> {
         let program = raw.probe.get_ref().first();
         if program.is_none_or(String::is_empty) {
             return self.wrong(
@@ -210,7 +270,7 @@ impl Reader<'_> {
         })
     }
 
-    fn build(&self, raw: &RawBuild) -> Read<Build> {
+    pub(super) fn build(&self, raw: &RawBuild) -> Read<Build> {
         let known = PLACEHOLDERS.into_iter().filter(|name| *name != "port").collect::<Vec<_>>();
         let version = raw.version.as_ref().map(|version| self.command(version, &known));
         let timeout = self.number(raw.timeout_s.clone(), 300, (1, DAY_S), "timeout_s")?;
@@ -221,26 +281,31 @@ impl Reader<'_> {
         })
     }
 
-    fn start(&self, raw: &RawStart, role: Role, knobs: &BTreeMap<String, Knob>) -> Read<Start> {
+    pub(super) fn start(&self, raw: &RawStart, role: Role, knobs: &BTreeMap<String, Knob>) -> Read<Start> {
         let server = role == Role::Server;
         let known = PLACEHOLDERS.into_iter().filter(|name| server || *name != "port");
         let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
         let command = self.command(&raw.command, &known)?;
-        let mut env = BTreeMap::new();
-        for (name, value) in &raw.env {
-            if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
-                let message = format!("`{}` cannot name an environment variable", name.get_ref());
-                return self.wrong(name.span(), message, "use a name such as ERL_FLAGS");
-            }
-            self.placeholders(value, &known)?;
-            env.insert(name.get_ref().clone(), value.get_ref().clone());
-        }
+        let env = self.environment(&raw.env, &known)?;
         let start = Start { command, env };
         if server && !start.uses("port") {
             let help = "put {port} into start.command or start.env: Narrows chooses the port";
             return self.wrong(raw.command.span(), "the server is not told its port", help);
         }
         Ok(start)
+    }
+
+    pub(super) fn environment(&self, raw: &Environment, known: &[&str]) -> Read<BTreeMap<String, String>> {
+        let mut env = BTreeMap::new();
+        for (name, value) in raw {
+            if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
+                let message = format!("`{}` cannot name an environment variable", name.get_ref());
+                return self.wrong(name.span(), message, "use a name such as ERL_FLAGS");
+            }
+            self.placeholders(value, known)?;
+            env.insert(name.get_ref().clone(), value.get_ref().clone());
+        }
+        Ok(env)
     }
 
     fn command(&self, raw: &Command, known: &[&str]) -> Read<Vec<String>> {
@@ -250,11 +315,12 @@ impl Reader<'_> {
         raw.get_ref().iter().map(|argument| self.placeholders(argument, known)).collect()
     }
 
-    fn placeholders(&self, raw: &Spanned<String>, known: &[&str]) -> Read<String> {
+    pub(super) fn placeholders(&self, raw: &Spanned<String>, known: &[&str]) -> Read<String> {
         let text = raw.get_ref();
         let names = template::names(text).or_else(|why| self.wrong(raw.span(), why, ""))?;
         for name in names {
-            if !known.contains(&name.as_str()) {
+            let of_user = name.strip_prefix('$').filter(|_| known.contains(&USERS));
+            if of_user.is_none_or(str::is_empty) && !known.contains(&name.as_str()) {
                 let near = nearest(&name, known.iter().copied());
                 let near = near.map(|near| format!("did you mean {{{near}}}? ")).unwrap_or_default();
                 let all = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
@@ -266,6 +332,75 @@ impl Reader<'_> {
             return self.wrong(raw.span(), "a zero byte cannot be passed to a program", "remove it");
         }
         Ok(text.clone())
+    }
+
+    /// The server that its user starts, at most this machine's.
+    fn attach(&self, raw: &RawManifest, workloads: &[Workload]) -> Read<Option<Attached>> {
+        let Some(attach) = &raw.attach else {
+            return match &raw.get {
+                Some(get) => self.wrong(get.span(), "get without attach", "a need has a get of its own"),
+                None => Ok(None),
+            };
+        };
+        let wrong = |message: String, help: &str| self.wrong(attach.span(), message, help);
+        let tables = [
+            ("[build]", raw.build.is_some()),
+            ("[start]", raw.start.is_some()),
+            ("[ready]", raw.ready.is_some()),
+            ("[stop]", raw.stop.is_some()),
+            ("[knobs]", !raw.knobs.is_empty()),
+            ("[variants]", !raw.variants.is_empty()),
+        ];
+        if let Some((table, _)) = tables.iter().find(|(_, there)| *there) {
+            let help = "remove one: Narrows neither starts nor stops a server that it attaches to";
+            return wrong(format!("attach and {table} at once"), help);
+        }
+        let Some(get) = &raw.get else {
+            return wrong(
+                "it does not say how to start it".to_owned(),
+                "add get = \"…\": what a person types",
+            );
+        };
+        let url = attach.get_ref().trim_end_matches('/');
+        let frames = url.starts_with("frames://");
+        let authority = url.strip_prefix(if frames { "frames://" } else { "http://" });
+        let port = authority.and_then(|authority| {
+            let (host, port) = authority.split_once(':')?;
+            let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
+            ["127.0.0.1", "localhost"].contains(&host).then_some(port)
+        });
+        let Some(port) = port else {
+            let help =
+                "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT: its process must be on this machine";
+            return wrong(format!("cannot attach to `{}`", attach.get_ref()), help);
+        };
+        if let Some(other) = workloads.iter().find(|workload| (**workload == Workload::Frames) != frames) {
+            return wrong(
+                format!("`{url}` does not do `{other}`"),
+                "frames:// is for frames, http:// for the others",
+            );
+        }
+        Ok(Some(Attached { url: url.to_owned(), port, get: get.get_ref().clone() }))
+    }
+
+    pub(super) fn answer(
+        &self,
+        raw: Option<&Spanned<RawAnswer>>,
+        workloads: &[Workload],
+    ) -> Read<Option<Answer>> {
+        let Some(raw) = raw else { return Ok(None) };
+        if workloads != [Workload::Requests] {
+            let help =
+                "uploads, frames and clients are checked by counts: let the program keep docs/contracts.md";
+            return self.wrong(raw.span(), "[answer] is for systems that do requests only", help);
+        }
+        let raw = raw.get_ref();
+        Ok(Some(Answer {
+            body: raw.body.clone().unwrap_or_else(|| Answer::OK.to_owned()),
+            closes: raw.closes,
+            fault: raw.fault.clone(),
+            about: raw.about.clone(),
+        }))
     }
 
     fn ready(&self, raw: Option<Spanned<RawReady>>, role: Role) -> Read<Ready> {
@@ -296,13 +431,12 @@ impl Reader<'_> {
     }
 
     /// A knob that reaches the program nowhere would be swept, and found to make no difference.
-    fn every_knob_used(&self, raw: &BTreeMap<Spanned<String>, Spanned<RawKnob>>, start: &Start) -> Read<()> {
-        match raw.keys().find(|name| !start.uses(name.get_ref())) {
+    pub(super) fn every_knob_used(&self, told: &[(&str, Range<usize>)], start: &Start) -> Read<()> {
+        match told.iter().find(|(name, _)| !start.uses(name)) {
             None => Ok(()),
-            Some(name) => {
-                let word = name.get_ref();
+            Some((word, span)) => {
                 let help = format!("put {{{word}}} into start.command or start.env");
-                self.wrong(name.span(), format!("the program is not told the knob `{word}`"), help)
+                self.wrong(span.clone(), format!("the program is not told the knob `{word}`"), help)
             }
         }
     }
@@ -318,130 +452,4 @@ impl Start {
 
 fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic())
-}
-
-impl Reader<'_> {
-    fn knobs(
-        &self,
-        raw: &BTreeMap<Spanned<String>, Spanned<RawKnob>>,
-        workloads: &[Workload],
-    ) -> Read<BTreeMap<String, Knob>> {
-        let mut knobs = BTreeMap::new();
-        for (name, raw) in raw {
-            self.knob_name(name, workloads)?;
-            let knob = self.knob(raw, workloads)?;
-            knobs.insert(name.get_ref().clone(), knob);
-        }
-        Ok(knobs)
-    }
-
-    fn knob_name(&self, name: &Spanned<String>, workloads: &[Workload]) -> Read<()> {
-        let word = name.get_ref().as_str();
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if !word.starts_with(|c: char| c.is_ascii_alphabetic()) || !word.chars().all(plain) {
-            let help = "begin with a letter; use letters, digits and `_`";
-            return self.wrong(name.span(), format!("`{word}` cannot be a knob's name"), help);
-        }
-        // These words mean something else inside a block of an experiment.
-        if PLACEHOLDERS.contains(&word) || word == "systems" {
-            let help = "rename the knob; taken are port, narrows, dir, out, home, cores, systems";
-            return self.wrong(name.span(), format!("`{word}` is already the name of something else"), help);
-        }
-        if let Some(workload) = workloads.iter().find(|workload| workload.knob(word).is_some()) {
-            let message = format!("`{word}` is already a knob of the workload `{workload}`");
-            return self.wrong(name.span(), message, "rename the knob, and its placeholder");
-        }
-        Ok(())
-    }
-
-    fn knob(&self, raw: &Spanned<RawKnob>, system: &[Workload]) -> Read<Knob> {
-        let (span, raw) = (raw.span(), raw.get_ref());
-        let mut knob = Knob {
-            kind: raw.kind,
-            default: Value::Boolean(false),
-            values: Vec::new(),
-            min: self.bound(raw.kind, raw.min.as_ref())?,
-            max: self.bound(raw.kind, raw.max.as_ref())?,
-            about: raw.about.clone(),
-            workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
-        };
-        if let (Some(min), Some(max), Some(at)) = (knob.min, knob.max, &raw.max)
-            && min > max
-        {
-            return self.wrong(at.span(), format!("max = {max} is below min = {min}"), "exchange them");
-        }
-        let values = raw.values.iter().map(|value| Ok((value.span(), self.value(value)?)));
-        let values = values.collect::<Read<Vec<_>>>()?;
-        if matches!(raw.kind, Kind::Choice | Kind::Any) {
-            // The words define the choice, so they must be there before anything is checked against it.
-            let words = values.iter().filter(|(_, value)| matches!(value, Value::Text(_)));
-            knob.values = words.map(|(_, value)| value.clone()).collect();
-        }
-        if raw.kind == Kind::Choice && knob.values.is_empty() {
-            return self.wrong(span, "a choice without words", "add values = [\"…\", …]");
-        }
-        let check =
-            |span: Range<usize>, value: &Value| knob.check(value).or_else(|why| self.wrong(span, why, ""));
-        let checked =
-            values.iter().map(|(span, value)| check(span.clone(), value)).collect::<Read<Vec<_>>>()?;
-        if let Some(double) = (1..checked.len()).find(|i| checked[..*i].contains(&checked[*i])) {
-            return self.wrong(values[double].0.clone(), "this value stands here twice", "remove one");
-        }
-        let default = check(raw.default.span(), &self.value(&raw.default)?)?;
-        Ok(Knob { default, values: checked, ..knob })
-    }
-
-    fn knob_workloads(
-        &self,
-        raw: Option<&Spanned<Vec<Spanned<Workload>>>>,
-        system: &[Workload],
-    ) -> Read<Vec<Workload>> {
-        let Some(raw) = raw else { return Ok(system.to_vec()) };
-        if raw.get_ref().is_empty() {
-            return self.wrong(
-                raw.span(),
-                "no workload",
-                "leave the field out: it then means all of the system's",
-            );
-        }
-        if let Some(stranger) = raw.get_ref().iter().find(|workload| !system.contains(workload.get_ref())) {
-            let message = format!("the system does not do `{}`", stranger.get_ref());
-            return self.wrong(stranger.span(), message, "name only the system's workloads");
-        }
-        Ok(raw.get_ref().iter().map(|workload| *workload.get_ref()).collect())
-    }
-
-    fn value(&self, raw: &Spanned<toml::Value>) -> Read<Value> {
-        match raw.get_ref() {
-            toml::Value::Boolean(flag) => Ok(Value::Boolean(*flag)),
-            toml::Value::Integer(number) => Ok(Value::Integer(*number)),
-            toml::Value::String(text) if !text.contains('\0') => Ok(Value::Text(text.clone())),
-            _ => self.wrong(
-                raw.span(),
-                "not a knob's value",
-                "write an integer, true, false or a word in quotes",
-            ),
-        }
-    }
-
-    fn bound(&self, kind: Kind, raw: Option<&Spanned<toml::Value>>) -> Read<Option<i64>> {
-        let Some(raw) = raw else { return Ok(None) };
-        if matches!(kind, Kind::Boolean | Kind::Choice) {
-            return self.wrong(raw.span(), "only an integer or a size has bounds", "remove min and max");
-        }
-        let free = Knob {
-            kind: if kind == Kind::Any { Kind::Integer } else { kind },
-            default: Value::Integer(0),
-            values: Vec::new(),
-            min: None,
-            max: None,
-            about: String::new(),
-            workloads: Vec::new(),
-        };
-        match free.check(&self.value(raw)?) {
-            Ok(Value::Integer(number)) => Ok(Some(number)),
-            Ok(_) => self.wrong(raw.span(), "not a number", "write an integer or a size"),
-            Err(why) => self.wrong(raw.span(), why, ""),
-        }
-    }
 }

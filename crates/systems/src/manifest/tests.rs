@@ -36,9 +36,21 @@ about = "user-level buffer of the socket"
 workloads = ["upload"]
 "#;
 
-fn parse(text: &str) -> Result<Manifest, InputError> {
+fn parse_all(text: &str) -> Result<Vec<Manifest>, InputError> {
     let dir = Path::new("/home/n/systems/cowboy2");
     Manifest::parse(&Source::new("system.toml", text), dir)
+}
+
+fn started(manifest: &Manifest) -> &Start {
+    match &manifest.program {
+        Program::Started(start) => start,
+        Program::Attached(attached) => panic!("{attached:?}"),
+    }
+}
+
+/// The plain system.
+fn parse(text: &str) -> Result<Manifest, InputError> {
+    parse_all(text).map(|mut all| all.remove(0))
 }
 
 #[test]
@@ -134,6 +146,133 @@ fn mistakes_have_place_and_remedy() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+const VARIANTS: &str = r#"
+[variants.emu]
+about = "without the JIT"
+env = { ERL_FLAGS = "-emu_flavor emu" }
+[[variants.emu.needs]]
+name = "Erlang/OTP"
+probe = ["erl", "-emu"]
+get = "build OTP with make FLAVOR=emu"
+[variants.otp26]
+path = "{$OTP26}/bin"
+env = { HERE = "{dir} {home} {variant}" }
+get = "OTP26=/opt/otp26"
+[variants.other.start]
+command = ["erl", "{port}", "{buffer}", "{variant}"]
+"#;
+
+#[test]
+fn variants_are_whole_manifests() {
+    let all = parse_all(&format!("{GOOD}{VARIANTS}")).unwrap();
+    let names: Vec<&str> = all.iter().map(|manifest| manifest.name.as_str()).collect();
+    assert_eq!(names, ["cowboy2", "cowboy2@emu", "cowboy2@other", "cowboy2@otp26"]);
+    let [plain, emu, other, otp26] = &all[..] else { panic!() };
+    assert_eq!(*plain, parse(GOOD).unwrap());
+    assert!(emu.answers_to("cowboy2") && emu.answers_to("cowboy2@emu") && !plain.answers_to("cowboy2@emu"));
+    assert_eq!((emu.about.as_str(), &emu.needs[0].probe[1]), ("without the JIT", &"-emu".to_owned()));
+    assert_eq!((emu.needs.len(), &emu.program, &emu.build), (1, &plain.program, &plain.build));
+    assert_eq!(
+        (&started(other).command[3], other.about.as_str()),
+        (&"{variant}".to_owned(), &plain.about[..])
+    );
+    assert!(started(other).env.is_empty(), "a [start] of a variant takes the place of the whole table");
+
+    let set = |name: &str| (name == "OTP26").then(|| "/".into());
+    assert_eq!(plain.environment(set), Ok(vec![]));
+    assert_eq!(emu.environment(set), Ok(vec![("ERL_FLAGS".to_owned(), "-emu_flavor emu".to_owned())]));
+    let environment = otp26.environment(set).unwrap();
+    assert_eq!(environment[0].1, "/home/n/systems/cowboy2 /home/n otp26");
+    assert_eq!(environment[1], ("PATH".to_owned(), "//bin".to_owned()));
+    for (value, wrong) in [(None, "the environment variable OTP26"), (Some("/nowhere"), "/nowhere/bin")] {
+        let unset = otp26.environment(|_| value.map(Into::into)).unwrap_err();
+        assert_eq!(unset.name, wrong);
+    }
+    // An empty value is as good as none: "/bin" would be some other runtime's.
+    assert!(otp26.environment(|_| Some("".into())).is_err());
+}
+
+#[test]
+fn mistakes_in_variants() {
+    for (old, new, expected) in [
+        ("[variants.emu]", "[variants.'a b']", "33:11: `a b` cannot be a variant's name"),
+        ("[variants.emu]", "[variants.emu]\nknobs = 1", "unknown field `knobs`"),
+        (
+            "{$OTP26}",
+            "{OTP26}",
+            "unknown placeholder `{OTP26}` (known here: {dir}, {home}, {variant}, {$NAME}",
+        ),
+        ("{$OTP26}", "{$}", "unknown placeholder `{$}`"),
+        ("get = \"OTP26=/opt/otp26\"\n", "", "it does not say how to get what the user must set"),
+        ("env = { HERE", "env = { PATH = \"/\", HERE", "path and env.PATH at once"),
+        ("\"{port}\", \"{buffer}\", \"{variant}\"", "\"{buffer}\"", "the server is not told its port"),
+        ("\"{buffer}\", \"{variant}\"", "\"{variant}\"", "the program is not told the knob `buffer`"),
+        ("\"{variant}\"]", "\"{$OTP26}\"]", "unknown placeholder `{$OTP26}`"),
+    ] {
+        assert!(VARIANTS.contains(old), "{old}");
+        let text = format!("{GOOD}{}", VARIANTS.replacen(old, new, 1));
+        let line = parse(&text).unwrap_err().one_line();
+        assert!(line.contains(expected), "{line}\nhas no {expected}");
+    }
+}
+
+const ATTACHED: &str = r#"name = "cowboy2"
+role = "server"
+workloads = ["requests"]
+language = "C++"
+about = "a server of the user's"
+attach = "http://127.0.0.1:8082/"
+get = "./server"
+[answer]
+body = ""
+closes = true
+about = "no body"
+"#;
+
+#[test]
+fn a_server_of_the_users() {
+    let manifest = parse(ATTACHED).unwrap();
+    let attached = manifest.attached().unwrap();
+    assert_eq!((attached.url.as_str(), attached.port), ("http://127.0.0.1:8082", 8082));
+    assert_eq!(manifest.answer_body(), "");
+    assert!(manifest.answer.is_some_and(|answer| answer.closes && answer.fault.is_none()));
+    assert_eq!(parse(GOOD).unwrap().answer_body(), "ok");
+    assert!(parse(GOOD).unwrap().attached().is_none());
+    let frames = ATTACHED.split("[answer]").next().unwrap();
+    let frames =
+        frames.replace("\"requests\"", "\"frames\"").replace("http://127.0.0.1", "frames://localhost");
+    assert_eq!(parse(&frames).unwrap().attached().unwrap().port, 8082);
+}
+
+#[test]
+fn mistakes_in_attaching() {
+    for (old, new, expected) in [
+        ("http://127.0.0.1:8082/", "http://10.0.0.1:8082", "6:10: cannot attach to `http://10.0.0.1:8082`"),
+        ("http://127.0.0.1:8082/", "127.0.0.1:8082", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://127.0.0.1", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://127.0.0.1:0", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://127.0.0.1:8082/path", "cannot attach to"),
+        ("http://", "frames://", "6:10: `frames://127.0.0.1:8082` does not do `requests`"),
+        ("get = \"./server\"\n", "", "6:10: it does not say how to start it"),
+        ("attach = \"http://127.0.0.1:8082/\"\n", "", "6:7: get without attach"),
+        ("[answer]", "[start]\ncommand = [\"x\", \"{port}\"]\n[answer]", "attach and [start] at once"),
+        ("[answer]", "[variants.a]\n[answer]", "attach and [variants] at once"),
+        (
+            "[answer]",
+            "[knobs.a]\ntype = \"boolean\"\ndefault = true\nabout = \"\"\n[answer]",
+            "attach and [knobs] at once",
+        ),
+        ("\"requests\"", "\"upload\"", "[answer] is for systems that do requests only"),
+        ("about = \"no body\"", "", "missing field `about`"),
+    ] {
+        assert!(ATTACHED.contains(old), "{old}");
+        let line = parse(&ATTACHED.replacen(old, new, 1)).unwrap_err().one_line();
+        assert!(line.contains(expected), "{line}\nhas no {expected}");
+    }
+    let neither = GOOD.split("[start]").next().unwrap();
+    assert!(parse(neither).unwrap_err().one_line().contains("1:8: it does not say how to start it"));
 }
 
 #[test]

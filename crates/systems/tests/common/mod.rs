@@ -39,7 +39,7 @@ impl Home {
         let workload = if role == "client" { "clients" } else { "requests" };
         let head =
             format!("name='probe'\nrole='{role}'\nworkloads=['{workload}']\nlanguage='sh'\nabout=''\n");
-        Manifest::parse(&Source::new("system.toml", head + lines), &self.dir()).unwrap()
+        Manifest::parse(&Source::new("system.toml", head + lines), &self.dir()).unwrap().remove(0)
     }
 
     /// A server that is this script; it may ignore its port.

@@ -1,0 +1,155 @@
+//! Variants: one system on several runtimes or versions of its library, each a system of its own named `SYSTEM@VARIANT`.
+//!
+//! What a variant says becomes a whole [`Manifest`] here, so that nothing else in the program knows of variants but by the
+//! environment that its commands get.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Command;
+
+use toml::Spanned;
+
+use super::read::{RawVariant, Read, Reader};
+use super::{Manifest, Program, USERS};
+use crate::template;
+
+/// What is different about a variant besides what its [`Manifest`] says anyway: the environment of each of its commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    /// What stands behind the `@`.
+    pub name: String,
+    /// A folder in front of `PATH`; may hold placeholders, `{$NAME}` for the user's environment among them.
+    pub path: Option<String>,
+    /// Set for probes, build and start; values may hold the same placeholders.
+    pub env: BTreeMap<String, String>,
+    /// How a person gets what `path` and `env` name.
+    pub get: String,
+}
+
+/// What a variant needs and the user's environment does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unset {
+    /// What people call it.
+    pub(crate) name: String,
+    /// What is wrong with it.
+    pub(crate) detail: String,
+}
+
+impl Manifest {
+    /// The environment that every command of this system gets, `PATH` without what the user's holds; empty without a variant.
+    pub(crate) fn environment(
+        &self,
+        users: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Vec<(String, String)>, Unset> {
+        let Some(variant) = &self.variant else { return Ok(Vec::new()) };
+        let fill = |text: &String| self.fill_environment(text, &users);
+        let mut environment = Vec::new();
+        for (name, value) in &variant.env {
+            environment.push((name.clone(), fill(value)?));
+        }
+        if let Some(path) = &variant.path {
+            let path = fill(path)?;
+            if !std::path::Path::new(&path).is_dir() {
+                return Err(Unset { name: path, detail: "no such folder".to_owned() });
+            }
+            environment.push(("PATH".to_owned(), path));
+        }
+        Ok(environment)
+    }
+
+    fn fill_environment(
+        &self,
+        text: &str,
+        users: &impl Fn(&str) -> Option<OsString>,
+    ) -> Result<String, Unset> {
+        let value =
+            |name: &str| users(name).filter(|v| !v.is_empty()).map(|v| v.to_string_lossy().into_owned());
+        let names = template::names(text).unwrap_or_default();
+        if let Some(name) =
+            names.iter().filter_map(|name| name.strip_prefix('$')).find(|n| value(n).is_none())
+        {
+            let name = format!("the environment variable {name}");
+            return Err(Unset { name, detail: "not set".to_owned() });
+        }
+        let filled = template::expand(text, |name| match name.strip_prefix('$') {
+            Some(variable) => value(variable),
+            None => self.constant(name),
+        });
+        filled.map_err(|detail| Unset { name: self.name.clone(), detail })
+    }
+
+    /// Gives a command the environment of this system's variant.
+    pub(crate) fn dress(&self, command: &mut Command) -> Result<(), String> {
+        let environment = self.environment(|name| std::env::var_os(name));
+        for (name, value) in environment.map_err(|unset| format!("{}: {}", unset.name, unset.detail))? {
+            if name == "PATH" && self.variant.as_ref().is_some_and(|variant| variant.path.is_some()) {
+                let mut path = OsString::from(value);
+                if let Some(users) = std::env::var_os("PATH") {
+                    path.push(":");
+                    path.push(users);
+                }
+                command.env(name, path);
+            } else {
+                command.env(name, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reader<'_> {
+    /// The plain system and, behind it, each of its variants.
+    pub(super) fn with_variants(
+        &self,
+        plain: Manifest,
+        raw: BTreeMap<Spanned<String>, RawVariant>,
+    ) -> Read<Vec<Manifest>> {
+        let mut all = vec![plain];
+        for (name, raw) in raw {
+            let variant = self.variant(&all[0], &name, raw)?;
+            all.push(variant);
+        }
+        Ok(all)
+    }
+
+    fn variant(&self, plain: &Manifest, name: &Spanned<String>, raw: RawVariant) -> Read<Manifest> {
+        self.word(name, "variant")?;
+        let known = ["dir", "home", "variant", USERS];
+        let path = raw.path.as_ref().map(|path| self.placeholders(path, &known)).transpose()?;
+        let env = self.environment(&raw.env, &known)?;
+        let users = env.values().chain(&path).any(|text| text.contains("{$"));
+        if users && raw.get.is_none() {
+            let help = "add get = \"…\": what to set, and how a person gets it";
+            return self.wrong(name.span(), "it does not say how to get what the user must set", help);
+        }
+        if env.contains_key("PATH") && path.is_some() {
+            return self.wrong(name.span(), "path and env.PATH at once", "keep one");
+        }
+        let mut variant = plain.clone();
+        variant.name = format!("{}@{}", plain.name, name.get_ref());
+        variant.about = raw.about.unwrap_or_else(|| plain.about.clone());
+        for need in raw.needs {
+            let need = self.need(need)?;
+            match variant.needs.iter_mut().find(|known| known.name == need.name) {
+                Some(known) => *known = need,
+                None => variant.needs.push(need),
+            }
+        }
+        if let Some(build) = &raw.build {
+            variant.build = Some(self.build(build)?);
+        }
+        if let Some(start) = &raw.start {
+            let span = start.command.span();
+            let start = self.start(start, plain.role, &plain.knobs)?;
+            let told: Vec<_> = plain.knobs.keys().map(|knob| (knob.as_str(), span.clone())).collect();
+            self.every_knob_used(&told, &start)?;
+            variant.program = Program::Started(start);
+        }
+        if raw.answer.is_some() {
+            variant.answer = self.answer(raw.answer.as_ref(), &plain.workloads)?;
+        }
+        let get = raw.get.unwrap_or_default();
+        variant.variant = Some(Variant { name: name.get_ref().clone(), path, env, get });
+        Ok(variant)
+    }
+}

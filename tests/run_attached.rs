@@ -1,0 +1,73 @@
+//! `narrows run` on servers that their users started: found, measured, and left running.
+
+mod support;
+
+use lab::observation::Measurement;
+use support::Served;
+use support::home::Home;
+
+/// A manifest that names a server at this address.
+fn attach(home: &Home, url: &str, more: &str) {
+    let manifest = format!(
+        "name = \"mine\"\nrole = \"server\"\nworkloads = [\"requests\"]\nlanguage = \"none\"\nabout = \"of a test\"\n\
+         attach = \"{url}\"\nget = \"type this\"\n{more}"
+    );
+    home.write("systems/mine/system.toml", &manifest);
+}
+
+#[test]
+fn a_server_of_the_users_is_measured_and_goes_on() {
+    let home = Home::new();
+    let url = format!("http://127.0.0.1:{}", systems::free_port().expect("a free port"));
+    attach(&home, &url, "");
+    home.experiment("requests", "[\"mine\"]", 2, "[[grid]]\nconnections = 4\n");
+    let ended = home.run(["run", "e"]);
+    let why = format!("mine takes no part: a server at {url} is missing (type this)");
+    assert!(ended.stderr.contains(&why), "{ended:#?}");
+    let listed = home.run(["systems"]).code(0).stdout;
+    assert!(listed.contains(&format!("(nothing listens on {}): type this", &url[7..])), "{listed}");
+
+    let mut server = Served::start(&[]);
+    attach(&home, &server.http, "");
+    let listed = home.run(["systems"]).code(0).stdout;
+    assert!(listed.contains(&format!("attached to narrows (process {})", server.pid())), "{listed}");
+    home.run(["run", "e"]).code(0);
+    let measured: Vec<Measurement> = home.measured("mine");
+    assert_eq!(measured.len(), 2);
+    for m in &measured {
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+        assert!(
+            m.system.cpu_s > 0.0 && m.system.peak_pss_bytes > 0 && m.system.context_switches > 0,
+            "{m:#?}"
+        );
+        assert!(m.system.version.contains(&server.pid().to_string()), "{m:#?}");
+    }
+    assert!(server.running(), "Narrows ended a server that is not its own");
+    let ended = home.run(["run", "e", "--set", "anything=1"]);
+    assert!(ended.stderr.contains("no system of these experiments has a knob `anything`"), "{ended:#?}");
+}
+
+#[test]
+fn what_it_declares_to_answer_is_what_is_checked() {
+    let home = Home::new();
+    let server = Served::start(&[]);
+    home.experiment("requests", "[\"mine\"]", 1, "[[grid]]\nconnections = 2\n");
+    attach(&home, &server.http, "[answer]\nbody = \"\"\nabout = \"another answer\"\n");
+    home.run(["run", "e"]);
+    let failed = home.failed("mine");
+    assert_eq!(failed[0].stage, "equal_work");
+    assert!(failed[0].reason.contains("length"), "{failed:#?}");
+
+    // One that declares a fault has a row all the same, and no rank.
+    attach(
+        &home,
+        &server.http,
+        "[answer]\nbody = \"\"\nfault = \"two bytes too many\"\nabout = \"another answer\"\n",
+    );
+    home.run(["run", "e"]).code(0);
+    let measured = home.measured("mine");
+    assert!(measured[0].successes == 0 && measured[0].errors["length"] > 0, "{measured:#?}");
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let warnings = report["experiments"][0]["warnings"].to_string();
+    assert!(warnings.contains("mine does not do the work of the others: another answer"), "{warnings}");
+}
