@@ -110,11 +110,13 @@ static narrows_outcome_t outcome(caller_t *caller, CURLcode code) {
         curl_easy_getinfo(caller->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
         curl_easy_getinfo(caller->easy, CURLINFO_NAMELOOKUP_TIME_T, &connected);
         return sent ? REQUEST_TIMEOUT : connected ? CONNECT_TIMEOUT : POOL_WAIT;
-    case CURLE_COULDNT_CONNECT: return CONNECT_REFUSED;
     case CURLE_SEND_ERROR: case CURLE_RECV_ERROR: return RESET;
     case CURLE_GOT_NOTHING: case CURLE_PARTIAL_FILE: return CLOSED_EARLY;
     case CURLE_WEIRD_SERVER_REPLY: case CURLE_UNSUPPORTED_PROTOCOL: return PROTOCOL;
-    default: narrows_report(curl_easy_strerror(code)); return OTHER;
+    default:
+        if (code == CURLE_COULDNT_CONNECT && error == ECONNREFUSED) return CONNECT_REFUSED;
+        narrows_report(curl_easy_strerror(code));
+        return OTHER;
     }
 }
 
