@@ -52,40 +52,14 @@ whole(Socket, Active, Frames, Bytes) ->
         Frame -> whole(Socket, Active, Frames + 1, Bytes + byte_size(Frame))
     end.
 
-%% {packet,0}: a message may hold many frames, or a piece of one. Pending is what came of the next frame: the first bytes of
-%% its length, or {bytes still missing, pieces so far, newest first}.
+%% {packet,0}: a message may hold many frames, or a piece of one.
 raw(Socket, Active, Pending, Frames, Bytes) ->
     case next(Socket, Active) of
         closed -> gen_tcp:send(Socket, <<16:32, Frames:64, Bytes:64>>), gen_tcp:close(Socket);
-        Data -> resume(Data, Pending, Socket, Active, Frames, Bytes)
+        Data ->
+            {Left, MoreFrames, MoreBytes} = narrows_frames:cut(Data, Pending, Frames, Bytes),
+            raw(Socket, Active, Left, MoreFrames, MoreBytes)
     end.
-
-resume(Data, {Missing, Pieces}, Socket, Active, Frames, Bytes) ->
-    case Data of
-        <<Last:Missing/binary, Rest/binary>> ->
-            Frame = iolist_to_binary(lists:reverse(Pieces, [Last])),
-            parse(Rest, Socket, Active, Frames + 1, Bytes + byte_size(Frame));
-        _ ->
-            raw(Socket, Active, {Missing - byte_size(Data), [Data | Pieces]}, Frames, Bytes)
-    end;
-resume(Data, <<>>, Socket, Active, Frames, Bytes) ->
-    parse(Data, Socket, Active, Frames, Bytes);
-resume(Data, Head, Socket, Active, Frames, Bytes) ->
-    Missing = 4 - byte_size(Head),
-    case Data of
-        <<Tail:Missing/binary, Rest/binary>> ->
-            <<Length:32>> = <<Head/binary, Tail/binary>>,
-            resume(Rest, {Length, []}, Socket, Active, Frames, Bytes);
-        _ ->
-            raw(Socket, Active, <<Head/binary, Data/binary>>, Frames, Bytes)
-    end.
-
-parse(<<Length:32, Frame:Length/binary, Rest/binary>>, Socket, Active, Frames, Bytes) ->
-    parse(Rest, Socket, Active, Frames + 1, Bytes + byte_size(Frame));
-parse(<<Length:32, Piece/binary>>, Socket, Active, Frames, Bytes) ->
-    raw(Socket, Active, {Length - byte_size(Piece), [Piece]}, Frames, Bytes);
-parse(Head, Socket, Active, Frames, Bytes) ->
-    raw(Socket, Active, Head, Frames, Bytes).
 
 %% The next message of the socket; with `once` and N the socket is told to go on.
 next(Socket, Active) ->

@@ -1,0 +1,62 @@
+%% A receiver of frames on OTP's `socket` module, which has no {packet,4}: the program asks for each frame's length and then
+%% for its bytes (`exact`), or takes what has come and cuts it (`chunks`). Either way every frame becomes one binary.
+%%
+%% Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
+%% with the number of frames and of payload bytes, and closes. A process per connection.
+-module(socket_server).
+-export([main/1]).
+
+main([PortArg, Read, BufferArg]) ->
+    ok = os:set_signal(sigterm, default),
+    %% In a process of its own, because a socket closes when its owner ends.
+    spawn(fun() -> listen(list_to_integer(PortArg), list_to_atom(Read), list_to_integer(BufferArg)) end).
+
+listen(Port, Read, Buffer) ->
+    {ok, Listener} = socket:open(inet, stream, tcp),
+    ok = socket:setopt(Listener, {socket, reuseaddr}, true),
+    case socket:bind(Listener, #{family => inet, addr => {127, 0, 0, 1}, port => Port}) of
+        ok -> ok = socket:listen(Listener, 4096), accept(Listener, Read, Buffer);
+        {error, Reason} ->
+            io:format(standard_error, "cannot listen on port ~b: ~0p~n", [Port, Reason]),
+            halt(1)
+    end.
+
+accept(Listener, Read, Buffer) ->
+    case socket:accept(Listener) of
+        {ok, Socket} ->
+            Pid = spawn(fun() -> receive start -> serve(Socket, Read, Buffer) end end),
+            ok = socket:setopt(Socket, {otp, controlling_process}, Pid),
+            Pid ! start;
+        {error, _OutOfFiles} -> timer:sleep(10)
+    end,
+    accept(Listener, Read, Buffer).
+
+serve(Socket, Read, Buffer) ->
+    ok = socket:setopt(Socket, {otp, rcvbuf}, Buffer),
+    {Frames, Bytes} = case Read of
+                          exact -> exact(Socket, 0, 0);
+                          chunks -> chunks(Socket, <<>>, 0, 0)
+                      end,
+    _ = socket:send(Socket, <<16:32, Frames:64, Bytes:64>>),
+    socket:close(Socket).
+
+%% A call for the length, and a call for the frame. What the half-close cut short is not counted.
+exact(Socket, Frames, Bytes) ->
+    case socket:recv(Socket, 4) of
+        {ok, <<0:32>>} -> exact(Socket, Frames + 1, Bytes); % to ask for 0 bytes means to ask for any
+        {ok, <<Length:32>>} ->
+            case socket:recv(Socket, Length) of
+                {ok, Frame} -> exact(Socket, Frames + 1, Bytes + byte_size(Frame));
+                {error, _} -> {Frames, Bytes}
+            end;
+        {error, _} -> {Frames, Bytes}
+    end.
+
+%% What has come: it may hold many frames, or a piece of one.
+chunks(Socket, Pending, Frames, Bytes) ->
+    case socket:recv(Socket, 0) of
+        {ok, Data} ->
+            {Left, MoreFrames, MoreBytes} = narrows_frames:cut(Data, Pending, Frames, Bytes),
+            chunks(Socket, Left, MoreFrames, MoreBytes);
+        {error, _} -> {Frames, Bytes}
+    end.

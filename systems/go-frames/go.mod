@@ -1,0 +1,3 @@
+module narrows/go-frames
+
+go 1.19

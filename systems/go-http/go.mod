@@ -1,0 +1,3 @@
+module narrows/go-http
+
+go 1.19

@@ -1,0 +1,43 @@
+"""httpx as a client with pools: a pool is an AsyncClient with at most pool_size connections, all of them kept.
+
+Contract: systems/shared/python. httpx has a timeout for each step and none for all of them, so asyncio's own is around it. What
+the request had come to by then is told by the trace extension.
+"""
+
+import asyncio
+
+import httpx
+from narrows_client import Failed, run
+
+# What a timeout means after these events; before them it is a wait for the pool.
+STEPS = {"connection.connect_tcp.started": "connect_timeout", "http11.send_request_headers.started": "request_timeout"}
+
+
+class Pool:
+    def __init__(self, size, timeout):
+        limits = httpx.Limits(max_connections=size, max_keepalive_connections=size)
+        self.timeout = timeout
+        self.client = httpx.AsyncClient(limits=limits, timeout=timeout, trust_env=False)
+
+    async def get(self, url, request_id):
+        step = "pool_wait"
+
+        async def trace(event, _):
+            nonlocal step
+            step = STEPS.get(event, step)
+
+        try:
+            async with asyncio.timeout(self.timeout):
+                answer = await self.client.get(url, headers={"x-request-id": request_id}, extensions={"trace": trace})
+                return answer.status_code, answer.headers.get("x-request-id"), answer.content
+        except (TimeoutError, httpx.TimeoutException):
+            raise Failed(step)
+        except httpx.RemoteProtocolError as error:
+            raise Failed("closed_early" if "disconnected" in str(error) else "protocol")
+
+
+async def start_pool(size, timeout):
+    return Pool(size, timeout)
+
+
+run(start_pool)

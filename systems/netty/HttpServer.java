@@ -1,0 +1,71 @@
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.SimpleChannelInboundHandler;
+import io.netty.channel.socket.SocketChannel;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.HttpContent;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpObject;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpServerCodec;
+import io.netty.handler.codec.http.HttpServerExpectContinueHandler;
+import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.http.LastHttpContent;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Netty's HTTP codec: a server for requests and uploads.
+ *
+ * <p>Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they come, keeps none of them, and answers the
+ * count. Usage: HttpServer PORT CORES
+ */
+final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
+    private static final byte[] OK = "ok".getBytes(StandardCharsets.US_ASCII);
+    private boolean upload;
+    private long count;
+
+    @Override
+    protected void channelRead0(ChannelHandlerContext context, HttpObject part) {
+        if (part instanceof HttpRequest request) {
+            upload = request.uri().equals("/upload");
+            count = 0;
+        }
+        if (part instanceof HttpContent content) {
+            count += content.content().readableBytes();
+        }
+        if (part instanceof LastHttpContent) {
+            byte[] body = upload ? Long.toString(count).getBytes(StandardCharsets.US_ASCII) : OK;
+            ByteBuf content = Unpooled.wrappedBuffer(body);
+            var answer = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK, content);
+            answer.headers().set(HttpHeaderNames.CONTENT_LENGTH, body.length);
+            context.write(answer);
+        }
+    }
+
+    /** What was read together is answered together. */
+    @Override
+    public void channelReadComplete(ChannelHandlerContext context) {
+        context.flush();
+    }
+
+    /** A peer that goes away ends its own connection and nothing else. */
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+        context.close();
+    }
+
+    public static void main(String[] words) throws InterruptedException {
+        Listener.serve(Integer.parseInt(words[0]), Integer.parseInt(words[1]), new ServerBootstrap(), new ChannelInitializer<>() {
+            @Override
+            protected void initChannel(SocketChannel channel) {
+                channel.pipeline().addLast(
+                        new HttpServerCodec(), new HttpServerKeepAliveHandler(), new HttpServerExpectContinueHandler(), new HttpServer());
+            }
+        });
+    }
+}

@@ -1,0 +1,5 @@
+# Builds one of the Go systems into its build folder, as OUT/program: build.sh OUT
+# Run in the system's folder. With what Go there is: no toolchain is downloaded.
+set -eu
+GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS= go build -trimpath -ldflags=-s -o "$1/program" .
+go env GOVERSION > "$1/VERSION"

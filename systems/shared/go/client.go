@@ -1,0 +1,216 @@
+// Package client is the common part of the Go clients' drivers: it talks JSON lines, keeps the callers and their counters, and
+// checks every answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is the
+// interface Pool.
+package client
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"math/rand"
+	"os"
+	"sort"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Answer is what came back.
+type Answer struct {
+	Status int
+	ID     string
+	Body   []byte
+}
+
+// Failure says why nothing came back: a class of the contract, and what the client said.
+type Failure struct {
+	Class  string
+	Reason error
+}
+
+func (failure *Failure) Error() string { return failure.Class + ": " + failure.Reason.Error() }
+
+// Pool is what a client provides.
+type Pool interface {
+	// Get is one GET of the URL, with its end-to-end timeout.
+	Get(url, id string) (Answer, *Failure)
+}
+
+type orders struct {
+	URL         string `json:"url"`
+	Pools       int    `json:"pools"`
+	PoolSize    int    `json:"pool_size"`
+	Concurrency int    `json:"concurrency"`
+	TimeoutMS   int64  `json:"timeout_ms"`
+	WarmupMS    int64  `json:"warmup_ms"`
+	DurationMS  int64  `json:"duration_ms"`
+	Rate        any    `json:"rate"`
+}
+
+// Outcome, a class or "ok", to how often.
+type counts map[string]uint64
+
+type account struct {
+	inside, total counts
+	latency       map[uint64]uint64
+	inFlight      uint64
+}
+
+type plan struct {
+	pools                  []Pool
+	url                    string
+	timeout                time.Duration
+	windowStart, windowEnd time.Time
+}
+
+// Run does one trial's work.
+func Run(startPool func(size int, timeout time.Duration) Pool) {
+	input := bufio.NewReader(os.Stdin)
+	var told orders
+	readLine(input, &told)
+	if told.Rate != nil {
+		fail("rate is not known to this driver")
+	}
+	timeout := time.Duration(told.TimeoutMS) * time.Millisecond
+	plan := &plan{url: told.URL, timeout: timeout}
+	for n := 0; n < told.Pools; n++ {
+		plan.pools = append(plan.pools, startPool(told.PoolSize, timeout))
+	}
+	say(map[string]any{"event": "ready"})
+	readLine(input, &struct{}{})
+
+	plan.windowStart = time.Now().Add(time.Duration(told.WarmupMS) * time.Millisecond)
+	plan.windowEnd = plan.windowStart.Add(time.Duration(told.DurationMS) * time.Millisecond)
+	ended := make(chan account)
+	for n := 0; n < told.Concurrency; n++ {
+		go func(number int) { ended <- call(plan, number) }(n)
+	}
+	sum := account{inside: counts{}, total: counts{}, latency: map[uint64]uint64{}}
+	for n := 0; n < told.Concurrency; n++ {
+		one := <-ended
+		add(sum.inside, one.inside)
+		add(sum.total, one.total)
+		add(sum.latency, one.latency)
+		sum.inFlight += one.inFlight
+	}
+	inside, total := summary(sum.inside), summary(sum.total)
+	inside["attempts"] = inside["attempts"].(uint64) + sum.inFlight
+	inside["event"] = "done"
+	inside["elapsed_us"] = told.DurationMS * 1000
+	inside["in_flight"] = sum.inFlight
+	inside["latency_us"] = pairs(sum.latency)
+	inside["total"] = total
+	say(inside)
+}
+
+// One caller, request after request. The window is two points in time, and what ended between them counts.
+func call(plan *plan, number int) account {
+	account := account{inside: counts{}, total: counts{}, latency: map[uint64]uint64{}}
+	prefix := strconv.Itoa(number) + "-"
+	for sent := 0; ; sent++ {
+		begin := time.Now()
+		if !begin.Before(plan.windowEnd) {
+			return account
+		}
+		id := prefix + strconv.Itoa(sent)
+		answer, failure := plan.pools[rand.Intn(len(plan.pools))].Get(plan.url, id)
+		end := time.Now()
+		outcome := outcome(answer, failure, id, end.Sub(begin) > plan.timeout)
+		account.total[outcome]++
+		if !end.Before(plan.windowEnd) {
+			account.inFlight = 1
+		} else if !end.Before(plan.windowStart) {
+			account.inside[outcome]++
+			if outcome == "ok" {
+				account.latency[bucket(uint64(end.Sub(begin).Microseconds()))]++
+			}
+		}
+	}
+}
+
+func outcome(answer Answer, failure *Failure, id string, late bool) string {
+	switch {
+	case failure != nil:
+		if failure.Class == "other" {
+			report(failure.Reason)
+		}
+		return failure.Class
+	case late:
+		return "request_timeout"
+	case answer.Status != 200:
+		return "status"
+	case len(answer.Body) != 2:
+		return "length"
+	case string(answer.Body) != "ok":
+		return "wrong_content"
+	case answer.ID != id:
+		return "wrong_id"
+	}
+	return "ok"
+}
+
+var reported int32
+
+// The first few unknown errors are worth reading; the rest would only fill the pipe.
+func report(reason error) {
+	if atomic.AddInt32(&reported, 1) <= 20 {
+		fmt.Fprintf(os.Stderr, "other: %v\n", reason)
+	}
+}
+
+// The ten highest bits.
+func bucket(v uint64) uint64 {
+	shift := bits.Len64(v) - 10
+	if shift <= 0 {
+		return v
+	}
+	return v >> shift << shift
+}
+
+func add[K comparable](sum, more map[K]uint64) {
+	for key, count := range more {
+		sum[key] += count
+	}
+}
+
+func summary(outcomes counts) map[string]any {
+	errors, attempts := counts{}, uint64(0)
+	for outcome, count := range outcomes {
+		attempts += count
+		if outcome != "ok" {
+			errors[outcome] = count
+		}
+	}
+	return map[string]any{"attempts": attempts, "successes": outcomes["ok"], "errors": errors}
+}
+
+func pairs(latency map[uint64]uint64) [][2]uint64 {
+	all := make([][2]uint64, 0, len(latency))
+	for bucket, count := range latency {
+		all = append(all, [2]uint64{bucket, count})
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i][0] < all[j][0] })
+	return all
+}
+
+func readLine(input *bufio.Reader, into any) {
+	line, err := input.ReadBytes('\n')
+	if err != nil {
+		os.Exit(1) // Narrows has gone
+	}
+	if err := json.Unmarshal(line, into); err != nil {
+		fail(err.Error())
+	}
+}
+
+func say(event map[string]any) {
+	if json.NewEncoder(os.Stdout).Encode(event) != nil {
+		os.Exit(1)
+	}
+}
+
+func fail(message string) {
+	say(map[string]any{"event": "error", "message": message})
+	os.Exit(1)
+}

@@ -1,0 +1,3 @@
+module narrows/client
+
+go 1.19

@@ -1,0 +1,220 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/**
+ * The common part of the Java clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
+ * answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is a {@link Client}.
+ */
+final class ClientDriver {
+    /** What came back; the id is null where there was none. */
+    record Answer(int status, String id, byte[] body) {}
+
+    /** One pool. */
+    interface Pool {
+        /** One GET, end to end within the timeout; fails with what the client threw. */
+        CompletableFuture<Answer> get(String id);
+    }
+
+    /** What a client provides. */
+    interface Client {
+        /** One pool of so many connections; what completes should do so on the executor. */
+        Pool startPool(String url, int size, long timeoutMillis, Executor executor);
+
+        /** The contract's class of what the client threw. */
+        String classOf(Throwable error);
+    }
+
+    private final Client client;
+    private final List<Pool> pools = new ArrayList<>();
+    private final Executor executor = Executors.newFixedThreadPool(Runtime.getRuntime().availableProcessors());
+    private final AtomicInteger reported = new AtomicInteger();
+    private CountDownLatch callersLeft;
+    private long timeout;
+    private long windowStart;
+    private long windowEnd;
+
+    private ClientDriver(Client client) {
+        this.client = client;
+    }
+
+    /** Does one trial's work. */
+    static void run(Client client) {
+        try {
+            new ClientDriver(client).drive();
+            System.exit(0);
+        } catch (IOException | InterruptedException | RuntimeException error) {
+            fail(error.toString());
+        }
+    }
+
+    private void drive() throws IOException, InterruptedException {
+        var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Map<String, String> orders = readLine(input);
+        if (!orders.getOrDefault("rate", "null").equals("null")) {
+            fail("rate is not known to this driver");
+        }
+        timeout = 1_000_000 * number(orders, "timeout_ms");
+        for (long n = number(orders, "pools"); n > 0; n--) {
+            pools.add(client.startPool(orders.get("url"), (int) number(orders, "pool_size"), timeout / 1_000_000, executor));
+        }
+        say("{\"event\":\"ready\"}");
+        readLine(input);
+
+        long duration = number(orders, "duration_ms");
+        windowStart = System.nanoTime() + 1_000_000 * number(orders, "warmup_ms");
+        windowEnd = windowStart + 1_000_000 * duration;
+        List<Caller> callers = new ArrayList<>();
+        for (int n = 0; n < number(orders, "concurrency"); n++) {
+            callers.add(new Caller(n));
+        }
+        callersLeft = new CountDownLatch(callers.size());
+        callers.forEach(executor::execute);
+        callersLeft.await();
+
+        Map<String, Long> inside = new HashMap<>();
+        Map<String, Long> total = new HashMap<>();
+        Map<Long, Long> latency = new TreeMap<>();
+        long inFlight = 0;
+        for (Caller caller : callers) {
+            caller.inside.forEach((outcome, count) -> inside.merge(outcome, count, Long::sum));
+            caller.total.forEach((outcome, count) -> total.merge(outcome, count, Long::sum));
+            caller.latency.forEach((bucket, count) -> latency.merge(bucket, count, Long::sum));
+            inFlight += caller.inFlight;
+        }
+        String pairs = latency.entrySet().stream().map(e -> "[" + e.getKey() + "," + e.getValue() + "]").collect(Collectors.joining(","));
+        say("{\"event\":\"done\",\"elapsed_us\":" + 1000 * duration + "," + account(inside, inFlight) + ",\"in_flight\":" + inFlight
+                + ",\"latency_us\":[" + pairs + "],\"total\":{" + account(total, 0) + "}}");
+    }
+
+    /** One caller, request after request. The window is two points in time, and what ended between them counts. */
+    private final class Caller implements Runnable {
+        final Map<String, Long> inside = new HashMap<>();
+        final Map<String, Long> total = new HashMap<>();
+        final Map<Long, Long> latency = new HashMap<>();
+        int inFlight;
+        private final int number;
+        private int sent;
+
+        Caller(int number) {
+            this.number = number;
+        }
+
+        @Override
+        public void run() {
+            long begin = System.nanoTime();
+            if (begin - windowEnd >= 0) {
+                callersLeft.countDown();
+                return;
+            }
+            String id = number + "-" + sent++;
+            Pool pool = pools.get(ThreadLocalRandom.current().nextInt(pools.size()));
+            // Always over the executor: a caller whose request fails at once must not call itself.
+            pool.get(id).whenCompleteAsync((answer, error) -> {
+                ended(begin, outcome(answer, error, id, System.nanoTime() - begin > timeout));
+                run();
+            }, executor);
+        }
+
+        private void ended(long begin, String outcome) {
+            long end = System.nanoTime();
+            total.merge(outcome, 1L, Long::sum);
+            if (end - windowEnd >= 0) {
+                inFlight = 1;
+            } else if (end - windowStart >= 0) {
+                inside.merge(outcome, 1L, Long::sum);
+                if (outcome.equals("ok")) {
+                    latency.merge(bucket((end - begin) / 1000), 1L, Long::sum);
+                }
+            }
+        }
+    }
+
+    private String outcome(Answer answer, Throwable error, String id, boolean late) {
+        if (error != null) {
+            Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+            String outcome = client.classOf(cause);
+            // The first few unknown errors are worth reading; the rest would only fill the pipe.
+            if (outcome.equals("other") && reported.getAndIncrement() < 20) {
+                System.err.println("other: " + cause);
+            }
+            return outcome;
+        }
+        if (late) {
+            return "request_timeout";
+        }
+        if (answer.status() != 200) {
+            return "status";
+        }
+        if (answer.body().length != 2) {
+            return "length";
+        }
+        if (answer.body()[0] != 'o' || answer.body()[1] != 'k') {
+            return "wrong_content";
+        }
+        return id.equals(answer.id()) ? "ok" : "wrong_id";
+    }
+
+    /** The ten highest bits. */
+    private static long bucket(long v) {
+        int shift = Math.max(0, 54 - Long.numberOfLeadingZeros(v));
+        return v >> shift << shift;
+    }
+
+    private static String account(Map<String, Long> outcomes, long inFlight) {
+        long attempts = outcomes.values().stream().mapToLong(Long::longValue).sum() + inFlight;
+        String errors = outcomes.entrySet().stream()
+                .filter(e -> !e.getKey().equals("ok"))
+                .map(e -> "\"" + e.getKey() + "\":" + e.getValue())
+                .collect(Collectors.joining(","));
+        return "\"attempts\":" + attempts + ",\"successes\":" + outcomes.getOrDefault("ok", 0L) + ",\"errors\":{" + errors + "}";
+    }
+
+    private static final Pattern PAIR = Pattern.compile("\"(\\w+)\"\\s*:\\s*(?:\"([^\"]*)\"|([^\\s,}]+))");
+
+    /** A flat JSON object; no more than the contract needs. */
+    private static Map<String, String> readLine(BufferedReader input) throws IOException {
+        String line = input.readLine();
+        if (line == null) {
+            System.exit(1); // Narrows has gone
+        }
+        Map<String, String> fields = new HashMap<>();
+        for (Matcher pair = PAIR.matcher(line); pair.find();) {
+            fields.put(pair.group(1), pair.group(2) != null ? pair.group(2) : pair.group(3));
+        }
+        return fields;
+    }
+
+    private static long number(Map<String, String> orders, String name) {
+        if (!orders.containsKey(name)) {
+            fail(name + " is missing");
+        }
+        return Long.parseLong(orders.get(name));
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    private static void fail(String message) {
+        say("{\"event\":\"error\",\"message\":\"" + message.replaceAll("[\"\\\\\\p{Cntrl}]", "'") + "\"}");
+        System.exit(1);
+    }
+}

@@ -1,0 +1,31 @@
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.nio.NioIoHandler;
+import io.netty.channel.socket.SocketChannel;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import java.net.InetAddress;
+
+/** What the systems on Netty have in common: one group of event loops, NIO, which accepts and serves. */
+final class Listener {
+    private Listener() {}
+
+    /** Listens on the port; with as many event loops as the system has cores. */
+    static void serve(int port, int cores, ServerBootstrap server, ChannelInitializer<SocketChannel> connections)
+            throws InterruptedException {
+        EventLoopGroup group = new MultiThreadIoEventLoopGroup(cores, NioIoHandler.newFactory());
+        ChannelFuture bound = server.group(group)
+                .channel(NioServerSocketChannel.class)
+                .option(ChannelOption.SO_BACKLOG, 4096)
+                .childHandler(connections)
+                .bind(InetAddress.getLoopbackAddress(), port)
+                .await();
+        if (!bound.isSuccess()) {
+            System.err.println("cannot listen on port " + port + ": " + bound.cause());
+            System.exit(1);
+        }
+    }
+}

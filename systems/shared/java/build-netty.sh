@@ -1,0 +1,11 @@
+# Builds one of the systems on Netty into its build folder: build-netty.sh OUT
+# Run in the system's folder. One Maven at a time: its repository does not bear two.
+set -eu
+out=$1
+flock "$out/../maven.lock" mvn --batch-mode --quiet -f ../shared/java/pom.xml dependency:copy-dependencies "-DoutputDirectory=$out/lib" || {
+    echo "Maven could not get what systems/shared/java/pom.xml names: the central repository must be within reach" >&2
+    exit 1
+}
+javac -Xlint:all -Werror -cp "$out/lib/*" -d "$out" ../shared/java/Listener.java ./*.java
+version=$(basename "$out"/lib/netty-transport-4*.jar .jar)
+echo "netty ${version#netty-transport-}, java $(javac -version 2>&1 | cut -d ' ' -f 2)" > "$out/VERSION"

@@ -1,0 +1,11 @@
+# Puts a Node client, its driver and its packages into the build folder: build.sh OUT PACKAGE
+# Run in the system's folder. The versions are those of package-lock.json.
+set -eu
+out=$1 package=$2
+cp package.json package-lock.json client.js ../shared/node/narrows_client.js "$out"
+cd "$out"
+npm ci --omit=dev --ignore-scripts --no-audit --no-fund || {
+    echo "npm could not install the packages of package-lock.json: the npm registry must be within reach" >&2
+    exit 1
+}
+node -p "'$package ' + require('$package/package.json').version + ', node ' + process.versions.node" > VERSION

@@ -1,0 +1,14 @@
+# Makes a virtual environment with the packages of requirements.txt in the build folder, and copies the system's files and the
+# clients' driver: build.sh OUT PACKAGE. Run in the system's folder. What is in OUT is run by OUT/venv/bin/python: the scripts
+# beside it name an absolute path, and the folder may be moved.
+set -eu
+out=$1 package=$2
+python3 -m venv "$out/venv"
+"$out/venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r requirements.txt || {
+    echo "pip could not install requirements.txt: the Python package index must be within reach, with wheels for this machine" >&2
+    exit 1
+}
+cp ./*.py "$out"
+cp ../shared/python/narrows_client.py "$out"
+"$out/venv/bin/python" -c "from importlib.metadata import version; from platform import python_version
+print('$package', version('$package') + ', python', python_version())" > "$out/VERSION"

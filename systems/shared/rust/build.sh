@@ -1,0 +1,11 @@
+# Builds one of the Rust systems into its build folder, as OUT/program, and writes OUT/VERSION: build.sh OUT PACKAGE LIBRARY
+# Run in the system's folder. The dependencies are compiled once, in a folder beside OUT that all Rust systems share.
+set -eu
+out=$1 package=$2 library=$3
+target=$(realpath "$out/..")/rust
+cargo build --release --locked -p "$package" --target-dir "$target" || {
+    echo "cargo could not build it: the crates of systems/shared/rust/Cargo.lock must be within reach (cargo fetch --locked)" >&2
+    exit 1
+}
+cp "$target/release/$package" "$out/program"
+cargo tree --locked -p "$package" --depth 1 --prefix none | sed -n "s/^\($library\) v/\1 /p" > "$out/VERSION"

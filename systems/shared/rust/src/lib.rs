@@ -1,0 +1,186 @@
+//! The common part of the Rust clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
+//! answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is the trait [`Client`].
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// What came back: the status, the id, and the body.
+pub type Answer = (u16, Option<String>, Vec<u8>);
+
+/// Why nothing came back.
+pub struct Failure {
+    /// A class of the contract.
+    pub class: &'static str,
+    /// What the client said.
+    pub reason: String,
+}
+
+/// What a client's module provides.
+pub trait Client: Send + Sync + 'static {
+    /// One pool of `size` connections; `timeout` is end to end, waiting for the pool included.
+    fn start_pool(size: usize, timeout: Duration) -> Self;
+    /// One GET of the URL.
+    fn get(&self, url: &str, id: &str) -> impl Future<Output = Result<Answer, Failure>> + Send;
+}
+
+/// Outcome, a class or `ok`, to how often.
+type Counts = BTreeMap<&'static str, u64>;
+
+#[derive(Default)]
+struct Account {
+    inside: Counts,
+    total: Counts,
+    latency: BTreeMap<u64, u64>,
+    in_flight: u64,
+}
+
+struct Plan<C> {
+    pools: Vec<C>,
+    url: String,
+    timeout: Duration,
+    window_start: Instant,
+    window_end: Instant,
+}
+
+/// Does one trial's work.
+pub async fn run<C: Client>() {
+    let orders = read_line();
+    if orders.get("rate").is_some_and(|rate| !rate.is_null()) {
+        fail("rate is not known to this driver");
+    }
+    let number = |name: &str| match orders[name].as_u64() {
+        Some(number) => number,
+        None => fail(&format!("{name} is missing")),
+    };
+    let timeout = Duration::from_millis(number("timeout_ms"));
+    let pools = (0..number("pools")).map(|_| C::start_pool(number("pool_size") as usize, timeout)).collect();
+    say(&json!({"event": "ready"}));
+    read_line();
+
+    let window_start = Instant::now() + Duration::from_millis(number("warmup_ms"));
+    let window = Duration::from_millis(number("duration_ms"));
+    let url = orders["url"].as_str().unwrap_or_default().to_owned();
+    let plan = Arc::new(Plan { pools, url, timeout, window_start, window_end: window_start + window });
+    let callers: Vec<_> = (0..number("concurrency")).map(|n| tokio::spawn(call(plan.clone(), n))).collect();
+    let mut sum = Account::default();
+    for caller in callers {
+        let account = caller.await.unwrap_or_else(|error| fail(&error.to_string()));
+        add(&mut sum.inside, account.inside);
+        add(&mut sum.total, account.total);
+        add(&mut sum.latency, account.latency);
+        sum.in_flight += account.in_flight;
+    }
+    let attempts = sum.inside.values().sum::<u64>() + sum.in_flight;
+    let all = sum.total.values().sum::<u64>();
+    say(&json!({
+        "event": "done",
+        "elapsed_us": window.as_micros() as u64,
+        "attempts": attempts,
+        "successes": sum.inside.remove("ok").unwrap_or(0),
+        "errors": sum.inside,
+        "in_flight": sum.in_flight,
+        "latency_us": sum.latency.iter().collect::<Vec<_>>(),
+        "total": {"attempts": all, "successes": sum.total.remove("ok").unwrap_or(0), "errors": sum.total},
+    }));
+}
+
+/// One caller, request after request. The window is two points in time, and what ended between them counts.
+async fn call<C: Client>(plan: Arc<Plan<C>>, number: u64) -> Account {
+    let mut account = Account::default();
+    for sent in 0_u64.. {
+        let begin = Instant::now();
+        if begin >= plan.window_end {
+            break;
+        }
+        let id = format!("{number}-{sent}");
+        let pool = &plan.pools[RandomState::new().hash_one(&id) as usize % plan.pools.len()];
+        let answer = pool.get(&plan.url, &id).await;
+        let end = Instant::now();
+        let outcome = outcome(answer, &id, end - begin > plan.timeout);
+        *account.total.entry(outcome).or_default() += 1;
+        if end >= plan.window_end {
+            account.in_flight = 1;
+        } else if end >= plan.window_start {
+            *account.inside.entry(outcome).or_default() += 1;
+            if outcome == "ok" {
+                *account.latency.entry(bucket((end - begin).as_micros() as u64)).or_default() += 1;
+            }
+        }
+    }
+    account
+}
+
+fn outcome(answer: Result<Answer, Failure>, id: &str, late: bool) -> &'static str {
+    match answer {
+        Err(Failure { class, reason }) => {
+            if class == "other" {
+                report(&reason);
+            }
+            class
+        }
+        Ok(_) if late => "request_timeout",
+        Ok((200, told, body)) if body == b"ok" => {
+            if told.as_deref() == Some(id) {
+                "ok"
+            } else {
+                "wrong_id"
+            }
+        }
+        Ok((200, _, body)) => {
+            if body.len() == 2 {
+                "wrong_content"
+            } else {
+                "length"
+            }
+        }
+        Ok(_) => "status",
+    }
+}
+
+/// The first few unknown errors are worth reading; the rest would only fill the pipe.
+fn report(reason: &str) {
+    static REPORTED: AtomicU32 = AtomicU32::new(0);
+    if REPORTED.fetch_add(1, Ordering::Relaxed) < 20 {
+        eprintln!("other: {reason}");
+    }
+}
+
+/// The ten highest bits.
+fn bucket(v: u64) -> u64 {
+    let shift = 54_u32.saturating_sub(v.leading_zeros());
+    v >> shift << shift
+}
+
+fn add<K: Ord>(sum: &mut BTreeMap<K, u64>, more: BTreeMap<K, u64>) {
+    for (key, count) in more {
+        *sum.entry(key).or_default() += count;
+    }
+}
+
+fn read_line() -> Value {
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line) {
+        Ok(0) => exit(1), // Narrows has gone
+        Ok(_) => serde_json::from_str(&line).unwrap_or_else(|error| fail(&format!("{error}: {line}"))),
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn say(event: &Value) {
+    let mut output = std::io::stdout().lock();
+    if writeln!(output, "{event}").and_then(|()| output.flush()).is_err() {
+        exit(1);
+    }
+}
+
+fn fail(message: &str) -> ! {
+    say(&json!({"event": "error", "message": message}));
+    exit(1)
+}

@@ -1,0 +1,63 @@
+//! A receiver of frames on tokio's single-threaded runtime: `LengthDelimitedCodec` cuts the stream.
+//!
+//! Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
+//! with the number of frames and of payload bytes, and closes. A task per connection; every frame becomes one buffer.
+//!
+//! usage: program PORT BUFFER
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
+
+async fn receive(stream: TcpStream, buffer: usize) -> std::io::Result<()> {
+    // The codec would refuse frames of more than 8 MB by default.
+    let codec = LengthDelimitedCodec::builder()
+        .length_field_length(4)
+        .max_frame_length(u32::MAX as usize)
+        .new_codec();
+    let mut frames = FramedRead::with_capacity(stream, codec, buffer);
+    let (mut count, mut bytes) = (0_u64, 0_u64);
+    while let Some(frame) = frames.next().await {
+        match frame {
+            Ok(frame) => {
+                count += 1;
+                bytes += frame.len() as u64;
+            }
+            // A frame that the half-close cut short ends the stream, and is not counted.
+            Err(_) => break,
+        }
+    }
+    let mut answer = [0, 0, 0, 16].to_vec();
+    answer.extend(count.to_be_bytes());
+    answer.extend(bytes.to_be_bytes());
+    frames.get_mut().write_all(&answer).await
+}
+
+async fn serve(port: u16, buffer: usize) -> std::io::Result<Infallible> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    let listener = socket.listen(4096)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(receive(stream, buffer))),
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await, // out of files, or the like
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [port, buffer] = &words[..] else { return Err("usage: program PORT BUFFER".into()) };
+    let (port, buffer) = (port.parse()?, buffer.parse()?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match runtime.block_on(serve(port, buffer)) {
+        Ok(never) => match never {},
+        Err(error) => Err(format!("cannot serve on port {port}: {error}").into()),
+    }
+}
