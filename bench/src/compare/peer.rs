@@ -248,8 +248,9 @@ mod tests {
     #[test]
     fn every_peer_has_a_command_without_gaps() {
         let ports = Ports { http: 1, stream: 2, iperf3: 3 };
-        let works = [Work::KeepAlive, Work::OneShot, Work::Hold, Work::Upload(9), Work::Frames(9)];
-        for peer in Peer::all() {
+        let works =
+            [Work::KeepAlive, Work::OneShot, Work::Hold, Work::Open(9), Work::Upload(9), Work::Frames(9)];
+        for peer in Peer::all(Path::new("narrows")) {
             for work in works {
                 let task = Task { work, connections: 5, threads: 1, seconds: 0.3 };
                 let command = peer.command(&task, ports, Path::new("/file"));

@@ -17,9 +17,11 @@ use serde::{Deserialize, Serialize};
 use systems::Workload;
 
 pub use estimate::{Estimate, figure_of};
+pub(crate) use headline::CLIFF;
 pub use reason::Work;
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
+pub(crate) use warning::{FEWEST_TRIALS, words};
 
 use crate::doubt::Doubt;
 use crate::experiment::grid::Excluded;

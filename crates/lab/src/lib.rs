@@ -7,5 +7,6 @@ pub mod experiment;
 pub mod findings;
 pub mod observation;
 pub mod plan;
+pub mod published;
 pub mod session;
 pub mod store;

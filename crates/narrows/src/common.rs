@@ -92,6 +92,8 @@ pub fn exit(end: End) -> ExitCode {
             let code = if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE };
             // What a person wrote is shown with its place and with what to do.
             match error.downcast::<InputError>() {
+                // Without a text there is nothing that the renderer would show the place in: not even the file's name.
+                Ok(input) if input.position().is_none() => eprintln!("narrows: {}", input.one_line()),
                 Ok(input) => eprintln!("{:?}", miette::Report::new(input)),
                 Err(error) => match error.downcast::<CatalogError>() {
                     Ok(catalog) => eprintln!("{:?}", miette::Report::new(catalog)),

@@ -1,26 +1,26 @@
 //! Findings as CSV (RFC 4180): each table with its heading, raw numbers, an empty line between tables.
 
-use lab::findings::{Cell, Column, Findings, Unit};
+use lab::findings::{Cell, Column, ExperimentFindings, Findings, Table, Unit};
 
 /// All tables. The first column names the experiment; headings carry the unit.
 pub fn csv(findings: &Findings) -> String {
-    let mut tables = Vec::new();
-    for experiment in &findings.experiments {
-        for table in &experiment.tables {
-            let mut lines =
-                vec![line(std::iter::once("experiment".to_owned()).chain(table.columns.iter().map(heading)))];
-            for row in &table.rows {
-                lines.push(line(std::iter::once(experiment.name.clone()).chain(row.cells.iter().map(raw))));
-            }
-            tables.push(lines.concat());
-        }
+    let of =
+        |e: &ExperimentFindings| e.tables.iter().map(|t| table("experiment", &e.name, t)).collect::<Vec<_>>();
+    findings.experiments.iter().flat_map(of).collect::<Vec<_>>().join("\r\n")
+}
+
+/// A table behind a first column that says what it belongs to.
+pub(crate) fn table(key: &str, name: &str, table: &Table) -> String {
+    let mut lines = vec![line(std::iter::once(key.to_owned()).chain(table.columns.iter().map(heading)))];
+    for row in &table.rows {
+        lines.push(line(std::iter::once(name.to_owned()).chain(row.cells.iter().map(raw))));
     }
-    tables.join("\r\n")
+    lines.concat()
 }
 
 fn heading(column: &Column) -> String {
     let unit = match column.unit {
-        None | Some(Unit::Count) => return column.name.clone(),
+        None | Some(Unit::Count | Unit::AsPrinted) => return column.name.clone(),
         Some(Unit::Size | Unit::Bytes) => "bytes",
         Some(Unit::Milliseconds) => "ms",
         Some(Unit::Microseconds) => "us",

@@ -8,6 +8,7 @@ mod hlog;
 mod json;
 mod markdown;
 mod number;
+pub mod published;
 mod text;
 
 pub use crate::csv::csv;

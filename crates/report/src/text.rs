@@ -6,24 +6,28 @@ use lab::findings::{ExperimentFindings, Findings, Row, Table};
 
 use crate::{cell, printable};
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
 const RED: &str = "31";
-const YELLOW: &str = "33";
+pub(crate) const YELLOW: &str = "33";
 
 /// All experiments, in lines of at most `width` columns as far as words and keys allow; `colour` adds ANSI colours.
 pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
-    let page = Page { width: width.max(40), colour };
+    let page = Page::new(width, colour);
     let sections = findings.experiments.iter().map(|e| page.experiment(e));
     sections.collect::<Vec<_>>().join("\n")
 }
 
-struct Page {
+pub(crate) struct Page {
     width: usize,
     colour: bool,
 }
 
 impl Page {
+    pub(crate) fn new(width: usize, colour: bool) -> Self {
+        Self { width: width.max(40), colour }
+    }
+
     fn paint(&self, style: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
@@ -79,7 +83,7 @@ impl Page {
     }
 
     /// Words wrapped at the width; where there is an indent, further lines have two more.
-    fn paragraph(&self, out: &mut String, style: &str, indent: &str, text: &str) {
+    pub(crate) fn paragraph(&self, out: &mut String, style: &str, indent: &str, text: &str) {
         let further = if indent.is_empty() { "" } else { "    " };
         let mut line = indent.to_owned();
         let mut lines = Vec::new();
@@ -99,7 +103,7 @@ impl Page {
         }
     }
 
-    fn table(&self, out: &mut String, table: &Table) {
+    pub(crate) fn table(&self, out: &mut String, table: &Table) {
         self.paragraph(out, DIM, "", &table.about);
         let rows: Vec<Vec<String>> = table.rows.iter().map(|row| shown(table, row)).collect();
         let plain: Vec<Vec<String>> = table.columns.iter().map(|c| vec![printable(&c.name)]).collect();

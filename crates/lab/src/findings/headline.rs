@@ -17,7 +17,7 @@ use crate::plan::{Planned, projection};
 pub(super) const FLAT: f64 = 1.05;
 
 /// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.
-const CLIFF: f64 = 1.5;
+pub(crate) const CLIFF: f64 = 1.5;
 
 /// Knobs that set how much work one operation is, or how long it must wait: that more work takes longer is no
 /// finding. Only cliffs are.

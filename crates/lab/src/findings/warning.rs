@@ -11,7 +11,7 @@ use crate::observation::{Observation, Outcome};
 use crate::plan::Planned;
 
 /// Fewer trials than this have no median worth the name: of two, it is their mean.
-pub(super) const FEWEST_TRIALS: u32 = 3;
+pub(crate) const FEWEST_TRIALS: u32 = 3;
 
 /// A range of more than this share of the median.
 const UNSTEADY: f64 = 0.3;
@@ -126,6 +126,12 @@ fn warning(
         remedy: remedy.to_owned(),
         scenarios: names.collect(),
     }
+}
+
+/// What is said about a kind of doubt that the rules below know, and what to do about it.
+pub(crate) fn words(code: Code) -> (&'static str, &'static str) {
+    let rule = RULES.iter().find(|(known, ..)| *known == code);
+    rule.map_or(("", ""), |(_, message, remedy, _)| (message, remedy))
 }
 
 type Rule = (Code, &'static str, &'static str, fn(&Estimate) -> bool);

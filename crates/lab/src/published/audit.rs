@@ -1,0 +1,202 @@
+//! The audit of a published table: what its own figures show of its weaknesses.
+//!
+//! The kinds of doubt, their limits, words and remedies are those of Narrows' own trials ([`crate::doubt`],
+//! [`crate::findings`]) wherever the columns allow. [`Code`] adds only what cannot happen to a trial of Narrows.
+
+mod clients;
+mod frames;
+mod requests;
+mod uploads;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Column, Rows, Setting, Table, shape};
+use crate::findings::{self, words};
+
+/// What kind of doubt about a published row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// Latencies above a cap were left out and their requests counted: Narrows keeps every sample.
+    CensoredLatency,
+    /// A mean of a few operations, without spread or median: Narrows shows medians of trials and their spread.
+    MeanWithoutSpread,
+    /// A difference that repeated rows of one configuration have, too: Narrows asks every round.
+    WithinNoise,
+    /// More answers than the pool's connections can carry one at a time. Narrows' server counts connections
+    /// (`pool_cap_exceeded`); a published table has only the rate.
+    AboveCeiling,
+    /// Figures that the other rows or columns of the table contradict.
+    Contradiction,
+    /// A cell that is not printed as its neighbours are.
+    MalformedCell,
+    /// A kind of doubt that Narrows has about its own trials.
+    #[serde(untagged)]
+    Own(findings::Code),
+}
+
+impl Code {
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::CensoredLatency => "a load generator that keeps every sample; read the maximum as a cap",
+            Self::MeanWithoutSpread => {
+                "medians over rounds, with their spread: one slow operation moves a mean"
+            }
+            Self::WithinNoise => {
+                "do not read these as differences; more rounds, side by side, might show one"
+            }
+            Self::AboveCeiling => {
+                "count the connections at the server, and check that each answer belongs to its request"
+            }
+            Self::Contradiction => "measure it again before it is quoted",
+            Self::MalformedCell => "look the figure up where it was taken",
+            Self::Own(findings::Code::Trial(doubt)) => doubt.remedy(),
+            Self::Own(code) => words(code).1,
+        }
+    }
+}
+
+/// A doubt, the rows that it concerns, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind.
+    pub code: Code,
+    /// What was seen, with the figures of an example, and in how many rows.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Which rows; empty where it concerns all.
+    pub rows: Vec<String>,
+}
+
+/// A table in the document's shape, and what was found in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Audit {
+    /// The table's name.
+    pub name: String,
+    /// One line for headings.
+    pub title: String,
+    /// The document.
+    pub source: String,
+    /// How it was measured.
+    pub about: String,
+    /// The ready-made experiment that measures it today.
+    pub experiment: Option<String>,
+    /// What is known of how it was measured.
+    pub setting: Setting,
+    /// What the columns mean.
+    pub columns: Vec<Column>,
+    /// The rows in the document's order and shape.
+    pub table: findings::Table,
+    /// What the figures say beyond the document's words: laws, steps, order.
+    pub found: Vec<String>,
+    /// The ranking as published beside the ranking that the errors allow; only where rows are ranked.
+    pub ranking: Option<findings::Table>,
+    /// What makes figures untrustworthy, with its remedy.
+    pub warnings: Vec<Warning>,
+}
+
+/// What one workload's audit finds.
+#[derive(Default)]
+struct Parts {
+    found: Vec<String>,
+    ranking: Option<findings::Table>,
+    doubts: Vec<Doubtful>,
+}
+
+/// A kind of doubt and the rows of the table that it concerns.
+struct Doubtful {
+    code: Code,
+    /// What was seen, with its figures.
+    message: String,
+    rows: Vec<usize>,
+}
+
+/// Looks for the weaknesses of a table in its figures. `all` are the tables in which rows of the same
+/// configuration are looked for.
+pub fn audit(table: &Table, all: &[Table]) -> Audit {
+    let labels = table.labels();
+    let mut parts = match &table.rows {
+        Rows::Upload(rows) => uploads::audit(table, rows, all),
+        Rows::Frames(rows) => frames::audit(table, rows, &labels),
+        Rows::Requests(rows) => requests::audit(table, rows, &labels),
+        Rows::Clients(rows) => clients::audit(table, rows, &labels),
+    };
+    parts.doubts.extend(few_trials(table));
+    let systems = table.row_systems();
+    let warnings = parts.doubts.into_iter().filter(|d| !d.rows.is_empty()).map(|doubt| {
+        let all = doubt.rows.len() == labels.len();
+        Warning {
+            code: doubt.code,
+            message: format!(
+                "{} ({})",
+                doubt.message,
+                places(&doubt.rows, &doubt.message, &labels, &systems)
+            ),
+            remedy: doubt.code.remedy().to_owned(),
+            rows: doubt.rows.iter().filter(|_| !all).map(|&row| labels[row].clone()).collect(),
+        }
+    });
+    Audit {
+        name: table.name.clone(),
+        title: table.title.clone(),
+        source: table.source.clone(),
+        about: table.about.clone(),
+        experiment: table.experiment.clone(),
+        setting: table.setting.clone(),
+        columns: table.columns.clone(),
+        table: shape::table(table),
+        warnings: warnings.collect(),
+        found: parts.found,
+        ranking: parts.ranking,
+    }
+}
+
+fn few_trials(table: &Table) -> Option<Doubtful> {
+    let code = findings::Code::TooFewTrials;
+    let each = if table.runs == 1 { "one".to_owned() } else { table.runs.to_string() };
+    (table.runs < findings::FEWEST_TRIALS).then(|| Doubtful {
+        code: Code::Own(code),
+        message: format!("{}, {each} each", words(code).0),
+        rows: (0..table.printed.len()).collect(),
+    })
+}
+
+/// In how many rows, and of which systems; or which rows, if they are few and not named yet.
+fn places(rows: &[usize], message: &str, labels: &[String], systems: &[&str]) -> String {
+    let all = labels.len();
+    if rows.len() == all {
+        return format!("in all {all} rows");
+    }
+    let count = format!("in {} of {all} rows", rows.len());
+    if rows.len() <= 4 {
+        let names: Vec<&str> = rows.iter().map(|&row| labels[row].as_str()).collect();
+        let named = names.iter().all(|name| message.contains(name));
+        return if named { count } else { format!("{count}: {}", names.join(", ")) };
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for &row in rows {
+        *counts.entry(systems[row]).or_default() += 1;
+    }
+    if counts.len() == 1 && systems.iter().all(|system| *system == systems[0]) {
+        return count;
+    }
+    let counts: Vec<String> = counts.iter().map(|(system, n)| format!("{system} {n}")).collect();
+    format!("{count}: {}", counts.join(", "))
+}
+
+/// The rows for which a question is answered with yes.
+fn indices<T>(rows: &[T], applies: impl Fn(&T) -> bool) -> Vec<usize> {
+    (0..rows.len()).filter(|&row| applies(&rows[row])).collect()
+}
+
+/// A ratio as people read it: `1.02x`, `6.9x`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 1.995 => format!("{r:.2}x"),
+        r => format!("{r:.1}x"),
+    }
+}

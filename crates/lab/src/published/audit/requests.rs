@@ -1,0 +1,132 @@
+//! What wrk's figures show: void rows, latencies that were left out, queues that nobody sees, unsteady runs.
+
+use super::super::{Request, Row, Table};
+use super::{Code, Doubtful, Parts, indices};
+use crate::doubt::{Doubt, HALVES, Setting, doubts};
+use crate::findings::{self, words};
+use crate::observation::{Latency, Measurement};
+
+pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Parts {
+    let mut parts = Parts::default();
+    parts.found.push(order(rows));
+    parts.doubts.extend([
+        errors(rows, labels),
+        censored(table, rows, labels),
+        own(table, rows, labels, Doubt::HiddenQueueing),
+        unsteady(table, rows, labels),
+    ]);
+    parts
+}
+
+/// Every request failed to be read, and no byte was verified.
+fn void(row: &Row<Request>) -> bool {
+    row.measured.errors >= row.measured.requests || row.measured.read_mb == 0.0
+}
+
+fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
+    let code = findings::Code::Errors;
+    let mut message = words(code).0.to_owned();
+    for (row, label) in rows.iter().zip(labels).filter(|(row, _)| void(row)) {
+        let m = &row.measured;
+        message.push_str(&format!(
+            "; the row of {label} is void: {} requests, {} read errors, {} MB read, nothing verified",
+            m.requests, m.read_errors, m.read_mb
+        ));
+    }
+    Doubtful {
+        code: Code::Own(code),
+        message,
+        rows: indices(rows, |row| row.measured.errors > 0 || void(row)),
+    }
+}
+
+fn censored(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful {
+    let found = indices(rows, |row| row.measured.timeouts > 0);
+    let cap = table.setting.latency_cap_ms;
+    let each = found.iter().map(|&at| {
+        let m = &rows[at].measured;
+        let beyond = cap.map_or(String::new(), |cap| {
+            let kept = m.requests.saturating_sub(m.timeouts) as f64;
+            let mean = (kept * m.latency_mean_ms + m.timeouts as f64 * cap) / m.requests as f64;
+            format!(
+                " they took {cap} ms or more, so the mean is at least {mean:.1} ms instead of {}, and the maximum of {} ms only tells the cap",
+                m.latency_mean_ms, m.latency_max_ms
+            )
+        });
+        format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[at], m.timeouts)
+    });
+    let message = each.collect::<Vec<_>>().join("; ");
+    Doubtful { code: Code::CensoredLatency, message, rows: found }
+}
+
+/// A row as a trial of Narrows: what wrk took for complete counts here, as it does in its rate.
+fn measurement(table: &Table, row: &Row<Request>) -> Measurement {
+    let m = &row.measured;
+    let latency = Latency {
+        count: m.requests,
+        min: 0.0,
+        mean: m.latency_mean_ms * 1e3,
+        max: m.latency_max_ms * 1e3,
+        buckets: Vec::new(),
+    };
+    Measurement {
+        elapsed_s: m.elapsed_s,
+        attempts: m.requests,
+        successes: m.requests,
+        units: m.requests,
+        concurrency: table.setting.connections.unwrap_or(0),
+        service_us: latency,
+        ..Measurement::default()
+    }
+}
+
+/// A doubt that Narrows has about its own trials, over the same figures.
+fn own(table: &Table, rows: &[Row<Request>], labels: &[String], code: Doubt) -> Doubtful {
+    let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true };
+    let found = rows.iter().enumerate().filter_map(|(at, row)| {
+        let finding = doubts(&measurement(table, row), &setting).into_iter().find(|f| f.code == code)?;
+        Some((at, format!("{}: {}", labels[at], finding.message)))
+    });
+    let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
+    Doubtful { code: Code::Own(findings::Code::Trial(code)), message: messages.join("; "), rows }
+}
+
+/// Samples of a thread's rate scatter more than their mean; or all threads at that mean would have done more than
+/// was done: wrk takes a sample only when there were answers, so that a long gap weighs no more than a short one.
+fn unsteady(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful {
+    let threads = table.setting.threads.unwrap_or(0) as f64;
+    let found = rows.iter().enumerate().filter_map(|(at, row)| {
+        let m = &row.measured;
+        let scatter = m.thread_rate_stdev / m.thread_rate_mean;
+        let together = threads * m.thread_rate_mean;
+        let mut why = Vec::new();
+        if scatter > 1.0 {
+            why.push(format!("a thread's rate scatters by {scatter:.1} times its mean"));
+        }
+        if together > (1.0 + HALVES) * m.requests_per_s {
+            let shown = m.requests_per_s;
+            why.push(format!(
+                "{threads} threads at their mean make {together:.0}/s where {shown:.0}/s was done"
+            ));
+        }
+        (!why.is_empty()).then(|| (at, format!("{}: {}", labels[at], why.join(", "))))
+    });
+    let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
+    let code = Code::Own(findings::Code::Trial(Doubt::UnsteadyWindow));
+    Doubtful { code, message: messages.join("; "), rows }
+}
+
+/// The order as published, and what may not stand in it.
+fn order(rows: &[Row<Request>]) -> String {
+    let mut sorted: Vec<&Row<Request>> = rows.iter().collect();
+    sorted.sort_by(|a, b| b.measured.requests_per_s.total_cmp(&a.measured.requests_per_s));
+    let name = |row: &&Row<Request>| format!("{} {:.0}/s", row.system, row.measured.requests_per_s);
+    let valid: Vec<String> = sorted.iter().filter(|row| !void(row)).map(name).collect();
+    let invalid: Vec<&str> = sorted.iter().filter(|row| void(row)).map(|row| row.system.as_str()).collect();
+    let without = if invalid.is_empty() {
+        String::new()
+    } else {
+        format!("; without a figure: {}", invalid.join(", "))
+    };
+    format!("order by verified requests: {}{without}", valid.join(" > "))
+}

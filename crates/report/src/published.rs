@@ -1,0 +1,93 @@
+//! Published tables and what was found in them, in every form that findings have.
+//!
+//! Computes nothing, like the rest of this crate: what is shown was found by `lab::published`.
+
+use std::fmt::Write;
+
+use lab::published::{Audit, Table};
+use serde_json::json;
+
+use crate::text::{BOLD, DIM, Page, YELLOW};
+use crate::{csv as table_csv, json as findings_json, markdown as page};
+
+/// An audit for a terminal, in lines of at most `width` columns as far as words and keys allow.
+pub fn text(audit: &Audit, width: usize, colour: bool) -> String {
+    let page = Page::new(width, colour);
+    let mut out = String::new();
+    page.paragraph(&mut out, BOLD, "", &format!("{}: {}", audit.name, audit.title));
+    page.paragraph(&mut out, DIM, "", &format!("{}. {}", audit.source, audit.about));
+    out.push('\n');
+    page.table(&mut out, &audit.table);
+    if let Some(ranking) = &audit.ranking {
+        out.push('\n');
+        page.table(&mut out, ranking);
+    }
+    out.push('\n');
+    for sentence in &audit.found {
+        page.paragraph(&mut out, "", "  ", &format!("found: {sentence}"));
+    }
+    for warning in &audit.warnings {
+        let words = format!("warning: {}. Remedy: {}.", warning.message, warning.remedy);
+        page.paragraph(&mut out, YELLOW, "  ", &words);
+    }
+    if let Some(experiment) = &audit.experiment {
+        page.paragraph(&mut out, DIM, "  ", &format!("measure it today: narrows run {experiment}"));
+    }
+    out
+}
+
+/// An audit as a section of Markdown.
+pub fn markdown(audit: &Audit) -> String {
+    let mut out = format!("## {}: {}\n\n", audit.name, page::plain(&audit.title));
+    let _ = writeln!(out, "{}. {}\n", page::plain(&audit.source), page::plain(&audit.about));
+    page::table(&mut out, &audit.table);
+    if let Some(ranking) = &audit.ranking {
+        out.push('\n');
+        page::table(&mut out, ranking);
+    }
+    page::list(&mut out, "Found", audit.found.iter().cloned());
+    page::list(&mut out, "Warnings", audit.warnings.iter().map(|w| format!("{}: {}", w.message, w.remedy)));
+    if let Some(experiment) = &audit.experiment {
+        let _ = writeln!(out, "\nMeasure it today: `narrows run {experiment}`");
+    }
+    out
+}
+
+/// One object: `schema`, `table`.
+pub fn json(audit: &Audit) -> String {
+    let value = json!({ "schema": findings_json::SCHEMA, "table": audit });
+    format!("{value:#}\n")
+}
+
+/// The table as published, and the ranking where there is one; raw numbers.
+pub fn csv(audit: &Audit) -> String {
+    let tables = std::iter::once(&audit.table).chain(&audit.ranking);
+    tables.map(|table| table_csv::table("table", &audit.name, table)).collect::<Vec<_>>().join("\r\n")
+}
+
+/// The tables that there are, each with its source.
+pub fn list(tables: &[Table]) -> String {
+    let mut out = String::from("table           rows  source\n");
+    for table in tables {
+        let _ = writeln!(out, "{:<15} {:>4}  {}", table.name, table.printed.len(), table.source);
+        let _ = writeln!(out, "{:21} {}", "", table.title);
+    }
+    out
+}
+
+/// The tables that there are, as one object: `schema`, `tables`.
+pub fn list_json(tables: &[Table]) -> String {
+    let entry = |table: &Table| {
+        json!({
+            "name": table.name,
+            "title": table.title,
+            "source": table.source,
+            "about": table.about,
+            "workload": table.workload,
+            "rows": table.printed.len(),
+        })
+    };
+    let entries: Vec<_> = tables.iter().map(entry).collect();
+    let value = json!({ "schema": findings_json::SCHEMA, "tables": entries });
+    format!("{value:#}\n")
+}
