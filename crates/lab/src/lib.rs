@@ -7,5 +7,8 @@ pub mod experiment;
 pub mod findings;
 pub mod observation;
 pub mod plan;
+pub mod rounds;
 pub mod session;
+#[cfg(test)]
+mod simulation;
 pub mod store;

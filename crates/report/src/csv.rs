@@ -20,7 +20,7 @@ pub fn csv(findings: &Findings) -> String {
 
 fn heading(column: &Column) -> String {
     let unit = match column.unit {
-        None | Some(Unit::Count) => return column.name.clone(),
+        None | Some(Unit::Count | Unit::Times) => return column.name.clone(),
         Some(Unit::Size | Unit::Bytes) => "bytes",
         Some(Unit::Milliseconds) => "ms",
         Some(Unit::Microseconds) => "us",

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::looks::{Compared, LEVEL, LOOKS};
+use crate::location::Location;
+use crate::looks::{Compared, LEVEL};
 use crate::sample::median;
 
 /// What a comparison amounts to.
@@ -15,7 +16,7 @@ pub enum Verdict {
     Slower,
     /// The whole interval lies within the threshold: whatever difference there may be is not worth having.
     NoDifference,
-    /// Neither. So many more rounds may decide it; None where that cannot be said.
+    /// Neither. So many more rounds may decide it; None where no number would.
     Undecided {
         /// Beyond those that it has.
         more_rounds: Option<u32>,
@@ -55,21 +56,28 @@ impl Bar {
         match clear && claimed && p <= LEVEL {
             true if location.estimate > 0.0 => Verdict::Faster,
             true => Verdict::Slower,
-            false => Verdict::Undecided { more_rounds: self.more_rounds(compared) },
+            false => Verdict::Undecided {
+                // Without a floor no number of rounds shows a difference.
+                more_rounds: self.floor.map(|_| self.more_rounds(compared)),
+            },
         }
     }
 
-    /// Intervals shrink with the root of the rounds: how many more until this one is clear of zero, or inside the
-    /// threshold, whichever its estimate is farther from missing. An expectation, and no promise.
-    fn more_rounds(&self, compared: &Compared) -> Option<u32> {
-        let (middle, half) = (compared.location.estimate.abs(), (compared.high - compared.low) / 2.0);
-        let room = middle.max(self.threshold - middle);
-        let n = compared.location.n as f64;
-        let needed = (n * (half / room).powi(2)).ceil();
-        let most = f64::from(LOOKS[LOOKS.len() - 1]) * 25.0;
-        (room > 0.0 && needed <= most).then_some((needed - n).max(1.0) as u32)
+    /// Errors shrink with the root of the rounds: how many more until the interval is clear of zero, or inside the
+    /// threshold, whichever the estimate is farther from missing. An expectation, and no promise.
+    fn more_rounds(&self, compared: &Compared) -> u32 {
+        let Location { estimate, error, n, .. } = compared.location;
+        let room = estimate.abs().max(self.threshold - estimate.abs()).max(f64::MIN_POSITIVE);
+        let needed = n as f64 * (CRITICAL * error / room).powi(2);
+        (needed - n as f64).ceil().clamp(1.0, f64::from(MOST_ROUNDS)) as u32
     }
 }
+
+/// What an interval at [`crate::NOMINAL`] is long in errors, when there are many rounds.
+const CRITICAL: f64 = 2.8;
+
+/// More rounds than this are not told apart.
+const MOST_ROUNDS: u32 = 1000;
 
 /// Which of some numbers lie far from their median: by more than `FAR` times the median distance from it, scaled to
 /// the normal distribution's deviation (Hampel, "The influence curve and its role in robust estimation", JASA 69, 1974;
@@ -132,8 +140,8 @@ mod tests {
         };
         let near = more(&[0.1, 0.3, 0.0, 0.2]).unwrap();
         let far = more(&[0.1, 0.6, -0.4, 0.1]).unwrap();
-        assert!((1..=4).contains(&near) && far > 4 * near, "{near} {far}");
-        assert_eq!(more(&[5.0, -5.0, 0.02, 0.03]), None);
+        assert!((1..=8).contains(&near) && far > 4 * near, "{near} {far}");
+        assert_eq!(more(&[5.0, -5.0, 0.02, 0.03]), Some(MOST_ROUNDS));
     }
 
     #[test]
