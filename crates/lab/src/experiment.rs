@@ -20,6 +20,9 @@ use crate::observation::Timing;
 /// Patience for one operation when the file says nothing, seconds.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
 
+/// What difference is worth having when the file says nothing, as a share.
+pub const DEFAULT_THRESHOLD: f64 = 0.05;
+
 /// What a table shows; the one number of a trial that its scenario is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,6 +85,8 @@ pub struct Experiment {
     pub figure: Figure,
     /// The name of a table under `published/`.
     pub published: Option<String>,
+    /// The share by which two figures must differ for the difference to be worth having: 0.05 is 5 %.
+    pub threshold: f64,
     quick: Schedule,
     full: Schedule,
     source: Source,
@@ -90,7 +95,7 @@ pub struct Experiment {
 /// How often, how long and over which grid: one form of an experiment.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// Trials of each scenario.
+    /// Trials of each scenario; the first of them, where rounds are added until comparisons are decided.
     pub rounds: u32,
     /// Of each trial.
     pub timing: Timing,
@@ -131,6 +136,10 @@ impl Experiment {
             systems: file.systems,
             figure: file.figure.into_inner(),
             published: file.published,
+            threshold: file
+                .threshold
+                .as_ref()
+                .map_or(Ok(DEFAULT_THRESHOLD), |share| threshold(source, share))?,
             quick: file.quick.check(source)?,
             full: file.full.check(source)?,
             source: source.clone(),
@@ -212,6 +221,16 @@ fn check_systems(source: &Source, systems: &[Spanned<String>]) -> Result<(), Inp
     Ok(())
 }
 
+fn threshold(source: &Source, share: &Spanned<f64>) -> Result<f64, InputError> {
+    match *share.get_ref() {
+        x if x > 0.0 && x <= 1.0 => Ok(x),
+        x => {
+            let message = format!("{x} is not a difference that two figures can have");
+            Err(source.error(share.span(), message, "a share above 0, at most 1: 0.05 is 5 %"))
+        }
+    }
+}
+
 // The file as serde sees it.
 
 #[derive(Deserialize)]
@@ -225,6 +244,7 @@ struct File {
     systems: Vec<Spanned<String>>,
     figure: Spanned<Figure>,
     published: Option<String>,
+    threshold: Option<Spanned<f64>>,
     quick: FormFile,
     full: FormFile,
 }

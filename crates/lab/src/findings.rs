@@ -3,12 +3,17 @@
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
 //! hold numbers with units; how they look is the business of `report`.
 
+mod asked;
 mod ceiling;
+mod comparison;
+mod effect;
 mod estimate;
 mod headline;
+mod outlier;
 mod pivot;
 mod reason;
 mod table;
+mod verdicts;
 mod warning;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 
+pub use asked::By;
+pub(crate) use asked::CLIFF;
+pub use comparison::{Compared, Comparison, NoiseFloor, Ratio, compared};
+pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};
-pub(crate) use headline::CLIFF;
+pub use outlier::Outlier;
 pub use reason::Work;
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
@@ -63,9 +72,18 @@ pub struct ExperimentFindings {
     pub trials_planned: u32,
     /// Trials that have an observation, failed ones among them.
     pub trials_done: u32,
-    /// One sentence for each knob, the largest effect first: the first is the headline. Observations of medians;
-    /// not verdicts.
+    /// The share by which a difference must exceed nothing to be worth having.
+    pub threshold: f64,
+    /// The smallest difference that can be claimed here; None where the reference did not run twice in three rounds.
+    pub noise_floor: Option<NoiseFloor>,
+    /// One sentence for each knob, the largest effect first: the first is the headline.
     pub headlines: Vec<String>,
+    /// What was asked, with ratios, intervals and verdicts.
+    pub comparisons: Vec<Comparison>,
+    /// Each knob's effect, best against worst, and on what it depends.
+    pub effects: Vec<Effect>,
+    /// Trials that lie far from the others of their scenario; they count like all.
+    pub outliers: Vec<Outlier>,
     /// The published table's shape first.
     pub tables: Vec<Table>,
     /// One for each scenario, in the plan's order; the reference's last.
@@ -110,6 +128,12 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let estimates = estimate::estimates(planned, observations);
     let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
     let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
+    let noise_floor = comparison::floor(planned, &estimates, observations);
+    let comparisons = comparison::comparisons(planned, plan.design(), &estimates, noise_floor.as_ref());
+    let effects = effect::effects(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref());
+    let mut tables = tables(planned, &estimates);
+    tables.extend(effect::table(planned, &estimates, &effects));
+    tables.push(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
     ExperimentFindings {
         name: planned.name.clone(),
         title: planned.title.clone(),
@@ -121,8 +145,13 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         rounds: planned.rounds,
         trials_planned,
         trials_done,
-        headlines: headline::headlines(planned, &estimates),
-        tables: tables(planned, &estimates),
+        threshold: planned.threshold,
+        noise_floor,
+        headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
+        comparisons,
+        effects,
+        outliers: outlier::outliers(planned, &estimates, observations),
+        tables,
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),
@@ -206,16 +235,6 @@ impl Estimate {
             && self.error_share <= RANKED_ERRORS
             && self.counts_agree != Some(false)
             && self.doubts.keys().all(fair)
-    }
-
-    /// How many times better than another this is in the round that shows it least; ratios inside a round, because the
-    /// machine drifts between them.
-    pub fn least_advantage(&self, figure: Figure, other: &Self) -> Option<f64> {
-        let ratios = self
-            .by_round
-            .iter()
-            .filter_map(|(round, own)| Some(figure.advantage(*own, *other.by_round.get(round)?)));
-        ratios.min_by(f64::total_cmp)
     }
 
     /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.

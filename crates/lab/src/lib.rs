@@ -8,5 +8,8 @@ pub mod findings;
 pub mod observation;
 pub mod plan;
 pub mod published;
+pub mod rounds;
 pub mod session;
+#[cfg(test)]
+mod simulation;
 pub mod store;

@@ -51,6 +51,9 @@ pub struct Trial {
     pub scenario: Scenario,
     /// How long, and with which patience.
     pub timing: Timing,
+    /// The reference once more in the same round: what differs between the two is noise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub twin: bool,
 }
 
 /// How long a trial looks. Durations in seconds.
@@ -84,6 +87,9 @@ pub struct Observation {
     pub trial: Trial,
     /// Seconds since the Unix epoch when it began.
     pub began_unix_s: f64,
+    /// Seconds that it took, with start, warm-up and end; 0 where nobody looked.
+    #[serde(default)]
+    pub took_s: f64,
     /// What came of it.
     pub outcome: Outcome,
 }

@@ -1,17 +1,20 @@
 //! The plan: which trial is carried out when. Pure: the same experiments and seed give the same plan for ever.
 //!
 //! Every scenario once in every round, in an order shuffled inside each round; the reference at the same points in
-//! every round; experiments one after another. Rounds before scenarios, because a machine drifts (heat, neighbours):
-//! ratios inside a round compare what ran side by side.
+//! every round, and at one of them twice: A against A. Experiments one after another. Rounds before scenarios, because a
+//! machine drifts (heat, neighbours): ratios inside a round compare what ran side by side.
+//!
+//! A plan without a fixed number of rounds grows by what [`Plan::grow`] is told, look by look (`lab::rounds`); each
+//! stage's order depends on the seed and on what was planned before, and on nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use stats::{SplitMix64, shuffle};
+use stats::{Design, SplitMix64, shuffle};
 use systems::{Catalog, InputError, Point, Workload, is_reference};
 
 use crate::experiment::grid::{self, Axis, Excluded, Request};
-use crate::experiment::{Figure, Form};
+use crate::experiment::{DEFAULT_THRESHOLD, Figure, Form};
 use crate::observation::{Scenario, Timing, Trial};
 
 /// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
@@ -19,6 +22,10 @@ use crate::observation::{Scenario, Timing, Trial};
 pub struct Plan {
     /// What the order was shuffled by.
     pub seed: u64,
+    /// Rounds are added until every comparison is decided, as long as trials have taken fewer seconds than this; None:
+    /// what is planned is all.
+    #[serde(default)]
+    pub budget_s: Option<f64>,
     /// The experiments in the order in which they run.
     pub experiments: Vec<Planned>,
     /// The trials in the order in which they run; `trials[i].index == i`.
@@ -42,8 +49,11 @@ pub struct Planned {
     pub published: Option<String>,
     /// Quick or full.
     pub form: Form,
-    /// Trials of each scenario.
+    /// Trials of each scenario; of a plan that grows, the most of any so far.
     pub rounds: u32,
+    /// The share by which a difference must exceed nothing to be worth having.
+    #[serde(default = "default_threshold")]
+    pub threshold: f64,
     /// Of each trial.
     pub timing: Timing,
     /// Every knob that is set, in the order of the grid, with all its values.
@@ -54,18 +64,49 @@ pub struct Planned {
     pub excluded: Vec<Excluded>,
 }
 
+fn default_threshold() -> f64 {
+    DEFAULT_THRESHOLD
+}
+
 /// How long starting and stopping a system is taken to last, seconds: a BEAM needs nearly one, others a fifth.
 const START_S: f64 = 1.0;
 
+/// The same for the reference, which is this program.
+const START_REFERENCE_S: f64 = 0.3;
+
 /// How long a trial is expected to last, seconds: start, warm-up and measured window.
-pub fn estimate_s(timing: &Timing) -> f64 {
-    START_S + timing.warmup_s + timing.measure_s
+pub fn estimate_s(trial: &Trial) -> f64 {
+    let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
+    start + trial.timing.warmup_s + trial.timing.measure_s
+}
+
+impl Planned {
+    /// The scenario that stands in each round twice: the first of the reference's.
+    pub fn twin(&self) -> Option<&Scenario> {
+        self.scenarios.iter().find(|scenario| is_reference(&scenario.system))
+    }
 }
 
 impl Plan {
     /// How long the whole plan is expected to last, seconds.
     pub fn estimate_s(&self) -> f64 {
-        self.trials.iter().map(|trial| estimate_s(&trial.timing)).sum()
+        self.trials.iter().map(estimate_s).sum()
+    }
+
+    /// How its comparisons are looked at.
+    pub fn design(&self) -> Design {
+        if self.budget_s.is_some() { Design::AtEachLook } else { Design::Once }
+    }
+
+    /// Adds rounds of an experiment, up to `rounds` in all, with these of its scenarios and the twin.
+    pub fn grow(&mut self, experiment: usize, scenarios: &[Scenario], rounds: u32) {
+        let Some(planned) = self.experiments.get_mut(experiment) else { return };
+        let from = std::mem::replace(&mut planned.rounds, rounds);
+        let (timing, twin) = (planned.timing, planned.twin().cloned());
+        let mut rng = SplitMix64::new(self.seed.wrapping_add(self.trials.len() as u64));
+        for round in from..rounds {
+            push_round(&mut self.trials, round, timing, scenarios, twin.as_ref(), &mut rng);
+        }
     }
 
     /// The same plan with as many rounds of each experiment as fit into `budget_s`, at least one of each.
@@ -102,7 +143,7 @@ pub fn plan(
 ) -> Result<Plan, InputError> {
     grid::check_overrides(requests, catalog)?;
     let mut rng = SplitMix64::new(seed);
-    let mut plan = Plan { seed, experiments: Vec::new(), trials: Vec::new() };
+    let mut plan = Plan { seed, budget_s: None, experiments: Vec::new(), trials: Vec::new() };
     for request in requests {
         if plan.experiments.iter().any(|known| known.name == request.experiment.name) {
             continue;
@@ -112,16 +153,30 @@ pub fn plan(
             continue; // --systems names none that does this experiment's work
         }
         for round in 0..planned.rounds {
-            let mut order: Vec<&Scenario> = planned.scenarios.iter().collect();
-            shuffle(&mut order, &mut rng);
-            for scenario in order {
-                let index = plan.trials.len() as u32;
-                plan.trials.push(Trial { index, round, scenario: scenario.clone(), timing: planned.timing });
-            }
+            let (timing, twin) = (planned.timing, planned.twin());
+            push_round(&mut plan.trials, round, timing, &planned.scenarios, twin, &mut rng);
         }
         plan.experiments.push(planned);
     }
     Ok(plan)
+}
+
+/// One round: every scenario once, and the reference's twin, in shuffled order.
+fn push_round(
+    trials: &mut Vec<Trial>,
+    round: u32,
+    timing: Timing,
+    scenarios: &[Scenario],
+    twin: Option<&Scenario>,
+    rng: &mut SplitMix64,
+) {
+    let once = scenarios.iter().map(|scenario| (scenario, false));
+    let mut order: Vec<(&Scenario, bool)> = once.chain(twin.map(|scenario| (scenario, true))).collect();
+    shuffle(&mut order, rng);
+    for (scenario, twin) in order {
+        let index = trials.len() as u32;
+        trials.push(Trial { index, round, scenario: scenario.clone(), timing, twin });
+    }
 }
 
 fn planned(
@@ -163,6 +218,7 @@ fn planned(
         published: experiment.published.clone(),
         form: *form,
         rounds: overrides.rounds.unwrap_or(schedule.rounds),
+        threshold: experiment.threshold,
         timing: schedule.timing,
         axes: all.axes,
         scenarios,

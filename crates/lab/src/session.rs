@@ -1,12 +1,14 @@
 //! Carries a plan out: the only part of Narrows with effects on systems.
 //!
 //! For each trial: start the system, wait until it is ready, check that it does equal work, drive it, sample it, stop it,
-//! and append the observation to the store before the next trial starts.
+//! and append the observation to the store before the next trial starts. When a plan that grows is done, what it needs
+//! next is asked (`lab::rounds`), saved, and done as well.
 
 mod account;
 mod bench;
 mod clients;
 mod drive;
+mod fake;
 mod place;
 mod watch;
 
@@ -14,9 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
+pub use fake::{Fake, Rule};
 
 use crate::observation::{Observation, Outcome, Trial};
-use crate::plan::Plan;
+use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
 
 /// Executes trials: the real [`Bench`], or a fake with known timings.
@@ -26,6 +29,11 @@ pub trait Executor {
     /// # Errors
     /// [`Interrupted`]: the trial has no outcome.
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted>;
+
+    /// Seconds since the Unix epoch, by the clock that its trials take time of.
+    fn now_unix_s(&self) -> f64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    }
 }
 
 /// The user interrupted a trial before its end.
@@ -38,31 +46,52 @@ pub trait Progress {
     fn begins(&mut self, trial: &Trial);
     /// It has ended and is stored.
     fn ended(&mut self, observation: &Observation);
+    /// Comparisons are undecided: these trials were added.
+    fn added(&mut self, trials: &[Trial]);
 }
 
-/// Carries out the trials of `plan` that are `pending`, in order; true if all were done, false after an interruption.
+/// Carries out the trials of a run that have no observation yet, in order, and those that are added while comparisons
+/// are undecided; true if all were done, false after an interruption.
 ///
 /// # Errors
 /// An observation could not be stored; those before it are.
 pub fn carry_out(
-    plan: &Plan,
-    pending: &[u32],
     executor: &mut dyn Executor,
     (store, run): (&Store, RunId),
     cancel: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<bool, StoreError> {
-    for trial in pending.iter().filter_map(|index| plan.trials.get(*index as usize)) {
-        if cancel.load(Ordering::Relaxed) {
-            return Ok(false);
+    let mut plan = store.header(run)?.plan;
+    let mut pending = store.missing(run)?;
+    loop {
+        for trial in pending.iter().filter_map(|index| plan.trials.get(*index as usize)) {
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            progress.begins(trial);
+            let Ok(observation) = observe(executor, trial) else { return Ok(false) };
+            store.append(run, &observation)?;
+            progress.ended(&observation);
         }
-        progress.begins(trial);
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let Ok(outcome) = executor.execute(trial) else { return Ok(false) };
-        let observation = Observation { trial: trial.clone(), began_unix_s: began.as_secs_f64(), outcome };
-        store.append(run, &observation)?;
-        progress.ended(&observation);
+        let from = plan.trials.len();
+        if !rounds::extend(&mut plan, &store.observations(run)?) {
+            break;
+        }
+        store.replan(run, &plan)?;
+        progress.added(&plan.trials[from..]);
+        pending = (from as u32..plan.trials.len() as u32).collect();
     }
     store.finish(run)?;
     Ok(true)
+}
+
+/// Executes a trial and takes its time.
+///
+/// # Errors
+/// [`Interrupted`]: there is nothing to keep.
+pub fn observe(executor: &mut dyn Executor, trial: &Trial) -> Result<Observation, Interrupted> {
+    let began_unix_s = executor.now_unix_s();
+    let outcome = executor.execute(trial)?;
+    let took_s = (executor.now_unix_s() - began_unix_s).max(0.0);
+    Ok(Observation { trial: trial.clone(), began_unix_s, took_s, outcome })
 }

@@ -173,6 +173,18 @@ impl Store {
         })
     }
 
+    /// Replaces the plan of a run by one that has grown: the trials that it had are those that it begins with.
+    ///
+    /// # Errors
+    /// See [`Store::begin`].
+    pub fn replan(&self, run: RunId, plan: &Plan) -> Result<(), StoreError> {
+        self.with(|| {
+            let plan = serde_json::to_string(plan)?;
+            self.connection.execute("UPDATE runs SET plan = ? WHERE id = ?", params![plan, run])?;
+            Ok(())
+        })
+    }
+
     /// Keeps what a trial measured; when this returns, it survives the end of this process, however that comes.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `narrows run`: the lab. Experiments -> plan -> session -> findings -> report.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ use lab::experiment::{self, Form};
 use lab::findings::findings;
 use lab::observation::Outcome;
 use lab::plan::{self, Plan};
-use lab::session::{self, Bench};
+use lab::session::{self, Bench, Executor, Fake};
 use lab::store::{RunHeader, RunId, Store};
 use systems::machine::{Environment, Limit, Placement};
 use systems::probe::{self, Availability};
-use systems::{Catalog, InputError};
+use systems::{Catalog, InputError, Source};
 
 use crate::common::{self, End};
 
@@ -41,10 +41,10 @@ pub struct Args {
     /// Replace the values of a knob: `--set buffer=1460,64K`
     #[arg(long, value_name = "KNOB=VALUES")]
     set: Vec<String>,
-    /// Trials of each scenario
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: Option<u32>,
-    /// As many rounds as fit into this time: 10m
+    /// Trials of each scenario; `auto`: until every comparison is decided, or the budget is spent
+    #[arg(long, value_name = "N", value_parser = rounds, default_value = "auto")]
+    rounds: Rounds,
+    /// As many rounds as fit into this time: 10m. With `--rounds auto` the default is 270s; with `--full`, 12h
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     budget: Option<Duration>,
     /// The seed that the order of trials is shuffled by; default: a new one, which is saved
@@ -53,9 +53,36 @@ pub struct Args {
     /// Go on with a run that did not come to its end: its number, `last` or `previous`
     #[arg(long, value_name = "RUN")]
     resume: Option<String>,
+    /// Execute nothing: figures, noise and failures as this file says
+    #[arg(long, value_name = "FILE", hide = true)]
+    fake: Option<PathBuf>,
     #[command(flatten)]
     store: common::StoreArg,
 }
+
+/// How many trials of each scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rounds {
+    /// Until every comparison is decided.
+    Auto,
+    /// So many.
+    Fixed(u32),
+}
+
+fn rounds(text: &str) -> Result<Rounds, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(Rounds::Auto),
+        Ok(rounds @ 1..=10_000) => Ok(Rounds::Fixed(rounds)),
+        _ => Err("`auto`, or a number from 1 to 10000".to_owned()),
+    }
+}
+
+/// What a quick run may take by default, all first rounds excepted: with them, and what stands around the trials, it
+/// stays within five minutes. Seconds of trials.
+const QUICK_BUDGET: Duration = Duration::from_secs(270);
+
+/// The same for full runs.
+const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
 
 /// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
@@ -68,25 +95,37 @@ pub fn run(args: &Args, files: Limit) -> End {
     let catalog = Catalog::load(&home);
     let store = Store::open(&args.store.path)?;
     let placement = Placement::decide(&systems::machine::available_cores());
+    let fake = args.fake.as_deref().map(|path| Fake::parse(&Source::read(path)?)).transpose()?;
     let Begun { run, plan, versions } = match &args.resume {
         Some(word) => {
             let run = store.resolve(word)?;
             let plan = store.header(run)?.plan;
             let needed = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
-            let found = probe_all(&catalog, needed, &narrows, &cancel);
+            let found = if fake.is_some() {
+                Found::default()
+            } else {
+                probe_all(&catalog, needed, &narrows, &cancel)
+            };
             Begun { run, plan, versions: found.versions }
         }
-        None => match begin(args, &catalog, &store, &narrows, files, &cancel)? {
+        None => match begin(args, &catalog, &store, &narrows, (files, fake.as_ref()), &cancel)? {
             Some(begun) => begun,
             None => return Ok(ExitCode::from(INTERRUPTED)),
         },
     };
     let pending = store.missing(run)?;
-    announce(&plan, pending.len(), run, files, &placement);
-    let mut bench = Bench::new(catalog, narrows, placement, versions, Arc::clone(&cancel));
-    build_all(&mut bench, &plan, &pending);
+    announce(&plan, pending.len(), run);
+    let mut executor: Box<dyn Executor> = match fake {
+        Some(fake) => Box::new(fake.knowing(plan.experiments.iter().map(|e| (e.name.as_str(), e.figure)))),
+        None => {
+            announce_machine(files, &placement);
+            let mut bench = Bench::new(catalog, narrows, placement, versions, Arc::clone(&cancel));
+            build_all(&mut bench, &plan, &pending);
+            Box::new(bench)
+        }
+    };
     let mut progress = progress::Line::new(&plan, &pending);
-    let done = session::carry_out(&plan, &pending, &mut bench, (&store, run), &cancel, &mut progress)?;
+    let done = session::carry_out(&mut *executor, (&store, run), &cancel, &mut progress)?;
     progress.clear();
     finish(&store, run, done, &args.store.path)
 }
@@ -105,11 +144,15 @@ fn begin(
     catalog: &Catalog,
     store: &Store,
     narrows: &Path,
-    files: Limit,
+    (files, fake): (Limit, Option<&Fake>),
     cancel: &AtomicBool,
 ) -> anyhow::Result<Option<Begun>> {
     let form = if args.full { Form::Full } else { Form::Quick };
-    let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds: args.rounds };
+    let rounds = match args.rounds {
+        Rounds::Auto => None,
+        Rounds::Fixed(rounds) => Some(rounds),
+    };
+    let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds };
     let requests: Vec<Request> = chosen(&args.experiments, catalog.home())?
         .into_iter()
         .map(|experiment| Request { experiment, form, overrides: overrides.clone() })
@@ -117,7 +160,8 @@ fn begin(
     for (folder, error) in catalog.broken() {
         eprintln!("systems/{folder} is left out: {}", error.one_line());
     }
-    let found = probe_all(catalog, needed(&requests), narrows, cancel);
+    let needed = if fake.is_some() { Vec::new() } else { needed(&requests) };
+    let found = probe_all(catalog, needed, narrows, cancel);
     if cancel.load(Ordering::Relaxed) {
         return Ok(None); // a probe that was interrupted says nothing of what is missing
     }
@@ -125,6 +169,10 @@ fn begin(
     let mut plan = plan::plan(&requests, catalog, &found.missing, seed)?;
     if let Some(budget) = args.budget {
         plan = plan.within(budget.as_secs_f64());
+    }
+    if args.rounds == Rounds::Auto {
+        let default = if args.full { FULL_BUDGET } else { QUICK_BUDGET };
+        plan.budget_s = Some(args.budget.unwrap_or(default).as_secs_f64());
     }
     let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded);
     let excluded: BTreeMap<&str, &str> =
@@ -140,7 +188,10 @@ fn begin(
         started_unix_s: now_unix_s(),
         command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         plan: plan.clone(),
-        environment: serde_json::to_value(Environment::read(files))?,
+        environment: match fake.and_then(Fake::environment) {
+            Some(environment) => environment.clone(),
+            None => serde_json::to_value(Environment::read(files))?,
+        },
     };
     Ok(Some(Begun { run: store.begin(&header)?, plan, versions: found.versions }))
 }
@@ -159,6 +210,7 @@ fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, 
 }
 
 /// What probing the systems found.
+#[derive(Default)]
 struct Found {
     versions: HashMap<String, String>,
     missing: BTreeMap<String, String>,
@@ -175,7 +227,7 @@ fn probe_all(catalog: &Catalog, mut names: Vec<String>, narrows: &Path, cancel: 
     names.sort();
     names.dedup();
     let context = probe::Context { home: catalog.home(), narrows, cancel };
-    let mut found = Found { versions: HashMap::new(), missing: BTreeMap::new() };
+    let mut found = Found::default();
     for manifest in names.iter().filter_map(|name| catalog.get(name).ok()) {
         match probe::availability(manifest, context) {
             Availability::Ready { versions } => {
@@ -194,14 +246,21 @@ fn probe_all(catalog: &Catalog, mut names: Vec<String>, narrows: &Path, cancel: 
 }
 
 /// Says what holds for the whole run before it begins.
-fn announce(plan: &Plan, pending: usize, run: RunId, files: Limit, placement: &Placement) {
+fn announce(plan: &Plan, pending: usize, run: RunId) {
     let share = pending as f64 / plan.trials.len().max(1) as f64;
+    let more = match plan.budget_s {
+        Some(budget_s) => format!("; more while comparisons are undecided, up to {budget_s:.0} s"),
+        None => String::new(),
+    };
     eprintln!(
-        "run {run}: {pending} of {} trials, about {:.0} s, seed {}",
+        "run {run}: {pending} of {} trials, about {:.0} s, seed {}{more}",
         plan.trials.len(),
         plan.estimate_s() * share,
         plan.seed
     );
+}
+
+fn announce_machine(files: Limit, placement: &Placement) {
     if files.now > files.before {
         eprintln!(
             "raised the limit of open files from {} to {}, for Narrows and its systems",

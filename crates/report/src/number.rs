@@ -16,6 +16,7 @@ pub fn show(value: f64, unit: Unit) -> String {
         }
         Unit::PerSecond => scaled(value, &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]),
         Unit::Share => share(value),
+        Unit::Times => format!("{}x", digits(value)),
         Unit::Milliseconds => seconds(value / 1e3),
         Unit::Microseconds => seconds(value / 1e6),
         Unit::SecondsPerByte => seconds(value * 1e6),

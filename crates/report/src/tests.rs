@@ -45,6 +45,11 @@ fn fixed() -> Findings {
             form: Form::Quick,
             published: None,
             rounds: 3,
+            threshold: 0.05,
+            noise_floor: None,
+            comparisons: Vec::new(),
+            effects: Vec::new(),
+            outliers: Vec::new(),
             trials_planned: 9,
             trials_done: 9,
             headlines: vec![

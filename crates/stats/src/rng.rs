@@ -32,6 +32,24 @@ impl SplitMix64 {
             }
         }
     }
+
+    /// A number above 0 and below 1, each of 2^53 equally likely.
+    pub fn unit(&mut self) -> f64 {
+        ((self.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// A draw from the standard normal distribution (Box and Muller, Ann. Math. Statist. 29, 1958).
+    pub fn normal(&mut self) -> f64 {
+        let (radius, angle) = ((-2.0 * self.unit().ln()).sqrt(), std::f64::consts::TAU * self.unit());
+        radius * angle.cos()
+    }
+
+    /// A draw from Student's t with `df` degrees of freedom (at least one).
+    pub fn student(&mut self, df: u32) -> f64 {
+        let df = df.max(1);
+        let squares: f64 = (0..df).map(|_| self.normal().powi(2)).sum();
+        self.normal() / (squares / f64::from(df)).sqrt()
+    }
 }
 
 /// Puts `items` in random order, every order equally likely as far as 64 bits of seed can (Fisher and Yates, in

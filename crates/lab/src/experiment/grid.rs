@@ -51,6 +51,9 @@ pub struct Axis {
     pub workload: bool,
     /// Its values in the order of the grid; one, where it is only held fixed.
     pub values: Vec<Value>,
+    /// Its value when nobody says anything, in the first system that has it: what other values are compared with.
+    #[serde(default)]
+    pub default: Option<Value>,
 }
 
 impl Axis {
@@ -275,7 +278,14 @@ impl Grid {
     fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
         let at = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
             let workload = experiment.workload.knob(name).is_some();
-            self.axes.push(Axis { knob: name.to_owned(), kind: knob.kind, workload, values: Vec::new() });
+            let default = Some(knob.default.clone());
+            self.axes.push(Axis {
+                knob: name.to_owned(),
+                kind: knob.kind,
+                workload,
+                values: Vec::new(),
+                default,
+            });
             self.axes.len() - 1
         });
         let known = &mut self.axes[at].values;

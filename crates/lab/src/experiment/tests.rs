@@ -104,7 +104,8 @@ fn the_command_line_replaces_adds_and_chooses() {
     let only = Overrides { systems: vec!["node".to_owned()], rounds: Some(5), ..Overrides::default() };
     let plan = planned(grid, only).unwrap();
     assert_eq!(lines(&plan), ["node size=1", "node size=2"]);
-    assert_eq!(plan.trials.len(), 5 * 4);
+    // The two, their references, and the first reference's twin.
+    assert_eq!(plan.trials.len(), 5 * 5);
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! Scenarios that cannot be told from the reference: what was measured there may be the generator and the machine.
 
+use stats::{FEWEST_ROUNDS, LEVEL, Location};
 use systems::Workload;
 
 use super::Estimate;
-use super::headline::FLAT;
-use super::warning::FEWEST_TRIALS;
 use crate::doubt::Doubt;
 use crate::experiment::Figure;
 use crate::plan::reference_of;
 
-/// Marks the scenarios to which the reference has no advantage that every round shows, nor they to it.
+/// A ratio to the reference that is no difference worth having.
+const NEAR: f64 = 1.05;
+
+/// Marks the scenarios that are as fast as the reference, as far as the rounds can tell.
 ///
 /// A pool of connections and a rate of arrivals are limits of their own, which the reference meets as well: there it says
 /// nothing of the generator.
@@ -29,11 +31,17 @@ fn at_ceiling(figure: Figure, estimate: &Estimate, all: &[Estimate]) -> Option<S
     }
     let of = reference_of(scenario);
     let reference = all.iter().find(|other| other.scenario == of)?;
-    let rounds = estimate.by_round.keys().filter(|round| reference.by_round.contains_key(round)).count();
-    let behind = reference.least_advantage(figure, estimate)?;
-    let ahead = estimate.least_advantage(figure, reference)?;
-    (rounds >= FEWEST_TRIALS as usize && behind < FLAT && ahead < FLAT).then(|| {
-        let share = estimate.of_reference.unwrap_or(f64::NAN) * 100.0;
-        format!("{share:.0} % of the reference's speed, and no difference that each of {rounds} rounds shows")
+    let ratios = estimate.by_round.iter().filter_map(|(round, own)| {
+        let ratio = figure.advantage(*own, *reference.by_round.get(round)?);
+        (ratio > 0.0).then(|| ratio.ln())
+    });
+    let ratios: Vec<f64> = ratios.collect();
+    let location = Location::of(&ratios).filter(|_| ratios.len() >= FEWEST_ROUNDS)?;
+    let (low, high) = location.interval(LEVEL);
+    let close = low.max(-high) <= 0.0 && location.estimate.abs() < NEAR.ln();
+    close.then(|| {
+        let share = location.estimate.exp() * 100.0;
+        let (low, high) = (low.exp() * 100.0, high.exp() * 100.0);
+        format!("{share:.0} % [{low:.0}, {high:.0}] of the reference's speed in {} rounds", ratios.len())
     })
 }

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stats::{Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
+use stats::{
+    FEWEST_ROUNDS, LEVEL, Location, Sample, Spread, median, median_ratio, merge_buckets,
+    percentile_of_buckets,
+};
 use systems::{Workload, is_reference};
 
 use super::ceiling;
 use super::reason::Work;
-use crate::doubt::{Doubt, Setting, doubts};
+use crate::doubt::{Doubt, Finding, Setting, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::{Planned, reference_of};
@@ -24,6 +27,8 @@ pub struct Estimate {
     pub failed: u32,
     /// The median over trials of the experiment's figure, in its unit; None where no trial has one.
     pub figure: Option<f64>,
+    /// What the figure lies between with 95 % confidence; None of fewer than three trials.
+    pub interval: Option<(f64, f64)>,
     /// How far the trials' figures lie apart.
     pub spread: Option<Spread>,
     /// The figure of each round's trial.
@@ -103,7 +108,7 @@ type ByRound<'a> = BTreeMap<u32, &'a Measurement>;
 pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec<Estimate> {
     let mut measured: BTreeMap<&Scenario, ByRound> = BTreeMap::new();
     let mut failed: BTreeMap<&Scenario, u32> = BTreeMap::new();
-    for observation in observations {
+    for observation in observations.iter().filter(|observation| !observation.trial.twin) {
         let trial = &observation.trial;
         match &observation.outcome {
             Outcome::Measured(m) => {
@@ -123,6 +128,24 @@ pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec
     estimates
 }
 
+/// The figures of the reference's second trial in each round.
+pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap<u32, f64> {
+    let twins = observations.iter().filter(|observation| observation.trial.twin);
+    let figures = twins.filter_map(|observation| match &observation.outcome {
+        Outcome::Measured(m) => Some((observation.trial.round, figure_of(planned.figure, m)?)),
+        Outcome::Failed(_) => None,
+    });
+    figures.collect()
+}
+
+/// What the figure lies between with 95 % confidence, as if the machine stood still: comparisons inside rounds know
+/// more. None of fewer than three figures.
+fn interval(figures: &[f64]) -> Option<(f64, f64)> {
+    let logs: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
+    let (low, high) = Location::of(&logs).filter(|_| logs.len() >= FEWEST_ROUNDS)?.interval(LEVEL);
+    Some((low.exp(), high.exp()))
+}
+
 fn estimate(
     figure: Figure,
     scenario: &Scenario,
@@ -132,6 +155,7 @@ fn estimate(
 ) -> Estimate {
     let all = || trials.values().copied();
     let figures: Vec<f64> = all().filter_map(|m| figure_of(figure, m)).collect();
+    let interval = interval(&figures);
     let sample = Sample::new(figures).ok();
     let pairs = trials.iter().filter_map(|(round, m)| {
         let (own, ceiling) = (figure_of(figure, m)?, figure_of(figure, reference.get(round)?)?);
@@ -155,6 +179,7 @@ fn estimate(
         trials: trials.len() as u32,
         failed,
         figure: sample.as_ref().map(Sample::median),
+        interval,
         spread: sample.as_ref().and_then(Sample::spread),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(figure, m)?))).collect(),
         of_reference: median_ratio(pairs),
@@ -208,17 +233,21 @@ fn agree(s: &ServerCounts) -> bool {
     s.client_successes <= s.responses && s.responses <= s.requests && s.requests <= s.client_attempts
 }
 
+/// The doubts about one trial of a scenario.
+pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Finding> {
+    let setting = Setting {
+        pool_cap: pool_cap(scenario),
+        closed_loop: !scenario.is_open_loop(),
+        short_exchanges: matches!(scenario.workload, Workload::Requests | Workload::Clients),
+    };
+    doubts(m, &setting)
+}
+
 /// The doubts of at least half of the trials: one disturbed trial among several does not speak for all.
 fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, String> {
-    let workload = scenario.workload;
     let mut found: BTreeMap<Doubt, (usize, String)> = BTreeMap::new();
     for m in trials.values() {
-        let setting = Setting {
-            pool_cap: pool_cap(scenario),
-            closed_loop: !scenario.is_open_loop(),
-            short_exchanges: matches!(workload, Workload::Requests | Workload::Clients),
-        };
-        for doubt in doubts(m, &setting) {
+        for doubt in doubts_of(scenario, m) {
             found.entry(doubt.code).or_insert((0, doubt.message)).0 += 1;
         }
     }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use stats::{Design, LEVEL};
 use systems::knob::Kind;
 use systems::{Value, Workload};
 
 use super::Estimate;
+use super::comparison::log_ratios;
 use super::warning::{shows_percentiles, unranked_note};
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
@@ -34,6 +36,8 @@ pub enum Unit {
     PerSecond,
     /// A share of 1.
     Share,
+    /// A ratio: so many times.
+    Times,
     /// CPU seconds for one byte.
     SecondsPerByte,
     /// CPU seconds for one frame or request.
@@ -156,13 +160,17 @@ fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
 /// What every table says of a row's figure and its cost, behind the keys. Columns that would be zero throughout are
 /// left out; the notes say so.
 fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
-    let mut parts = vec![part(figure, |e| e.figure.into())];
+    let unit = figure.unit.unwrap_or(Unit::Count);
+    let mut parts = vec![
+        part(figure, |e| e.figure.into()),
+        part(column("low", unit), |e| e.interval.map(|i| i.0).into()),
+        part(column("high", unit), |e| e.interval.map(|i| i.1).into()),
+    ];
     if errors {
         parts.push(part(column("Error %", Unit::Share), |e| {
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
         }));
     }
-    parts.push(part(column("spread", Unit::Share), |e| e.spread.map(|s| s.shown()).into()));
     parts.push(part(column("of ref", Unit::Share), |e| e.of_reference.into()));
     // Else the words above the table say it: medians over so many rounds.
     if rows.iter().any(|e| e.trials != planned.rounds) {
@@ -268,9 +276,11 @@ pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     let mut order: Vec<&Estimate> = estimates.iter().collect();
     order.sort_by(|a, b| {
         let by = b.figure.unwrap_or(-1.0).total_cmp(&a.figure.unwrap_or(-1.0));
-        b.ranks().cmp(&a.ranks()).then(by)
+        let ranked = |e: &Estimate| e.ranks() && e.interval.is_some();
+        ranked(b).cmp(&ranked(a)).then(by)
     });
-    let ranks = order.iter().filter(|e| e.ranks()).count();
+    // Nothing is ranked without an interval.
+    let ranks = order.iter().filter(|e| e.ranks() && e.interval.is_some()).count();
     let published = [("pools", "Pool Count"), ("pool_size", "Pool Size"), ("concurrency", "Concurrency")];
     let client = Column { name: "Client".to_owned(), unit: None };
     let mut parts = vec![part(client, |e| Cell::Text(e.scenario.system.clone()))];
@@ -298,13 +308,17 @@ pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
         }));
     }
     let mut rows = rows(&parts, order.iter().copied());
+    let places = places(planned.figure, &order[..ranks]);
     for (i, row) in rows.iter_mut().enumerate() {
-        row.cells.insert(0, if i < ranks { Cell::Number((i + 1) as f64) } else { Cell::Empty });
+        row.cells.insert(0, places.get(i).map_or(Cell::Empty, |place| Cell::Number(*place as f64)));
         row.block = i > 0 && i == ranks;
     }
     let mut columns = vec![column("#", Unit::Count)];
     columns.extend(parts.into_iter().map(|(column, _)| column));
     let mut notes = notes(&order);
+    if places.windows(2).any(|two| two[0] == two[1]) {
+        notes.insert(0, "rows of equal rank are tied: what separates them may be chance".to_owned());
+    }
     if ranks < order.len() {
         notes.insert(0, unranked_note());
     }
@@ -315,6 +329,23 @@ pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
     Table { title: planned.title.clone(), about, columns, keys, rows, notes }
 }
 
+/// Ranks of rows in descending order of their figures. A row shares the rank of the first of its tie unless that is certainly
+/// better inside the rounds: corrected as if it had been compared with every other row, because the figures chose the order.
+fn places(figure: Figure, order: &[&Estimate]) -> Vec<usize> {
+    let mut places: Vec<usize> = Vec::new();
+    let mut first = 0;
+    for at in 0..order.len() {
+        let ratios = log_ratios(figure, &order[first].by_round, &order[at].by_round);
+        let seen = Design::Once.compare(&ratios);
+        let pairs = order.len() * (order.len() - 1) / 2;
+        if seen.is_some_and(|seen| seen.low > 0.0 && seen.p * pairs as f64 <= LEVEL) {
+            first = at;
+        }
+        places.push(first + 1);
+    }
+    places
+}
+
 /// What the numbers are.
 pub(super) fn medians(planned: &Planned) -> String {
     let what = match planned.figure {
@@ -323,7 +354,7 @@ pub(super) fn medians(planned: &Planned) -> String {
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
         Figure::RequestsPerS => "of verified answers a second",
     };
-    format!("Medians over {} rounds {what}.", planned.rounds)
+    format!("Medians over {} rounds {what}, with 95 % intervals.", planned.rounds)
 }
 
 fn notes(estimates: &[&Estimate]) -> Vec<String> {

@@ -26,6 +26,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         kind,
         workload: workload.knob(knob).is_some(),
         values: values.to_vec(),
+        default: None,
     };
     let mut points = vec![Point::new()];
     for (knob, _, values) in axes {
@@ -57,15 +58,23 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         published: None,
         form: Form::Quick,
         rounds: 3,
+        threshold: 0.05,
         timing,
         axes: axes.iter().map(axis).collect(),
         scenarios: scenarios.clone(),
         excluded: Vec::new(),
     };
-    let each = (0..3).flat_map(|round| scenarios.iter().map(move |s| (round, s.clone())));
-    let trials =
-        each.enumerate().map(|(i, (round, scenario))| Trial { index: i as u32, round, scenario, timing });
-    Plan { seed: 1, trials: trials.collect(), experiments: vec![planned] }
+    let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
+    let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));
+    let each = (0..3).flat_map(|number| round.clone().map(move |(scenario, twin)| (number, scenario, twin)));
+    let trials = each.enumerate().map(|(i, (round, scenario, twin))| Trial {
+        index: i as u32,
+        round,
+        scenario,
+        timing,
+        twin,
+    });
+    Plan { seed: 1, budget_s: None, trials: trials.collect(), experiments: vec![planned] }
 }
 
 /// A sound measurement: `n` operations of one megabyte in two seconds, each `us` long.
@@ -87,7 +96,8 @@ pub(super) fn measurement(n: u64, us: f64) -> Measurement {
 }
 
 pub(super) fn observe(plan: &Plan, outcome: impl Fn(&Trial) -> Outcome) -> Vec<Observation> {
-    let each = |t: &Trial| Observation { trial: t.clone(), began_unix_s: 0.0, outcome: outcome(t) };
+    let each =
+        |t: &Trial| Observation { trial: t.clone(), began_unix_s: 0.0, took_s: 0.0, outcome: outcome(t) };
     plan.trials.iter().map(each).collect()
 }
 
@@ -133,7 +143,7 @@ fn uploads_have_one_line_each_in_grid_order() {
     let table = &e.tables[0];
     let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
     let expected =
-        ["system", "buffer", "length", "time", "spread", "of ref", "CPU/MB", "CPU", "memory", "sock"];
+        ["system", "buffer", "length", "time", "low", "high", "of ref", "CPU/MB", "CPU", "memory", "sock"];
     assert_eq!(names, expected);
     assert_eq!((table.rows.len(), table.keys, table.rows[4].block), (5, 3, true));
     let first = &table.rows[0].cells;
@@ -170,8 +180,8 @@ fn sentences_name_what_matters_and_what_does_not() {
     assert_eq!(
         one(findings(&plan, &observations)).headlines,
         [
-            "`buffer`: 256K is 6.9x faster than 1460 (cowboy2, length 8; medians of 3 rounds)",
-            "`length` makes no difference: within 1.01x (medians of 3 rounds)",
+            "`buffer` is the narrow place: 256K is 6.9x [6.9, 6.9] faster than 1460 (cowboy2, length 8; 3 rounds)",
+            "`length` makes no difference worth having: within 5 % of 8",
         ]
     );
 }
@@ -208,8 +218,9 @@ fn frames_are_a_pivot_with_a_cliff() {
     assert_eq!(
         e.headlines,
         [
-            "`frame_size`: a cliff, 6.0x slower at 1457 than at 1456 (erlang-packet, framing 4; medians of 3 rounds)",
-            "`framing`: 0 is 6.0x faster than 4 (erlang-packet, frame_size 1457; medians of 3 rounds)",
+            "`framing` is the narrow place: 4 is 6.0x [6.0, 6.0] slower than 0 (erlang-packet, frame_size 1457; 3 rounds)",
+            "`frame_size`: a cliff, 6.0x [6.0, 6.0] slower at 1457 than at 1456 (erlang-packet, framing 4; 3 rounds)",
+            "what `framing` does depends on `frame_size`: 4 against 0 is 1.00x as fast at 10, and 0.17x at 1457",
         ]
     );
 }
@@ -259,7 +270,10 @@ fn clients_are_ranked_only_with_few_errors() {
     let codes: Vec<Code> = e.warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, [Code::Errors, Code::CountsDisagree]);
     assert!((e.estimates[0].error_share - 0.8).abs() < 1e-12);
-    assert_eq!(e.headlines, ["`pool_size`: 64 is 2.0x faster than 32 (httpc; medians of 3 rounds)"]);
+    assert_eq!(
+        e.headlines,
+        ["`pool_size` is the narrow place: 64 is 2.0x [2.0, 2.0] faster than 32 (httpc; 3 rounds)"]
+    );
 }
 
 #[test]
@@ -282,7 +296,7 @@ fn failures_and_doubts_are_listed() {
     });
     observations.pop();
     let e = one(findings(&plan, &observations));
-    assert_eq!((e.trials_planned, e.trials_done), (18, 17));
+    assert_eq!((e.trials_planned, e.trials_done), (21, 20));
     assert_eq!(e.failures.len(), 2);
     assert_eq!((e.failures[0].scenario.as_str(), e.failures[0].trials), ("a connections=1", 1));
     let seen: Vec<(Code, usize)> = e.warnings.iter().map(|w| (w.code, w.scenarios.len())).collect();
@@ -349,12 +363,16 @@ fn what_the_generator_held_back_is_at_least_so_fast() {
     });
     assert_eq!(
         one(findings(&plan, &observations)).headlines,
-        ["libuv is at least 4.0x faster than node (connections 1; medians of 3 rounds)"]
+        [
+            "libuv is at least 4.0x [4.0, 4.0] faster than node (connections 1; 3 rounds)",
+            // What was held back may differ.
+            "`connections`: undecided; 2 against 1 is 1.00x [1.00, 1.00] (libuv; 3 rounds)",
+        ]
     );
 }
 
 #[test]
-fn what_some_round_contradicts_is_no_difference() {
+fn what_some_round_contradicts_is_undecided() {
     let buffer = int(&[1460, 8192]);
     let plan =
         plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], &[("buffer", Kind::Size, &buffer)]);
@@ -376,8 +394,12 @@ fn what_some_round_contradicts_is_no_difference() {
         });
         one(findings(&plan, &observations)).headlines[0].clone()
     };
-    assert!(headline(false).contains("8K is 1.50x faster than 1460"), "{}", headline(false));
-    assert!(headline(true).contains("no difference that every round shows"), "{}", headline(true));
+    assert!(headline(false).contains("8K is 1.50x [1.50, 1.50] faster than 1460"), "{}", headline(false));
+    assert!(
+        headline(true).contains("undecided; 8K against 1460 is 1.31x [0.73, 2.34]"),
+        "{}",
+        headline(true)
+    );
 }
 
 #[test]

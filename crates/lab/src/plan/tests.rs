@@ -71,10 +71,10 @@ fn systems_that_cannot_run_give_no_trials() {
 #[test]
 fn a_seed_replays_for_ever() {
     let plan = planned("[[quick.grid]]\nsize = [1, 2]\n", Overrides::default()).unwrap();
-    let order: Vec<String> =
-        plan.trials.iter().map(|t| format!("{}{}", t.scenario.system, t.scenario.point["size"])).collect();
-    let expected =
-        "node1 cowboy1 cowboy2 reference1 reference2 node2 node2 cowboy2 cowboy1 node1 reference2 reference1";
+    let twin = |t: &Trial| if t.twin { "twin" } else { "" };
+    let name = |t: &Trial| format!("{}{}{}", t.scenario.system, t.scenario.point["size"], twin(t));
+    let order: Vec<String> = plan.trials.iter().map(name).collect();
+    let expected = "cowboy1 node1 reference1twin cowboy2 reference2 reference1 node2 cowboy1 node1 reference1 reference2 cowboy2 node2 reference1twin";
     assert_eq!(order.join(" "), expected);
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
@@ -98,7 +98,7 @@ fn a_budget_takes_rounds_away() {
         let less = plan.within(budget);
         assert_eq!(less.experiments[0].rounds, rounds);
         assert!(less.trials.iter().enumerate().all(|(i, t)| t.index == i as u32 && t.round < rounds));
-        assert_eq!(less.trials.len(), 12 * rounds as usize);
+        assert_eq!(less.trials.len(), 13 * rounds as usize, "8 + 2 scenarios, 2 references, 1 twin");
     }
 }
 
@@ -127,7 +127,8 @@ fn all_quick_forms_together_fit_in_five_minutes() {
     let requests: Vec<Request> = experiments.map(request).collect();
     let plan = plan(&requests, &Catalog::load(checkout()), &BTreeMap::new(), 1).unwrap();
     for e in &plan.experiments {
-        let seconds = estimate_s(&e.timing) * (e.scenarios.len() * e.rounds as usize) as f64;
+        let seconds =
+            plan.trials.iter().filter(|t| t.scenario.experiment == e.name).map(estimate_s).sum::<f64>();
         println!("{}: {} scenarios, {} rounds, {seconds:.0} s", e.name, e.scenarios.len(), e.rounds);
         assert!(e.excluded.is_empty(), "{:?}", e.excluded);
     }
@@ -155,9 +156,13 @@ proptest! {
         let first = plan(&requests, &catalog, &BTreeMap::new(), seed).unwrap();
         let mut expected = first.experiments[0].scenarios.clone();
         expected.sort();
+        let twins: Vec<(u32, &Scenario)> =
+            first.trials.iter().filter(|t| t.twin).map(|t| (t.round, &t.scenario)).collect();
+        let twin = first.experiments[0].twin().unwrap();
+        prop_assert_eq!(twins, (0..rounds).map(|round| (round, twin)).collect::<Vec<_>>());
         prop_assert!(expected.windows(2).all(|w| w[0] != w[1]));
         for round in 0..rounds {
-            let trials = first.trials.iter().filter(|t| t.round == round);
+            let trials = first.trials.iter().filter(|t| t.round == round && !t.twin);
             let mut scenarios: Vec<Scenario> = trials.map(|t| t.scenario.clone()).collect();
             scenarios.sort();
             prop_assert_eq!(&scenarios, &expected);

@@ -22,6 +22,7 @@ fn header(trials: u32) -> RunHeader {
         published: None,
         form: Form::Quick,
         rounds: trials,
+        threshold: 0.05,
         timing,
         axes: Vec::new(),
         scenarios: Vec::new(),
@@ -29,12 +30,12 @@ fn header(trials: u32) -> RunHeader {
     };
     let scenario =
         Scenario { experiment: "e".to_owned(), system: "s".to_owned(), workload, point: Default::default() };
-    let trial = |index| Trial { index, round: index, scenario: scenario.clone(), timing };
+    let trial = |index| Trial { index, round: index, scenario: scenario.clone(), timing, twin: false };
     let trials = (0..trials).map(trial).collect();
     RunHeader {
         started_unix_s: 1.5,
         command: "narrows run e".to_owned(),
-        plan: Plan { seed: u64::MAX, experiments: vec![planned], trials },
+        plan: Plan { seed: u64::MAX, budget_s: None, experiments: vec![planned], trials },
         environment: serde_json::json!({"kernel": "6.1"}),
     }
 }
@@ -44,6 +45,7 @@ fn observation(header: &RunHeader, trial: usize) -> Observation {
     Observation {
         trial: header.plan.trials[trial].clone(),
         began_unix_s: 2.5,
+        took_s: 1.5,
         outcome: Outcome::Failed(failure),
     }
 }

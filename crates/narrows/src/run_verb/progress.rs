@@ -22,7 +22,7 @@ impl Line {
     /// For the pending trials of a plan.
     pub fn new(plan: &Plan, pending: &[u32]) -> Self {
         let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
-        let left = trials.map(|trial| estimate_s(&trial.timing)).sum();
+        let left = trials.map(estimate_s).sum();
         let bar = ProgressBar::with_draw_target(Some(pending.len() as u64), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {wide_msg}") {
             bar.set_style(style);
@@ -59,8 +59,13 @@ impl Progress for Line {
         ));
     }
 
+    fn added(&mut self, trials: &[Trial]) {
+        self.left += trials.iter().map(estimate_s).sum::<f64>();
+        self.bar.inc_length(trials.len() as u64);
+    }
+
     fn ended(&mut self, observation: &Observation) {
-        let seconds = estimate_s(&observation.trial.timing);
+        let seconds = estimate_s(&observation.trial);
         self.left -= seconds;
         self.expected += seconds;
         self.bar.inc(1);

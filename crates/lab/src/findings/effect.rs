@@ -1,0 +1,302 @@
+//! Main effects: for each knob of a grid, how far its best value lies from its worst, whether it is flat, and on which other
+//! knob that depends.
+//!
+//! Best and worst are chosen by the data, which flatters them: their interval is widened as if every pair of values had been
+//! compared (Bonferroni). An interaction is a ratio of ratios inside rounds, corrected by Holm among all of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, NOMINAL, Verdict, holm};
+use systems::Value;
+
+use super::asked::{baseline, groups, is_work};
+use super::comparison::log_ratios;
+use super::table::{Cell, Column, Row, Table, Unit, column, varied};
+use super::{By, Comparison, Estimate, NoiseFloor, Ratio, label};
+use crate::experiment::grid::Axis;
+use crate::observation::Scenario;
+use crate::plan::Planned;
+
+/// What one knob does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// The knob.
+    pub knob: String,
+    /// The scenario at its best value, where it matters most; a position among the estimates.
+    pub best: usize,
+    /// The same at its worst value.
+    pub worst: usize,
+    /// Of the best to the worst; the interval allows for the choice of the two.
+    pub ratio: Ratio,
+    /// `faster`: it matters. `no_difference`: it is flat, wherever it was walked.
+    pub verdict: Verdict,
+    /// Other knobs on which its effect depends, the strongest first.
+    pub depends_on: Vec<Interaction>,
+}
+
+/// The effect of a knob is not the same at two values of another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interaction {
+    /// The other knob.
+    pub knob: String,
+    /// The values of the knob that are compared, as people read them: this one ...
+    pub value: String,
+    /// ... against this one.
+    pub against: String,
+    /// The other knob's value where that ratio is larger, and the ratio.
+    pub most: (String, f64),
+    /// The other knob's value where it is smaller, and the ratio.
+    pub least: (String, f64),
+    /// The one ratio to the other.
+    pub ratio: Ratio,
+}
+
+/// The level that one of several intervals together needs.
+fn level(design: Design, several: usize) -> f64 {
+    let one = if design == Design::Once { LEVEL } else { NOMINAL };
+    one / several.max(1) as f64
+}
+
+/// One for each knob that varies and does not set the work.
+pub(super) fn effects(
+    planned: &Planned,
+    design: Design,
+    estimates: &[Estimate],
+    comparisons: &[Comparison],
+    floor: Option<&NoiseFloor>,
+) -> Vec<Effect> {
+    let bar = Bar { threshold: planned.threshold.ln_1p(), floor: floor.map(|f| f.smallest.ln()) };
+    let mut interactions = interactions(planned, design, estimates, bar);
+    let axes = varied(planned).filter(|axis| !is_work(planned, axis));
+    let mut effects: Vec<Effect> = axes
+        .filter_map(|axis| {
+            let mut effect = effect(planned, axis, design, estimates, comparisons, bar)?;
+            effect.depends_on = interactions.remove(&axis.knob).unwrap_or_default();
+            Some(effect)
+        })
+        .collect();
+    effects.sort_by(|a, b| b.ratio.estimate.total_cmp(&a.ratio.estimate));
+    effects
+}
+
+fn effect(
+    planned: &Planned,
+    axis: &Axis,
+    design: Design,
+    estimates: &[Estimate],
+    comparisons: &[Comparison],
+    bar: Bar,
+) -> Option<Effect> {
+    let groups = groups(planned, &axis.knob);
+    let pairs: usize = groups.iter().map(|group| group.len() * (group.len() - 1) / 2).sum();
+    let each = groups.iter().filter_map(|group| {
+        let fair: Vec<usize> = group.iter().copied().filter(|at| estimates[*at].compares()).collect();
+        let order = |a: &&usize, b: &&usize| {
+            let figure = |at: usize| estimates[at].figure.unwrap_or(f64::NAN);
+            planned.figure.advantage(figure(**a), figure(**b)).total_cmp(&1.0)
+        };
+        let (best, worst) = (*fair.iter().max_by(order)?, *fair.iter().min_by(order)?);
+        let (a, b) = (&estimates[best], &estimates[worst]);
+        // A value that the generator held back may be better than it looks.
+        if best == worst || b.is_lower_bound() {
+            return None;
+        }
+        let ratios: Vec<f64> =
+            log_ratios(planned.figure, &a.by_round, &b.by_round).into_iter().map(|(_, r)| r).collect();
+        let location = Location::of(&ratios).filter(|_| ratios.len() >= FEWEST_ROUNDS)?;
+        Some((best, worst, location))
+    });
+    let (best, worst, location) = each.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
+    let (low, high) = location.interval(level(design, pairs));
+    let own = || comparisons.iter().filter(|c| c.by == By::Knob(axis.knob.clone()));
+    let flat = own().next().is_some() && own().all(|c| c.verdict == Verdict::NoDifference);
+    let matters = low > 0.0 && bar.floor.is_some_and(|floor| location.estimate > floor);
+    let verdict = match (flat, matters) {
+        (true, _) => Verdict::NoDifference,
+        (false, true) => Verdict::Faster,
+        (false, false) => Verdict::Undecided { more_rounds: None },
+    };
+    let ratio = Ratio::of_logs(location.estimate, low, high);
+    Some(Effect { knob: axis.knob.clone(), best, worst, ratio, verdict, depends_on: Vec::new() })
+}
+
+/// Two values of a knob at two values of another: positions of value/other, against/other, value/base, against/base.
+struct Square {
+    knob: String,
+    other: String,
+    at: [usize; 4],
+    location: Location,
+}
+
+/// By knob, the strongest for each other knob.
+fn interactions(
+    planned: &Planned,
+    design: Design,
+    estimates: &[Estimate],
+    bar: Bar,
+) -> BTreeMap<String, Vec<Interaction>> {
+    let squares = squares(planned, estimates);
+    let looks = LEVEL / level(design, 1);
+    let p = holm(&squares.iter().map(|s| (s.location.p() * looks).min(1.0)).collect::<Vec<_>>());
+    let least = bar.floor.map(|floor| floor.max(bar.threshold));
+    let sure = squares.iter().zip(p).filter(|(square, p)| {
+        *p <= LEVEL && least.is_some_and(|least| square.location.estimate.abs() > least)
+    });
+    let mut found: BTreeMap<(String, String), &Square> = BTreeMap::new();
+    for (square, _) in sure {
+        let known = found.entry((square.knob.clone(), square.other.clone())).or_insert(square);
+        if square.location.estimate.abs() > known.location.estimate.abs() {
+            *known = square;
+        }
+    }
+    let mut by_knob: BTreeMap<String, Vec<Interaction>> = BTreeMap::new();
+    for ((knob, _), square) in found {
+        let interaction = interaction(planned, design, estimates, square, squares.len());
+        by_knob.entry(knob).or_default().push(interaction);
+    }
+    for all in by_knob.values_mut() {
+        all.sort_by(|a, b| b.ratio.estimate.total_cmp(&a.ratio.estimate));
+    }
+    by_knob
+}
+
+fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
+    let axes: Vec<&Axis> = varied(planned).collect();
+    let known: BTreeMap<&Scenario, usize> =
+        planned.scenarios.iter().enumerate().map(|(at, scenario)| (scenario, at)).collect();
+    let find = |of: usize, knob: &str, value: &Value| {
+        let mut wanted = planned.scenarios[of].clone();
+        wanted.point.insert(knob.to_owned(), value.clone());
+        known.get(&wanted).copied()
+    };
+    let mut squares = Vec::new();
+    for (i, axis) in axes.iter().enumerate().filter(|(_, axis)| !is_work(planned, axis)) {
+        // Of two knobs that both may matter, each depends on the other: told once.
+        let others = axes.iter().enumerate().filter(|(j, other)| *j > i || is_work(planned, other));
+        for (_, other) in others {
+            for group in groups(planned, &axis.knob) {
+                let Some(against) = baseline(planned, axis, &group) else { continue };
+                let Some(here) = planned.scenarios[against].point.get(&other.knob) else { continue };
+                for value in group.iter().filter(|at| **at != against) {
+                    // Each pair of the other's values once: those behind this one.
+                    let later = other.values.iter().skip_while(|v| *v != here).skip(1);
+                    for there in later {
+                        let (Some(a), Some(b)) =
+                            (find(*value, &other.knob, there), find(against, &other.knob, there))
+                        else {
+                            continue;
+                        };
+                        let at = [a, b, *value, against];
+                        squares.extend(square(planned, estimates, axis, other, at));
+                    }
+                }
+            }
+        }
+    }
+    squares
+}
+
+fn square(
+    planned: &Planned,
+    estimates: &[Estimate],
+    axis: &Axis,
+    other: &Axis,
+    at: [usize; 4],
+) -> Option<Square> {
+    let each = at.map(|at| &estimates[at]);
+    if each.iter().any(|e| !e.compares() || e.is_lower_bound()) {
+        return None;
+    }
+    let [a, b, c, d] = each.map(|e| &e.by_round);
+    let there: BTreeMap<u32, f64> = log_ratios(planned.figure, a, b).into_iter().collect();
+    let here = log_ratios(planned.figure, c, d);
+    let both: Vec<f64> = here.iter().filter_map(|(round, ratio)| Some(there.get(round)? - ratio)).collect();
+    let location = Location::of(&both).filter(|_| both.len() >= FEWEST_ROUNDS)?;
+    Some(Square { knob: axis.knob.clone(), other: other.knob.clone(), at, location })
+}
+
+fn interaction(
+    planned: &Planned,
+    design: Design,
+    estimates: &[Estimate],
+    square: &Square,
+    several: usize,
+) -> Interaction {
+    let axis = |knob: &str| planned.axes.iter().find(|axis| axis.knob == knob);
+    let show = |at: usize, knob: &str| match (axis(knob), planned.scenarios[at].point.get(knob)) {
+        (Some(axis), Some(value)) => axis.show(value),
+        _ => String::new(),
+    };
+    let ratio_at = |a: usize, b: usize| {
+        let ratios = log_ratios(planned.figure, &estimates[a].by_round, &estimates[b].by_round);
+        let numbers: Vec<f64> = ratios.into_iter().map(|(_, ratio)| ratio).collect();
+        Location::of(&numbers).map_or(f64::NAN, |l| l.estimate.exp())
+    };
+    let [a, b, c, d] = square.at;
+    let (low, high) = square.location.interval(level(design, several));
+    let ratio = Ratio::of_logs(square.location.estimate, low, high);
+    let there = (show(a, &square.other), ratio_at(a, b));
+    let here = (show(c, &square.other), ratio_at(c, d));
+    let (most, least) = if there.1 >= here.1 { (there, here) } else { (here, there) };
+    Interaction {
+        knob: square.other.clone(),
+        value: show(a, &square.knob),
+        against: show(b, &square.knob),
+        most,
+        least,
+        ratio: ratio.upwards(),
+    }
+}
+
+/// A line for each knob; None where nothing varies but the work.
+pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect]) -> Option<Table> {
+    let value = |at: usize, knob: &str| {
+        let axis = planned.axes.iter().find(|axis| axis.knob == knob)?;
+        Some(axis.show(estimates[at].scenario.point.get(knob)?))
+    };
+    let text = |word: Option<String>| word.map_or(Cell::Empty, Cell::Text);
+    let rows = effects.iter().map(|e| {
+        let depends: Vec<&str> = e.depends_on.iter().map(|i| i.knob.as_str()).collect();
+        let cells = vec![
+            Cell::Text(e.knob.clone()),
+            text(value(e.best, &e.knob)),
+            text(value(e.worst, &e.knob)),
+            Cell::Number(e.ratio.estimate),
+            Cell::Number(e.ratio.low),
+            Cell::Number(e.ratio.high),
+            Cell::Text(word(e.verdict).to_owned()),
+            text((!depends.is_empty()).then(|| depends.join(", "))),
+            Cell::Text(label(planned, &estimates[e.best].scenario)),
+        ];
+        Row { cells, block: false }
+    });
+    let words = |name: &str| Column { name: name.to_owned(), unit: None };
+    (!effects.is_empty()).then(|| Table {
+        title: "Main effects".to_owned(),
+        about: "What each knob does where it does most, its best value against its worst; the interval allows for the choice of the two."
+            .to_owned(),
+        columns: vec![
+            words("knob"),
+            words("best"),
+            words("worst"),
+            column("ratio", Unit::Times),
+            column("low", Unit::Times),
+            column("high", Unit::Times),
+            words("effect"),
+            words("depends on"),
+            words("best scenario"),
+        ],
+        keys: 1,
+        rows: rows.collect(),
+        notes: Vec::new(),
+    })
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoDifference => "flat",
+        Verdict::Undecided { .. } => "undecided",
+        Verdict::Faster | Verdict::Slower => "matters",
+    }
+}

@@ -1,0 +1,112 @@
+//! The table of comparisons: each ratio with its interval and what may be said, and the noise floor.
+
+use stats::{Design, LEVEL, Verdict};
+
+use super::table::{Cell, Column, Row, Table, Unit, column};
+use super::{By, Comparison, Estimate, NoiseFloor, label};
+use crate::plan::Planned;
+
+/// One line for each comparison; the last is the reference against itself.
+pub(super) fn table(
+    planned: &Planned,
+    design: Design,
+    estimates: &[Estimate],
+    comparisons: &[Comparison],
+    floor: Option<&NoiseFloor>,
+) -> Table {
+    let mut rows: Vec<Row> = comparisons.iter().map(|c| row(planned, estimates, c)).collect();
+    if let (Some(floor), Some(twin)) = (floor, planned.twin()) {
+        let name = || Cell::Text(label(planned, twin));
+        let ratio = floor.ratio;
+        let mut cells = vec![name(), name()];
+        cells.extend([ratio.estimate, ratio.low, ratio.high].map(Cell::Number));
+        cells.push(Cell::Text("noise floor".to_owned()));
+        cells.push(Cell::Number(floor.rounds.into()));
+        rows.push(Row { cells, block: !rows.is_empty() });
+    }
+    let words = |name: &str| Column { name: name.to_owned(), unit: None };
+    Table {
+        title: "Comparisons".to_owned(),
+        about: about(design, floor, planned.threshold),
+        columns: vec![
+            words("scenario"),
+            words("against"),
+            column("ratio", Unit::Times),
+            column("low", Unit::Times),
+            column("high", Unit::Times),
+            words("verdict"),
+            column("rounds", Unit::Count),
+        ],
+        keys: 2,
+        rows,
+        notes: Vec::new(),
+    }
+}
+
+fn about(design: Design, floor: Option<&NoiseFloor>, threshold: f64) -> String {
+    let percent = (1.0 - LEVEL) * 100.0;
+    let valid = match design {
+        Design::Once => format!("{percent:.0} % intervals"),
+        Design::AtEachLook => format!("{percent:.0} % intervals, valid at all looks together"),
+    };
+    let floor = floor.map_or_else(
+        || "no noise floor was measured, so that no difference can be claimed".to_owned(),
+        |floor| {
+            format!(
+                "noise floor {:.2}x, the reference against itself: smaller differences are noise",
+                floor.smallest
+            )
+        },
+    );
+    format!(
+        "How many times faster, inside rounds; {valid}; verdicts are corrected for all {}. Threshold {}: {}.",
+        "comparisons (Holm)",
+        share(threshold),
+        floor
+    )
+}
+
+/// A share as percent, without needless digits.
+pub(super) fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = usize::from((percent - percent.round()).abs() > 1e-9);
+    format!("{percent:.digits$} %")
+}
+
+fn row(planned: &Planned, estimates: &[Estimate], c: &Comparison) -> Row {
+    let name = |at: usize| Cell::Text(label(planned, &estimates[at].scenario));
+    let ratio = |of: fn(super::Ratio) -> f64| c.ratio.map(of).into();
+    let cells = vec![
+        name(c.scenario),
+        name(c.against),
+        ratio(|r| r.estimate),
+        ratio(|r| r.low),
+        ratio(|r| r.high),
+        Cell::Text(verdict(c)),
+        Cell::Number(c.rounds.into()),
+    ];
+    Row { cells, block: false }
+}
+
+/// So many more rounds are not worth a promise.
+pub(super) const FAR: u32 = 100;
+
+/// A verdict in words.
+fn verdict(c: &Comparison) -> String {
+    let least = if c.at_least { "at least " } else { "" };
+    let step = matches!(c.by, By::Step(_));
+    match c.verdict {
+        Verdict::Slower if c.is_cliff() => format!("{least}a cliff"),
+        Verdict::Slower if step => format!("{least}more than its work"),
+        Verdict::Faster if step => format!("{least}less than its work"),
+        Verdict::NoDifference if step => "as its work".to_owned(),
+        Verdict::Faster => format!("{least}faster"),
+        Verdict::Slower => format!("{least}slower"),
+        Verdict::NoDifference => "no difference".to_owned(),
+        Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
+            format!("undecided: more than {FAR} more rounds")
+        }
+        Verdict::Undecided { more_rounds: Some(more) } => format!("undecided: {more} more rounds may do"),
+        Verdict::Undecided { more_rounds: None } => "undecided".to_owned(),
+    }
+}

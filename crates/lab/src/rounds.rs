@@ -1,0 +1,65 @@
+//! When is it enough? Which trials a run without a fixed number of rounds needs next. Pure: the same plan and
+//! observations give the same next trials, so that a resumed run goes on as if it had not been interrupted.
+//!
+//! Rounds are added look by look (`stats::LOOKS`) to experiments of which a comparison is undecided: the scenarios of its
+//! undecided comparisons, their references, and the reference's twin. What is decided costs nothing more.
+
+use std::collections::BTreeSet;
+
+use stats::Verdict;
+
+use crate::findings::{Compared, compared};
+use crate::observation::{Observation, Scenario, Trial};
+use crate::plan::{Plan, Planned, estimate_s, reference_of};
+
+/// Adds what is needed next to a plan whose trials all have observations; false where nothing is: all is decided, the
+/// budget is spent, or the number of rounds is fixed.
+pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
+    let Some(budget_s) = plan.budget_s else { return false };
+    let mut spent: f64 = observations.iter().map(taken_s).sum();
+    let before = plan.trials.len();
+    for at in 0..plan.experiments.len() {
+        let planned = &plan.experiments[at];
+        let Some(rounds) = plan.design().next_look(planned.rounds) else { continue };
+        let own: Vec<&Observation> =
+            observations.iter().filter(|o| o.trial.scenario.experiment == planned.name).collect();
+        let open = undecided(planned, &compared(planned, plan.design(), &own));
+        let cost = f64::from(rounds - planned.rounds) * round_s(planned, &open, &own);
+        if !open.is_empty() && spent + cost <= budget_s {
+            spent += cost;
+            plan.grow(at, &open, rounds);
+        }
+    }
+    plan.trials.len() > before
+}
+
+/// The scenarios that more rounds may still say something of, in the plan's order; the references that they are
+/// compared with among them.
+fn undecided(planned: &Planned, compared: &Compared) -> Vec<Scenario> {
+    let mut open: BTreeSet<Scenario> = BTreeSet::new();
+    for comparison in &compared.comparisons {
+        if !matches!(comparison.verdict, Verdict::Undecided { more_rounds: Some(_) }) {
+            continue;
+        }
+        for scenario in [comparison.scenario, comparison.against].map(|at| &planned.scenarios[at]) {
+            open.insert(reference_of(scenario));
+            open.insert(scenario.clone());
+        }
+    }
+    planned.scenarios.iter().filter(|scenario| open.contains(scenario)).cloned().collect()
+}
+
+/// What a round of these scenarios is expected to take, by how long their trials took so far.
+fn round_s(planned: &Planned, scenarios: &[Scenario], observations: &[&Observation]) -> f64 {
+    let mean = |scenario: &Scenario| {
+        let own = observations.iter().filter(|o| o.trial.scenario == *scenario);
+        let (sum, n) = own.fold((0.0, 0), |(sum, n), o| (sum + taken_s(o), n + 1));
+        sum / f64::from(n.max(1))
+    };
+    scenarios.iter().chain(planned.twin()).map(mean).sum()
+}
+
+fn taken_s(observation: &Observation) -> f64 {
+    let expected = |trial: &Trial| estimate_s(trial);
+    if observation.took_s > 0.0 { observation.took_s } else { expected(&observation.trial) }
+}

@@ -1,0 +1,235 @@
+//! An executor that executes nothing: figures, noise and failures come out of a file, so that the whole path from the plan to
+//! the report can be driven with a known truth, the same each time.
+//!
+//! ```toml
+//! seed = 7                               # of the noise
+//! figure = 1000.0                        # every system's, in the experiment's unit
+//! noise = { spread = 0.02, tails = 3 }   # see stats::Noise
+//!
+//! [environment]                          # saved as the machine's
+//! kernel = "6.1"
+//!
+//! [[rule]]                               # all that match a trial apply, in this order
+//! system = "cowboy2"                     # optional, as all of them
+//! point = { buffer = 1460 }              # these values of knobs
+//! rounds = [0, 1]                        # only in these rounds
+//! better = 0.5                           # so many times as good a figure
+//! versions = "2.8.0"                     # what it says of itself
+//! errors = { reset = 20 }                # failed operations by class
+//! fail = { stage = "start", reason = "it ended", output = "" }
+//! busiest_core = 0.99                    # the generator's
+//! peak_connections = 40                  # clients: as the server counts
+//! stolen_s = 0.2                         # by the hypervisor
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use stats::{Disturbances, Noise};
+use systems::{InputError, Point, Source, Value, Workload, input};
+
+use crate::experiment::Figure;
+use crate::observation::{
+    Failure, GeneratorUse, Latency, Measurement, Outcome, Scenario, ServerCounts, SystemUse, Trial,
+};
+use crate::plan::estimate_s;
+use crate::session::{Executor, Interrupted};
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    seed: u64,
+    figure: Option<f64>,
+    noise: Noise,
+    environment: Option<toml::Table>,
+    rule: Vec<Rule>,
+}
+
+/// What holds for some trials.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rule {
+    /// Of this system.
+    pub system: Option<String>,
+    /// At these values.
+    pub point: Point,
+    /// In these rounds, from 0.
+    pub rounds: Option<Vec<u32>>,
+    /// So many times as good a figure.
+    pub better: Option<f64>,
+    /// What it says of itself.
+    pub versions: Option<String>,
+    /// Failed operations by class.
+    pub errors: BTreeMap<String, u64>,
+    /// The trial fails.
+    pub fail: Option<Failure>,
+    /// The generator's.
+    pub busiest_core: Option<f64>,
+    /// Of a client, as the server counts.
+    pub peak_connections: Option<u64>,
+    /// Processor time that went to others, seconds.
+    pub stolen_s: Option<f64>,
+}
+
+impl Rule {
+    fn applies(&self, trial: &Trial) -> bool {
+        let Scenario { system, point, .. } = &trial.scenario;
+        self.system.as_ref().is_none_or(|name| name == system)
+            && self.point.iter().all(|(knob, value)| point.get(knob) == Some(value))
+            && self.rounds.as_ref().is_none_or(|rounds| rounds.contains(&trial.round))
+    }
+}
+
+/// Pretends to execute trials.
+#[derive(Debug, Clone)]
+pub struct Fake {
+    figures: BTreeMap<String, Figure>,
+    figure: f64,
+    rules: Vec<Rule>,
+    environment: Option<serde_json::Value>,
+    disturbances: Disturbances,
+    /// Trials that noise was drawn for.
+    drawn: u32,
+    now_unix_s: f64,
+}
+
+impl Fake {
+    /// Every system at `figure`, but for the rules and the noise.
+    pub fn new(figure: f64, rules: Vec<Rule>, noise: Noise, seed: u64) -> Self {
+        Self {
+            figures: BTreeMap::new(),
+            figure,
+            rules,
+            environment: None,
+            disturbances: Disturbances::new(noise, seed),
+            drawn: 0,
+            now_unix_s: 1_700_000_000.0,
+        }
+    }
+
+    /// As the file says.
+    ///
+    /// # Errors
+    /// The first mistake of form, with its place.
+    pub fn parse(source: &Source) -> Result<Self, InputError> {
+        let file: File = input::parse(source)?;
+        let mut fake = Self::new(file.figure.unwrap_or(1000.0), file.rule, file.noise, file.seed);
+        let table = file.environment;
+        fake.environment = table.and_then(|table| serde_json::to_value(table).ok());
+        Ok(fake)
+    }
+
+    /// What the experiments' figures are: a trial does not say so.
+    pub fn knowing<'a>(mut self, figures: impl IntoIterator<Item = (&'a str, Figure)>) -> Self {
+        self.figures.extend(figures.into_iter().map(|(name, figure)| (name.to_owned(), figure)));
+        self
+    }
+
+    /// The machine it pretends to be on.
+    pub fn environment(&self) -> Option<&serde_json::Value> {
+        self.environment.as_ref()
+    }
+}
+
+impl Executor for Fake {
+    fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
+        self.now_unix_s += estimate_s(trial);
+        // A trial's noise depends on its place in the plan alone: not on what failed, nor on where a run was resumed.
+        let mut slower = 0.0;
+        while self.drawn <= trial.index {
+            slower = self.disturbances.next_log();
+            self.drawn += 1;
+        }
+        let slower = slower.exp();
+        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.applies(trial)).collect();
+        if let Some(failure) = rules.iter().find_map(|rule| rule.fail.as_ref()) {
+            return Ok(Outcome::Failed(failure.clone()));
+        }
+        let better: f64 = rules.iter().filter_map(|rule| rule.better).product();
+        let kind = self.figures.get(&trial.scenario.experiment).copied().unwrap_or(Figure::RequestsPerS);
+        let figure =
+            if kind.more_is_better() { self.figure * better / slower } else { self.figure / better * slower };
+        let mut m = measurement(trial, kind, figure);
+        for rule in rules {
+            apply(rule, &mut m);
+        }
+        Ok(Outcome::Measured(Box::new(m)))
+    }
+
+    fn now_unix_s(&self) -> f64 {
+        self.now_unix_s
+    }
+}
+
+/// A sound measurement with this figure.
+fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
+    let window = trial.timing.measure_s;
+    // A whole number of operations in a window whose length makes the rate exact.
+    let (count, elapsed_s) = match kind {
+        Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window),
+        _ => ((figure * window).round().max(1.0), (figure * window).round().max(1.0) / figure),
+    };
+    let us = if kind == Figure::MsPerUpload { figure * 1e3 } else { 1e6 * elapsed_s / count };
+    let n = count as u64;
+    let latency =
+        Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us.round().max(1.0) as u64, n)] };
+    Measurement {
+        elapsed_s,
+        attempts: n + 1,
+        successes: n,
+        in_flight: 1,
+        units: n,
+        payload_bytes: n,
+        service_us: latency.clone(),
+        response_us: latency,
+        system: SystemUse {
+            cpu_s: elapsed_s / 2.0,
+            peak_pss_bytes: 38_000_000,
+            socket_memory_bytes: 4_000_000,
+            cores: vec![1],
+            ..SystemUse::default()
+        },
+        generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
+        server: (trial.scenario.workload == Workload::Clients).then(|| ServerCounts {
+            requests: n + 1,
+            responses: n,
+            connections: pool(trial),
+            peak_connections: pool(trial),
+            closes: 0,
+            client_attempts: n + 1,
+            client_successes: n,
+            client_errors: BTreeMap::new(),
+        }),
+        ..Measurement::default()
+    }
+}
+
+/// The connections that a client may have.
+fn pool(trial: &Trial) -> u64 {
+    let workload = trial.scenario.workload;
+    let number = |knob: &str| match trial.scenario.point.get(knob).or(workload.knob(knob).map(|k| &k.default))
+    {
+        Some(Value::Integer(number)) => number.unsigned_abs(),
+        _ => 1,
+    };
+    number("pools").saturating_mul(number("pool_size"))
+}
+
+fn apply(rule: &Rule, m: &mut Measurement) {
+    if let Some(version) = &rule.versions {
+        m.system.version.clone_from(version);
+    }
+    for (class, count) in &rule.errors {
+        m.errors.insert(class.clone(), *count);
+        m.attempts += count;
+        m.first_errors.insert(class.clone(), "as the file says".to_owned());
+        m.mean_error_us = m.service_us.mean;
+    }
+    if let Some(share) = rule.busiest_core {
+        m.generator.busiest_core = share;
+    }
+    if let (Some(peak), Some(server)) = (rule.peak_connections, &mut m.server) {
+        server.peak_connections = peak;
+    }
+    m.stolen_s += rule.stolen_s.unwrap_or(0.0);
+}
