@@ -27,7 +27,7 @@ fn assert_run_adds_up(workload: &str, grid: &str) -> Vec<Measurement> {
         _ => home.twin("twin"),
     }
     home.experiment(workload, "[\"twin\"]", 1, grid);
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
     let reference = if workload == "clients" { "reference-client" } else { "reference" };
     home.measured(reference).iter().for_each(assert_adds_up);
     let measured = home.measured("twin");
@@ -106,7 +106,7 @@ fn an_open_loop_that_is_held_up_is_behind_schedule() {
     // Two connections with answers after 50 ms carry 40 of 1000 arrivals a second.
     let grid = "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 50\nrate = 1000\n";
     home.timed_experiment("clients", "[\"twin\"]", 1, 0.4, grid);
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
     for m in home.measured("twin") {
         assert_adds_up(&m);
         assert!(m.dropped + m.late > m.successes, "{m:#?}");

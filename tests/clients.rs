@@ -71,7 +71,7 @@ fn a_pool_that_fails_fast_errs_by_the_published_law() {
         "[[grid]]\npool_size = {POOL}\nconcurrency = 32\ndelay_ms = 1\nbackoff_ms = 600000\nattempts = {attempts}\nmax_keepalive = [{KEEP}, 0]\n"
     );
     home.timed_experiment("clients", "[\"fail-fast\"]", 1, 2.0, &grid);
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
     let [closing, open] = measured(&home);
     for m in &closing {
         let server = m.server.as_ref().expect("counts");
@@ -99,7 +99,7 @@ fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
         "[[grid]]\npool_size = {POOL}\nconcurrency = 32\ndelay_ms = 5\nmax_keepalive = [{KEEP}, 0]\n"
     );
     home.timed_experiment("clients", "[\"fail-fast\"]", 1, 1.5, &grid);
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
     let [closing, open] = measured(&home);
     for m in &closing {
         let server = m.server.as_ref().expect("counts");
@@ -130,7 +130,7 @@ fn a_wait_for_the_pool_is_shown_apart_from_the_service() {
     home.twin_client("twin");
     let grid = "[[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 2\n";
     home.timed_experiment("clients", "[\"twin\"]", 1, 0.5, grid);
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
     for m in home.measured("twin") {
         let (wait, service) = (&m.pool_wait_us, &m.service_us);
         assert_eq!((wait.count, service.count, m.response_us.count), (m.successes, m.successes, m.successes));
