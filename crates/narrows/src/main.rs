@@ -4,6 +4,7 @@
 
 mod client;
 mod common;
+mod compare_verb;
 mod doctor_verb;
 mod load_verb;
 mod report_verb;
@@ -35,6 +36,8 @@ enum Verb {
     Systems(systems_verb::Args),
     /// A saved run, printed again; without a run, the list of runs
     Report(report_verb::Args),
+    /// Two runs, or two scenarios, compared: ratio, interval, verdict; an exit code for CI
+    Compare(compare_verb::Args),
     /// Is this machine fit to measure on, and what to change
     Doctor,
     /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run_verb::run(&args, files),
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),
+        Verb::Compare(args) => compare_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Doctor => doctor_verb::run(files),

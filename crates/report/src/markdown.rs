@@ -33,6 +33,7 @@ fn experiment(e: &ExperimentFindings) -> String {
             format!("{}: {}{places}", w.message, w.remedy)
         }),
     );
+    list(&mut out, "Outlying trials, kept", e.outliers.iter().map(crate::outlier));
     list(
         &mut out,
         "Failed trials",
@@ -48,7 +49,7 @@ fn experiment(e: &ExperimentFindings) -> String {
     out
 }
 
-fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+pub(crate) fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {
     for (i, item) in items.enumerate() {
         if i == 0 {
             let _ = writeln!(out, "\n{heading}:\n");
@@ -57,7 +58,7 @@ fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {
     }
 }
 
-fn table(out: &mut String, table: &Table) {
+pub(crate) fn table(out: &mut String, table: &Table) {
     let names = table.columns.iter().map(|c| c.name.replace('|', "\\|"));
     let rules = table.columns.iter().map(|c| if c.unit.is_some() { "---:" } else { "---" }.to_owned());
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
@@ -74,6 +75,6 @@ fn table(out: &mut String, table: &Table) {
 }
 
 /// One line without control characters or HTML.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     printable(text).replace('<', "&lt;")
 }

@@ -6,10 +6,10 @@ use lab::findings::{ExperimentFindings, Findings, Row, Table};
 
 use crate::{cell, printable};
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
 const RED: &str = "31";
-const YELLOW: &str = "33";
+pub(crate) const YELLOW: &str = "33";
 
 /// All experiments, in lines of at most `width` columns as far as words and keys allow; `colour` adds ANSI colours.
 pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
@@ -18,9 +18,10 @@ pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     sections.collect::<Vec<_>>().join("\n")
 }
 
-struct Page {
-    width: usize,
-    colour: bool,
+/// How wide, and whether in colours.
+pub(crate) struct Page {
+    pub width: usize,
+    pub colour: bool,
 }
 
 impl Page {
@@ -58,6 +59,9 @@ impl Page {
                 &format!("warning: {message} Remedy: {}.", warning.remedy),
             );
         }
+        for outlier in &e.outliers {
+            self.paragraph(&mut out, DIM, "  ", &crate::outlier(outlier));
+        }
         for f in &e.failures {
             let what = format!("failed: {} ({} trials) at {}: {}", f.scenario, f.trials, f.stage, f.reason);
             self.paragraph(&mut out, RED, "  ", &what);
@@ -79,7 +83,7 @@ impl Page {
     }
 
     /// Words wrapped at the width; where there is an indent, further lines have two more.
-    fn paragraph(&self, out: &mut String, style: &str, indent: &str, text: &str) {
+    pub(crate) fn paragraph(&self, out: &mut String, style: &str, indent: &str, text: &str) {
         let further = if indent.is_empty() { "" } else { "    " };
         let mut line = indent.to_owned();
         let mut lines = Vec::new();
@@ -99,7 +103,7 @@ impl Page {
         }
     }
 
-    fn table(&self, out: &mut String, table: &Table) {
+    pub(crate) fn table(&self, out: &mut String, table: &Table) {
         self.paragraph(out, DIM, "", &table.about);
         let rows: Vec<Vec<String>> = table.rows.iter().map(|row| shown(table, row)).collect();
         let plain: Vec<Vec<String>> = table.columns.iter().map(|c| vec![printable(&c.name)]).collect();
