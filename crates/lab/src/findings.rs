@@ -19,10 +19,12 @@ mod warning;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use stats::Design;
 use systems::Workload;
 
 pub use asked::By;
 pub(crate) use asked::CLIFF;
+pub(crate) use comparison::log_ratios;
 pub use comparison::{Compared, Comparison, NoiseFloor, Ratio, compared};
 pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};
@@ -35,7 +37,7 @@ pub(crate) use warning::{FEWEST_TRIALS, words};
 use crate::doubt::Doubt;
 use crate::experiment::grid::Excluded;
 use crate::experiment::{Figure, Form};
-use crate::observation::{Measurement, Observation, Outcome, Scenario};
+use crate::observation::{Measurement, Observation, Outcome, Scenario, Timing};
 use crate::plan::{Plan, Planned};
 use systems::is_reference;
 
@@ -68,6 +70,10 @@ pub struct ExperimentFindings {
     pub published: Option<String>,
     /// Rounds planned.
     pub rounds: u32,
+    /// Of each trial.
+    pub timing: Timing,
+    /// How often its comparisons were looked at.
+    pub design: Design,
     /// Trials planned.
     pub trials_planned: u32,
     /// Trials that have an observation, failed ones among them.
@@ -143,6 +149,8 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         form: planned.form,
         published: planned.published.clone(),
         rounds: planned.rounds,
+        timing: planned.timing,
+        design: plan.design(),
         trials_planned,
         trials_done,
         threshold: planned.threshold,

@@ -2,6 +2,7 @@
 //!
 //! Only [`session`] has effects on systems and only [`store`] on the disk; everything else here is pure.
 
+pub mod compare;
 pub mod doubt;
 pub mod experiment;
 pub mod findings;

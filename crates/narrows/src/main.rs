@@ -4,6 +4,7 @@
 
 mod client;
 mod common;
+mod compare_verb;
 mod doctor_verb;
 mod load_verb;
 mod published_verb;
@@ -38,6 +39,8 @@ enum Verb {
     Report(report_verb::Args),
     /// The published tables that Narrows grew from, and what their figures hide
     Published(published_verb::Args),
+    /// Two runs, or two scenarios, compared: ratio, interval, verdict; an exit code for CI
+    Compare(compare_verb::Args),
     /// Is this machine fit to measure on, and what to change
     Doctor,
     /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),
         Verb::Published(args) => published_verb::run(&args),
+        Verb::Compare(args) => compare_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Doctor => doctor_verb::run(files),

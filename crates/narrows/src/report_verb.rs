@@ -49,14 +49,15 @@ pub fn run(args: &Args) -> End {
         Some(word) => {
             let run = store.resolve(word)?;
             let observations = store.observations(run)?;
-            let found = findings(&store.header(run)?.plan, &observations);
+            let header = store.header(run)?;
+            let found = findings(&header.plan, &observations);
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
                     report::text(&found, common::width(), colour)
                 }
                 Format::Markdown => report::markdown(&found),
-                Format::Json => report::json(&found),
+                Format::Json => report::json(&found, &header.environment),
                 Format::Csv => report::csv(&found),
                 Format::Hlog => report::hlog(&intervals(&observations)),
             }

@@ -3,6 +3,7 @@
 //! Knows findings and how people read numbers. Computes nothing: what is shown was found by `lab::findings`; nothing
 //! that was found is left out, except that CSV has the tables only.
 
+mod compare;
 mod csv;
 mod hlog;
 mod json;
@@ -11,14 +12,15 @@ mod number;
 pub mod published;
 mod text;
 
+pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
 pub use crate::hlog::{Interval, hlog};
-pub use crate::json::{SCHEMA, json};
+pub use crate::json::{SCHEMA, comparison_json, json};
 pub use crate::markdown::markdown;
 pub use crate::number::show;
 pub use crate::text::text;
 
-use lab::findings::{Cell, Column};
+use lab::findings::{Cell, Column, Outlier};
 
 /// A cell as people read it.
 fn cell(column: &Column, cell: &Cell) -> String {
@@ -28,6 +30,19 @@ fn cell(column: &Column, cell: &Cell) -> String {
         (Cell::Text(word), _) => printable(word),
         (Cell::Empty, _) => "-".to_owned(),
     }
+}
+
+/// A trial that lies far from the others, in a line.
+fn outlier(outlier: &Outlier) -> String {
+    let because = if outlier.because.is_empty() {
+        "nothing that was seen explains it".to_owned()
+    } else {
+        outlier.because.join("; ")
+    };
+    let Outlier { scenario, round, ratio, .. } = outlier;
+    format!(
+        "outlier: {scenario} in round {round} was {ratio:.2}x as fast as its median, and counts: {because}"
+    )
 }
 
 /// Text from files and programs under test without what could move a terminal's cursor.

@@ -33,6 +33,7 @@ fn experiment(e: &ExperimentFindings) -> String {
             format!("{}: {}{places}", w.message, w.remedy)
         }),
     );
+    list(&mut out, "Outlying trials, kept", e.outliers.iter().map(crate::outlier));
     list(
         &mut out,
         "Failed trials",

@@ -45,6 +45,8 @@ fn fixed() -> Findings {
             form: Form::Quick,
             published: None,
             rounds: 3,
+            timing: lab::observation::Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 },
+            design: stats::Design::Once,
             threshold: 0.05,
             noise_floor: None,
             comparisons: Vec::new(),
@@ -207,7 +209,7 @@ fn csv_is_raw() {
 
 #[test]
 fn json_has_a_schema_and_raw_numbers() {
-    let value: serde_json::Value = serde_json::from_str(&json(&fixed())).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json(&fixed(), &serde_json::Value::Null)).unwrap();
     assert_eq!(value["schema"], SCHEMA);
     let table = &value["experiments"][0]["tables"][0];
     assert_eq!(table["columns"][2], serde_json::json!({"name": "time", "unit": "milliseconds"}));

@@ -18,9 +18,10 @@ pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     sections.collect::<Vec<_>>().join("\n")
 }
 
+/// How wide, and whether in colours.
 pub(crate) struct Page {
-    width: usize,
-    colour: bool,
+    pub width: usize,
+    pub colour: bool,
 }
 
 impl Page {
@@ -61,6 +62,9 @@ impl Page {
                 "  ",
                 &format!("warning: {message} Remedy: {}.", warning.remedy),
             );
+        }
+        for outlier in &e.outliers {
+            self.paragraph(&mut out, DIM, "  ", &crate::outlier(outlier));
         }
         for f in &e.failures {
             let what = format!("failed: {} ({} trials) at {}: {}", f.scenario, f.trials, f.stage, f.reason);

@@ -1,0 +1,248 @@
+//! Two runs, or scenarios of runs, compared: how many times faster the second is than the first, and what else differs.
+//!
+//! Inside one run two scenarios share rounds, and are compared as findings compare them. Two runs share none: each scenario
+//! is taken as a ratio to the reference of its own round, so that what the machine does to a whole run cancels, and the
+//! two samples of ratios are compared by Yuen's form of Welch's test (`stats::difference`), corrected by Holm. Pure.
+
+mod environment;
+mod select;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stats::{Bar, FEWEST_ROUNDS, LEVEL, Location, Verdict, difference, holm};
+
+pub use environment::Difference;
+pub use select::{Selection, Side};
+
+use crate::findings::{
+    Cell, Column, Estimate, ExperimentFindings, Findings, Ratio, Row, Table, Unit, log_ratios,
+};
+use crate::observation::Scenario;
+use crate::plan::reference_of;
+
+/// One side of a comparison: a run, or some scenarios of it.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// As the user named it.
+    pub name: String,
+    /// Everything that was found in it.
+    pub findings: Findings,
+    /// The machine, as it was saved; null where nobody knows.
+    pub environment: serde_json::Value,
+    /// Which of its scenarios.
+    pub selection: Selection,
+    /// Tells one run from another: where both sides have the same, rounds are shared.
+    pub identity: String,
+}
+
+/// A scenario of the first with one of the second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Matched {
+    /// The experiment.
+    pub experiment: String,
+    /// The first, as `system knob=value …`.
+    pub a: String,
+    /// The second; equal to the first where the same scenario of two runs is compared.
+    pub b: String,
+    /// Rounds of each.
+    pub rounds: (u32, u32),
+    /// How many times faster the second is; None where that cannot be said.
+    pub ratio: Option<Ratio>,
+    /// How likely such a ratio is without a difference; corrected for all.
+    pub p: Option<f64>,
+    /// What may be said of the second.
+    pub verdict: Verdict,
+    /// Why there is no ratio.
+    pub because: Option<String>,
+}
+
+/// What comparing came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The first, against which the second is judged.
+    pub a: String,
+    /// The second.
+    pub b: String,
+    /// What else is not the same.
+    pub differences: Vec<Difference>,
+    /// How much faster the machine was in the second: the references of both, by themselves.
+    pub machine: BTreeMap<String, Ratio>,
+    /// Differences below this are noise, by experiment.
+    pub floors: BTreeMap<String, f64>,
+    /// The scenarios that both have.
+    pub matched: Vec<Matched>,
+    /// Scenarios that only one of them has.
+    pub unmatched: Vec<String>,
+}
+
+/// Compares two sides.
+pub fn compare(a: &Chosen, b: &Chosen) -> Comparison {
+    let same = a.identity == b.identity;
+    let (pairs, unmatched) = select::pairs(a, b);
+    let measured: Vec<Pair> = pairs.into_iter().map(|(left, right)| Pair::new(left, right, same)).collect();
+    let p = holm(&measured.iter().map(|pair| pair.seen.map_or(1.0, |seen| seen.p)).collect::<Vec<_>>());
+    let matched: Vec<Matched> = measured.iter().zip(p).map(|(pair, p)| pair.judge(p)).collect();
+    let (mut machine, mut floors) = (BTreeMap::new(), BTreeMap::new());
+    for pair in &measured {
+        let name = &pair.a.of.name;
+        if let Some(floor) = pair.floor() {
+            floors.insert(name.clone(), floor);
+        }
+        if !same && let Some(ratio) = machine_ratio(pair.a.of, pair.b.of) {
+            machine.insert(name.clone(), ratio);
+        }
+    }
+    let differences = if same { Vec::new() } else { environment::differences(a, b, &matched) };
+    Comparison { a: a.name.clone(), b: b.name.clone(), differences, machine, floors, matched, unmatched }
+}
+
+impl Comparison {
+    /// Whether so much else differs that the ratios mean nothing.
+    pub fn is_meaningless(&self) -> bool {
+        self.differences.iter().any(|difference| difference.grave)
+    }
+
+    /// The matched scenarios as a table.
+    pub fn table(&self) -> Table {
+        let two = self.matched.iter().any(|m| m.a != m.b);
+        let words = |name: &str| Column { name: name.to_owned(), unit: None };
+        let number = |name: &str, unit| Column { name: name.to_owned(), unit: Some(unit) };
+        let mut columns = vec![words("experiment"), words(if two { "first" } else { "scenario" })];
+        columns.extend(two.then(|| words("second")));
+        columns.extend(["ratio", "low", "high"].map(|name| number(name, Unit::Times)));
+        columns.extend([words("verdict"), number("rounds", Unit::Count), number("against", Unit::Count)]);
+        let row = |m: &Matched| {
+            let mut cells = vec![Cell::Text(m.experiment.clone()), Cell::Text(m.a.clone())];
+            cells.extend(two.then(|| Cell::Text(m.b.clone())));
+            cells.extend(
+                [m.ratio.map(|r| r.estimate), m.ratio.map(|r| r.low), m.ratio.map(|r| r.high)]
+                    .map(Cell::from),
+            );
+            cells.push(Cell::Text(m.because.clone().unwrap_or_else(|| word(m.verdict).to_owned())));
+            cells.extend([m.rounds.1, m.rounds.0].map(|n| Cell::Number(n.into())));
+            Row { cells, block: false }
+        };
+        Table {
+            title: format!("{} against {}", self.b, self.a),
+            about: format!(
+                "How many times faster {} is than {}, with {:.0} % intervals; verdicts are corrected for all (Holm).",
+                self.b,
+                self.a,
+                (1.0 - LEVEL) * 100.0
+            ),
+            keys: if two { 3 } else { 2 },
+            columns,
+            rows: self.matched.iter().map(row).collect(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDifference => "no difference",
+        Verdict::Undecided { .. } => "undecided",
+    }
+}
+
+/// A scenario and its reference.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    of: &'a ExperimentFindings,
+    estimate: &'a Estimate,
+}
+
+impl Place<'_> {
+    fn label(&self) -> String {
+        let Scenario { system, point, .. } = &self.estimate.scenario;
+        let knobs = point.iter().map(|(knob, value)| format!("{knob}={value}"));
+        std::iter::once(system.clone()).chain(knobs).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Logarithms of its ratios to the reference of the same round.
+    fn to_reference(self) -> Option<Vec<f64>> {
+        let wanted = reference_of(&self.estimate.scenario);
+        let reference = self.of.estimates.iter().find(|e| e.scenario == wanted)?;
+        let ratios = log_ratios(self.of.figure, &self.estimate.by_round, &reference.by_round);
+        (ratios.len() >= FEWEST_ROUNDS).then(|| ratios.into_iter().map(|(_, ratio)| ratio).collect())
+    }
+}
+
+/// Two scenarios, and how they compare before correction.
+struct Pair<'a> {
+    a: Place<'a>,
+    b: Place<'a>,
+    seen: Option<stats::Compared>,
+}
+
+impl<'a> Pair<'a> {
+    fn new(a: Place<'a>, b: Place<'a>, same: bool) -> Self {
+        let fair = a.estimate.compares() && b.estimate.compares() && a.of.figure == b.of.figure;
+        let seen = if same {
+            let ratios = log_ratios(a.of.figure, &b.estimate.by_round, &a.estimate.by_round);
+            a.of.design.compare(&ratios)
+        } else {
+            let apart = a.to_reference().zip(b.to_reference()).and_then(|(a, b)| difference(&b, &a));
+            apart.map(|location: Location| {
+                let (low, high) = location.interval(LEVEL);
+                stats::Compared { location, low, high, p: location.p() }
+            })
+        };
+        Self { a, b, seen: seen.filter(|_| fair) }
+    }
+
+    /// The larger of the two runs' noise floors.
+    fn floor(&self) -> Option<f64> {
+        Some(self.a.of.noise_floor?.smallest.max(self.b.of.noise_floor?.smallest))
+    }
+
+    fn judge(&self, p: f64) -> Matched {
+        let bar = Bar {
+            threshold: self.a.of.threshold.max(self.b.of.threshold).ln_1p(),
+            floor: self.floor().map(f64::ln),
+        };
+        let verdict = self.seen.map_or(Verdict::Undecided { more_rounds: None }, |seen| bar.judge(&seen, p));
+        let rounds = [self.a, self.b].map(|place| place.estimate.by_round.len() as u32);
+        let because = match (self.a.estimate.compares(), self.b.estimate.compares()) {
+            _ if self.seen.is_some() => None,
+            (false, _) | (_, false) => Some("not comparable: errors or no figure"),
+            _ if rounds.iter().any(|n| (*n as usize) < FEWEST_ROUNDS) => Some("fewer than 3 rounds"),
+            _ => Some("no rounds with the reference"),
+        };
+        Matched {
+            experiment: self.a.of.name.clone(),
+            a: self.a.label(),
+            b: self.b.label(),
+            rounds: rounds.into(),
+            ratio: self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high)),
+            p: self.seen.map(|_| p),
+            verdict,
+            because: because.map(str::to_owned),
+        }
+    }
+}
+
+/// How much faster the reference was in the second.
+fn machine_ratio(a: &ExperimentFindings, b: &ExperimentFindings) -> Option<Ratio> {
+    let logs = |of: &ExperimentFindings, scenario: &Scenario| {
+        let reference = of.estimates.iter().find(|e| e.scenario == *scenario)?;
+        Some(
+            reference
+                .by_round
+                .values()
+                .map(|figure| of.figure.advantage(*figure, 1.0).ln())
+                .collect::<Vec<_>>(),
+        )
+    };
+    let both = a.estimates.iter().filter(|e| e.is_reference());
+    let (x, y) = both.map(|e| &e.scenario).find_map(|scenario| logs(a, scenario).zip(logs(b, scenario)))?;
+    let location = difference(&y, &x)?;
+    let (low, high) = location.interval(LEVEL);
+    Some(Ratio::of_logs(location.estimate, low, high))
+}
+
+#[cfg(test)]
+mod tests;

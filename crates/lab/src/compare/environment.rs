@@ -1,0 +1,90 @@
+//! What differs between two runs beside their figures: the machine, its settings, the versions, the length of trials.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Chosen, Matched};
+use crate::findings::ExperimentFindings;
+
+/// One thing that is not the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// What: `kernel`, `sysctls net.core.somaxconn`, `frames measure_s`.
+    pub what: String,
+    /// In the first; `-` where it is not known.
+    pub a: String,
+    /// In the second.
+    pub b: String,
+    /// Whether a comparison means nothing then.
+    pub grave: bool,
+}
+
+/// What of a machine makes figures of one mean nothing on the other.
+const GRAVE: [&str; 2] = ["cpu", "cores"];
+
+/// All of them, the grave ones first.
+pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Difference> {
+    let mut all = Vec::new();
+    values(&mut all, "", &a.environment, &b.environment);
+    let shared = |e: &&ExperimentFindings| matched.iter().any(|m| m.experiment == e.name);
+    for left in a.findings.experiments.iter().filter(shared) {
+        if let Some(right) = b.findings.experiments.iter().find(|e| e.name == left.name) {
+            experiment(&mut all, left, right);
+        }
+    }
+    all.sort_by_key(|difference| !difference.grave);
+    all
+}
+
+/// Leaf by leaf.
+fn values(all: &mut Vec<Difference>, what: &str, a: &Value, b: &Value) {
+    if a == b {
+        return;
+    }
+    if let (Value::Object(left), Value::Object(right)) = (a, b) {
+        let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
+        names.sort();
+        names.dedup();
+        for name in names {
+            let path = if what.is_empty() { name.clone() } else { format!("{what} {name}") };
+            let of = |map: &serde_json::Map<String, Value>| map.get(name).cloned().unwrap_or(Value::Null);
+            values(all, &path, &of(left), &of(right));
+        }
+        return;
+    }
+    let what = if what.is_empty() { "environment" } else { what };
+    // Unknown is not the same as different.
+    let grave = GRAVE.contains(&what) && !a.is_null() && !b.is_null();
+    all.push(Difference { what: what.to_owned(), a: show(a), b: show(b), grave });
+}
+
+fn show(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(_) => "known".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentFindings) {
+    let name = &a.name;
+    let mut add = |what: String, a: String, b: String, grave: bool| {
+        if a != b {
+            all.push(Difference { what: format!("{name} {what}"), a, b, grave });
+        }
+    };
+    let form = |e: &ExperimentFindings| format!("{:?}", e.form).to_lowercase();
+    add("figure".to_owned(), format!("{:?}", a.figure), format!("{:?}", b.figure), true);
+    for (what, of) in [
+        ("warmup_s", (|t| t.warmup_s) as fn(&crate::observation::Timing) -> f64),
+        ("measure_s", |t| t.measure_s),
+        ("timeout_s", |t| t.timeout_s),
+    ] {
+        add(what.to_owned(), of(&a.timing).to_string(), of(&b.timing).to_string(), true);
+    }
+    add("form".to_owned(), form(a), form(b), false);
+    for system in a.versions.keys().filter(|system| b.versions.contains_key(*system)) {
+        add(format!("version of {system}"), a.versions[system].clone(), b.versions[system].clone(), false);
+    }
+}

@@ -1,0 +1,75 @@
+//! The simulated tables of docs/statistics.md: written, or compared with what is there.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::{Rounds, Tally, many, ways};
+
+/// Between which lines the tables stand.
+const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn rounds(tally: &Tally) -> String {
+    let (mean, most) = (tally.mean_rounds(), tally.most_rounds());
+    if tally.rounds.first() == tally.rounds.last() {
+        format!("{most}")
+    } else {
+        format!("{mean:.1} (90 %: {most})")
+    }
+}
+
+fn tables() -> String {
+    let mut out = String::from(
+        "| way | equal: a difference is claimed | 5 % faster: found | called slower | interval holds the truth | rounds, equal | rounds, 5 % |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for way in ways() {
+        let held = if way.equal.held > 0.0 { percent(way.equal.held) } else { "-".to_owned() };
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {held} | {} | {} |",
+            way.name,
+            percent(way.equal.false_claims),
+            percent(way.different.faster),
+            percent(way.different.slower),
+            rounds(&way.equal),
+            rounds(&way.different),
+        );
+    }
+    out.push_str(
+        "\n| truth, with `--rounds auto` | faster | slower | no difference | undecided at the end | all intervals at all looks hold | rounds |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for better in [1.0, 1.02, 1.05, 1.1, 1.3, 2.0, 7.0] {
+        let tally = many(Rounds::Auto, 2, better);
+        let open = (1.0 - tally.faster - tally.slower - tally.no_difference).abs();
+        let _ = writeln!(
+            out,
+            "| {better:.2}x | {} | {} | {} | {} | {} | {} |",
+            percent(tally.faster),
+            percent(tally.slower),
+            percent(tally.no_difference),
+            percent(open),
+            percent(tally.held_always),
+            rounds(&tally),
+        );
+    }
+    out
+}
+
+#[test]
+fn the_document_shows_what_is_simulated() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/statistics.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(MARKS[0]).unwrap();
+    let (_, tail) = rest.split_once(MARKS[1]).unwrap();
+    let written = format!("{head}{}{}{}{tail}", MARKS[0], tables(), MARKS[1]);
+    if std::env::var_os("NARROWS_WRITE_TABLES").is_some() {
+        std::fs::write(&path, written).unwrap();
+    } else {
+        assert_eq!(text, written, "NARROWS_WRITE_TABLES=1 cargo test -p lab simulation writes it");
+    }
+}

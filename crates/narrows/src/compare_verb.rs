@@ -1,0 +1,213 @@
+//! `narrows compare`: two runs, two scenarios, or reports in files: ratio, interval, verdict, and what else differs.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use lab::compare::{Chosen, Comparison, Side, compare};
+use lab::findings::{Findings, findings};
+use lab::store::Store;
+use serde::Deserialize;
+use stats::LEVEL;
+
+use crate::common::{self, End, Usage};
+
+/// How a comparison is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For the terminal.
+    #[default]
+    Text,
+    /// To paste into an issue or a pull request.
+    Markdown,
+    /// One object, with a schema version.
+    Json,
+}
+
+/// `narrows compare`
+#[derive(clap::Args)]
+pub struct Args {
+    /// What is compared against: a run's number, `last`, `previous`, or a file from `narrows report --format json`.
+    /// A part of it: `last:frames`, `'last:frames/erlang-packet framing=4'`
+    #[arg(value_name = "A")]
+    a: String,
+    /// What is compared, in the same form
+    #[arg(value_name = "B")]
+    b: String,
+    /// Exit with 3 where this holds for B's whole interval and stands after correction: `throughput<0.97`, `time>1.1`
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
+    fail_if: Vec<String>,
+    /// Compare also where other processors, cores or lengths of trials make it meaningless
+    #[arg(long)]
+    force: bool,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    store: common::StoreArg,
+}
+
+/// The exit code where a condition of `--fail-if` holds.
+const FAILED: u8 = 3;
+
+/// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds.
+pub fn run(args: &Args) -> End {
+    let usage = |text: &String| text.parse::<Side>().map_err(Usage);
+    let (left, right) = (usage(&args.a)?, usage(&args.b)?);
+    let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
+    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(Usage)?;
+    let (a, b) = (choose(&args.a, left, &args.store.path)?, choose(&args.b, right, &args.store.path)?);
+    if a.identity == b.identity && a.selection == b.selection {
+        return Err(Usage(format!(
+            "{} and {} are the same: name two runs, or two scenarios such as '{}:EXPERIMENT/SYSTEM KNOB=VALUE'",
+            args.a, args.b, args.a
+        ))
+        .into());
+    }
+    let found = compare(&a, &b);
+    if found.matched.is_empty() {
+        bail!(
+            "{} and {} have no scenario in common: {}",
+            args.a,
+            args.b,
+            common_words(&a.findings, &b.findings)
+        );
+    }
+    if found.is_meaningless() && !args.force {
+        let grave = found.differences.iter().filter(|difference| difference.grave);
+        let words: Vec<String> = grave.map(|d| format!("{}: {} and {}", d.what, d.a, d.b)).collect();
+        bail!("the comparison would mean nothing ({}); --force makes it all the same", words.join("; "));
+    }
+    let text = match args.format {
+        Format::Text => report::comparison_text(&found, common::width(), common::colour()),
+        Format::Markdown => report::comparison_markdown(&found),
+        Format::Json => report::comparison_json(&found),
+    };
+    common::print(&text)?;
+    let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
+    for line in &failed {
+        eprintln!("{line}");
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn common_words(a: &Findings, b: &Findings) -> String {
+    let names = |of: &Findings| of.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
+    format!("the first has the experiments {}, the second {}", names(a), names(b))
+}
+
+/// A saved run, or a report in a file.
+fn choose(name: &str, side: Side, store: &Path) -> anyhow::Result<Chosen> {
+    let path = Path::new(&side.run);
+    let file = path.extension().is_some_and(|extension| extension == "json") || path.is_file();
+    let (found, environment, identity) = if file {
+        let Report { experiments, environment } = read(path)?;
+        (Findings { experiments }, environment, format!("file {}", path.display()))
+    } else {
+        let store = Store::read(store)?;
+        let run = store.resolve(&side.run)?;
+        let header = store.header(run)?;
+        let found = findings(&header.plan, &store.observations(run)?);
+        (found, header.environment, format!("run {run}"))
+    };
+    Ok(Chosen { name: name.to_owned(), findings: found, environment, selection: side.selection, identity })
+}
+
+/// What is needed of a JSON report.
+#[derive(Deserialize)]
+struct Report {
+    experiments: Vec<lab::findings::ExperimentFindings>,
+    #[serde(default)]
+    environment: serde_json::Value,
+}
+
+fn read(path: &Path) -> anyhow::Result<Report> {
+    let form =
+        || format!("{} is no report: `narrows report RUN --format json -o FILE` writes one", path.display());
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let value: serde_json::Value = serde_json::from_str(&text).with_context(form)?;
+    match value["schema"].as_u64() {
+        Some(schema) if schema == u64::from(report::SCHEMA) => {
+            serde_json::from_value(value).with_context(form)
+        }
+        Some(other) => bail!(
+            "{} has schema {other}, this Narrows reads {}: write it again with this version",
+            path.display(),
+            report::SCHEMA
+        ),
+        None => bail!(form()),
+    }
+}
+
+/// What of a scenario a condition is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Metric {
+    /// Operations a second, as a ratio.
+    Throughput,
+    /// Time of an operation, as a ratio.
+    Time,
+}
+
+/// A condition of `--fail-if`.
+#[derive(Debug, Clone, PartialEq)]
+struct Condition {
+    text: String,
+    metric: Metric,
+    below: bool,
+    bound: f64,
+}
+
+impl Condition {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            Err(format!("--fail-if {text:?}: {what}; write throughput<0.97 or time>1.1, ratios of B to A"))
+        };
+        let text = text.trim();
+        let Some(at) = text.find(['<', '>']) else { return wrong("there is no < or >") };
+        let metric = match text[..at].trim() {
+            "throughput" => Metric::Throughput,
+            "time" => Metric::Time,
+            _ => return wrong("what is compared is `throughput` or `time`"),
+        };
+        match text[at + 1..].trim().parse::<f64>() {
+            Ok(bound) if bound.is_finite() && bound > 0.0 => {
+                Ok(Self { text: text.to_owned(), metric, below: &text[at..=at] == "<", bound })
+            }
+            _ => wrong("the bound is a number above 0"),
+        }
+    }
+
+    /// A line for each scenario whose whole interval lies on the wrong side.
+    fn broken_by(&self, found: &Comparison) -> Vec<String> {
+        let broken = found.matched.iter().filter(|m| {
+            let Some(ratio) = m.ratio else { return false };
+            let ratio = if self.metric == Metric::Time { ratio.inverse() } else { ratio };
+            let beyond = if self.below { ratio.high < self.bound } else { ratio.low > self.bound };
+            // A condition about no difference needs no difference to be proven.
+            let trivial = if self.below { self.bound > 1.0 } else { self.bound < 1.0 };
+            beyond && (trivial || m.p.is_some_and(|p| p <= LEVEL))
+        });
+        broken
+            .map(|m| {
+                let ratio = m.ratio.map_or(f64::NAN, |r| r.estimate);
+                format!("failed: {} {}: {ratio:.3}x as fast: {}", m.experiment, m.b, self.text)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_as_people_write_them() {
+        let good = Condition::parse(" throughput < 0.97 ").unwrap();
+        assert_eq!((good.metric, good.below, good.bound), (Metric::Throughput, true, 0.97));
+        assert_eq!(Condition::parse("time>1.1").unwrap().metric, Metric::Time);
+        for bad in ["", "throughput", "throughput<", "throughput<x", "speed<1", "time>-1", "time>inf", "<0.9"]
+        {
+            assert!(Condition::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Comparisons of runs, for a terminal and as Markdown.
+
+use lab::compare::{Comparison, Difference};
+use lab::findings::Ratio;
+
+use crate::markdown::{self, plain};
+use crate::text::{BOLD, DIM, Page, YELLOW};
+
+fn difference(difference: &Difference) -> String {
+    let Difference { what, a, b, grave } = difference;
+    let grave = if *grave { ", which makes the comparison meaningless" } else { "" };
+    format!("{what}: {a} in the first, {b} in the second{grave}")
+}
+
+fn machine((experiment, ratio): (&String, &Ratio)) -> String {
+    let Ratio { estimate, low, high } = ratio;
+    format!(
+        "in {experiment} the reference was {estimate:.2}x [{low:.2}, {high:.2}] as fast in the second: scenarios are compared as shares of it"
+    )
+}
+
+fn floor((experiment, floor): (&String, &f64)) -> String {
+    format!("noise floor of {experiment}: {floor:.2}x; smaller differences are noise")
+}
+
+/// For a terminal; see [`crate::text`].
+pub fn comparison_text(found: &Comparison, width: usize, colour: bool) -> String {
+    let page = Page { width: width.max(40), colour };
+    let mut out = String::new();
+    page.paragraph(&mut out, BOLD, "", &format!("{} against {}", found.b, found.a));
+    for each in &found.differences {
+        page.paragraph(&mut out, YELLOW, "  ", &format!("differs: {}", difference(each)));
+    }
+    out.push('\n');
+    page.table(&mut out, &found.table());
+    for line in found.machine.iter().map(machine).chain(found.floors.iter().map(floor)) {
+        page.paragraph(&mut out, DIM, "  ", &line);
+    }
+    for label in &found.unmatched {
+        page.paragraph(&mut out, "", "  ", &format!("without a counterpart: {label}"));
+    }
+    out
+}
+
+/// As Markdown, for a pull request.
+pub fn comparison_markdown(found: &Comparison) -> String {
+    let mut out = format!("## {} against {}\n\n", plain(&found.b), plain(&found.a));
+    markdown::table(&mut out, &found.table());
+    markdown::list(&mut out, "What else differs", found.differences.iter().map(difference));
+    let notes = found.machine.iter().map(machine).chain(found.floors.iter().map(floor));
+    markdown::list(&mut out, "Notes", notes);
+    markdown::list(&mut out, "Without a counterpart", found.unmatched.iter().cloned());
+    out
+}
