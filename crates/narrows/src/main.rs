@@ -36,7 +36,7 @@ enum Verb {
     /// A saved run, printed again; without a run, the list of runs
     Report(report_verb::Args),
     /// Is this machine fit to measure on, and what to change
-    Doctor,
+    Doctor(doctor_verb::Args),
     /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
     #[command(hide = true)]
     Client,
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => report_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
-        Verb::Doctor => doctor_verb::run(files),
+        Verb::Doctor(args) => doctor_verb::run(&args, files),
         Verb::Client => client::run(),
     };
     common::exit(end)
