@@ -21,7 +21,7 @@ pub struct TrialRun {
     pub round_trip_us: Option<f64>,
     /// Microseconds of the generator's processor time for one request.
     pub generator_us: f64,
-    /// How far the two trials of each pair lie apart, as a share of the slower: the median of the pairs.
+    /// How far the two trials of each pair lie apart, as a share of the faster: the median of the pairs.
     pub noise: f64,
     /// The same of the worst pair.
     pub worst_noise: f64,
@@ -85,13 +85,14 @@ fn summary(alone: &Tally, pairs: &[[Tally; 2]]) -> Option<TrialRun> {
     })
 }
 
-/// The median and the worst difference within a pair; none where a trial had no answer.
+/// The median and the worst difference within a pair; a trial that was kept from any answer differs by all there is. None
+/// where nothing was answered at all.
 fn noise(rates: &[[f64; 2]]) -> Option<(f64, f64)> {
-    let apart = |[a, b]: &[f64; 2]| a.max(*b) / a.min(*b) - 1.0;
+    let apart = |[a, b]: &[f64; 2]| if a.max(*b) > 0.0 { 1.0 - a.min(*b) / a.max(*b) } else { 1.0 };
     let differences: Vec<f64> = rates.iter().map(apart).collect();
     let worst = differences.iter().copied().fold(0.0, f64::max);
-    worst.is_finite().then_some(())?;
-    Some((stats::median(differences)?, worst))
+    let any = rates.iter().flatten().any(|rate| *rate > 0.0);
+    Some((stats::median(differences)?, worst)).filter(|_| any)
 }
 
 fn target(address: SocketAddr) -> Target {
@@ -117,9 +118,10 @@ mod tests {
     fn noise_is_the_difference_within_pairs_and_not_between_them() {
         let drifting = [[100.0, 100.0], [200.0, 200.0], [50.0, 50.0]];
         assert_eq!(noise(&drifting), Some((0.0, 0.0)));
-        let (median, worst) = noise(&[[100.0, 110.0], [150.0, 100.0], [100.0, 101.0]]).expect("a noise");
+        let (median, worst) = noise(&[[100.0, 90.0], [50.0, 100.0], [100.0, 99.0]]).expect("a noise");
         assert!((median - 0.1).abs() < 1e-9 && (worst - 0.5).abs() < 1e-9, "{median} {worst}");
-        assert_eq!(noise(&[[100.0, 0.0]]), None);
+        assert_eq!(noise(&[[100.0, 0.0], [0.0, 0.0]]), Some((1.0, 1.0)));
+        assert_eq!(noise(&[[0.0, 0.0]]), None);
         assert_eq!(noise(&[]), None);
     }
 }
