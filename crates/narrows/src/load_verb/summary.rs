@@ -147,6 +147,17 @@ pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
     if unit == "requests" {
         latency(&mut out, "service time", &tally.service);
         latency(&mut out, "response time", &tally.response);
+        let absent = [50.0, 90.0, 99.0, 99.9].into_iter().find_map(|p| {
+            let needed = stats::samples_needed(p)?;
+            (tally.response.len() < needed).then_some((p, needed))
+        });
+        if let Some((p, needed)) = absent {
+            let _ = writeln!(
+                out,
+                "  -             p{p} needs {needed} answers, and there were {}",
+                tally.response.len()
+            );
+        }
     }
     if let Arrivals::Open(schedule) = job.arrivals {
         latency(&mut out, "send behind", &tally.behind);
