@@ -11,7 +11,7 @@ use support::{backends, load_json};
 fn assert_adds_up(m: &Measurement) {
     let errors: u64 = m.errors.values().sum();
     assert_eq!(m.attempts, m.successes + errors + m.in_flight, "{m:#?}");
-    assert!(m.attempts > 0, "{m:#?}");
+    assert!(m.attempts + m.dropped > 0, "{m:#?}");
     assert_eq!(m.response_us.count, m.successes, "one time for each success: {m:#?}");
     if let Some(server) = &m.server {
         let errors: u64 = server.client_errors.values().sum();
@@ -89,9 +89,10 @@ fn an_open_loop_of_clients_sends_by_its_schedule() {
 /// 500 arrivals a second in a window of 0.1 s, whatever the machine does: each was sent or is counted as dropped.
 fn assert_open(measured: &[Measurement], gaps: &str) {
     for m in measured {
-        // What was under way as the window opened was attempted in it as well: four connections at most. Each thread rounds its share.
+        // On a machine that stands still, what arrived in the 0.05 s of the warm-up may be sent in the window: 25 at most, and
+        // four that were under way. Each thread rounds its share.
+        let expected = if gaps == "constant" { 46..=83 } else { 20..=130 };
         let arrivals = m.attempts + m.dropped;
-        let expected = if gaps == "constant" { 46..=58 } else { 20..=100 };
         assert!(expected.contains(&arrivals), "{gaps}: {m:#?}");
         assert_eq!(m.service_us.count, m.successes, "{m:#?}");
         assert!(m.response_us.mean >= m.service_us.mean, "{m:#?}");

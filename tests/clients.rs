@@ -4,7 +4,6 @@
 mod support;
 
 use lab::observation::Measurement;
-use serde_json::Value;
 use support::has;
 use support::home::Home;
 
@@ -35,7 +34,7 @@ fn warnings(home: &Home, max_keepalive: u64) -> Vec<String> {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let all = report["experiments"][0]["warnings"].as_array().expect("warnings").clone();
     let scenario = format!("fail-fast max_keepalive={max_keepalive}");
-    let concerns = |warning: &&Value| {
+    let concerns = |warning: &&serde_json::Value| {
         let scenarios = warning["scenarios"].as_array().expect("scenarios");
         scenarios.is_empty() || scenarios.iter().any(|name| name.as_str() == Some(scenario.as_str()))
     };

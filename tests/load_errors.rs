@@ -146,6 +146,27 @@ fn a_body_that_is_not_read_to_its_end_is_a_timeout() {
     });
 }
 
+/// What was pipelined into the close of a connection fails as the request that was next on it, however much it was.
+#[test]
+fn a_limit_of_requests_per_connection_is_told_from_the_failures() {
+    let server = Served::start(&["--max-keepalive", "100", "--silent-close"]);
+    for io in backends() {
+        let words = [&*server.http, "-n", "4000", "-c", "2", "--pipeline", "8", "--io", io];
+        let (_, json) = load_json(&words);
+        let schedule = |json: &serde_json::Value| {
+            let warnings = json["warnings"].as_array().expect("warnings").clone();
+            warnings.into_iter().find(|warning| warning["code"] == "errors_on_schedule")
+        };
+        let warning = schedule(&json).unwrap_or_else(|| panic!("{io}: {json}"));
+        assert!(
+            warning["message"].as_str().is_some_and(|text| text.contains("request 101, 202")),
+            "{warning}"
+        );
+        let (_, json) = load_json(&[&*Served::start(&[]).http, "-n", "4000", "-c", "2", "--pipeline", "8"]);
+        assert!(schedule(&json).is_none() && json["errors"] == serde_json::json!({}), "{json}");
+    }
+}
+
 #[test]
 fn one_verified_answer_among_errors_is_done() {
     let peer = Peer::new(|mut connection| {

@@ -39,7 +39,7 @@ vsn(Application) ->
     {ok, Version} = application:get_key(Application, vsn),
     Version.
 
-%% The worker. Its state: {Url, none} or {Url, {Pid of the connection, its monitor}}.
+%% The worker. Its state: {Url, none} or {Url, {Pid of the connection, its monitor, the requests it has carried}}.
 start_link(Url) -> gen_server:start_link(?MODULE, Url, []).
 
 init(Url) -> {ok, {Url, none}}.
@@ -48,25 +48,25 @@ handle_call({get, Path, Id, Deadline}, _From, {Url, Known}) ->
     case connect(Url, still_up(Known), Deadline) of
         {error, Class, Reason} ->
             {reply, {error, Class, Reason}, {Url, none}};
-        {Pid, Monitor} = Connection ->
+        {Pid, Monitor, Carried} = Connection ->
             Stream = gun:get(Pid, Path, [{<<"x-request-id">>, Id}]),
             case await(Pid, Stream, Monitor, Deadline) of
                 {ok, Status, Headers, Body} ->
                     Answer = {ok, Status, proplists:get_value(<<"x-request-id">>, Headers), Body},
                     case proplists:get_value(<<"connection">>, Headers) of
                         <<"close">> -> forget(Connection), {reply, Answer, {Url, none}};
-                        _ -> {reply, Answer, {Url, Connection}}
+                        _ -> {reply, Answer, {Url, {Pid, Monitor, Carried + 1}}}
                     end;
                 {error, Reason} ->
                     Class = class(Reason, Monitor),
                     drop(Connection),
-                    {reply, {error, Class, Reason}, {Url, none}}
+                    {reply, {error, Class, Reason, Carried + 1}, {Url, none}}
             end
     end.
 
 handle_cast(_, State) -> {noreply, State}.
 
-handle_info({'DOWN', Monitor, process, Pid, _}, {Url, {Pid, Monitor} = Connection}) ->
+handle_info({'DOWN', Monitor, process, Pid, _}, {Url, {Pid, Monitor, _} = Connection}) ->
     forget(Connection),
     {noreply, {Url, none}};
 handle_info(_GunUpOrDown, State) ->
@@ -74,7 +74,7 @@ handle_info(_GunUpOrDown, State) ->
 
 %% A connection may have been lost between two requests.
 still_up(none) -> none;
-still_up({_, Monitor} = Connection) ->
+still_up({_, Monitor, _} = Connection) ->
     receive {'DOWN', Monitor, process, _, _} -> forget(Connection), none
     after 0 -> Connection
     end.
@@ -84,9 +84,9 @@ connect(#{host := Host, port := Port}, none, Deadline) ->
                                                        transport_opts => [{show_econnreset, true}]}),
     Monitor = monitor(process, Pid),
     case gun:await_up(Pid, left(Deadline), Monitor) of
-        {ok, http} -> {Pid, Monitor};
+        {ok, http} -> {Pid, Monitor, 0};
         {error, Reason} ->
-            drop({Pid, Monitor}),
+            drop({Pid, Monitor, 0}),
             case Reason of
                 timeout -> {error, connect_timeout, Reason};
                 {shutdown, Why} -> {error, narrows_client:class(Why), Why};
@@ -122,11 +122,11 @@ class(normal, _) -> closed_early;
 class(_, _) -> protocol.
 
 %% Gun closes a connection itself when the server has said that it will, or has done so.
-forget({Pid, Monitor}) ->
+forget({Pid, Monitor, _}) ->
     demonitor(Monitor, [flush]),
     gun:flush(Pid).
 
-drop({Pid, _} = Connection) ->
+drop({Pid, _, _} = Connection) ->
     _ = gun:close(Pid),
     forget(Connection).
 

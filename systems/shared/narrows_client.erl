@@ -12,7 +12,8 @@
 %% microseconds of it passed until a connection of the pool was its own, if the client can tell.
 -callback get(Pool :: term(), Url :: map(), Id :: binary(), Timeout :: pos_integer()) ->
     {ok, Status :: integer(), Id :: binary() | undefined, Body :: binary(), Waited :: non_neg_integer() | unknown} |
-    {error, class(), Reason :: term()}.
+    {error, class(), Reason :: term()} |
+    {error, class(), Reason :: term(), Ordinal :: pos_integer()}. % which request of its connection it was, if the client can tell
 -callback version() -> iodata().
 
 -type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
@@ -26,6 +27,7 @@
                  waits = #{},          % the same of their waits for the pool, where they are known
                  service = #{},        % the same of what was left of their times
                  failed = #{},         % the same of the errors inside the window
+                 ordinals = #{},       % which request of its connection => count, of those errors where it is known
                  firsts = #{}}).       % class => {microseconds into the window, reason}
 
 main([Module | Args]) ->
@@ -79,6 +81,7 @@ run(Client, Args) ->
                 {pool_wait_us, Pairs(#caller.waits)},
                 {service_us, Pairs(#caller.service)},
                 {failed_us, Pairs(#caller.failed)},
+                {failed_ordinals, lists:sublist(Pairs(#caller.ordinals), 32)},
                 {first_errors, {[{Class, first(First)} || {Class, First} <- maps:to_list(Firsts)]}},
                 {total, {[
                     {attempts, lists:sum([C#caller.sent || C <- Ended])},
@@ -118,24 +121,28 @@ inside(ok, {ok, _, _, _, Waited}, Start, End, Caller = #caller{inside = Inside, 
     end;
 inside(Class, Answer, Start, End, Caller = #caller{inside = Inside, failed = Failed, firsts = Firsts}) ->
     First = {End - Caller#caller.window_start, Answer},
-    Caller#caller{inside = add(Class, Inside), failed = add(bucket(End - Start), Failed),
+    Ordinals = case Answer of {error, _, _, Ordinal} -> add(Ordinal, Caller#caller.ordinals); _ -> Caller#caller.ordinals end,
+    Caller#caller{inside = add(Class, Inside), failed = add(bucket(End - Start), Failed), ordinals = Ordinals,
                   firsts = case Firsts of #{Class := _} -> Firsts; _ -> Firsts#{Class => First} end}.
 
 %% What was seen, and when; long reasons are cut.
 first({Into, Answer}) ->
-    Seen = case Answer of {error, _, Reason} -> Reason; _ -> Answer end,
+    Seen = case Answer of {error, _, Reason} -> Reason; {error, _, Reason, Nth} -> {Reason, request, Nth}; _ -> Answer end,
     iolist_to_binary([io_lib:format("~0P", [Seen, 20]), io_lib:format(" (~.3f s into the window)", [Into / 1.0e6])]).
 
-outcome({error, other, Reason}, _, _, _) ->
-    report(Reason),
-    other;
-outcome({error, Class, _}, _, _, _) -> Class;
+outcome({error, Class, Reason}, _, _, _) -> failed(Class, Reason);
+outcome({error, Class, Reason, _}, _, _, _) -> failed(Class, Reason);
 outcome({ok, _, _, _, _}, _, Took, Most) when Took > Most -> request_timeout;
 outcome({ok, 200, Id, <<"ok">>, _}, Id, _, _) -> ok;
 outcome({ok, 200, _, <<"ok">>, _}, _, _, _) -> wrong_id;
 outcome({ok, 200, _, Body, _}, _, _, _) when byte_size(Body) =:= 2 -> wrong_content;
 outcome({ok, 200, _, _, _}, _, _, _) -> length;
 outcome({ok, _, _, _, _}, _, _, _) -> status.
+
+failed(other, Reason) ->
+    report(Reason),
+    other;
+failed(Class, _) -> Class.
 
 %% The class of a socket's error.
 class(econnrefused) -> connect_refused;

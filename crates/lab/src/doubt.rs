@@ -98,7 +98,9 @@ impl Doubt {
     /// What to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::GeneratorBound => "give the generator more cores or threads: the figure is a lower bound",
+            Self::GeneratorBound => {
+                "give the generator more cores or threads, or the machine quiet (`narrows doctor`): the figure is a lower bound"
+            }
             Self::BehindSchedule => {
                 "a lower rate, or more connections; the target or the generator is too slow for this one"
             }

@@ -318,8 +318,11 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// A connection is of no more use: every exchange on it fails with `fault`, and it is closed.
     fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
+        // One loss takes all of them: each would have been the next that the connection carried.
+        let carried = self.lines[index].carried;
         while !self.lines[index].stamps.is_empty() {
             self.settle(index, Reply { result: Err(fault), keep: false });
+            self.lines[index].carried = carried;
         }
         if let Some(conn) = self.lines.detach(index) {
             io.close(conn);

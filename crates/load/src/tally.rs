@@ -214,3 +214,53 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{Fault, Seen};
+
+    fn failed(status: u16, at_ms: u64, connection: usize) -> Tally {
+        let mut tally = Tally::default();
+        let example = Example {
+            fault: Fault::new(ErrorClass::Status, Seen::Status(status)),
+            heard: Seen::Nothing,
+            at: Duration::from_millis(at_ms),
+            connection: Some(connection),
+            exchange: Some(10),
+        };
+        tally.fail(example, Duration::from_millis(1));
+        tally
+    }
+
+    #[test]
+    fn the_first_example_of_all_threads_is_kept_with_its_connection_in_the_whole_drive() {
+        let mut total = Tally::default();
+        // Three connections a thread; the second thread failed first.
+        total.merge(&failed(500, 20, 1), 0);
+        total.merge(&failed(503, 10, 2), 3);
+        total.merge(&failed(404, 30, 0), 6);
+        assert_eq!(total.errors[ErrorClass::Status as usize], 3);
+        let first = total.first_errors[&ErrorClass::Status];
+        assert_eq!((first.fault.seen, first.connection), (Seen::Status(503), Some(5)));
+        assert_eq!(total.ordinals, BTreeMap::from([(10, 3)]));
+    }
+
+    #[test]
+    fn waits_for_a_pool_are_what_lies_between_both_times() {
+        let pooled = || {
+            let mut tally = Tally { pool_wait: Some(Tally::histogram()), ..Tally::default() };
+            tally.succeed(Success { units: 1, payload: 2 }, 0, 1000, 5000);
+            tally
+        };
+        let mut total = Tally::default();
+        total.merge(&pooled(), 0);
+        total.merge(&pooled(), 1);
+        let waits = total.pool_wait.expect("waits");
+        // To three digits.
+        assert!(waits.len() == 2 && waits.max().abs_diff(4000) <= 4, "{}", waits.max());
+        let mut plain = Tally::default();
+        plain.succeed(Success::default(), 0, 1, 1);
+        assert!(plain.pool_wait.is_none());
+    }
+}

@@ -42,7 +42,7 @@ enum Verb {
     /// Two runs, or two scenarios, compared: ratio, interval, verdict; an exit code for CI
     Compare(compare_verb::Args),
     /// Is this machine fit to measure on, and what to change
-    Doctor,
+    Doctor(doctor_verb::Args),
     /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
     #[command(hide = true)]
     Client,
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => compare_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
-        Verb::Doctor => doctor_verb::run(files),
+        Verb::Doctor(args) => doctor_verb::run(&args, files),
         Verb::Client => client::run(),
     };
     common::exit(end)

@@ -147,6 +147,7 @@ pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
     if unit == "requests" {
         latency(&mut out, "service time", &tally.service);
         latency(&mut out, "response time", &tally.response);
+        absent(&mut out, tally.response.len());
     }
     if let Arrivals::Open(schedule) = job.arrivals {
         latency(&mut out, "send behind", &tally.behind);
@@ -188,6 +189,15 @@ fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
         })
         .collect();
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
+}
+
+/// Why a percentile is missing, told of the first that is.
+fn absent(out: &mut String, answers: u64) {
+    let too_few =
+        |p: f64| stats::samples_needed(p).filter(|needed| answers < *needed).map(|needed| (p, needed));
+    if let Some((p, needed)) = [50.0, 90.0, 99.0, 99.9].into_iter().find_map(too_few) {
+        let _ = writeln!(out, "  {:<13} p{p} needs {needed} answers, and there were {answers}", "-");
+    }
 }
 
 /// What became of the exchanges, failures by class.

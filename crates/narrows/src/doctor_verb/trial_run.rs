@@ -1,0 +1,127 @@
+//! A short measurement of Narrows by itself, on the cores that a run would use: how fast this machine can be at best, and how
+//! far two measurements of one and the same thing lie apart.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use load::target::{Body, Expect, Http, Traffic};
+use load::{Job, Stop, Tally, Target};
+use serde::Serialize;
+use serve::{Farewell, Speaks};
+use systems::machine::Placement;
+
+/// What it came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrialRun {
+    /// Answers a second, the median of all trials.
+    pub requests_per_s: f64,
+    /// Microseconds from a request to its answer on one connection, when nothing else is asked: the median.
+    pub round_trip_us: Option<f64>,
+    /// Microseconds of the generator's processor time for one request.
+    pub generator_us: f64,
+    /// How far the two trials of each pair lie apart, as a share of the faster: the median of the pairs.
+    pub noise: f64,
+    /// The same of the worst pair.
+    pub worst_noise: f64,
+    /// How many pairs.
+    pub pairs: usize,
+}
+
+/// Pairs of trials, one behind the other.
+const PAIRS: usize = 5;
+/// Connections of each.
+const CONNECTIONS: usize = 32;
+const WARMUP: Duration = Duration::from_millis(20);
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// Drives the reference endpoints for about a second.
+pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<TrialRun> {
+    let pinned = |cores: &[usize]| cores.iter().map(|core| Some(*core)).collect::<Vec<_>>();
+    let server = serve::start(&serve::Config {
+        ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
+        threads: pinned(&placement.system),
+        max_keepalive: None,
+        farewell: Farewell::Announced,
+        backend: reactor::Backend::Auto,
+    })
+    .context("the reference endpoints do not start")?;
+    let drive = |connections: usize| {
+        let mut job = Job::new(target(server.addresses()[0]), connections, Stop::After(WINDOW));
+        job.threads = pinned(&placement.generator);
+        job.warmup = WARMUP;
+        job.timeout = Duration::from_secs(5);
+        let tally = load::drive(&job, cancel, &|_| {})?;
+        match tally.first_errors.values().next() {
+            Some(example) => bail!("the reference endpoints do not answer: {example}"),
+            None => Ok(tally),
+        }
+    };
+    // The first warms caches and clocks up.
+    drive(CONNECTIONS)?;
+    let alone = drive(1)?;
+    let pairs = (0..PAIRS)
+        .map(|_| Ok([drive(CONNECTIONS)?, drive(CONNECTIONS)?]))
+        .collect::<anyhow::Result<Vec<[Tally; 2]>>>()?;
+    server.stop().context("the reference endpoints failed")?;
+    summary(&alone, &pairs).context("nothing was answered within a tenth of a second")
+}
+
+fn summary(alone: &Tally, pairs: &[[Tally; 2]]) -> Option<TrialRun> {
+    let rates: Vec<[f64; 2]> = pairs.iter().map(|[a, b]| [a.throughput(), b.throughput()]).collect();
+    let all = pairs.iter().flatten();
+    let cpu_us: f64 = all.clone().map(|tally| tally.cpu.as_secs_f64() * 1e6).sum();
+    let answers: u64 = all.map(|tally| tally.successes).sum();
+    let (noise, worst_noise) = noise(&rates)?;
+    Some(TrialRun {
+        requests_per_s: stats::median(rates.iter().flatten().copied())?,
+        round_trip_us: (!alone.service.is_empty())
+            .then(|| alone.service.value_at_quantile(0.5) as f64 / 1000.0),
+        generator_us: cpu_us / answers.max(1) as f64,
+        noise,
+        worst_noise,
+        pairs: pairs.len(),
+    })
+}
+
+/// The median and the worst difference within a pair; a trial that was kept from any answer differs by all there is. None
+/// where nothing was answered at all.
+fn noise(rates: &[[f64; 2]]) -> Option<(f64, f64)> {
+    let apart = |[a, b]: &[f64; 2]| if a.max(*b) > 0.0 { 1.0 - a.min(*b) / a.max(*b) } else { 1.0 };
+    let differences: Vec<f64> = rates.iter().map(apart).collect();
+    let worst = differences.iter().copied().fold(0.0, f64::max);
+    let any = rates.iter().flatten().any(|rate| *rate > 0.0);
+    Some((stats::median(differences)?, worst)).filter(|_| any)
+}
+
+fn target(address: SocketAddr) -> Target {
+    let traffic = Traffic::Http(Http {
+        method: "GET".to_owned(),
+        host: "127.0.0.1".to_owned(),
+        path: "/".to_owned(),
+        headers: Vec::new(),
+        body: Body::None,
+        keep_alive: true,
+        expect_continue: false,
+        ids: false,
+        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
+    });
+    Target { address, traffic }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_the_difference_within_pairs_and_not_between_them() {
+        let drifting = [[100.0, 100.0], [200.0, 200.0], [50.0, 50.0]];
+        assert_eq!(noise(&drifting), Some((0.0, 0.0)));
+        let (median, worst) = noise(&[[100.0, 90.0], [50.0, 100.0], [100.0, 99.0]]).expect("a noise");
+        assert!((median - 0.1).abs() < 1e-9 && (worst - 0.5).abs() < 1e-9, "{median} {worst}");
+        assert_eq!(noise(&[[100.0, 0.0], [0.0, 0.0]]), Some((1.0, 1.0)));
+        assert_eq!(noise(&[[0.0, 0.0]]), None);
+        assert_eq!(noise(&[]), None);
+    }
+}
