@@ -5,6 +5,7 @@
 
 mod bench;
 mod clients;
+pub mod conformance;
 mod drive;
 mod place;
 

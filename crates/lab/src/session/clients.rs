@@ -19,7 +19,7 @@ use crate::session::place::{Place, Stopped};
 /// What a driver says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Said {
+pub(super) enum Said {
     Ready {},
     Done(Box<Done>),
     Error { message: String },
@@ -27,27 +27,28 @@ enum Said {
 
 /// A driver's account of itself.
 #[derive(Debug, Deserialize)]
-struct Done {
+pub(super) struct Done {
     elapsed_us: u64,
     attempts: u64,
     successes: u64,
     errors: BTreeMap<String, u64>,
     in_flight: u64,
     latency_us: Vec<(u64, u64)>,
-    total: Total,
+    pub(super) total: Total,
     #[serde(default)]
     version: String,
 }
 
+/// Its account of its whole life.
 #[derive(Debug, Deserialize)]
-struct Total {
-    attempts: u64,
-    successes: u64,
-    errors: BTreeMap<String, u64>,
+pub(super) struct Total {
+    pub(super) attempts: u64,
+    pub(super) successes: u64,
+    pub(super) errors: BTreeMap<String, u64>,
 }
 
 /// What a driver may take beyond the times it was told: its own start-up and summing up.
-const SLACK: Duration = Duration::from_secs(15);
+pub(super) const SLACK: Duration = Duration::from_secs(15);
 
 /// Starts the server and the client, lets it ask for the trial's time, and compares both sides' counts.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
@@ -85,7 +86,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     Ok(measurement)
 }
 
-fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
+pub(super) fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
     let limit = place.number("max_keepalive")?;
     let silent = place.says("close", &Value::Text("silent".to_owned()));
     let config = serve::Config {
@@ -98,7 +99,7 @@ fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
     serve::start(&config).map_err(|error| Stopped::failed("drive", format!("Narrows' own server: {error}")))
 }
 
-fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
+pub(super) fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
     Ok(json!({
         "url": format!("http://{address}/wait/{}", place.number("delay_ms")?),
         "pools": place.number("pools")?,
@@ -127,7 +128,7 @@ fn wait(place: &Place<'_>, running: &Running, time: Duration) -> Result<(), Stop
 }
 
 /// The driver's next line.
-fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Said, Stopped> {
+pub(super) fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Said, Stopped> {
     let until = Instant::now() + patience;
     loop {
         if place.cancelled() {
@@ -144,19 +145,19 @@ fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Sa
     }
 }
 
-fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
+pub(super) fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
     match said {
         Said::Error { message } => broken(running, message),
         other => broken(running, &format!("it said {other:?} where {expected:?} was expected")),
     }
 }
 
-fn broken(running: &Running, reason: &str) -> Stopped {
+pub(super) fn broken(running: &Running, reason: &str) -> Stopped {
     Stopped::failed("system", reason).with_output(running.tail())
 }
 
 /// A driver's account must add up before it is believed (docs/contracts.md, "A client driver").
-fn check(done: &Done, window: Duration) -> Result<(), Stopped> {
+pub(super) fn check(done: &Done, window: Duration) -> Result<(), Stopped> {
     let wrong = |what: String| {
         Err(Stopped::failed("counts", format!("the driver's account does not add up: {what}")))
     };
