@@ -16,73 +16,65 @@ const MANY: usize = 64;
 const SIZES: [u64; 3] = [0, 1, 100_003];
 
 pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), Stopped> {
-    let workload = place.workload();
     let answer = place.manifest.answer.as_ref();
     if let Some(fault) = answer.and_then(|answer| answer.fault.as_ref()) {
-        let found = match drive::equal_work(place, port, 0)? {
-            Some(wrong) => Ok(format!("declared: {fault}; seen: {wrong}")),
-            None => Err(format!("declared: {fault}; and its answers were right")),
-        };
-        checks.judge(
-            &format!("{workload}: has the fault that it declares"),
-            found,
-            "remove fault from [answer]",
-        );
-        checks.excuse(
-            &format!("{workload}: equal work"),
-            "its fault spoils every answer; it is shown and never ranked",
-        );
-        return Ok(());
+        return faulty(place, port, fault, checks);
     }
     let expected = place.manifest.answer_body().as_bytes();
-    let closes = answer.is_some_and(|answer| answer.closes);
+    let workload = place.workload();
+    let mut judge = |what: &str, found, remedy| checks.judge(&format!("{workload}: {what}"), found, remedy);
     let remedy = if answer.is_some() { ANSWER } else { EXACT };
-    checks.judge(&format!("{workload}: GET / is answered byte by byte"), exact(port, expected), remedy);
-    let told = |bytes: &'static [u8]| closes_after(port, bytes, expected);
-    if closes {
-        let found = told(KEPT).map(|()| "it closes after each answer, as its manifest says".to_owned());
-        checks.judge(
-            &format!("{workload}: closes as it declares"),
-            found,
-            "remove closes from [answer], or close",
-        );
+    judge("GET / is answered byte by byte", exact(port, expected), remedy);
+    if answer.is_some_and(|answer| answer.closes) {
+        let found = closes_after(port, KEPT, expected);
+        judge("closes as it declares", found, "remove closes from [answer], or close behind each answer");
         checks.excuse(&format!("{workload}: keeps connections"), "its manifest says that it closes them");
     } else {
-        let kept = kept(port, expected);
-        checks.judge(
-            &format!("{workload}: keeps connections"),
-            kept,
-            "keep HTTP/1.1's connections unless the request says close",
-        );
-        let found = told(CLOSED).map(|()| "it closed behind the answer".to_owned());
-        checks.judge(
-            &format!("{workload}: closes as told"),
-            found,
-            "close the connection after the answer to a request with Connection: close",
-        );
-        checks.judge(
-            &format!("{workload}: reads each request in full"),
-            in_full(port, expected),
-            "answer when the blank line behind the head has arrived, however it is cut",
-        );
-        if workload == Workload::Requests {
-            checks.judge(
-                &format!("{workload}: answers requests that arrive together"),
-                pipelined(port, expected),
-                "look for a further request in what was received with the last",
-            );
+        for (what, look, remedy) in KEEPING {
+            if workload == Workload::Requests || *what != TOGETHER {
+                judge(what, look(port, expected), remedy);
+            }
         }
-        checks.judge(
-            &format!("{workload}: holds {MANY} connections at once"),
-            many(port, expected),
-            "accept while other connections are open; raise the backlog",
-        );
     }
     if workload == Workload::Upload {
         uploads(place, port, checks)?;
     }
     Ok(())
 }
+
+/// A system whose answers are errors, as it says: they must be.
+fn faulty(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -> Result<(), Stopped> {
+    let workload = place.workload();
+    let found = match drive::equal_work(place, port, 0)? {
+        Some(wrong) => Ok(format!("declared: {fault}; seen: {wrong}")),
+        None => Err(format!("declared: {fault}; and its answers were right")),
+    };
+    checks.judge(&format!("{workload}: has the fault that it declares"), found, "remove fault from [answer]");
+    let why = "its fault spoils every answer; it is shown and never ranked";
+    checks.excuse(&format!("{workload}: equal work"), why);
+    Ok(())
+}
+
+type Look = fn(u16, &[u8]) -> Result<String, String>;
+
+const TOGETHER: &str = "answers requests that arrive together";
+
+/// What a server promises that keeps connections: the promise, how it is looked at, what to do.
+const KEEPING: &[(&str, Look, &str)] = &[
+    ("keeps connections", kept, "keep HTTP/1.1's connections unless the request says close"),
+    (
+        "closes as told",
+        closes_told,
+        "close the connection behind the answer to a request with Connection: close",
+    ),
+    (
+        "reads each request in full",
+        in_full,
+        "answer when the blank line behind the head has arrived, however it is cut",
+    ),
+    (TOGETHER, pipelined, "look for a further request in what was received with the last"),
+    ("holds 64 connections at once", many, "accept while other connections are open; raise the backlog"),
+];
 
 const EXACT: &str = "answer GET / with 200, Content-Length: 2 and the body ok";
 const ANSWER: &str = "let [answer] say what it answers";
@@ -115,11 +107,16 @@ fn kept(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("3 requests on one connection".to_owned())
 }
 
-fn closes_after(port: u16, request: &[u8], expected: &[u8]) -> Result<(), String> {
+fn closes_told(port: u16, expected: &[u8]) -> Result<String, String> {
+    closes_after(port, CLOSED, expected)
+}
+
+fn closes_after(port: u16, request: &[u8], expected: &[u8]) -> Result<String, String> {
     let mut line = Line::open(port)?;
     line.send(request)?;
     right(&mut line, expected)?;
-    line.closes()
+    line.closes()?;
+    Ok("it closed behind the answer".to_owned())
 }
 
 fn in_full(port: u16, expected: &[u8]) -> Result<String, String> {
