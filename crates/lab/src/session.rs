@@ -7,6 +7,7 @@
 mod account;
 mod bench;
 mod clients;
+pub mod conformance;
 mod drive;
 mod fake;
 mod place;

@@ -1,10 +1,16 @@
-//! `narrows systems`: what runs here, at which version; what is missing, and how to get it.
+//! `narrows systems`: what runs here, at which version; what is missing, and how to get it; and whether a system keeps the
+//! contract.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
+use lab::session::Bench;
+use lab::session::conformance::{self, Check, Verdict};
 use serde::Serialize;
+use systems::machine::Placement;
 use systems::probe::{self, Availability, Context};
 use systems::{Catalog, Manifest};
 
@@ -13,9 +19,20 @@ use crate::common::{self, End};
 /// `narrows systems`
 #[derive(clap::Args)]
 pub struct Args {
+    /// Check whether these keep docs/contracts.md: start, answer, count, stop, and every knob
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    check: Vec<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// One system and its checks.
+#[derive(Serialize)]
+struct Checked {
+    system: String,
+    kept: bool,
+    checks: Vec<Check>,
 }
 
 /// One system, as it is listed.
@@ -50,12 +67,18 @@ struct Knob {
     about: String,
 }
 
-/// Lists the systems.
+/// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
+/// Lists the systems, or checks some.
 pub fn run(args: &Args) -> End {
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let catalog = Catalog::load(&systems::catalog::find_home(None)?);
-    let cancel = AtomicBool::new(false);
+    let cancel = common::cancellation()?;
     let context = Context { home: catalog.home(), narrows: &narrows, cancel: &cancel };
+    if !args.check.is_empty() {
+        return check(args, &catalog, context, &cancel);
+    }
     let mut listed: Vec<Listed> = catalog.manifests().map(|manifest| list(manifest, context)).collect();
     listed.extend(catalog.broken().map(|(name, error)| Listed::broken(name, error.one_line())));
     if args.json {
@@ -64,6 +87,64 @@ pub fn run(args: &Args) -> End {
         common::print(&text(&listed))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks each of the named systems; exit code 1 when one breaks a promise.
+fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<AtomicBool>) -> End {
+    let manifests = args.check.iter().map(|name| catalog.get(name)).collect::<Result<Vec<_>, _>>()?;
+    let placement = Placement::decide(&systems::machine::available_cores());
+    let mut all = Vec::new();
+    for manifest in manifests {
+        let checks = match probe::availability(manifest, context) {
+            Availability::Missing { what } => Some(conformance::missing(&what)),
+            Availability::Ready { .. } => {
+                let mut bench = Bench::new(
+                    catalog.clone(),
+                    context.narrows.to_owned(),
+                    placement.clone(),
+                    HashMap::new(),
+                    Arc::clone(cancel),
+                );
+                conformance::conformance(&mut bench, &manifest.name)
+            }
+        };
+        let Some(checks) = checks else { return Ok(ExitCode::from(INTERRUPTED)) };
+        let checked = Checked { system: manifest.name.clone(), kept: conformance::all_kept(&checks), checks };
+        if !args.json {
+            common::print(&checked.text())?;
+        }
+        all.push(checked);
+    }
+    if args.json {
+        common::print(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
+    }
+    Ok(if all.iter().all(|checked| checked.kept) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Checked {
+    fn text(&self) -> String {
+        let mut text = format!("{}\n", self.system);
+        for check in &self.checks {
+            let word = match check.verdict {
+                Verdict::Kept => "ok",
+                Verdict::Broken => "FAILED",
+                Verdict::Excused => "-",
+            };
+            text.push_str(&format!("  {word:<6}  {}: {}\n", check.name, check.seen));
+            if !check.remedy.is_empty() {
+                text.push_str(&format!("          to do: {}\n", check.remedy));
+            }
+        }
+        let failed = self.checks.iter().filter(|check| check.verdict == Verdict::Broken).count();
+        let end = match failed {
+            0 => "keeps docs/contracts.md".to_owned(),
+            failed => {
+                format!("{failed} of {} checks failed; docs/contracts.md has the rules", self.checks.len())
+            }
+        };
+        text.push_str(&format!("  {} {end}\n\n", self.system));
+        text
+    }
 }
 
 fn list(manifest: &Manifest, context: Context<'_>) -> Listed {

@@ -68,6 +68,8 @@ pub struct Knob {
     pub about: String,
     /// The workloads in which it means something; never empty.
     pub workloads: Vec<Workload>,
+    /// Where its effect shows, or why a short look cannot see one; for the conformance check.
+    pub effect: Option<String>,
 }
 
 impl Knob {

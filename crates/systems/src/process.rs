@@ -148,6 +148,17 @@ impl Launch<'_> {
         }
     }
 
+    /// The words of its start command and of its environment, as this launch fills them in; none for a server that its user starts.
+    pub fn words(&self) -> Result<Vec<String>, SystemError> {
+        let Program::Started(start) = &self.manifest.program else { return Ok(Vec::new()) };
+        let command =
+            self.command(start).map_err(|why| SystemError::new(Stage::Start, &self.manifest.name, why))?;
+        let environment = command.get_envs().map(|(name, value)| {
+            format!("{}={}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())
+        });
+        Ok(command.get_args().map(|word| word.to_string_lossy().into_owned()).chain(environment).collect())
+    }
+
     fn command(&self, start: &Start) -> Result<Command, String> {
         let cores =
             if self.cores.is_empty() { crate::machine::available_cores().len() } else { self.cores.len() };

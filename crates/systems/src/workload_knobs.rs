@@ -108,6 +108,7 @@ fn number(workload: Workload, kind: Kind, range: (i64, i64), values: &[i64], abo
         max: Some(range.1),
         about: about.to_owned(),
         workloads: vec![workload],
+        effect: None,
     }
 }
 
@@ -122,6 +123,7 @@ fn choice(workload: Workload, words: &[&str], about: &str) -> Knob {
         max: None,
         about: about.to_owned(),
         workloads: vec![workload],
+        effect: None,
     }
 }
 
@@ -134,6 +136,7 @@ fn flag(workload: Workload, default: bool, about: &str) -> Knob {
         max: None,
         about: about.to_owned(),
         workloads: vec![workload],
+        effect: None,
     }
 }
 

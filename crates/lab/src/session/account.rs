@@ -38,17 +38,17 @@ pub(super) struct Account {
     late: u64,
     #[serde(default)]
     dropped: u64,
-    total: Total,
+    pub total: Total,
     #[serde(default)]
     pub version: String,
 }
 
 /// The whole life.
 #[derive(Debug, Clone, Deserialize)]
-struct Total {
-    attempts: u64,
-    successes: u64,
-    errors: BTreeMap<String, u64>,
+pub(super) struct Total {
+    pub attempts: u64,
+    pub successes: u64,
+    pub errors: BTreeMap<String, u64>,
 }
 
 impl Account {

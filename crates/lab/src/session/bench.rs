@@ -63,6 +63,19 @@ impl Bench {
     }
 
     fn attempt(&mut self, trial: &Trial) -> Result<Outcome, Stopped> {
+        let measurement = self.with_place(trial, |place, port| match port {
+            Some(port) => drive::measure(place, port),
+            None => clients::measure(place),
+        })?;
+        Ok(Outcome::Measured(Box::new(measurement)))
+    }
+
+    /// Builds the trial's system, and does something with it and, if it is a server, its port.
+    pub(super) fn with_place<T>(
+        &mut self,
+        trial: &Trial,
+        act: impl FnOnce(&Place<'_>, Option<u16>) -> Result<T, Stopped>,
+    ) -> Result<T, Stopped> {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
         let manifest =
@@ -91,11 +104,15 @@ impl Bench {
             },
             version: version.unwrap_or_default(),
         };
-        let measurement = match port {
-            Some(port) => drive::measure(&place, port)?,
-            None => clients::measure(&place)?,
-        };
-        Ok(Outcome::Measured(Box::new(measurement)))
+        act(&place, port)
+    }
+
+    pub(super) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
     }
 }
 

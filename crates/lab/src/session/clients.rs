@@ -19,7 +19,7 @@ use crate::session::watch::Watched;
 /// What a driver says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Said {
+pub(super) enum Said {
     Ready {},
     Done(Box<Account>),
     Error { message: String },
@@ -83,7 +83,7 @@ fn window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u
     Ok(tenths)
 }
 
-fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
+pub(super) fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
     let limit = place.number("max_keepalive")?;
     let silent = place.says("close", &Value::Text("silent".to_owned()));
     let config = serve::Config {
@@ -96,7 +96,7 @@ fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
     serve::start(&config).map_err(|error| Stopped::failed("drive", format!("Narrows' own server: {error}")))
 }
 
-fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
+pub(super) fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
     let mut orders = json!({
         "url": format!("http://{address}/wait/{}", place.number("delay_ms")?),
         "pools": place.number("pools")?,
@@ -133,7 +133,7 @@ fn wait(place: &Place<'_>, running: &Running, until: Instant) -> Result<(), Stop
 }
 
 /// The driver's next line.
-fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Said, Stopped> {
+pub(super) fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Said, Stopped> {
     let until = Instant::now() + patience;
     loop {
         if place.cancelled() {
@@ -150,14 +150,14 @@ fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Sa
     }
 }
 
-fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
+pub(super) fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
     match said {
         Said::Error { message } => broken(running, message),
         other => broken(running, &format!("it said {other:?} where {expected:?} was expected")),
     }
 }
 
-fn broken(running: &Running, reason: &str) -> Stopped {
+pub(super) fn broken(running: &Running, reason: &str) -> Stopped {
     Stopped::failed("system", reason).with_output(running.tail())
 }
 

@@ -145,25 +145,28 @@ fn upload(place: &Place<'_>, size: u64) -> Http {
 /// compared with one that does the work. One whose manifest declares a fault is driven all the same: its row shows its errors,
 /// and ranks nothing.
 fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(), Stopped> {
+    let fault = place.manifest.answer.as_ref().and_then(|answer| answer.fault.as_ref());
+    match equal_work(place, port, 100_003)? {
+        Some(_) if fault.is_some() => running.check_alive().map_err(Stopped::from),
+        Some(wrong) => {
+            running.check_alive()?;
+            let reason =
+                format!("it does not do the work of `{}`: {wrong}; see docs/contracts.md", place.workload());
+            Err(Stopped::failed("equal_work", reason).with_output(running.tail()))
+        }
+        None => running.check_alive().map_err(Stopped::from),
+    }
+}
+
+/// Three exchanges of the trial's kind; uploads are of this size. What was wrong with the first that failed.
+pub(super) fn equal_work(place: &Place<'_>, port: u16, size: u64) -> Result<Option<String>, Stopped> {
     let traffic = match place.workload() {
-        Workload::Upload => Traffic::Http(upload(place, 100_003)),
+        Workload::Upload => Traffic::Http(upload(place, size)),
         Workload::Frames => Traffic::Frames(Frames { size: 10, prefix: Prefix::Four, count: Some(3) }),
         Workload::Requests | Workload::Clients => Traffic::Http(request(place)),
     };
     let mut job = Job::new(target(port, traffic), 1, Stop::Count(3));
     job.timeout = place.timeout().min(Duration::from_secs(5));
     let tally = place.drive(&job, &|_| {})?;
-    running.check_alive()?;
-    let fault = place.manifest.answer.as_ref().and_then(|answer| answer.fault.as_ref());
-    match tally.first_errors.iter().next() {
-        None => Ok(()),
-        Some(_) if fault.is_some() => Ok(()),
-        Some((class, example)) => {
-            let reason = format!(
-                "it does not do the work of `{}`: {class}: {example}; see docs/contracts.md",
-                place.workload()
-            );
-            Err(Stopped::failed("equal_work", reason).with_output(running.tail()))
-        }
-    }
+    Ok(tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}")))
 }

@@ -99,6 +99,7 @@ pub(super) struct RawKnob {
     pub(super) min: Option<Spanned<toml::Value>>,
     pub(super) max: Option<Spanned<toml::Value>>,
     pub(super) about: String,
+    pub(super) effect: Option<String>,
     pub(super) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
 }
 

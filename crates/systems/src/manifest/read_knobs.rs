@@ -54,6 +54,7 @@ impl Reader<'_> {
             max: self.bound(raw.kind, raw.max.as_ref())?,
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
+            effect: raw.effect.clone(),
         };
         if let (Some(min), Some(max), Some(at)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -127,6 +128,7 @@ impl Reader<'_> {
             max: None,
             about: String::new(),
             workloads: Vec::new(),
+            effect: None,
         };
         match free.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),

@@ -1,0 +1,272 @@
+//! Whether each knob does something: its values reach the program, the system does equal work at both ends of them, and a
+//! difference is seen between the ends; or the manifest says why none can be.
+//!
+//! Four short trials at each end, in turn. A difference counts when all figures of one end lie apart from all of the other (which
+//! happens by chance to 1 in 35 figures that are alike) and the medians differ by 30 %: evidence for a glance, not a finding.
+//! Speed is not looked at; on a busy machine it varies most.
+
+use systems::knob::Kind;
+use systems::{Knob, Manifest, Point, Value, Workload};
+
+use super::{Checks, Verdict, trial};
+use crate::experiment::grid::show_size;
+use crate::observation::{Measurement, Outcome};
+use crate::session::bench::Bench;
+use crate::session::place::Stopped;
+use crate::session::{Executor, Interrupted};
+
+/// Trials at each end.
+const TRIALS: usize = 4;
+/// Medians that differ by less are the same.
+const APART: f64 = 1.3;
+
+pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), Interrupted> {
+    for (name, knob) in &manifest.knobs {
+        let title = format!("knob {name}");
+        let Some((low, high)) = ends(knob) else {
+            checks.add(
+                &title,
+                Verdict::Broken,
+                "it has one value only",
+                "give it values to walk, or remove it",
+            );
+            continue;
+        };
+        if let Err(Stopped::Failed(failure)) = reaches(bench, manifest, name, [&low, &high]) {
+            checks.add(&title, Verdict::Broken, failure.reason, "put {KNOB} into start.command or start.env");
+            continue;
+        }
+        let mut seen = Vec::new();
+        let mut wrong = None;
+        for workload in &knob.workloads {
+            // Words have no order, so that what lies between two of them is no word's matter.
+            let words =
+                knob.values.iter().filter(|v| matches!(v, Value::Text(_)) && ![&low, &high].contains(v));
+            for word in words {
+                wrong = wrong.or(once(bench, manifest, *workload, name, word)?.err());
+            }
+            match at_both(bench, manifest, *workload, name, [&low, &high])? {
+                Ok(differences) => seen.extend(differences),
+                Err(why) => wrong = wrong.or(Some(why)),
+            }
+        }
+        let span = format!("{} and {}", shown(knob, &low), shown(knob, &high));
+        judge(&title, knob, &span, wrong, &seen, checks);
+    }
+    Ok(())
+}
+
+/// What was found, as a check.
+fn judge(title: &str, knob: &Knob, span: &str, wrong: Option<String>, seen: &[String], checks: &mut Checks) {
+    match (wrong, seen.is_empty(), &knob.effect) {
+        (Some(why), _, _) => {
+            let remedy = "let min, max and values hold only what the system can do";
+            checks.add(title, Verdict::Broken, why, remedy);
+        }
+        (None, false, _) => {
+            checks.add(title, Verdict::Kept, format!("between {span}: {}", seen.join("; ")), "");
+        }
+        (None, true, Some(effect)) => {
+            checks.excuse(title, format!("reaches the program, which works at {span}; {effect}"));
+        }
+        (None, true, None) => checks.add(
+            title,
+            Verdict::Broken,
+            format!("reaches the program, which works at {span}; no difference was seen"),
+            "say in knobs.NAME.effect where it shows, or why it cannot be seen here",
+        ),
+    }
+}
+
+fn shown(knob: &Knob, value: &Value) -> String {
+    match value {
+        Value::Integer(bytes) if knob.kind == Kind::Size => show_size(*bytes),
+        other => knob.show(other),
+    }
+}
+
+/// The first and the last of its values, or its bounds, or both words; the default against another where it has one only.
+fn ends(knob: &Knob) -> Option<(Value, Value)> {
+    let mut all = knob.values.clone();
+    if knob.default != Value::Boolean(false) && knob.default != Value::Boolean(true) {
+        if !all.contains(&knob.default) {
+            all.push(knob.default.clone());
+        }
+    } else {
+        all = vec![Value::Boolean(false), Value::Boolean(true)];
+    }
+    if all.len() < 2 {
+        all.extend([knob.min, knob.max].into_iter().flatten().map(Value::Integer));
+    }
+    all.sort();
+    all.dedup();
+    Some((all.first()?.clone(), all.last()?.clone())).filter(|(low, high)| low != high)
+}
+
+/// The two values lead to two commands.
+fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]) -> Result<(), Stopped> {
+    let mut commands = Vec::new();
+    for value in ends {
+        let trial = trial(manifest, manifest.workloads[0], Point::from([(name.to_owned(), value.clone())]));
+        commands.push(bench.with_place(&trial, |place, _| {
+            // The port differs from trial to trial; only the knob shall.
+            let launch = systems::Launch { port: Some(1), ..place.launch };
+            Ok(launch.words()?)
+        })?);
+    }
+    if commands[0] == commands[1] {
+        return Err(Stopped::failed("start", "its values lead to the same command and environment"));
+    }
+    Ok(())
+}
+
+/// Trials at both ends in turn; what differs, in words, or how one failed.
+fn at_both(
+    bench: &mut Bench,
+    manifest: &Manifest,
+    workload: Workload,
+    name: &str,
+    ends: [&Value; 2],
+) -> Result<Result<Vec<String>, String>, Interrupted> {
+    let mut seen: [Vec<Measurement>; 2] = Default::default();
+    for _ in 0..TRIALS {
+        for (value, seen) in ends.iter().zip(&mut seen) {
+            match once(bench, manifest, workload, name, value)? {
+                Ok(measured) => seen.push(measured),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+    }
+    let differences = FIGURES.iter().filter_map(|(what, figure)| {
+        let [low, high] = [0, 1].map(|end| seen[end].iter().map(figure).collect::<Vec<f64>>());
+        Some(format!("{workload}: {what} {}", apart(&low, &high)?))
+    });
+    Ok(Ok(differences.collect()))
+}
+
+/// One trial at a value; how it failed.
+fn once(
+    bench: &mut Bench,
+    manifest: &Manifest,
+    workload: Workload,
+    name: &str,
+    value: &Value,
+) -> Result<Result<Measurement, String>, Interrupted> {
+    let mut point = usual(workload);
+    point.insert(name.to_owned(), value.clone());
+    Ok(match bench.execute(&trial(manifest, workload, point))? {
+        Outcome::Measured(m) => Ok(*m),
+        Outcome::Failed(failure) => {
+            let why = super::with_output(&failure.reason, &failure.output);
+            Err(format!("at {value}, {workload}: {}: {why}", failure.stage))
+        }
+    })
+}
+
+/// Small work in which a knob has something to do.
+fn usual(workload: Workload) -> Point {
+    let knobs: &[(&str, i64)] = match workload {
+        Workload::Upload => &[("size", 4 << 20)],
+        Workload::Frames => &[("frame_size", 10_000)],
+        Workload::Requests => &[("connections", 16)],
+        Workload::Clients => &[("pool_size", 8), ("concurrency", 32), ("delay_ms", 2)],
+    };
+    let mut point: Point =
+        knobs.iter().map(|(knob, value)| ((*knob).to_owned(), Value::Integer(*value))).collect();
+    if workload == Workload::Upload {
+        // What uploads on a kept connection do to one another is looked at elsewhere.
+        point.insert("reuse".to_owned(), Value::Boolean(false));
+    }
+    point
+}
+
+type Figure = (&'static str, fn(&Measurement) -> f64);
+
+const FIGURES: [Figure; 6] = [
+    ("CPU time of an operation", |m| m.system.cpu_s / m.units as f64),
+    ("context switches of an operation", |m| m.system.context_switches as f64 / m.units as f64),
+    ("memory", |m| m.system.peak_pss_bytes as f64),
+    ("most connections at once", |m| m.server.as_ref().map_or(0.0, |s| s.peak_connections as f64)),
+    ("connections for a request", |m| {
+        m.server.as_ref().map_or(0.0, |s| s.connections as f64 / s.requests as f64)
+    }),
+    ("share of errors", |m| m.errors.values().sum::<u64>() as f64 / m.attempts as f64),
+];
+
+/// How many times more or less the second is, if every figure of one lies apart from every one of the other.
+fn apart(low: &[f64], high: &[f64]) -> Option<String> {
+    let (mut a, mut b) = (low.to_vec(), high.to_vec());
+    if a.iter().chain(&b).any(|figure| !figure.is_finite()) {
+        return None;
+    }
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    let (first, second) = (*a.get(a.len() / 2)?, *b.get(b.len() / 2)?);
+    let disjoint = a.last()? < b.first()? || b.last()? < a.first()?;
+    let ratio = second / first;
+    let different = first == 0.0 || !(1.0 / APART..APART).contains(&ratio);
+    (disjoint && different)
+        .then(|| if first == 0.0 { format!("{second:.3} instead of none") } else { format!("x{ratio:.2}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_one_that_no_trial_contradicts() {
+        for (low, high, expected) in [
+            ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], Some("x2.50")),
+            ([4.0, 5.0, 6.0], [1.0, 2.0, 3.0], Some("x0.40")),
+            ([1.0, 2.0, 9.0], [4.0, 5.0, 6.0], None),
+            ([1.00, 1.01, 1.02], [1.03, 1.04, 1.05], None),
+            ([1.00, 1.01, 1.02], [0.90, 0.91, 0.92], None),
+            ([0.0, 0.0, 0.0], [0.5, 0.5, 0.5], Some("0.500 instead of none")),
+            ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], None),
+            ([f64::NAN, 1.0, 1.0], [5.0, 5.0, 5.0], None),
+        ] {
+            assert_eq!(apart(&low, &high).as_deref(), expected, "{low:?} {high:?}");
+        }
+    }
+
+    fn knob(lines: &str) -> Knob {
+        let text = format!(
+            "name='x'\nrole='server'\nworkloads=['requests']\nlanguage=''\nabout=''\n\
+             [start]\ncommand=['x','{{port}}','{{k}}']\n[knobs.k]\nabout=''\n{lines}"
+        );
+        let source = systems::Source::new("system.toml", text);
+        let mut all = Manifest::parse(&source, std::path::Path::new("/systems/x")).unwrap();
+        all.remove(0).knobs.remove("k").unwrap()
+    }
+
+    #[test]
+    fn a_knob_has_an_effect_or_says_why_not() {
+        let plain = knob("type='boolean'\ndefault=false");
+        let excused = knob("type='boolean'\ndefault=false\neffect='shows under TLS only'");
+        for (knob, wrong, seen, expected) in [
+            (&plain, None, vec!["memory x2.00".to_owned()], Verdict::Kept),
+            (&plain, None, vec![], Verdict::Broken),
+            (&excused, None, vec![], Verdict::Excused),
+            (&excused, Some("it died".to_owned()), vec!["memory x2.00".to_owned()], Verdict::Broken),
+        ] {
+            let mut checks = Checks::default();
+            judge("knob k", knob, "false and true", wrong, &seen, &mut checks);
+            assert_eq!(checks.0[0].verdict, expected, "{checks:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_knob() {
+        let ends = |lines: &str| ends(&knob(lines)).map(|(low, high)| format!("{low} {high}"));
+        for (lines, expected) in [
+            ("type='integer'\ndefault=5\nvalues=[10, 2, 7]", Some("2 10")),
+            ("type='integer'\ndefault=50\nvalues=[10, 2, 7]", Some("2 50")),
+            ("type='integer'\ndefault=5\nmin=1\nmax=9", Some("1 9")),
+            ("type='integer'\ndefault=5", None),
+            ("type='boolean'\ndefault=true", Some("false true")),
+            ("type='choice'\ndefault='b'\nvalues=['a', 'b', 'c']", Some("a c")),
+        ] {
+            assert_eq!(ends(lines).as_deref(), expected, "{lines}");
+        }
+    }
+}

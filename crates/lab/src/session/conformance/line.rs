@@ -1,0 +1,132 @@
+//! A plain connection to a server under check: bytes out, one HTTP answer in, and whether it closes. Parsed by hand, so that the
+//! generator's codec does not vouch for itself.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a server may take for anything small.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is watched for something that it must not do.
+const GLANCE: Duration = Duration::from_millis(150);
+
+/// One connection.
+pub(super) struct Line {
+    stream: TcpStream,
+    /// Received, and not yet read.
+    held: Vec<u8>,
+}
+
+/// One answer.
+pub(super) struct Answer {
+    pub(super) status: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Line {
+    pub(super) fn open(port: u16) -> Result<Self, String> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let stream =
+            TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
+        stream.set_nodelay(true).map_err(|e| e.to_string())?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(|e| e.to_string())?;
+        Ok(Self { stream, held: Vec::new() })
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(|e| format!("it does not read: {e}"))
+    }
+
+    pub(super) fn half_close(&mut self) -> Result<(), String> {
+        self.stream.shutdown(Shutdown::Write).map_err(|e| e.to_string())
+    }
+
+    /// More bytes; how many. 0: closed.
+    fn more(&mut self, patience: Duration) -> Result<usize, String> {
+        self.stream.set_read_timeout(Some(patience)).map_err(|e| e.to_string())?;
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(n) => {
+                    self.held.extend_from_slice(&buffer[..n]);
+                    return Ok(n);
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Err(format!("nothing within {} ms", patience.as_millis()));
+                }
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+    }
+
+    fn until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<(), String> {
+        while !enough(&self.held) {
+            if self.held.len() > 1 << 20 {
+                return Err("more than a megabyte of an answer".to_owned());
+            }
+            if self.more(PATIENCE)? == 0 {
+                return Err(format!("closed after {} bytes: {}", self.held.len(), shown(&self.held)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next answer, whole.
+    pub(super) fn answer(&mut self) -> Result<Answer, String> {
+        let end = |bytes: &[u8]| bytes.windows(4).position(|window| window == b"\r\n\r\n");
+        self.until(|bytes| end(bytes).is_some())?;
+        let at = end(&self.held).unwrap_or_default() + 4;
+        let head = String::from_utf8_lossy(&self.held[..at]).into_owned();
+        let mut lines = head.split("\r\n");
+        let first = lines.next().unwrap_or_default();
+        if !first.starts_with("HTTP/1.") {
+            return Err(format!("not HTTP/1: {}", shown(first.as_bytes())));
+        }
+        let status = first.split(' ').nth(1).unwrap_or_default().to_owned();
+        let lengths = lines.filter_map(|line| line.split_once(':'));
+        let length = lengths
+            .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            .map(|(_, value)| value.trim());
+        let Some(length) = length.last() else { return Err("an answer without Content-Length".to_owned()) };
+        let length: usize = length.parse().map_err(|_| format!("Content-Length is {length:?}"))?;
+        self.until(|bytes| bytes.len() >= at.saturating_add(length))?;
+        let body = self.held[at..at + length].to_vec();
+        self.held.drain(..at + length);
+        Ok(Answer { status, body })
+    }
+
+    /// The next bytes, as many as there must be.
+    pub(super) fn exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
+        self.until(|bytes| bytes.len() >= length)?;
+        Ok(self.held.drain(..length).collect())
+    }
+
+    /// Nothing comes for a moment.
+    pub(super) fn silent(&mut self) -> Result<(), String> {
+        match self.held.is_empty().then(|| self.more(GLANCE)) {
+            Some(Err(_)) => Ok(()),
+            Some(Ok(0)) => Err("it closed".to_owned()),
+            _ => Err(format!("it said {}", shown(&self.held))),
+        }
+    }
+
+    /// It closes, and says nothing more.
+    pub(super) fn closes(&mut self) -> Result<(), String> {
+        while self.held.is_empty() {
+            match self.more(PATIENCE) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                // A server that closes with something unread resets the connection.
+                Err(why) if why.contains("reset") => return Ok(()),
+                Err(_) => return Err(format!("the connection is still open after {} s", PATIENCE.as_secs())),
+            }
+        }
+        Err(format!("bytes behind the answer that nobody asked for: {}", shown(&self.held)))
+    }
+}
+
+/// Bytes for messages.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes[..bytes.len().min(60)].escape_ascii())
+}
