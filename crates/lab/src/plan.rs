@@ -54,8 +54,9 @@ pub struct Planned {
     pub excluded: Vec<Excluded>,
 }
 
-/// How long starting and stopping a system is taken to last, seconds: a BEAM needs nearly one, others a fifth.
-const START_S: f64 = 1.0;
+/// How long starting and stopping a system is taken to last, seconds. In the ready-made experiments it was 0.2 to 0.4 on average;
+/// a BEAM or a JVM needs nearly one.
+const START_S: f64 = 0.5;
 
 /// How long a trial is expected to last, seconds: start, warm-up and measured window.
 pub fn estimate_s(timing: &Timing) -> f64 {
