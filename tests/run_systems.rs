@@ -111,18 +111,52 @@ fn boost_libuv_and_node_answer_requests_kept_and_not_kept() {
     runs(&home, "reference");
 }
 
+/// Servers of today.
+const SERVERS: [&str; 4] = ["go-http", "hyper", "netty", "uvicorn"];
+/// Receivers of frames of today.
+const RECEIVERS: [&str; 4] = ["erlang-socket", "go-frames", "netty-frames", "tokio-frames"];
+/// Clients of today.
+const CLIENTS: [&str; 7] = ["aiohttp", "go-client", "httpx", "java-http", "libcurl", "reqwest", "undici"];
+
 #[test]
-fn node_takes_uploads_of_every_size() {
-    let home = Home::with(&["node"]);
+fn servers_of_today_answer_requests_kept_and_not_kept() {
+    let systems = [&SERVERS[..], &["nginx"]].concat();
+    let home = Home::with(&systems);
     let grid =
-        "[[grid]]\nsize = [0, 1, \"1M\"]\nreuse = [true, false]\n[[grid]]\nsize = \"100K\"\nexpect = true\n";
-    home.experiment("upload", "[\"node\"]", 1, grid);
+        "[[grid]]\nconnections = 30\nkeep_alive = [true, false]\n[[grid]]\nconnections = 3\npipeline = 4\n";
+    home.experiment("requests", &format!("{systems:?}"), 1, grid);
     runs(&home, "reference");
 }
 
+#[test]
+fn node_and_servers_of_today_take_uploads_of_every_size() {
+    let systems = [&SERVERS[..], &["node"]].concat();
+    let home = Home::with(&systems);
+    let grid =
+        "[[grid]]\nsize = [0, 1, \"1M\"]\nreuse = [true, false]\n[[grid]]\nsize = \"100K\"\nexpect = true\n";
+    home.experiment("upload", &format!("{systems:?}"), 1, grid);
+    runs(&home, "reference");
+}
+
+#[test]
+fn receivers_of_today_count_frames_of_every_size() {
+    let home = Home::with(&RECEIVERS);
+    let grid = "[[grid]]\nframe_size = [0, 1, 1457]\nbuffer = 1460\nread = [\"chunks\", \"exact\"]\n\
+                [[grid]]\nframe_size = 100000\nconnections = 3\n";
+    home.experiment("frames", &format!("{RECEIVERS:?}"), 1, grid);
+    if runs(&home, "reference") {
+        for system in RECEIVERS {
+            assert!(
+                home.measured(system).iter().all(|m| m.successes > 0 && m.units >= m.successes),
+                "{system}"
+            );
+        }
+    }
+}
+
 /// The server's counts lie between what the client attempted and what it saw succeed.
-fn assert_counts_agree(home: &Home) {
-    for system in ["httpc", "gun-poolboy", "reference-client"] {
+fn assert_counts_agree(home: &Home, clients: &[&str]) {
+    for system in clients.iter().chain(&["reference-client"]) {
         for m in home.measured(system) {
             let server = m.server.expect("the server's counts");
             assert!(server.client_successes > 0, "{system}: {server:#?}");
@@ -139,27 +173,49 @@ fn assert_counts_agree(home: &Home) {
     }
 }
 
-#[test]
-fn pooled_clients_count_as_the_server_does() {
-    let home = Home::with(&["httpc", "gun-poolboy"]);
+const POOLED: [&str; 2] = ["httpc", "gun-poolboy"];
+
+/// Each of them where connections stay, where they close after five requests, and with two pools.
+fn announced_closes(clients: &[&str]) {
+    let home = Home::with(clients);
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 1\ntimeout_ms = 20000\nmax_keepalive = [0, 5]\n\
                 [[grid]]\npools = 2\npool_size = 3\nconcurrency = 4\ndelay_ms = 0\ntimeout_ms = 20000\n";
-    home.experiment("clients", "[\"httpc\", \"gun-poolboy\"]", 1, grid);
+    home.experiment("clients", &format!("{clients:?}"), 1, grid);
     if runs(&home, "reference-client") {
-        assert_counts_agree(&home);
+        assert_counts_agree(&home, clients);
     }
 }
 
-#[test]
-fn pooled_clients_count_as_the_server_does_when_it_closes_in_silence() {
-    let home = Home::with(&["httpc", "gun-poolboy"]);
+/// Each of them where connections close after five requests, without a word.
+fn silent_closes(clients: &[&str]) {
+    let home = Home::with(clients);
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 1\ntimeout_ms = 20000\nmax_keepalive = 5\n\
                 close = \"silent\"\n";
-    home.experiment("clients", "[\"httpc\", \"gun-poolboy\"]", 1, grid);
+    home.experiment("clients", &format!("{clients:?}"), 1, grid);
     // A request that met the close may fail, in whatever words the kernel had for it.
     let closes =
         |classes: &[String]| classes.iter().all(|class| ["closed_early", "reset"].contains(&&**class));
     if runs_with(&home, "reference-client", closes) {
-        assert_counts_agree(&home);
+        assert_counts_agree(&home, clients);
     }
+}
+
+#[test]
+fn pooled_clients_count_as_the_server_does() {
+    announced_closes(&POOLED);
+}
+
+#[test]
+fn pooled_clients_count_as_the_server_does_when_it_closes_in_silence() {
+    silent_closes(&POOLED);
+}
+
+#[test]
+fn clients_of_today_count_as_the_server_does() {
+    announced_closes(&CLIENTS);
+}
+
+#[test]
+fn clients_of_today_count_as_the_server_does_when_it_closes_in_silence() {
+    silent_closes(&CLIENTS);
 }

@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far longer than anything takes, on a machine that is busy with other work: only a hang ends it.
-pub const PATIENCE: Duration = Duration::from_secs(150);
+/// Far longer than anything takes, on a machine that is busy with other work and has all systems still to build: only a
+/// hang ends it.
+pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The program's path.
 pub const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");

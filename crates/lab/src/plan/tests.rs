@@ -112,7 +112,18 @@ fn the_ready_made_experiments_are_sound() {
     let catalog = Catalog::load(checkout());
     let all = list(checkout());
     let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-    for name in ["connections", "frames", "pools", "upload-buffers", "upload-modes", "upload-sizes"] {
+    let ready_made = [
+        "clients",
+        "connections",
+        "frames",
+        "pools",
+        "receivers",
+        "servers",
+        "upload-buffers",
+        "upload-modes",
+        "upload-sizes",
+    ];
+    for name in ready_made {
         assert!(names.contains(&name), "{name} is missing");
     }
     for (_, experiment) in all {
