@@ -8,18 +8,18 @@ use support::home::Home;
 use support::{Ended, has, squeezed};
 
 /// Runs `bad` beside an honest server. Its two trials must fail at this stage, for this reason, with these lines in
-/// their output; the others must be measured.
+/// their output; the others must be measured, the reference twice in each round.
 fn assert_fails(home: &Home, stage: &str, reason: &str, output: &str) -> (Ended, Failure) {
     home.twin("good");
     home.experiment("requests", "[\"bad\", \"good\"]", 2, "[[grid]]\nconnections = 4\n");
-    let ended = home.run(["run", "e"]).code(0);
+    let ended = home.run(["run", "e", "--rounds", "file"]).code(0);
     let failed = home.failed("bad");
     for failure in &failed {
         assert_eq!(failure.stage, stage, "{failure:#?}");
         assert!(failure.reason.contains(reason), "{failure:#?}");
         assert!(failure.output.contains(output), "{failure:#?}");
     }
-    assert_eq!((failed.len(), home.measured("good").len(), home.measured("reference").len()), (2, 2, 2));
+    assert_eq!((failed.len(), home.measured("good").len(), home.measured("reference").len()), (2, 2, 4));
     // People are told, too, in the table and below it.
     let said = squeezed(&ended.stdout);
     assert!(said.contains("failed: bad") && said.contains(&format!("at {stage}:")), "{ended:#?}");
@@ -118,7 +118,7 @@ fn what_a_system_starts_beside_itself_ends_with_it() {
     home.shell_server("family", script, "");
     home.experiment("requests", "[\"family\"]", 1, "[[grid]]\nconnections = 2\n");
     // That nothing is left is asserted behind every run.
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(0);
     home.measured("family");
 }
 
@@ -128,7 +128,7 @@ fn a_system_that_ignores_the_request_to_stop_is_killed() {
     let script = "trap '' TERM\n\"$narrows\" serve --any \"$port\" &\nwhile true; do sleep 1; done";
     home.shell_server("stubborn", script, "[stop]\ngrace_ms = 100");
     home.experiment("requests", "[\"stubborn\"]", 1, "[[grid]]\nconnections = 2\n");
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(0);
     home.measured("stubborn");
 }
 
@@ -162,7 +162,7 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
     }
     let names = "[\"silent\", \"babbling\", \"honest-fool\", \"boaster\"]";
     home.experiment("clients", names, 1, "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 1\n");
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(0);
     home.measured("reference-client");
     for (name, stage, reason, output) in [
         ("silent", "system", "exited with code 4", "I will not speak"),

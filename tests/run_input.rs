@@ -29,7 +29,11 @@ fn a_broken_manifest_is_shown_with_its_place_and_stops_nobody_else() {
     ] {
         home.server("broken", r#"["true", "{port}"]"#, &format!("\n{mistake}"));
         let place = format!("systems/broken/system.toml:{line}:");
-        let ended = home.run(["run", "e"]).code(0).says(&[&place, reason, "systems/broken is left out"]);
+        let ended = home.run(["run", "e", "--rounds", "file"]).code(0).says(&[
+            &place,
+            reason,
+            "systems/broken is left out",
+        ]);
         assert_eq!(home.measured("good").len(), 1, "{ended:#?}");
         assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "broken"));
         let listed = home.run(["systems"]).code(0);
@@ -42,7 +46,11 @@ fn a_manifest_under_another_name_is_broken() {
     let home = home_with(&[]);
     home.server("other", r#"["true", "{port}"]"#, "");
     std::fs::rename(home.path("systems/other"), home.path("systems/another")).unwrap();
-    home.run(["run", "e"]).code(0).says(&["systems/another/system.toml:1:", "other", "another"]);
+    home.run(["run", "e", "--rounds", "file"]).code(0).says(&[
+        "systems/another/system.toml:1:",
+        "other",
+        "another",
+    ]);
     home.measured("good");
 }
 
@@ -56,7 +64,7 @@ fn a_broken_experiment_is_shown_with_its_line_and_reason() {
     let change = |from: &str, to: &str| whole.replacen(from, to, 1);
     let home = home_with(&[]);
     home.write("experiments/x.toml", &whole);
-    home.run(["run", "x"]).code(0);
+    home.run(["run", "x", "--rounds", "file"]).code(0);
     for (text, place, words) in [
         (change("\"requests_per_s\"", "\"requests_per_minute\""), "x.toml:5:", &["requests_per_minute"][..]),
         (change("[\"good\"]", "[\"god\"]"), "x.toml:4:", &["no system `god`", "did you mean `good`?"]),
@@ -76,11 +84,11 @@ fn a_broken_experiment_is_shown_with_its_line_and_reason() {
         (change("[quick]", "[quick"), "x.toml:6:", &[]),
     ] {
         home.write("experiments/x.toml", &text);
-        let ended = home.run(["run", "x"]).code(1).says(&[place]).says(words);
+        let ended = home.run(["run", "x", "--rounds", "file"]).code(1).says(&[place]).says(words);
         assert_eq!(ended.stdout, "", "{place}");
     }
     // Without a name all that can be read are run.
-    home.run(["run"]).code(0).says(&["left out", "x.toml:6:"]);
+    home.run(["run", "--rounds", "file"]).code(0).says(&["left out", "x.toml:6:"]);
     home.measured("good");
 }
 
@@ -92,13 +100,19 @@ fn unknown_names_on_the_command_line_are_answered_with_the_nearest() {
     home.server("good", r#"["{narrows}", "serve", "--any", "{port}"]"#, knob);
     for (words, said) in [
         (&["run", "ee"][..], &["no experiment `ee`", "did you mean `e`?"][..]),
-        (&["run", "e", "--systems", "goood"], &["no system `goood`", "did you mean `good`?"]),
-        (&["run", "e", "--set", "connectoins=1"], &["`connectoins`", "did you mean `connections`?"]),
-        (&["run", "e", "--set", "mode=fsat"], &["fsat", "`fast`"]),
-        (&["run", "e", "--set", "connections=two"], &["two", "connections at once"]),
-        (&["run", "e", "--set", "connections=0"], &["0", "1"]),
-        (&["run", "e", "--set", "keep_alive=maybe"], &["maybe", "true"]),
-        (&["run", "e", "--set", "connections"], &["KNOB=VALUE"]),
+        (
+            &["run", "e", "--rounds", "file", "--systems", "goood"],
+            &["no system `goood`", "did you mean `good`?"],
+        ),
+        (
+            &["run", "e", "--rounds", "file", "--set", "connectoins=1"],
+            &["`connectoins`", "did you mean `connections`?"],
+        ),
+        (&["run", "e", "--rounds", "file", "--set", "mode=fsat"], &["fsat", "`fast`"]),
+        (&["run", "e", "--rounds", "file", "--set", "connections=two"], &["two", "connections at once"]),
+        (&["run", "e", "--rounds", "file", "--set", "connections=0"], &["0", "1"]),
+        (&["run", "e", "--rounds", "file", "--set", "keep_alive=maybe"], &["maybe", "true"]),
+        (&["run", "e", "--rounds", "file", "--set", "connections"], &["KNOB=VALUE"]),
         (&["run", "--resume", "12"], &["12"]),
     ] {
         let ended = home.run(words).says(said);
@@ -109,7 +123,7 @@ fn unknown_names_on_the_command_line_are_answered_with_the_nearest() {
     }
     assert_eq!(home.observations(), [], "nothing may have run");
     home.run(["run", "e", "--rounds", "0"]).code(2);
-    home.run(["run", "e", "--frobnicate"]).code(2);
+    home.run(["run", "e", "--rounds", "file", "--frobnicate"]).code(2);
 }
 
 #[test]
@@ -131,7 +145,7 @@ fn values_on_the_command_line_replace_those_of_the_file() {
     home.run(words).code(0);
     let seen = home.observations();
     let of = |system: &str| seen.iter().filter(|each| each.trial.scenario.system == system).count();
-    assert_eq!((of("good"), of("good2"), of("reference"), seen.len()), (0, 8, 8, 16));
+    assert_eq!((of("good"), of("good2"), of("reference"), seen.len()), (0, 8, 10, 18));
 }
 
 #[test]
@@ -141,7 +155,7 @@ fn a_missing_program_is_named_with_how_to_get_it_and_the_others_are_measured() {
                 get = \"apt-get install frobnicator\"";
     home.server("needy", r#"["no-such-program", "{port}"]"#, need);
     let said = ["needy takes no part", "Frobnicator 7 is missing", "apt-get install frobnicator"];
-    let ended = home.run(["run", "e"]).code(0).says(&said);
+    let ended = home.run(["run", "e", "--rounds", "file"]).code(0).says(&said);
     home.measured("good");
     assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "needy"));
     assert!(support::squeezed(&ended.stdout).contains("not run: needy"), "{ended:#?}");
@@ -154,7 +168,10 @@ fn a_missing_program_is_named_with_how_to_get_it_and_the_others_are_measured() {
     let needy = json.as_array().unwrap().iter().find(|each| each["name"] == "needy").expect("it is listed");
     assert_eq!((&needy["available"], &needy["missing"][0]["name"]), (&false.into(), &"Frobnicator 7".into()));
     // Alone it cannot run, and that is said.
-    home.run(["run", "e", "--systems", "needy"]).code(1).says(&said).says(&["nothing to run"]);
+    home.run(["run", "e", "--rounds", "file", "--systems", "needy"])
+        .code(1)
+        .says(&said)
+        .says(&["nothing to run"]);
 }
 
 #[test]
@@ -165,7 +182,9 @@ fn a_probe_that_fails_or_hangs_means_missing() {
     };
     home.server("failing", r#"["true", "{port}"]"#, &need("echo too old; exit 1"));
     home.server("hanging", r#"["true", "{port}"]"#, &need("sleep 3600 & exec sleep 3600"));
-    home.run(["run", "e"]).code(0).says(&["failing takes no part", "hanging takes no part"]);
+    home.run(["run", "e", "--rounds", "file"])
+        .code(0)
+        .says(&["failing takes no part", "hanging takes no part"]);
     home.measured("good");
 }
 
@@ -190,7 +209,7 @@ fn a_port_in_use_is_named_and_not_shared() {
 #[test]
 fn a_home_that_is_none_is_named() {
     let empty = tempfile::tempdir().unwrap();
-    let mut command = narrows(["run", "e"]);
+    let mut command = narrows(["run", "e", "--rounds", "file"]);
     command.env("NARROWS_HOME", empty.path()).current_dir(empty.path());
     run(&mut command).code(1).says(&["NARROWS_HOME", "systems/ and experiments/"]);
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "it leaves nothing there");

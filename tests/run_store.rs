@@ -17,8 +17,8 @@ if [ \"$n\" -ge 2 ]; then while [ -e hold ]; do sleep 0.02; done; fi
 exec \"$narrows\" serve --any \"$port\"";
 
 const ROUNDS: u32 = 4;
-/// Each round has one trial of the gate and one of the reference.
-const TRIALS: usize = 2 * ROUNDS as usize;
+/// Each round has one trial of the gate and two of the reference.
+const TRIALS: usize = 3 * ROUNDS as usize;
 
 fn home() -> Home {
     let home = Home::new();
@@ -30,7 +30,7 @@ fn home() -> Home {
 
 /// Starts the run and returns when it stands still.
 fn run_into_the_middle(home: &Home) -> Guarded {
-    let mut run = home.spawn(&["run", "e"]);
+    let mut run = home.spawn(&["run", "e", "--rounds", "file"]);
     let count = home.path("systems/gate/count");
     let stands = until(|| {
         assert!(run.running(), "the run ended by itself");
@@ -122,7 +122,7 @@ fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
     home.timed_experiment("requests", "[\"counting\"]", 1, 3600.0, "[[grid]]\nconnections = 4\n");
     // The reference would take its hour first in one of two orders.
     fs::remove_file(home.path("systems/reference")).unwrap();
-    let mut run = home.spawn(&["run", "e"]);
+    let mut run = home.spawn(&["run", "e", "--rounds", "file"]);
     let driven = home.path("systems/counting/driven");
     assert!(until(|| driven.exists() || !run.running()) && run.running());
     run.signal(libc::SIGINT);
@@ -156,7 +156,7 @@ fn a_second_report_equals_the_first_and_a_finished_run_has_nothing_to_resume() {
     let home = Home::new();
     home.twin("twin");
     home.experiment("requests", "[\"twin\"]", 3, "[[grid]]\nconnections = 3\n");
-    let ended = home.run(["run", "e", "--seed", "5"]).code(0);
+    let ended = home.run(["run", "e", "--rounds", "file", "--seed", "5"]).code(0);
     for format in ["text", "markdown", "json", "csv"] {
         let [first, second] = [0, 1].map(|_| home_report(&home, &["last", "--format", format]).stdout);
         assert!(!first.is_empty() && first == second, "{format}");
@@ -168,7 +168,7 @@ fn a_second_report_equals_the_first_and_a_finished_run_has_nothing_to_resume() {
         }
     }
     let before = home.observations();
-    home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 6 trials"]);
+    home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 9 trials"]);
     assert_eq!(home.observations(), before);
 }
 
@@ -177,7 +177,7 @@ fn a_store_can_be_named_for_every_verb() {
     let home = Home::new();
     home.twin("twin");
     home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 1\n");
-    home.run(["run", "e", "--store", "other.db"]).code(0);
+    home.run(["run", "e", "--rounds", "file", "--store", "other.db"]).code(0);
     assert!(home.path("other.db").exists() && !home.path("narrows.db").exists());
     assert!(home_report(&home, &["last", "--store", "other.db"]).stdout.contains("twin"));
     let none = home.run(["report", "last"]).code(1).says(&["narrows.db", "--store"]);
@@ -185,7 +185,7 @@ fn a_store_can_be_named_for_every_verb() {
     assert!(!home.path("narrows.db").exists(), "looking must not make a store");
     home.run(["report", "7", "--store", "other.db"]).code(1).says(&["no run `7`", "1"]);
     home.write("text.db", "this is no database, however long it may be, and must not be overwritten");
-    for verb in [&["run", "e"][..], &["report", "last"]] {
+    for verb in [&["run", "e", "--rounds", "file"][..], &["report", "last"]] {
         home.run([verb, &["--store", "text.db"]].concat()).code(1).says(&["text.db is not a database"]);
     }
     // Nothing of all this left a server behind that a load would reach.

@@ -13,7 +13,7 @@ fn runs(home: &Home, reference: &str) -> bool {
 }
 
 fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -> bool {
-    let ended = home.run(["run", "e", "--seed", "1"]);
+    let ended = home.run(["run", "e", "--rounds", "file", "--seed", "1"]);
     let all = all_took_part(&ended);
     if !all && ended.stderr.contains("nothing to run") {
         return false;

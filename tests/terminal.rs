@@ -28,7 +28,7 @@ fn home() -> Home {
 fn a_run_and_its_reports_have_no_colours_and_no_progress() {
     let home = home();
     home.write("experiments/broken.toml", "name = broken");
-    let ended = home.run(["run", "e"]).code(0);
+    let ended = home.run(["run", "e", "--rounds", "file"]).code(0);
     assert_plain("run", &ended);
     // No line about each trial as it begins, either.
     assert!(ended.stderr.lines().count() < 6, "{}", ended.stderr);
@@ -100,7 +100,7 @@ fn a_run_says_that_it_raised_the_limit_and_its_systems_have_it_too() {
     let home = Home::new();
     home.twin("twin");
     home.experiment("requests", "[\"twin\"]", 1, &format!("[[grid]]\nconnections = {MANY}\n"));
-    let ended = run(&mut home.narrows_limited(FILES, &["run", "e"])).code(0);
+    let ended = run(&mut home.narrows_limited(FILES, &["run", "e", "--rounds", "file"])).code(0);
     ended.says(&[&format!("raised the limit of open files from {FILES} to "), "for Narrows and its systems"]);
     home.assert_nothing_left();
     for system in ["twin", "reference"] {

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stats::{Bar, FEWEST_ROUNDS, LEVEL, Location, Verdict, difference, holm};
 
+use systems::Value;
+
 pub use environment::Difference;
 pub use select::{Selection, Side};
 
@@ -108,19 +110,22 @@ impl Comparison {
         let two = self.matched.iter().any(|m| m.a != m.b);
         let words = |name: &str| Column { name: name.to_owned(), unit: None };
         let number = |name: &str, unit| Column { name: name.to_owned(), unit: Some(unit) };
-        let mut columns = vec![words("experiment"), words(if two { "first" } else { "scenario" })];
+        let several = self.matched.windows(2).any(|pair| pair[0].experiment != pair[1].experiment);
+        let mut columns: Vec<Column> = several.then(|| words("experiment")).into_iter().collect();
+        columns.push(words(if two { "first" } else { "scenario" }));
         columns.extend(two.then(|| words("second")));
+        let keys = columns.len();
         columns.extend(["ratio", "low", "high"].map(|name| number(name, Unit::Times)));
-        columns.extend([words("verdict"), number("rounds", Unit::Count), number("against", Unit::Count)]);
+        columns.extend([words("verdict"), words("rounds")]);
         let row = |m: &Matched| {
-            let mut cells = vec![Cell::Text(m.experiment.clone()), Cell::Text(m.a.clone())];
+            let mut cells: Vec<Cell> =
+                several.then(|| Cell::Text(m.experiment.clone())).into_iter().collect();
+            cells.push(Cell::Text(m.a.clone()));
             cells.extend(two.then(|| Cell::Text(m.b.clone())));
-            cells.extend(
-                [m.ratio.map(|r| r.estimate), m.ratio.map(|r| r.low), m.ratio.map(|r| r.high)]
-                    .map(Cell::from),
-            );
+            let ratio = [m.ratio.map(|r| r.estimate), m.ratio.map(|r| r.low), m.ratio.map(|r| r.high)];
+            cells.extend(ratio.map(Cell::from));
             cells.push(Cell::Text(m.because.clone().unwrap_or_else(|| word(m.verdict).to_owned())));
-            cells.extend([m.rounds.1, m.rounds.0].map(|n| Cell::Number(n.into())));
+            cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
             Row { cells, block: false }
         };
         Table {
@@ -131,7 +136,7 @@ impl Comparison {
                 self.a,
                 (1.0 - LEVEL) * 100.0
             ),
-            keys: if two { 3 } else { 2 },
+            keys,
             columns,
             rows: self.matched.iter().map(row).collect(),
             notes: Vec::new(),
@@ -156,9 +161,15 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The system, and the knobs that are not the same in all scenarios of the experiment.
     fn label(&self) -> String {
         let Scenario { system, point, .. } = &self.estimate.scenario;
-        let knobs = point.iter().map(|(knob, value)| format!("{knob}={value}"));
+        let all = || self.of.estimates.iter().map(|e| &e.scenario);
+        let varies = |knob: &str, value: &Value| {
+            all().any(|other| other.point.get(knob).is_some_and(|known| known != value))
+        };
+        let knobs = point.iter().filter(|(knob, value)| varies(knob, value));
+        let knobs = knobs.map(|(knob, value)| format!("{knob}={value}"));
         std::iter::once(system.clone()).chain(knobs).collect::<Vec<_>>().join(" ")
     }
 

@@ -137,7 +137,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let noise_floor = comparison::floor(planned, &estimates, observations);
     let comparisons = comparison::comparisons(planned, plan.design(), &estimates, noise_floor.as_ref());
     let effects = effect::effects(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref());
-    let mut tables = tables(planned, &estimates);
+    let mut tables = tables(planned, plan.design(), &estimates);
     tables.extend(effect::table(planned, &estimates, &effects));
     tables.push(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
     ExperimentFindings {
@@ -218,12 +218,12 @@ fn label(planned: &Planned, scenario: &Scenario) -> String {
 }
 
 /// The tables of an experiment, that of the published shape first.
-fn tables(planned: &Planned, estimates: &[Estimate]) -> Vec<Table> {
+fn tables(planned: &Planned, design: Design, estimates: &[Estimate]) -> Vec<Table> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let mut tables = match planned.workload {
         Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],
         Workload::Frames => vec![pivot::pivot(planned, estimates), table::list(planned, &rows)],
-        Workload::Clients => vec![table::ranked(planned, estimates)],
+        Workload::Clients => vec![table::ranked(planned, design, estimates)],
     };
     tables.extend(reason::table(planned, estimates));
     tables

@@ -12,9 +12,10 @@ use stats::{Disturbances, Noise, Verdict};
 use systems::knob::Kind;
 use systems::{Point, Value, Workload};
 
+use crate::compare::{Chosen, Selection, compare};
 use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form};
-use crate::findings::{Compared, compared};
+use crate::findings::{Compared, compared, findings};
 use crate::observation::{Observation, Scenario, Timing};
 use crate::plan::{Plan, Planned, reference_of};
 use crate::rounds;
@@ -214,6 +215,7 @@ fn ways() -> &'static [Way] {
         }
         all.push(of("`--rounds auto`", &|better| many(Rounds::Auto, 2, better)));
         all.push(of("`--rounds auto`, three comparisons", &|better| many(Rounds::Auto, 4, better)));
+        all.push(of("two runs of 10 rounds, `compare`", &two_runs));
         all
     })
 }
@@ -227,7 +229,7 @@ fn fixed() -> &'static [Way] {
 }
 
 fn auto() -> &'static [Way] {
-    &narrows()[FIXED.len()..]
+    &narrows()[FIXED.len()..FIXED.len() + 2]
 }
 
 #[test]
@@ -274,4 +276,44 @@ fn looking_early_and_stopping_loses_nothing() {
 fn simpler_ways_are_what_they_are_said_to_be() {
     let [one, ten, ..] = ways() else { unreachable!() };
     assert!(one.equal.false_claims > 0.3 && ten.equal.false_claims > 0.3);
+}
+
+/// Two runs of ten rounds of the same; the machine is 15 % slower throughout the second, and value 1 is `better` there.
+fn two_runs(better: f64) -> Tally {
+    let chosen = |figure: f64, better: f64, seed: u64| {
+        let plan = plan(2, 10, None, seed);
+        let mut fake = fake(better, seed + 1_000_000).at(figure);
+        let seen: Vec<Observation> = plan.trials.iter().map(|t| observe(&mut fake, t).unwrap()).collect();
+        Chosen {
+            name: seed.to_string(),
+            findings: findings(&plan, &seen),
+            environment: serde_json::Value::Null,
+            selection: Selection::default(),
+            identity: seed.to_string(),
+        }
+    };
+    let mut tally = Tally::default();
+    for seed in 0..RUNS {
+        let share = 1.0 / RUNS as f64;
+        let found = compare(&chosen(1e6, 1.0, 2 * seed), &chosen(0.85e6, better, 2 * seed + 1));
+        let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
+        let claim = |at: usize| matches!(found.matched[at].verdict, Verdict::Faster | Verdict::Slower);
+        // Value 0 is the same in both, value 1 where nothing is better.
+        add(&mut tally.false_claims, claim(0) || (better == 1.0 && claim(1)));
+        add(&mut tally.faster, found.matched[1].verdict == Verdict::Faster);
+        add(&mut tally.slower, found.matched[1].verdict == Verdict::Slower);
+        add(&mut tally.held, found.matched[1].ratio.is_some_and(|r| (r.low..=r.high).contains(&better)));
+        tally.rounds.push(10);
+    }
+    tally
+}
+
+#[test]
+fn two_runs_of_the_same_are_rarely_called_different() {
+    let Way { equal, different, .. } = &ways()[ways().len() - 1];
+    for tally in [equal, different] {
+        assert!(tally.false_claims <= 0.05, "{}", tally.false_claims);
+        assert!((0.93..=0.975).contains(&tally.held), "{}", tally.held);
+    }
+    assert!(different.slower <= 0.01);
 }

@@ -41,7 +41,8 @@ pub struct Args {
     /// Replace the values of a knob: `--set buffer=1460,64K`
     #[arg(long, value_name = "KNOB=VALUES")]
     set: Vec<String>,
-    /// Trials of each scenario; `auto`: until every comparison is decided, or the budget is spent
+    /// Trials of each scenario; `auto`: until every comparison is decided, or the budget is spent; `file`: as many as
+    /// the experiment's file says
     #[arg(long, value_name = "N", value_parser = rounds, default_value = "auto")]
     rounds: Rounds,
     /// As many rounds as fit into this time: 10m. With `--rounds auto` the default is 270s; with `--full`, 12h
@@ -65,6 +66,8 @@ pub struct Args {
 enum Rounds {
     /// Until every comparison is decided.
     Auto,
+    /// As many as the experiment's file says.
+    File,
     /// So many.
     Fixed(u32),
 }
@@ -72,8 +75,9 @@ enum Rounds {
 fn rounds(text: &str) -> Result<Rounds, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Rounds::Auto),
+        _ if text == "file" => Ok(Rounds::File),
         Ok(rounds @ 1..=10_000) => Ok(Rounds::Fixed(rounds)),
-        _ => Err("`auto`, or a number from 1 to 10000".to_owned()),
+        _ => Err("`auto`, `file`, or a number from 1 to 10000".to_owned()),
     }
 }
 
@@ -149,7 +153,7 @@ fn begin(
 ) -> anyhow::Result<Option<Begun>> {
     let form = if args.full { Form::Full } else { Form::Quick };
     let rounds = match args.rounds {
-        Rounds::Auto => None,
+        Rounds::Auto | Rounds::File => None,
         Rounds::Fixed(rounds) => Some(rounds),
     };
     let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds };

@@ -110,10 +110,9 @@ impl Page<'_> {
         self.undecided(
             of,
             |c| {
-                format!(
-                    "`{name}`: undecided; {} against {}",
-                    self.value(axis, c.scenario),
-                    self.baseline(axis, c.against)
+                (
+                    format!("`{name}`: undecided; {}", self.value(axis, c.scenario)),
+                    self.baseline(axis, c.against),
                 )
             },
             Some(name),
@@ -139,14 +138,14 @@ impl Page<'_> {
                 format!("the systems make no difference worth having: within {within} of each other");
             return Some(Said { weight: -2.0, sentence });
         }
-        self.undecided(of, |c| format!("undecided: {} against {}", name(c.scenario), name(c.against)), None)
+        self.undecided(of, |c| (format!("undecided: {}", name(c.scenario)), name(c.against).to_owned()), None)
     }
 
     /// What is largest of what is not decided.
     fn undecided(
         &self,
         of: &[&Comparison],
-        what: impl Fn(&Comparison) -> String,
+        what: impl Fn(&Comparison) -> (String, String),
         knob: Option<&str>,
     ) -> Option<Said> {
         let open = of.iter().filter(|c| !c.verdict.is_decided() && c.ratio.is_some());
@@ -155,13 +154,15 @@ impl Page<'_> {
         let Ratio { estimate, low, high } = c.ratio?;
         let more = match c.verdict {
             Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
-                format!("; more than {FAR} more may decide it")
+                format!("; over {FAR} more may decide it")
             }
             Verdict::Undecided { more_rounds: Some(more) } => format!("; {more} more may decide it"),
             _ => String::new(),
         };
+        let (what, than) = what(c);
+        let context = self.context(c, knob);
         let sentence =
-            format!("{} is {estimate:.2}x [{low:.2}, {high:.2}] ({}{more})", what(c), self.context(c, knob));
+            format!("{what} is {estimate:.2}x [{low:.2}, {high:.2}] as fast as {than} ({context}{more})");
         Some(Said { weight: -1.0, sentence })
     }
 

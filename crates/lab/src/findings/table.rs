@@ -160,12 +160,9 @@ fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
 /// What every table says of a row's figure and its cost, behind the keys. Columns that would be zero throughout are
 /// left out; the notes say so.
 fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
-    let unit = figure.unit.unwrap_or(Unit::Count);
-    let mut parts = vec![
-        part(figure, |e| e.figure.into()),
-        part(column("low", unit), |e| e.interval.map(|i| i.0).into()),
-        part(column("high", unit), |e| e.interval.map(|i| i.1).into()),
-    ];
+    // Half of the interval's length, as a share: the figure times or by 1 and this.
+    let half = |e: &Estimate| e.interval.map(|(low, high)| (high / low).sqrt() - 1.0).into();
+    let mut parts = vec![part(figure, |e| e.figure.into()), part(column("±", Unit::Share), half)];
     if errors {
         parts.push(part(column("Error %", Unit::Share), |e| {
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
@@ -272,7 +269,7 @@ pub(super) fn list_of(
 }
 
 /// The clients' table in the published columns, by requests a second among the rows that may be ranked.
-pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
+pub(super) fn ranked(planned: &Planned, design: Design, estimates: &[Estimate]) -> Table {
     let mut order: Vec<&Estimate> = estimates.iter().collect();
     order.sort_by(|a, b| {
         let by = b.figure.unwrap_or(-1.0).total_cmp(&a.figure.unwrap_or(-1.0));
@@ -308,7 +305,7 @@ pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
         }));
     }
     let mut rows = rows(&parts, order.iter().copied());
-    let places = places(planned.figure, &order[..ranks]);
+    let places = places(planned.figure, design, &order[..ranks]);
     for (i, row) in rows.iter_mut().enumerate() {
         row.cells.insert(0, places.get(i).map_or(Cell::Empty, |place| Cell::Number(*place as f64)));
         row.block = i > 0 && i == ranks;
@@ -330,15 +327,14 @@ pub(super) fn ranked(planned: &Planned, estimates: &[Estimate]) -> Table {
 }
 
 /// Ranks of rows in descending order of their figures. A row shares the rank of the first of its tie unless that is certainly
-/// better inside the rounds: corrected as if it had been compared with every other row, because the figures chose the order.
-fn places(figure: Figure, order: &[&Estimate]) -> Vec<usize> {
+/// better inside the rounds, corrected for all rows.
+fn places(figure: Figure, design: Design, order: &[&Estimate]) -> Vec<usize> {
     let mut places: Vec<usize> = Vec::new();
     let mut first = 0;
     for at in 0..order.len() {
         let ratios = log_ratios(figure, &order[first].by_round, &order[at].by_round);
-        let seen = Design::Once.compare(&ratios);
-        let pairs = order.len() * (order.len() - 1) / 2;
-        if seen.is_some_and(|seen| seen.low > 0.0 && seen.p * pairs as f64 <= LEVEL) {
+        let seen = design.compare(&ratios);
+        if seen.is_some_and(|seen| seen.low > 0.0 && seen.p * order.len() as f64 <= LEVEL) {
             first = at;
         }
         places.push(first + 1);
@@ -354,7 +350,7 @@ pub(super) fn medians(planned: &Planned) -> String {
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
         Figure::RequestsPerS => "of verified answers a second",
     };
-    format!("Medians over {} rounds {what}, with 95 % intervals.", planned.rounds)
+    format!("Medians over {} rounds {what}, ± half of the 95 % interval.", planned.rounds)
 }
 
 fn notes(estimates: &[&Estimate]) -> Vec<String> {

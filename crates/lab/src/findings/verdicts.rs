@@ -16,9 +16,8 @@ pub(super) fn table(
 ) -> Table {
     let mut rows: Vec<Row> = comparisons.iter().map(|c| row(planned, estimates, c)).collect();
     if let (Some(floor), Some(twin)) = (floor, planned.twin()) {
-        let name = || Cell::Text(label(planned, twin));
         let ratio = floor.ratio;
-        let mut cells = vec![name(), name()];
+        let mut cells = vec![Cell::Text(label(planned, twin)), Cell::Text("itself".to_owned())];
         cells.extend([ratio.estimate, ratio.low, ratio.high].map(Cell::Number));
         cells.push(Cell::Text("noise floor".to_owned()));
         cells.push(Cell::Number(floor.rounds.into()));
@@ -50,16 +49,16 @@ fn about(design: Design, floor: Option<&NoiseFloor>, threshold: f64) -> String {
         Design::AtEachLook => format!("{percent:.0} % intervals, valid at all looks together"),
     };
     let floor = floor.map_or_else(
-        || "no noise floor was measured, so that no difference can be claimed".to_owned(),
+        || "No noise floor was measured, so that no difference can be claimed".to_owned(),
         |floor| {
             format!(
-                "noise floor {:.2}x, the reference against itself: smaller differences are noise",
+                "Noise floor {:.2}x (the reference against itself): smaller differences are noise",
                 floor.smallest
             )
         },
     );
     format!(
-        "How many times faster, inside rounds; {valid}; verdicts are corrected for all {}. Threshold {}: {}.",
+        "How many times faster, inside rounds; {valid}; verdicts are corrected for all {}. Threshold {}. {}.",
         "comparisons (Holm)",
         share(threshold),
         floor
@@ -74,11 +73,19 @@ pub(super) fn share(share: f64) -> String {
 }
 
 fn row(planned: &Planned, estimates: &[Estimate], c: &Comparison) -> Row {
-    let name = |at: usize| Cell::Text(label(planned, &estimates[at].scenario));
+    let against = &estimates[c.against].scenario;
+    let axis = |knob: &str| planned.axes.iter().find(|axis| axis.knob == knob);
+    let other = match &c.by {
+        By::System => against.system.clone(),
+        By::Knob(knob) | By::Step(knob) => match (axis(knob), against.point.get(knob)) {
+            (Some(axis), Some(value)) => format!("{knob}={}", axis.show(value)),
+            _ => label(planned, against),
+        },
+    };
     let ratio = |of: fn(super::Ratio) -> f64| c.ratio.map(of).into();
     let cells = vec![
-        name(c.scenario),
-        name(c.against),
+        Cell::Text(label(planned, &estimates[c.scenario].scenario)),
+        Cell::Text(other),
         ratio(|r| r.estimate),
         ratio(|r| r.low),
         ratio(|r| r.high),
@@ -93,20 +100,20 @@ pub(super) const FAR: u32 = 100;
 
 /// A verdict in words.
 fn verdict(c: &Comparison) -> String {
-    let least = if c.at_least { "at least " } else { "" };
+    let least = if c.at_least { ", at least" } else { "" };
     let step = matches!(c.by, By::Step(_));
     match c.verdict {
-        Verdict::Slower if c.is_cliff() => format!("{least}a cliff"),
-        Verdict::Slower if step => format!("{least}more than its work"),
-        Verdict::Faster if step => format!("{least}less than its work"),
+        Verdict::Slower if c.is_cliff() => format!("a cliff{least}"),
+        Verdict::Slower if step => format!("more than its work{least}"),
+        Verdict::Faster if step => format!("less than its work{least}"),
         Verdict::NoDifference if step => "as its work".to_owned(),
-        Verdict::Faster => format!("{least}faster"),
-        Verdict::Slower => format!("{least}slower"),
+        Verdict::Faster => format!("faster{least}"),
+        Verdict::Slower => format!("slower{least}"),
         Verdict::NoDifference => "no difference".to_owned(),
         Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
-            format!("undecided: more than {FAR} more rounds")
+            format!("undecided, over {FAR} more rounds")
         }
-        Verdict::Undecided { more_rounds: Some(more) } => format!("undecided: {more} more rounds may do"),
+        Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
         Verdict::Undecided { more_rounds: None } => "undecided".to_owned(),
     }
 }

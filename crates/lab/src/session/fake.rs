@@ -125,6 +125,12 @@ impl Fake {
         self
     }
 
+    /// The same where every figure without rules and noise is this one.
+    pub fn at(mut self, figure: f64) -> Self {
+        self.figure = figure;
+        self
+    }
+
     /// The machine it pretends to be on.
     pub fn environment(&self) -> Option<&serde_json::Value> {
         self.environment.as_ref()

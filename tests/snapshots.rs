@@ -1,0 +1,296 @@
+//! Every table, verdict and message of `run`, `report` and `compare`, as it is printed: over an executor that takes figures,
+//! noise and failures from a file, so that nothing depends on the machine or the clock.
+
+mod support;
+
+use insta::assert_snapshot;
+
+use support::Ended;
+use support::home::Home;
+
+/// Two servers with knobs, and what the executor makes of them.
+struct Lab {
+    home: Home,
+}
+
+/// A server with a knob `buffer` and a knob `mode`.
+const KNOBS: &str = r#"
+[knobs.buffer]
+type = "size"
+default = 1460
+values = [1460, 8192]
+about = "a buffer"
+
+[knobs.mode]
+type = "choice"
+default = "plain"
+values = ["plain", "fancy"]
+about = "a way"
+"#;
+
+const EXPERIMENT: &str = r#"
+name = "e"
+title = "Of a test"
+about = "What matters?"
+workload = "requests"
+systems = ["alpha", "beta"]
+figure = "requests_per_s"
+
+[quick]
+rounds = 3
+warmup_s = 0.1
+measure_s = 1.0
+
+[[quick.grid]]
+connections = 100
+buffer = [1460, 8192]
+mode = ["plain", "fancy"]
+
+[full]
+rounds = 3
+warmup_s = 0.1
+measure_s = 2.0
+
+[[full.grid]]
+connections = 100
+"#;
+
+/// `buffer` matters, `mode` does not, beta is slower than alpha.
+const TRUTH: &str = r#"
+seed = 3
+figure = 10000.0
+noise = { spread = 0.01, tails = 3 }
+
+[environment]
+cpu = "Fake 1"
+kernel = "6.1"
+cores = [0, 1]
+sysctls = { "net.core.somaxconn" = "4096" }
+
+[[rule]]
+system = "alpha"
+better = 0.5
+versions = "1.0"
+
+[[rule]]
+system = "beta"
+better = 0.4
+versions = "2.0"
+
+[[rule]]
+system = "alpha"
+point = { buffer = 8192 }
+better = 1.5
+"#;
+
+impl Lab {
+    fn new() -> Self {
+        let home = Home::new();
+        let command = r#"["true", "{port}", "{buffer}", "{mode}"]"#;
+        home.server("alpha", command, KNOBS);
+        home.server("beta", r#"["true", "{port}"]"#, "");
+        home.write("experiments/e.toml", EXPERIMENT);
+        home.write("truth.toml", TRUTH);
+        Self { home }
+    }
+
+    /// With these rules beside the truth.
+    fn with(rules: &str) -> Self {
+        let lab = Self::new();
+        lab.truth(rules);
+        lab
+    }
+
+    fn truth(&self, rules: &str) {
+        self.home.write("truth.toml", &format!("{TRUTH}{rules}"));
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        self.home.run([&["run", "e", "--fake", "truth.toml", "--seed", "1"], words].concat())
+    }
+
+    fn narrows(&self, words: &[&str]) -> Ended {
+        self.home.run(words)
+    }
+
+    fn report(&self, format: &str) -> String {
+        self.narrows(&["report", "last", "--format", format]).code(0).stdout
+    }
+}
+
+/// Exit code, standard output and standard error as one text.
+fn shown(ended: &Ended) -> String {
+    let code = ended.status.code().unwrap_or(-1);
+    format!("exit code {code}\n--- output\n{}--- errors\n{}", ended.stdout, ended.stderr)
+}
+
+#[test]
+fn a_run_until_all_is_decided() {
+    let lab = Lab::new();
+    assert_snapshot!(shown(&lab.run(&[])));
+    assert_snapshot!("report_markdown", lab.report("markdown"));
+    assert_snapshot!("report_csv", lab.report("csv"));
+    assert_snapshot!("report_json", lab.report("json"));
+    // Decided is decided: nothing is left to do.
+    assert_snapshot!("resumed", shown(&lab.narrows(&["run", "--resume", "last", "--fake", "truth.toml"])));
+}
+
+#[test]
+fn a_run_of_too_few_rounds_decides_nothing() {
+    assert_snapshot!(shown(&Lab::new().run(&["--rounds", "2"])));
+}
+
+#[test]
+fn a_budget_ends_a_run() {
+    let noisy = "[[rule]]\nsystem = \"alpha\"\nrounds = [1, 3, 5]\nbetter = 0.7\n";
+    assert_snapshot!(shown(&Lab::with(noisy).run(&["--budget", "60s"])));
+}
+
+#[test]
+fn what_fails_is_said() {
+    let rules = "
+[[rule]]
+system = \"beta\"
+rounds = [0, 1, 2]
+fail = { stage = \"start\", reason = \"it ended with 1\", output = \"no licence\" }
+
+[[rule]]
+system = \"alpha\"
+point = { mode = \"fancy\" }
+errors = { reset = 500, status = 3 }
+";
+    assert_snapshot!(shown(&Lab::with(rules).run(&["--rounds", "3"])));
+}
+
+#[test]
+fn doubts_and_outliers_are_said() {
+    let rules = "
+[[rule]]
+system = \"alpha\"
+point = { buffer = 8192, mode = \"plain\" }
+busiest_core = 0.99
+
+[[rule]]
+system = \"beta\"
+rounds = [2]
+better = 0.5
+stolen_s = 0.5
+
+[[rule]]
+system = \"alpha\"
+point = { buffer = 1460, mode = \"plain\" }
+rounds = [4]
+better = 0.8
+";
+    assert_snapshot!(shown(&Lab::with(rules).run(&["--rounds", "6"])));
+}
+
+#[test]
+fn a_knob_that_depends_on_another_is_named() {
+    let rules = "[[rule]]\nsystem = \"alpha\"\npoint = { buffer = 8192, mode = \"fancy\" }\nbetter = 0.5\n";
+    assert_snapshot!(shown(&Lab::with(rules).run(&["--systems", "alpha"])));
+}
+
+#[test]
+fn clients_are_ranked_with_ties() {
+    let lab = Lab::new();
+    for name in ["quick-client", "slow-client"] {
+        let manifest = format!(
+            "name = \"{name}\"\nrole = \"client\"\nworkloads = [\"clients\"]\nlanguage = \"none\"\n\
+             about = \"of a test\"\n[start]\ncommand = [\"true\"]\n"
+        );
+        lab.home.write(&format!("systems/{name}/system.toml"), &manifest);
+    }
+    let experiment = EXPERIMENT
+        .replace("\"requests\"", "\"clients\"")
+        .replace("\"alpha\", \"beta\"", "\"quick-client\", \"slow-client\"")
+        .replace(
+            "connections = 100\nbuffer = [1460, 8192]\nmode = [\"plain\", \"fancy\"]",
+            "pool_size = [32, 64]",
+        )
+        .replace("connections = 100", "pool_size = 32");
+    lab.home.write("experiments/e.toml", &experiment);
+    lab.truth("[[rule]]\nsystem = \"slow-client\"\nbetter = 0.6\n");
+    assert_snapshot!(shown(&lab.run(&["--rounds", "6"])));
+}
+
+/// The same truth twice, with other noise; then with alpha 20 % slower on another kernel.
+fn three_runs() -> Lab {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "6"]).code(0);
+    lab.home.write("truth.toml", &TRUTH.replace("seed = 3", "seed = 4"));
+    lab.run(&["--rounds", "6"]).code(0);
+    let slower = "[[rule]]\nsystem = \"alpha\"\nbetter = 0.8\nversions = \"1.1\"\n";
+    let truth = TRUTH.replace("seed = 3", "seed = 5").replace("6.1", "6.2").replace("10000.0", "9000.0");
+    lab.home.write("truth.toml", &format!("{truth}{slower}"));
+    lab.run(&["--rounds", "6"]).code(0);
+    lab
+}
+
+#[test]
+fn runs_are_compared() {
+    let lab = three_runs();
+    assert_snapshot!("compare_same", shown(&lab.narrows(&["compare", "1", "2"])));
+    let other = lab.narrows(&["compare", "previous", "last", "--fail-if", "throughput<0.97"]);
+    assert_snapshot!("compare_slower", shown(&other.code(3)));
+    assert_snapshot!("compare_markdown", shown(&lab.narrows(&["compare", "2", "3", "--format", "markdown"])));
+    assert_snapshot!("compare_json", shown(&lab.narrows(&["compare", "2:e/beta", "3", "--format", "json"])));
+    // Through a file it is the same.
+    lab.narrows(&["report", "2", "--format", "json", "-o", "two.json"]).code(0);
+    let [file, run] = ["two.json", "2"]
+        .map(|first| lab.narrows(&["compare", first, "3", "--format", "json"]).code(0).json());
+    assert_eq!(file["comparison"]["matched"], run["comparison"]["matched"]);
+    assert_eq!(file["comparison"]["differences"], run["comparison"]["differences"]);
+    // What holds is no failure.
+    lab.narrows(&["compare", "1", "2", "--fail-if", "throughput<0.97,time>1.03"]).code(0);
+    lab.narrows(&["compare", "2", "3", "--fail-if", "time>1.1"]).code(3);
+}
+
+#[test]
+fn scenarios_are_compared() {
+    let lab = three_runs();
+    let inside = ["compare", "1:e/alpha buffer=1460", "1:e/alpha buffer=8K"];
+    assert_snapshot!("compare_scenarios", shown(&lab.narrows(&inside)));
+    let systems = ["compare", "1:e/alpha buffer=1460 mode=plain", "1:e/beta"];
+    assert_snapshot!("compare_systems", shown(&lab.narrows(&systems)));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let lab = three_runs();
+    let other = TRUTH.replace("Fake 1", "Fake 2").replace("cores = [0, 1]", "cores = [0, 1, 2, 3]");
+    lab.home.write("truth.toml", &other);
+    lab.run(&["--rounds", "3"]).code(0);
+    let refused = lab.narrows(&["compare", "1", "4"]).code(1);
+    assert_snapshot!("compare_refused", shown(&refused));
+    assert_snapshot!("compare_forced", shown(&lab.narrows(&["compare", "1", "4", "--force"]).code(0)));
+    lab.home.write("experiments/e.toml", &EXPERIMENT.replace("measure_s = 1.0", "measure_s = 3.0"));
+    lab.run(&["--rounds", "3"]).code(0);
+    assert_snapshot!("compare_other_window", shown(&lab.narrows(&["compare", "4", "5"]).code(1)));
+}
+
+#[test]
+fn what_makes_no_sense_is_a_usage_error() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "3"]).code(0);
+    lab.home.write("bad.json", "{\"schema\": 1}");
+    lab.home.write("worse.json", "no JSON");
+    let mut said = String::new();
+    for (code, words) in [
+        (2, &["last", "last"][..]),
+        (2, &["last:", "last"]),
+        (2, &["last buffer", "last"]),
+        (2, &["last", "1", "--fail-if", "speed<1"]),
+        (2, &["last", "1", "--fail-if", "throughput=1"]),
+        (1, &["last", "previous"]),
+        (1, &["last", "7"]),
+        (1, &["last", "bad.json"]),
+        (1, &["last", "worse.json"]),
+        (1, &["last", "none.json"]),
+        (1, &["last:e/alpha", "last:x/alpha"]),
+    ] {
+        let ended = lab.narrows(&[&["compare"], words].concat()).code(code);
+        said += &format!("{}: {}", words.join(" | "), ended.stderr);
+    }
+    assert_snapshot!(said);
+}
