@@ -11,6 +11,8 @@ use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
 use load::{Arrivals, Gaps, Job, LoadError, Schedule, Stop};
 use report::Interval;
 use slo::Slo;
+use summary::Driven;
+use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
@@ -112,11 +114,13 @@ pub fn run(args: &Args) -> End {
         return find_max_rate(args, &job, slo, &cancel);
     }
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let before = Disturbance::so_far();
     let tally = load::drive(&job, &cancel, &|_| {}).map_err(classify)?;
+    let driven = Driven { job: &job, tally: &tally, disturbed: Disturbance::so_far().since(before) };
     let text = if args.json {
-        serde_json::to_string_pretty(&summary::json(&job, &tally))? + "\n"
+        serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
     } else {
-        summary::text(&job, &args.target, &tally)
+        summary::text(&driven, &args.target)
     };
     common::print(&text)?;
     if let Some(path) = &args.hlog {
