@@ -11,6 +11,8 @@ use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
 use load::{Arrivals, Gaps, Job, LoadError, Schedule, Stop};
 use report::Interval;
 use slo::Slo;
+use summary::Driven;
+use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
@@ -116,6 +118,7 @@ pub fn run(args: &Args) -> End {
         return find_max_rate(args, &job, slo, &cancel);
     }
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let before = Disturbance::so_far();
     let live = (!args.json).then(|| live::Seconds::new(&job, args.quiet));
     let tally = load::drive(&job, &cancel, &|moment| {
         if let (load::Moment::Passed(thread, so_far), Some(live)) = (moment, &live) {
@@ -124,10 +127,11 @@ pub fn run(args: &Args) -> End {
     });
     drop(live);
     let tally = tally.map_err(classify)?;
+    let driven = Driven { job: &job, tally: &tally, disturbed: Disturbance::so_far().since(before) };
     let text = if args.json {
-        serde_json::to_string_pretty(&summary::json(&job, &tally))? + "\n"
+        serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
     } else {
-        summary::text(&job, &args.target, &tally)
+        summary::text(&driven, &args.target)
     };
     common::print(&text)?;
     if let Some(path) = &args.hlog {

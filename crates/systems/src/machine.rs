@@ -82,6 +82,28 @@ pub fn throttles() -> u64 {
     cpus.map(|cpu| throttles_of(&cpu.path().join("thermal_throttle"))).sum()
 }
 
+/// What kept processors from working for this machine, since it started or since an earlier look.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Disturbance {
+    /// See [`stolen_s`].
+    pub stolen_s: f64,
+    /// See [`throttles`].
+    pub throttles: u64,
+}
+
+impl Disturbance {
+    /// Since the machine started.
+    pub fn so_far() -> Self {
+        Self { stolen_s: stolen_s(), throttles: throttles() }
+    }
+
+    /// What came after an `earlier` look.
+    pub fn since(self, earlier: Self) -> Self {
+        let throttles = self.throttles.saturating_sub(earlier.throttles);
+        Self { stolen_s: (self.stolen_s - earlier.stolen_s).max(0.0), throttles }
+    }
+}
+
 /// The counts of one processor, of its core and of its package; a package's stands with each of its cores.
 fn throttles_of(folder: &std::path::Path) -> u64 {
     let count = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
@@ -243,6 +265,14 @@ mod tests {
         let counted = throttles_of(&folder);
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(counted, 7);
+    }
+
+    #[test]
+    fn disturbances_are_counted_from_an_earlier_look() {
+        let at = |stolen_s, throttles| Disturbance { stolen_s, throttles };
+        assert_eq!(at(3.0, 7).since(at(1.0, 5)), at(2.0, 2));
+        // A counter that was reset, as with a core that went away.
+        assert_eq!(at(0.5, 1).since(at(1.0, 5)), at(0.0, 0));
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::observation::{Latency, Measurement, ServerCounts};
 /// What a driver may take beyond the times it was told: its own start-up and summing up.
 pub(super) const SLACK: Duration = Duration::from_secs(15);
 
+/// What is shorter is told as zero.
+const RESOLUTION_US: f64 = 0.5;
+
 /// A value and how often it was seen.
 type Pairs = Vec<(u64, u64)>;
 
@@ -133,7 +136,8 @@ impl Account {
             response_us: Latency::from_buckets(self.latency_us),
             pool_wait_us: Latency::from_buckets(self.pool_wait_us),
             service_us: Latency::from_buckets(self.service_us),
-            mean_error_us: failed.mean,
+            // Told, and below the resolution: not the zero of what nobody told.
+            mean_error_us: if failed.count > 0 { failed.mean.max(RESOLUTION_US) } else { 0.0 },
             error_ordinals: self.failed_ordinals.into_iter().take(load::Tally::ORDINALS).collect(),
             first_errors: self.first_errors,
             connections: server.peak_connections,
@@ -201,6 +205,14 @@ mod tests {
         let account = account(told);
         assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
         assert_eq!(account.measurement(Snapshot::default()).mean_error_us, 0.0);
+    }
+
+    #[test]
+    fn failures_of_no_time_are_not_failures_of_unknown_time() {
+        let mut told = sound();
+        told["failed_us"] = json!([[0, 3]]);
+        let m = account(told).measurement(Snapshot::default());
+        assert!(m.mean_error_us > 0.0 && m.mean_error_us < 1.0, "{}", m.mean_error_us);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally};
 use serde::Serialize;
+use systems::machine::Disturbance;
 
 /// The object of `--json`.
 #[derive(Serialize)]
@@ -74,11 +75,20 @@ impl Latency {
     }
 }
 
+/// A drive that is over: what was asked, what came of it, and what the machine did meanwhile.
+pub struct Driven<'a> {
+    pub job: &'a Job,
+    pub tally: &'a Tally,
+    pub disturbed: Disturbance,
+}
+
 /// What makes these numbers doubtful.
-fn warnings(job: &Job, tally: &Tally) -> Vec<Finding> {
+fn warnings(driven: &Driven<'_>) -> Vec<Finding> {
+    let Driven { job, tally, disturbed } = driven;
     let mut measured = Measurement::of(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
     measured.connections = job.connections as u64;
+    (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
     measured.ports = systems::machine::ports();
     measured.files = systems::machine::file_limit();
     let setting = Setting {
@@ -90,7 +100,8 @@ fn warnings(job: &Job, tally: &Tally) -> Vec<Finding> {
 }
 
 /// For programs.
-pub fn json(job: &Job, tally: &Tally) -> Json {
+pub fn json(driven: &Driven<'_>) -> Json {
+    let tally = driven.tally;
     Json {
         completed: tally.successes,
         units: tally.units,
@@ -117,12 +128,13 @@ pub fn json(job: &Job, tally: &Tally) -> Json {
             busiest_core: tally.busiest,
             backend: tally.backend,
         },
-        warnings: warnings(job, tally),
+        warnings: warnings(driven),
     }
 }
 
 /// For people.
-pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
+pub fn text(driven: &Driven<'_>, target: &str) -> String {
+    let Driven { job, tally, .. } = driven;
     let mut out = String::new();
     let unit = match job.target.traffic {
         Traffic::Frames(_) => "frames",
@@ -173,7 +185,7 @@ pub fn text(job: &Job, target: &str, tally: &Tally) -> String {
         tally.cpu.as_secs_f64(),
         tally.busiest * 100.0
     );
-    for warning in warnings(job, tally) {
+    for warning in warnings(driven) {
         let _ = writeln!(out, "  warning: {}. Remedy: {}", warning.message, warning.remedy);
     }
     out
