@@ -2,9 +2,12 @@
 
 mod support;
 
+use std::net::TcpStream;
+use std::process::Command;
+
 use lab::observation::Measurement;
-use support::Served;
 use support::home::Home;
+use support::{Guarded, Served, has, until};
 
 /// A manifest that names a server at this address.
 fn attach(home: &Home, url: &str, more: &str) {
@@ -70,4 +73,33 @@ fn what_it_declares_to_answer_is_what_is_checked() {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let warnings = report["experiments"][0]["warnings"].to_string();
     assert!(warnings.contains("mine does not do the work of the others: another answer"), "{warnings}");
+}
+
+#[test]
+fn a_server_of_the_users_that_ends_costs_its_own_trials() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let port = systems::free_port().expect("a free port");
+    let script = format!(
+        "let n = 0; require('http').createServer((q, a) => {{ a.end('ok'); if (++n > 20) process.exit(0); }}).listen({port}, '127.0.0.1')"
+    );
+    let mut command = Command::new("node");
+    support::plain(&mut command);
+    let mut server = Guarded::spawn(command.args(["-e", &script]));
+    assert!(until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "it never listened");
+    attach(&home, &format!("http://127.0.0.1:{port}"), "");
+    home.timed_experiment("requests", "[\"mine\"]", 2, 1.0, "[[grid]]\nconnections = 2\n");
+    home.run(["run", "e"]).code(0);
+    assert!(!server.running());
+    let failed = home.failed("mine");
+    let stages: Vec<&str> = failed.iter().map(|failure| failure.stage.as_str()).collect();
+    assert_eq!(stages, ["system", "start"], "{failed:#?}");
+    assert!(failed[0].reason.contains("has ended"), "{failed:#?}");
+    assert!(
+        failed[1].reason.contains("nothing listens on") && failed[1].reason.contains("type this"),
+        "{failed:#?}"
+    );
+    assert_eq!(home.measured("reference").len(), 2);
 }

@@ -117,6 +117,38 @@ const SERVERS: [&str; 4] = ["go-http", "hyper", "netty", "uvicorn"];
 const RECEIVERS: [&str; 4] = ["erlang-socket", "go-frames", "netty-frames", "tokio-frames"];
 /// Clients of today.
 const CLIENTS: [&str; 7] = ["aiohttp", "go-client", "httpx", "java-http", "libcurl", "reqwest", "undici"];
+// As it was published: a zero byte behind each answer spoils every one of them. It keeps its row, with the reason.
+#[test]
+fn libuv_as_published_is_shown_with_its_errors() {
+    let home = Home::with(&["libuv"]);
+    home.experiment(
+        "requests",
+        "[\"libuv\", \"libuv@published\"]",
+        2,
+        "[[grid]]\nconnections = 5\nkeep_alive = [true, false]\n",
+    );
+    let ended = home.run(["run", "e", "--rounds", "2"]);
+    if !all_took_part(&ended) {
+        return;
+    }
+    let published = home.measured("libuv@published");
+    assert_eq!(published.len(), 4);
+    for m in &published {
+        assert!(m.successes == 0 && m.errors.keys().eq(["protocol"]), "{m:#?}");
+        assert!(m.first_errors["protocol"].contains(r"\x00"), "{m:#?}");
+    }
+    assert!(home.measured("libuv").iter().all(|m| m.successes > 0 && m.errors.is_empty()));
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let experiment = &report["experiments"][0];
+    assert_eq!(experiment["failures"], serde_json::json!([]), "{report}");
+    let rows = experiment["estimates"].as_array().expect("estimates");
+    let published = rows.iter().filter(|row| row["scenario"]["system"] == "libuv@published");
+    assert!(
+        published.clone().count() == 2 && published.clone().all(|row| row["error_share"] == 1.0),
+        "{report}"
+    );
+    assert!(!experiment["headlines"].to_string().contains("libuv@published"), "{report}");
+}
 
 #[test]
 fn servers_of_today_answer_requests_kept_and_not_kept() {

@@ -22,7 +22,7 @@ use crate::session::place::{Place, Stopped};
 
 /// What the driver is told here: more callers than connections, so that its pool has something to do.
 const ORDERS: [(&str, i64); 5] =
-    [("pools", 2), ("pool_size", 4), ("concurrency", 16), ("delay_ms", 5), ("timeout_ms", 1000)];
+    [("pools", 2), ("pool_size", 4), ("concurrency", 16), ("delay_ms", 5), ("timeout_ms", 5000)];
 /// A timeout that no answer can keep.
 const TOO_SHORT: [(&str, i64); 2] = [("delay_ms", 3000), ("timeout_ms", 200)];
 /// How long a driver may take to end after its last line.
