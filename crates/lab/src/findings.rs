@@ -25,6 +25,7 @@ use crate::experiment::grid::Excluded;
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario};
 use crate::plan::{Plan, Planned};
+use crate::published::{self, Beside};
 use systems::is_reference;
 
 /// The share of failed operations above which a row ranks nothing (a published table of pooled clients ranked one with 79.6 % errors first).
@@ -67,6 +68,9 @@ pub struct ExperimentFindings {
     pub tables: Vec<Table>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
+    /// The published figures beside these: which of their shapes are found again. Their table is the last of `tables`.
+    #[serde(default)]
+    pub beside: Option<Beside>,
     /// What makes numbers untrustworthy, with its remedy.
     pub warnings: Vec<Warning>,
     /// Trials without a measurement.
@@ -107,6 +111,11 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let estimates = estimate::estimates(planned, observations);
     let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
     let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
+    let mut tables = tables(planned, &estimates);
+    let beside = published::beside(planned, &estimates).map(|(table, beside)| {
+        tables.push(table);
+        beside
+    });
     ExperimentFindings {
         name: planned.name.clone(),
         title: planned.title.clone(),
@@ -119,7 +128,8 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         trials_planned,
         trials_done,
         headlines: headline::headlines(planned, &estimates),
-        tables: tables(planned, &estimates),
+        tables,
+        beside,
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),
@@ -167,7 +177,7 @@ fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
 }
 
 /// A scenario in a line: the system, and the knobs that the experiment varies.
-fn label(planned: &Planned, scenario: &Scenario) -> String {
+pub(crate) fn label(planned: &Planned, scenario: &Scenario) -> String {
     let mut words = vec![scenario.system.clone()];
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
         if let Some(value) = scenario.point.get(&axis.knob) {

@@ -6,6 +6,7 @@
 //! runs.
 
 mod audit;
+mod beside;
 mod csv;
 mod read;
 mod rows;
@@ -20,6 +21,8 @@ use systems::knob::Kind;
 use systems::{InputError, Point, Source, Workload};
 
 pub use audit::{Audit, Code, Warning, audit};
+pub(crate) use beside::beside;
+pub use beside::{Beside, Comparison};
 pub use rows::{Client, Frames, Request, Row, Rows, Upload};
 
 /// A table by its name: what `published/` holds of it.
@@ -69,6 +72,8 @@ pub struct Table {
     pub systems: BTreeMap<String, String>,
     /// The knobs that no column has, as Narrows would set them.
     pub fixed: Point,
+    /// Where the systems' knobs stand when nobody sets them: what a run means that does not say.
+    pub defaults: Point,
     /// The figures, in the document's order.
     pub rows: Rows,
     /// Each row's fields as they were printed.

@@ -20,7 +20,7 @@ pub(crate) fn table(key: &str, name: &str, table: &Table) -> String {
 
 fn heading(column: &Column) -> String {
     let unit = match column.unit {
-        None | Some(Unit::Count | Unit::AsPrinted) => return column.name.clone(),
+        None | Some(Unit::Count | Unit::Times | Unit::AsPrinted) => return column.name.clone(),
         Some(Unit::Size | Unit::Bytes) => "bytes",
         Some(Unit::Milliseconds) => "ms",
         Some(Unit::Microseconds) => "us",

@@ -8,6 +8,7 @@ pub fn show(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Count => digits(value),
+        Unit::Times => format!("{}x", digits(value)),
         Unit::AsPrinted => value.to_string(),
         Unit::Size => show_size(value as i64),
         Unit::Bytes => bytes(value),

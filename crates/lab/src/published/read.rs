@@ -31,6 +31,8 @@ struct Head {
     setting: Setting,
     #[serde(default)]
     fixed: Point,
+    #[serde(default)]
+    defaults: Point,
     columns: Spanned<Vec<Column>>,
     systems: BTreeMap<String, String>,
 }
@@ -93,6 +95,7 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<Table, InputError> {
         printed: lines.iter().map(|row| row.iter().map(|field| field.text.clone()).collect()).collect(),
         systems: file.systems,
         fixed: file.fixed,
+        defaults: file.defaults,
         columns: file.columns.into_inner(),
     })
 }
