@@ -68,8 +68,9 @@ pub struct Table {
     pub setting: Setting,
     /// In the order of the rows' fields.
     pub columns: Vec<Column>,
-    /// What Narrows calls each system.
-    pub systems: BTreeMap<String, String>,
+    /// Narrows' systems for each of the document's, the nearest first: the same version, then another, or what it is
+    /// made of.
+    pub systems: BTreeMap<String, Vec<String>>,
     /// The knobs that no column has, as Narrows would set them.
     pub fixed: Point,
     /// Where the systems' knobs stand when nobody sets them: what a run means that does not say.

@@ -9,6 +9,7 @@ mod cliffs;
 mod order;
 mod steps;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -151,6 +152,7 @@ fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> (finding
         Workload::Upload => (points(table, planned, &pairs), steps::steps(table, &pairs, estimates)),
         Workload::Frames => (points(table, planned, &pairs), cliffs::cliffs(&pairs, estimates)),
     };
+    differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
     shown.notes.extend(comparisons.iter().map(Comparison::sentence));
     shown.notes.extend(differences.iter().cloned());
@@ -180,6 +182,27 @@ fn value<'a>(table: &'a Table, estimate: &'a Estimate, knob: &str) -> Option<&'a
     set.or_else(own).or_else(|| table.defaults.get(knob))
 }
 
+/// How well an estimate's system stands for one of the document's, less is better: by the order in which the table
+/// names them, then a variant of the row's runtime, the plain system, another variant. None: it does not.
+fn stands_for(table: &Table, system: &str, variant: &str, estimate: &Estimate) -> Option<(usize, u8)> {
+    let name = estimate.scenario.system.as_str();
+    let (plain, own) = name.split_once('@').unwrap_or((name, ""));
+    let place = table.systems[system].iter().position(|known| known == plain || known == name)?;
+    let other = if own == variant { 0 } else { 1 + u8::from(!own.is_empty()) };
+    Some((place, other))
+}
+
+/// The one system of these estimates that stands for one of the document's best: rows of several are not mixed.
+fn stand_in<'a>(
+    table: &Table,
+    system: &str,
+    variant: &str,
+    estimates: impl IntoIterator<Item = &'a Estimate>,
+) -> Option<&'a str> {
+    let each = estimates.into_iter().filter_map(|e| Some((stands_for(table, system, variant, e)?, e)));
+    each.min_by_key(|(distance, _)| *distance).map(|(_, e)| e.scenario.system.as_str())
+}
+
 /// How many of the knobs that stood still then stand as they did.
 fn likeness(table: &Table, still: &Point, estimate: &Estimate) -> usize {
     still.iter().filter(|(knob, then)| value(table, estimate, knob) == Some(then)).count()
@@ -207,12 +230,10 @@ fn pairs<'a>(table: &'a Table, planned: &Planned, estimates: &'a [Estimate]) -> 
             let mut knobs = point.iter().filter(|(knob, _)| varied.contains(knob.as_str()));
             knobs.all(|(knob, then)| value(table, estimate, knob) == Some(then))
         };
-        let own = estimates.iter().filter(|e| e.scenario.system == table.systems[system] && e.compares());
+        let own = stand_in(table, system, variant, estimates.iter().filter(|e| e.compares()));
+        let own = estimates.iter().filter(|e| e.compares() && Some(e.scenario.system.as_str()) == own);
         // The first of the nearest, in the plan's order.
-        let now = own.filter(equal).reduce(|known, other| {
-            let nearer = likeness(table, &still, other) > likeness(table, &still, known);
-            if nearer { other } else { known }
-        });
+        let now = own.filter(equal).min_by_key(|e| Reverse(likeness(table, &still, e)));
         for (estimate, knob) in now.iter().flat_map(|e| still.keys().map(move |knob| (*e, knob))) {
             if let Some(today) = value(table, estimate, knob).filter(|today| **today != still[knob]) {
                 otherwise.entry(knob).or_default().insert(today);
@@ -231,6 +252,18 @@ fn pairs<'a>(table: &'a Table, planned: &Planned, estimates: &'a [Estimate]) -> 
     (pairs, otherwise.into_iter().map(sentence).collect())
 }
 
+/// Systems that ran in the place of others: another version, or what the other is made of.
+fn stand_ins(table: &Table, pairs: &[Pair]) -> Vec<String> {
+    let mut stand_ins = BTreeSet::new();
+    for pair in pairs {
+        let Some(estimate) = pair.now else { continue };
+        if stands_for(table, pair.system, pair.variant, estimate).is_some_and(|(place, _)| place > 0) {
+            stand_ins.insert((pair.system, estimate.scenario.system.as_str()));
+        }
+    }
+    stand_ins.into_iter().map(|(then, now)| format!("{now} stands for {then} today")).collect()
+}
+
 /// The systems in the document's order.
 fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
     let mut systems = Vec::new();
@@ -246,7 +279,7 @@ fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
 fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String> {
     let (systems, labels) = (systems_of(pairs), table.labels());
     let ran = |system: &&str| {
-        estimates.iter().any(|e| e.scenario.system == table.systems[*system] && e.figure.is_some())
+        estimates.iter().any(|e| e.figure.is_some() && stands_for(table, system, "", e).is_some())
     };
     let (ran, absent): (Vec<&str>, Vec<&str>) = systems.iter().partition(|system| ran(system));
     let mut sentences = Vec::new();

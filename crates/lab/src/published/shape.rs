@@ -48,10 +48,11 @@ impl Table {
         self.columns.iter().filter(|column| column.knob.is_some() && self.varies(column))
     }
 
-    /// Whether its fields differ between rows.
+    /// Whether its fields differ between rows that have one.
     pub(super) fn varies(&self, column: &Column) -> bool {
         let at = self.column(&column.name);
-        self.printed.iter().any(|row| row[at] != self.printed[0][at])
+        let mut fields = self.printed.iter().map(|row| &row[at]).filter(|field| !field.is_empty());
+        fields.next().is_some_and(|first| fields.any(|field| field != first))
     }
 }
 

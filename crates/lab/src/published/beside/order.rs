@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::{Rows, Table};
-use super::{Comparison, FLAT, Pair, Round, figure, figures, judged, likeness, still};
+use super::{Comparison, FLAT, Pair, Round, figure, figures, judged, likeness, stand_in, stands_for, still};
 use crate::experiment::Figure;
 use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, label};
 use crate::plan::Planned;
@@ -36,7 +36,7 @@ pub(super) fn requests(
     let void = pairs.iter().filter(|pair| pair.then.is_none());
     comparisons.extend(void.map(|pair| {
         let today = pair.today(None);
-        let ran = estimates.iter().any(|e| e.scenario.system == table.systems[pair.system]);
+        let ran = estimates.iter().any(|e| stands_for(table, pair.system, "", e).is_some());
         let words = match today {
             Some(_) => "today it has one",
             None if ran => "nor has it today",
@@ -62,8 +62,9 @@ pub(super) fn clients(
         let own = (0..rows.len()).filter(|&at| rows[at].system == system && figures[at].is_some());
         let row =
             own.max_by(|a, b| figures[*a].partial_cmp(&figures[*b]).unwrap_or(std::cmp::Ordering::Equal));
-        let ranked = estimates.iter().filter(|e| e.scenario.system == table.systems[system] && e.ranks());
-        let ranked: Vec<&Estimate> = ranked.collect();
+        let ranked = || estimates.iter().filter(|e| e.ranks());
+        let name = stand_in(table, system, "", ranked());
+        let ranked: Vec<&Estimate> = ranked().filter(|e| Some(e.scenario.system.as_str()) == name).collect();
         let nearest = ranked.iter().map(|e| likeness(table, &still, e)).max();
         let near = ranked.into_iter().filter(|e| Some(likeness(table, &still, e)) == nearest);
         let now = near.max_by(|a, b| a.figure.unwrap_or(0.0).total_cmp(&b.figure.unwrap_or(0.0)));
