@@ -2,7 +2,8 @@
 
 mod support;
 
-use support::{Ended, checkout, narrows, run};
+use support::home::Home;
+use support::{Ended, checkout, narrows, run, squeezed};
 
 fn published(words: &[&str]) -> Ended {
     run(&mut narrows([&["published"], words].concat()))
@@ -137,6 +138,40 @@ fn a_table_of_ones_own_is_audited_and_its_mistakes_have_a_place() {
     published(&[&path]).code(1).says(&["mine.csv:1:8", "not UTF-8"]);
     std::fs::remove_file(own("csv")).unwrap();
     published(&[&path]).code(1).says(&["mine.csv", "cannot read it"]);
+}
+
+#[test]
+fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
+    let home = Home::new();
+    home.twin("libuv");
+    home.twin("node");
+    home.experiment(
+        "requests",
+        "[\"libuv\", \"node\"]",
+        1,
+        "[[grid]]\nconnections = 2\nkeep_alive = false\n",
+    );
+    let text = std::fs::read_to_string(home.path("experiments/e.toml")).unwrap();
+    home.write("experiments/e.toml", &text.replacen("[quick]", "published = \"iodash\"\n[quick]", 1));
+    let sentences = [
+        "libuv had no figure that counts then; today it has one",
+        "not run today: IODash, Boost",
+        "10000 then, 2 today",
+    ];
+    let printed = squeezed(&home.run(["run", "e"]).code(0).stdout);
+    let report = |format: &str| home.run(["report", "last", "--format", format]).code(0);
+    let markdown = report("markdown").stdout;
+    for sentence in sentences {
+        assert!(printed.contains(sentence) && markdown.contains(sentence), "{sentence:?}: {printed}");
+    }
+    assert!(markdown.contains("| system | published | today |\n"), "{markdown}");
+    assert!(report("csv").stdout.contains("experiment,system,published,today\r\ne,Node.js,1,1\r\n"));
+    let json = report("json").json();
+    let beside = &json["experiments"][0]["beside"];
+    assert_eq!(
+        (&beside["published"], &beside["comparisons"][0]["agrees"]),
+        (&"iodash".into(), &serde_json::Value::Null)
+    );
 }
 
 /// The page shows what the program prints: each block is a part of the output of the command above it.

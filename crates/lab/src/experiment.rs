@@ -16,6 +16,7 @@ use systems::{InputError, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
 use crate::observation::Timing;
+use crate::published;
 
 /// Patience for one operation when the file says nothing, seconds.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
@@ -128,6 +129,9 @@ impl Experiment {
                         requests_per_s: requests, clients, upload";
             return Err(source.error(file.figure.span(), message, help));
         }
+        if let Some(table) = &file.published {
+            check_published(source, table)?;
+        }
         Ok(Self {
             name: file.name.into_inner(),
             title: file.title,
@@ -135,7 +139,7 @@ impl Experiment {
             workload: file.workload,
             systems: file.systems,
             figure: file.figure.into_inner(),
-            published: file.published,
+            published: file.published.map(Spanned::into_inner),
             threshold: file
                 .threshold
                 .as_ref()
@@ -231,6 +235,18 @@ fn threshold(source: &Source, share: &Spanned<f64>) -> Result<f64, InputError> {
     }
 }
 
+fn check_published(source: &Source, table: &Spanned<String>) -> Result<(), InputError> {
+    let known: Vec<&str> = published::names().collect();
+    if known.contains(&table.get_ref().as_str()) {
+        return Ok(());
+    }
+    let help = match nearest(table.get_ref(), known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    Err(source.error(table.span(), format!("there is no published table `{}`", table.get_ref()), help))
+}
+
 // The file as serde sees it.
 
 #[derive(Deserialize)]
@@ -243,7 +259,7 @@ struct File {
     workload: Workload,
     systems: Vec<Spanned<String>>,
     figure: Spanned<Figure>,
-    published: Option<String>,
+    published: Option<Spanned<String>>,
     threshold: Option<Spanned<f64>>,
     quick: FormFile,
     full: FormFile,

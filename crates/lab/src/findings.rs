@@ -39,6 +39,7 @@ use crate::experiment::grid::Excluded;
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario, Timing};
 use crate::plan::{Plan, Planned};
+use crate::published::{self, Beside};
 use systems::is_reference;
 
 /// The share of failed operations above which a row ranks nothing (a published table of pooled clients ranked one with 79.6 % errors first).
@@ -94,6 +95,9 @@ pub struct ExperimentFindings {
     pub tables: Vec<Table>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
+    /// The published figures beside these: which of their shapes are found again. Their table is the last of `tables`.
+    #[serde(default)]
+    pub beside: Option<Beside>,
     /// What makes numbers untrustworthy, with its remedy.
     pub warnings: Vec<Warning>,
     /// Trials without a measurement.
@@ -140,6 +144,10 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let mut tables = tables(planned, plan.design(), &estimates);
     tables.extend(effect::table(planned, &estimates, &effects));
     tables.push(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
+    let beside = published::beside(planned, &estimates).map(|(table, beside)| {
+        tables.push(table);
+        beside
+    });
     ExperimentFindings {
         name: planned.name.clone(),
         title: planned.title.clone(),
@@ -160,6 +168,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
         tables,
+        beside,
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),
@@ -207,7 +216,7 @@ fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
 }
 
 /// A scenario in a line: the system, and the knobs that the experiment varies.
-fn label(planned: &Planned, scenario: &Scenario) -> String {
+pub(crate) fn label(planned: &Planned, scenario: &Scenario) -> String {
     let mut words = vec![scenario.system.clone()];
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
         if let Some(value) = scenario.point.get(&axis.knob) {

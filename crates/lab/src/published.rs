@@ -6,6 +6,7 @@
 //! runs.
 
 mod audit;
+mod beside;
 mod csv;
 mod read;
 mod rows;
@@ -20,6 +21,8 @@ use systems::knob::Kind;
 use systems::{InputError, Point, Source, Workload};
 
 pub use audit::{Audit, Code, Warning, audit};
+pub(crate) use beside::beside;
+pub use beside::{Beside, Comparison};
 pub use rows::{Client, Frames, Request, Row, Rows, Upload};
 
 /// A table by its name: what `published/` holds of it.
@@ -65,10 +68,13 @@ pub struct Table {
     pub setting: Setting,
     /// In the order of the rows' fields.
     pub columns: Vec<Column>,
-    /// What Narrows calls each system.
-    pub systems: BTreeMap<String, String>,
+    /// Narrows' systems for each of the document's, the nearest first: the same version, then another, or what it is
+    /// made of.
+    pub systems: BTreeMap<String, Vec<String>>,
     /// The knobs that no column has, as Narrows would set them.
     pub fixed: Point,
+    /// Where the systems' knobs stand when nobody sets them: what a run means that does not say.
+    pub defaults: Point,
     /// The figures, in the document's order.
     pub rows: Rows,
     /// Each row's fields as they were printed.

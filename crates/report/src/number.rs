@@ -8,6 +8,7 @@ pub fn show(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Count => digits(value),
+        Unit::Times => format!("{}x", digits(value)),
         Unit::AsPrinted => value.to_string(),
         Unit::Size => show_size(value as i64),
         Unit::Bytes => bytes(value),
@@ -16,7 +17,6 @@ pub fn show(value: f64, unit: Unit) -> String {
         }
         Unit::PerSecond => scaled(value, &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]),
         Unit::Share => share(value),
-        Unit::Times => format!("{}x", digits(value)),
         Unit::Milliseconds => seconds(value / 1e3),
         Unit::Microseconds => seconds(value / 1e6),
         Unit::SecondsPerByte => seconds(value * 1e6),

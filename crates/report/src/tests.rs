@@ -60,6 +60,7 @@ fn fixed() -> Findings {
             ],
             tables: vec![table],
             estimates: Vec::new(),
+            beside: None,
             warnings: vec![Warning {
                 code: Code::Unsteady,
                 message: "trials lie apart in 1 of 3 scenarios".to_owned(),

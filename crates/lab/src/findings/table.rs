@@ -20,6 +20,8 @@ use crate::plan::Planned;
 pub enum Unit {
     /// A plain number: a count, a knob.
     Count,
+    /// A ratio: so many times.
+    Times,
     /// A figure of a published table, in every digit that was printed; its heading says the unit.
     AsPrinted,
     /// Bytes as a knob, exact: 1460, 64K (powers of 1024).
@@ -36,8 +38,6 @@ pub enum Unit {
     PerSecond,
     /// A share of 1.
     Share,
-    /// A ratio: so many times.
-    Times,
     /// CPU seconds for one byte.
     SecondsPerByte,
     /// CPU seconds for one frame or request.

@@ -194,7 +194,7 @@ fn indices<T>(rows: &[T], applies: impl Fn(&T) -> bool) -> Vec<usize> {
 }
 
 /// A ratio as people read it: `1.02x`, `6.9x`.
-fn times(ratio: f64) -> String {
+pub(super) fn times(ratio: f64) -> String {
     match ratio {
         r if r < 1.995 => format!("{r:.2}x"),
         r => format!("{r:.1}x"),

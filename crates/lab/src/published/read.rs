@@ -31,8 +31,27 @@ struct Head {
     setting: Setting,
     #[serde(default)]
     fixed: Point,
+    #[serde(default)]
+    defaults: Point,
     columns: Spanned<Vec<Column>>,
-    systems: BTreeMap<String, String>,
+    systems: BTreeMap<String, OneOrMany>,
+}
+
+/// A name, or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Vec<String> {
+    fn from(names: OneOrMany) -> Self {
+        match names {
+            OneOrMany::One(name) => vec![name],
+            OneOrMany::Many(names) => names,
+        }
+    }
 }
 
 /// Reads a table from what is said of it and from its rows.
@@ -91,8 +110,9 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<Table, InputError> {
         setting: file.setting,
         rows: Rows::read(file.workload, &records)?,
         printed: lines.iter().map(|row| row.iter().map(|field| field.text.clone()).collect()).collect(),
-        systems: file.systems,
+        systems: file.systems.into_iter().map(|(system, names)| (system, names.into())).collect(),
         fixed: file.fixed,
+        defaults: file.defaults,
         columns: file.columns.into_inner(),
     })
 }

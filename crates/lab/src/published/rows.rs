@@ -3,6 +3,7 @@
 use systems::{InputError, Point, Workload};
 
 use super::read::Record;
+use crate::findings::RANKED_ERRORS;
 
 /// One row: what was measured, where.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +75,13 @@ pub struct Request {
     pub timeouts: u64,
 }
 
+impl Request {
+    /// Whether nothing was verified: each request failed, or no byte was read.
+    pub fn void(&self) -> bool {
+        self.errors >= self.requests || self.read_mb == 0.0
+    }
+}
+
 /// What a pooled client did.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Client {
@@ -85,6 +93,13 @@ pub struct Client {
     pub requests_per_s: f64,
     /// Failures by attempts, percent.
     pub error_percent: f64,
+}
+
+impl Client {
+    /// Whether so few operations failed that the row may be ranked.
+    pub fn few_errors(&self) -> bool {
+        self.error_percent <= RANKED_ERRORS * 100.0
+    }
 }
 
 /// All rows of a table.

@@ -19,8 +19,7 @@ impl Table {
 
     /// Each row in a few words: the system, the runtime, and the knobs that differ between rows.
     pub(super) fn labels(&self) -> Vec<String> {
-        let varied: Vec<&Column> =
-            self.columns.iter().filter(|c| c.knob.is_some() && self.varies(c)).collect();
+        let varied: Vec<&Column> = self.varied().collect();
         let systems: BTreeSet<&str> = self.row_systems().into_iter().collect();
         let keys = self.rows.keys();
         let label = |(at, (system, variant, point)): (usize, (&str, &str, &systems::Point))| {
@@ -44,9 +43,16 @@ impl Table {
         self.columns.iter().position(|column| column.name == name).unwrap_or(0)
     }
 
-    fn varies(&self, column: &Column) -> bool {
+    /// The knobs that differ between rows.
+    pub(super) fn varied(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| column.knob.is_some() && self.varies(column))
+    }
+
+    /// Whether its fields differ between rows that have one.
+    pub(super) fn varies(&self, column: &Column) -> bool {
         let at = self.column(&column.name);
-        self.printed.iter().any(|row| row[at] != self.printed[0][at])
+        let mut fields = self.printed.iter().map(|row| &row[at]).filter(|field| !field.is_empty());
+        fields.next().is_some_and(|first| fields.any(|field| field != first))
     }
 }
 

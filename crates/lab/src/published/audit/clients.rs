@@ -65,14 +65,10 @@ pub(super) fn audit(table: &Table, rows: &[Row<Client>], labels: &[String]) -> P
     }
 }
 
-fn few_errors(m: &Client) -> bool {
-    m.error_percent <= RANKED_ERRORS * 100.0
-}
-
 fn errors(rows: &[Row<Client>]) -> Doubtful {
     let code = findings::Code::Errors;
     let message = format!("{}, more than {} %", words(code).0, RANKED_ERRORS * 100.0);
-    Doubtful { code: Code::Own(code), message, rows: indices(rows, |row| !few_errors(&row.measured)) }
+    Doubtful { code: Code::Own(code), message, rows: indices(rows, |row| !row.measured.few_errors()) }
 }
 
 /// The longest that a failure can have taken on average: all callers' time went into failures.
@@ -91,7 +87,7 @@ fn fail_fast(
     let fast = |at: usize| {
         let (timeout, derived) = (table.setting.timeout_ms?, derived[at].as_ref()?);
         let mean = failure_ms(&rows[at], derived);
-        (!few_errors(&rows[at].measured) && mean < QUICKER * timeout).then_some((timeout, mean))
+        (!rows[at].measured.few_errors() && mean < QUICKER * timeout).then_some((timeout, mean))
     };
     let found: Vec<usize> = (0..rows.len()).filter(|&at| fast(at).is_some()).collect();
     let message = found.first().and_then(|&at| fast(at).map(|times| (at, times))).map(|(at, (timeout, mean))| {
@@ -197,7 +193,7 @@ fn above_ceiling(table: &Table, rows: &[Row<Client>], labels: &[String]) -> Doub
 fn unbound(table: &Table, rows: &[Row<Client>], derived: &[Option<Derived>], labels: &[String]) -> Doubtful {
     let timeout = table.setting.timeout_ms.map_or(f64::INFINITY, |ms| ms / 1e3);
     let cycle = |at: usize| derived[at].as_ref().map_or(0.0, |d| d.cycle_s);
-    let few = |at: &usize| few_errors(&rows[*at].measured);
+    let few = |at: &usize| rows[*at].measured.few_errors();
     let found: Vec<usize> = (0..rows.len()).filter(|&at| cycle(at) > timeout).filter(few).collect();
     let worst = found.iter().copied().max_by(|a, b| cycle(*a).total_cmp(&cycle(*b)));
     let message = worst.map(|at| {
@@ -221,7 +217,7 @@ fn unbound(table: &Table, rows: &[Row<Client>], derived: &[Option<Derived>], lab
 fn ranking(rows: &[Row<Client>], labels: &[String], above: &[usize]) -> findings::Table {
     let best = |client: &str, ranked: bool| {
         let own = (0..rows.len()).filter(|&at| rows[at].system == client);
-        let own = own.filter(|&at| !ranked || few_errors(&rows[at].measured));
+        let own = own.filter(|&at| !ranked || rows[at].measured.few_errors());
         own.max_by(|a, b| rows[*a].measured.requests_per_s.total_cmp(&rows[*b].measured.requests_per_s))
     };
     let order = |ranked: bool| {

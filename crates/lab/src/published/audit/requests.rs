@@ -18,15 +18,10 @@ pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> 
     parts
 }
 
-/// Every request failed to be read, and no byte was verified.
-fn void(row: &Row<Request>) -> bool {
-    row.measured.errors >= row.measured.requests || row.measured.read_mb == 0.0
-}
-
 fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
     let code = findings::Code::Errors;
     let mut message = words(code).0.to_owned();
-    for (row, label) in rows.iter().zip(labels).filter(|(row, _)| void(row)) {
+    for (row, label) in rows.iter().zip(labels).filter(|(row, _)| row.measured.void()) {
         let m = &row.measured;
         message.push_str(&format!(
             "; the row of {label} is void: {} requests, {} read errors, {} MB read, nothing verified",
@@ -36,7 +31,7 @@ fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
     Doubtful {
         code: Code::Own(code),
         message,
-        rows: indices(rows, |row| row.measured.errors > 0 || void(row)),
+        rows: indices(rows, |row| row.measured.errors > 0 || row.measured.void()),
     }
 }
 
@@ -121,8 +116,9 @@ fn order(rows: &[Row<Request>]) -> String {
     let mut sorted: Vec<&Row<Request>> = rows.iter().collect();
     sorted.sort_by(|a, b| b.measured.requests_per_s.total_cmp(&a.measured.requests_per_s));
     let name = |row: &&Row<Request>| format!("{} {:.0}/s", row.system, row.measured.requests_per_s);
-    let valid: Vec<String> = sorted.iter().filter(|row| !void(row)).map(name).collect();
-    let invalid: Vec<&str> = sorted.iter().filter(|row| void(row)).map(|row| row.system.as_str()).collect();
+    let valid: Vec<String> = sorted.iter().filter(|row| !row.measured.void()).map(name).collect();
+    let invalid: Vec<&str> =
+        sorted.iter().filter(|row| row.measured.void()).map(|row| row.system.as_str()).collect();
     let without = if invalid.is_empty() {
         String::new()
     } else {

@@ -42,7 +42,7 @@ impl Noise {
         let mut same: Vec<&Table> =
             all.iter().filter(|other| document(other) == own && other.name != table.name).collect();
         same.push(table);
-        let mut times: BTreeMap<(String, String, Point), Vec<f64>> = BTreeMap::new();
+        let mut times: BTreeMap<(String, Vec<String>, Point), Vec<f64>> = BTreeMap::new();
         for table in same {
             let Rows::Upload(rows) = &table.rows else { continue };
             for row in rows {

@@ -1,0 +1,383 @@
+//! A run beside the published figures, in shape: ratios to the best of the same rows, never absolute figures, which
+//! belong to other machines.
+//!
+//! Pure. A published row is found again by its system and its knobs: those that vary in the published table must be
+//! equal; of what stood still there, the nearest that ran is taken, and the difference is said. What is found is
+//! reported, agreeing or not; what did not run is said to be missing.
+
+mod cliffs;
+mod order;
+mod steps;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use systems::{Point, Value, Workload};
+
+use super::{Rows, Table};
+use crate::experiment::Figure;
+use crate::findings::{self, Cell, Column, Estimate, FEWEST_TRIALS, Unit};
+use crate::plan::Planned;
+
+/// Ratios nearer to 1 than this are no difference: about three times what rows of one published configuration lie apart.
+const FLAT: f64 = 1.05;
+/// Two factors are of one size if neither is more than this many times the other.
+const SAME_SIZE: f64 = 1.5;
+
+/// As many missing rows are named, more only counted.
+const NAMED: usize = 6;
+
+/// What a run says to the published figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// The published table's name.
+    pub published: String,
+    /// The document.
+    pub source: String,
+    /// Each shape that the document shows, and whether it is found again.
+    pub comparisons: Vec<Comparison>,
+    /// What stood otherwise than in the document, and what of it did not run.
+    pub differences: Vec<String>,
+}
+
+/// One shape, then and today.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Whether the shape is the same; None where it cannot be said.
+    pub agrees: Option<bool>,
+    /// Both, with their figures.
+    pub text: String,
+}
+
+impl Comparison {
+    /// The same, open where the generator held back one of the rows that it stands on.
+    fn unless_held_back<'a>(mut self, rows: impl IntoIterator<Item = &'a Pair<'a>>) -> Self {
+        let held = rows.into_iter().any(|pair| pair.now.is_some_and(Estimate::is_lower_bound));
+        if held && self.agrees.is_some() {
+            self.agrees = None;
+            self.text.push_str("; the generator was at its limit: some of today's figures are lower bounds");
+        }
+        self
+    }
+
+    fn sentence(&self) -> String {
+        match self.agrees {
+            Some(true) => format!("agrees: {}", self.text),
+            Some(false) => format!("differs: {}", self.text),
+            None => format!("open: {}", self.text),
+        }
+    }
+}
+
+/// A published row and what ran today in its place.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    /// The row of the published table.
+    at: usize,
+    /// As the document calls it.
+    system: &'a str,
+    variant: &'a str,
+    point: &'a Point,
+    /// The published figure; None where it may not be compared.
+    then: Option<f64>,
+    /// The estimate with a figure that may be compared.
+    now: Option<&'a Estimate>,
+}
+
+/// Which of today's figures: the median over rounds, or that of one round.
+type Round = Option<u32>;
+
+/// An estimate's figure in a round, or its median.
+fn figure(estimate: &Estimate, round: Round) -> Option<f64> {
+    round.map_or(estimate.figure, |round| estimate.by_round.get(&round).copied())
+}
+
+/// A shape as the medians show it, and whether each round judges it so: what one round contradicts is open.
+fn judged(estimates: &[Estimate], shape: impl Fn(Round) -> Option<Comparison>) -> Option<Comparison> {
+    let mut seen = shape(None)?;
+    let Some(agrees) = seen.agrees else { return Some(seen) };
+    let rounds: BTreeSet<u32> = estimates.iter().flat_map(|e| e.by_round.keys().copied()).collect();
+    let each: Vec<bool> = rounds.into_iter().filter_map(|round| shape(Some(round))?.agrees).collect();
+    if (each.len() as u32) < FEWEST_TRIALS {
+        seen.agrees = None;
+        seen.text.push_str(&format!("; fewer than {FEWEST_TRIALS} rounds to judge by"));
+    } else if each.iter().any(|round| *round != agrees) {
+        seen.agrees = None;
+        seen.text.push_str("; the rounds contradict each other");
+    }
+    Some(seen)
+}
+
+impl Pair<'_> {
+    /// Today's figure.
+    fn today(&self, round: Round) -> Option<f64> {
+        figure(self.now?, round)
+    }
+
+    /// Both figures, where there are both.
+    fn both(&self, round: Round) -> Option<(f64, f64)> {
+        Some((self.then?, self.today(round)?))
+    }
+
+    fn integer(&self, knob: &str) -> Option<i64> {
+        match self.point.get(knob) {
+            Some(Value::Integer(number)) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// The published table of an experiment beside its estimates: as a table for reports, and what was found. None where
+/// the experiment names no table, or one of other work or of another figure.
+pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<(findings::Table, Beside)> {
+    let name = planned.published.as_deref()?;
+    let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
+    let natural = match table.workload {
+        Workload::Upload => Figure::MsPerUpload,
+        Workload::Frames => Figure::FramesPerS,
+        Workload::Requests | Workload::Clients => Figure::RequestsPerS,
+    };
+    (table.workload == planned.workload && planned.figure == natural)
+        .then(|| compare(&table, planned, estimates))
+}
+
+fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> (findings::Table, Beside) {
+    let (pairs, mut differences) = pairs(table, planned, estimates);
+    let (mut shown, comparisons) = match table.workload {
+        Workload::Clients => order::clients(table, planned, estimates),
+        Workload::Requests => {
+            (points(table, planned, &pairs), order::requests(table, planned, &pairs, estimates))
+        }
+        Workload::Upload => (points(table, planned, &pairs), steps::steps(table, &pairs, estimates)),
+        Workload::Frames => (points(table, planned, &pairs), cliffs::cliffs(&pairs, estimates)),
+    };
+    differences.extend(stand_ins(table, &pairs));
+    differences.extend(missing(table, &pairs, estimates));
+    shown.notes.extend(comparisons.iter().map(Comparison::sentence));
+    shown.notes.extend(differences.iter().cloned());
+    let beside =
+        Beside { published: table.name.clone(), source: table.source.clone(), comparisons, differences };
+    (shown, beside)
+}
+
+/// The published figure of each row; None of rows that may not be compared.
+fn figures(table: &Table) -> Vec<Option<f64>> {
+    match &table.rows {
+        Rows::Upload(rows) => rows.iter().map(|row| Some(row.measured.mean_ms)).collect(),
+        Rows::Frames(rows) => rows.iter().map(|row| Some(row.measured.mean())).collect(),
+        Rows::Requests(rows) => {
+            rows.iter().map(|row| (!row.measured.void()).then_some(row.measured.requests_per_s)).collect()
+        }
+        Rows::Clients(rows) => {
+            rows.iter().map(|row| row.measured.few_errors().then_some(row.measured.requests_per_s)).collect()
+        }
+    }
+}
+
+/// Where a knob stood in a scenario: as set, else as the workload or the published system has it by default.
+fn value<'a>(table: &'a Table, estimate: &'a Estimate, knob: &str) -> Option<&'a Value> {
+    let set = estimate.scenario.point.get(knob);
+    let own = || estimate.scenario.workload.knob(knob).map(|k| &k.default);
+    set.or_else(own).or_else(|| table.defaults.get(knob))
+}
+
+/// How well an estimate's system stands for one of the document's, less is better: by the order in which the table
+/// names them, then a variant of the row's runtime, the plain system, another variant. None: it does not.
+fn stands_for(table: &Table, system: &str, variant: &str, estimate: &Estimate) -> Option<(usize, u8)> {
+    let name = estimate.scenario.system.as_str();
+    let (plain, own) = name.split_once('@').unwrap_or((name, ""));
+    let place = table.systems[system].iter().position(|known| known == plain || known == name)?;
+    let other = if own == variant { 0 } else { 1 + u8::from(!own.is_empty()) };
+    Some((place, other))
+}
+
+/// The one system of these estimates that stands for one of the document's best: rows of several are not mixed.
+fn stand_in<'a>(
+    table: &Table,
+    system: &str,
+    variant: &str,
+    estimates: impl IntoIterator<Item = &'a Estimate>,
+) -> Option<&'a str> {
+    let each = estimates.into_iter().filter_map(|e| Some((stands_for(table, system, variant, e)?, e)));
+    each.min_by_key(|(distance, _)| *distance).map(|(_, e)| e.scenario.system.as_str())
+}
+
+/// How many of the knobs that stood still then stand as they did.
+fn likeness(table: &Table, still: &Point, estimate: &Estimate) -> usize {
+    still.iter().filter(|(knob, then)| value(table, estimate, knob) == Some(then)).count()
+}
+
+/// The knobs that have the same value in all rows, and those that no column has.
+fn still(table: &Table, varied: &BTreeSet<&str>) -> Point {
+    let mut still = table.fixed.clone();
+    for (_, _, point) in table.rows.keys() {
+        let same = point.iter().filter(|(knob, _)| !varied.contains(knob.as_str()));
+        still.extend(same.map(|(knob, value)| (knob.clone(), value.clone())));
+    }
+    still
+}
+
+/// Each published row with what ran in its place, and what stood otherwise.
+fn pairs<'a>(table: &'a Table, planned: &Planned, estimates: &'a [Estimate]) -> (Vec<Pair<'a>>, Vec<String>) {
+    let varied: BTreeSet<&str> = table.varied().map(|column| column.name.as_str()).collect();
+    let still = still(table, &varied);
+    let mut otherwise: BTreeMap<&str, BTreeSet<&Value>> = BTreeMap::new();
+    let figures = figures(table);
+    let mut pairs = Vec::new();
+    for (at, (system, variant, point)) in table.rows.keys().into_iter().enumerate() {
+        let equal = |estimate: &&Estimate| {
+            let mut knobs = point.iter().filter(|(knob, _)| varied.contains(knob.as_str()));
+            knobs.all(|(knob, then)| value(table, estimate, knob) == Some(then))
+        };
+        let own = stand_in(table, system, variant, estimates.iter().filter(|e| e.compares()));
+        let own = estimates.iter().filter(|e| e.compares() && Some(e.scenario.system.as_str()) == own);
+        // The first of the nearest, in the plan's order.
+        let now = own.filter(equal).min_by_key(|e| Reverse(likeness(table, &still, e)));
+        for (estimate, knob) in now.iter().flat_map(|e| still.keys().map(move |knob| (*e, knob))) {
+            if let Some(today) = value(table, estimate, knob).filter(|today| **today != still[knob]) {
+                otherwise.entry(knob).or_default().insert(today);
+            }
+        }
+        pairs.push(Pair { at, system, variant, point, then: figures[at], now });
+    }
+    let show = |knob: &str, value: &Value| {
+        let axis = planned.axes.iter().find(|axis| axis.knob == knob);
+        axis.map_or(value.to_string(), |axis| axis.show(value))
+    };
+    let sentence = |(knob, today): (&str, BTreeSet<&Value>)| {
+        let today: Vec<String> = today.into_iter().map(|value| show(knob, value)).collect();
+        format!("`{knob}`: {} then, {} today", show(knob, &still[knob]), today.join(", "))
+    };
+    (pairs, otherwise.into_iter().map(sentence).collect())
+}
+
+/// Systems that ran in the place of others: another version, or what the other is made of.
+fn stand_ins(table: &Table, pairs: &[Pair]) -> Vec<String> {
+    let mut stand_ins = BTreeSet::new();
+    for pair in pairs {
+        let Some(estimate) = pair.now else { continue };
+        if stands_for(table, pair.system, pair.variant, estimate).is_some_and(|(place, _)| place > 0) {
+            stand_ins.insert((pair.system, estimate.scenario.system.as_str()));
+        }
+    }
+    stand_ins.into_iter().map(|(then, now)| format!("{now} stands for {then} today")).collect()
+}
+
+/// The systems in the document's order.
+fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
+    let mut systems = Vec::new();
+    for pair in pairs {
+        if !systems.contains(&pair.system) {
+            systems.push(pair.system);
+        }
+    }
+    systems
+}
+
+/// What of the document did not run today: systems, and rows of those that ran.
+fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String> {
+    let (systems, labels) = (systems_of(pairs), table.labels());
+    let ran = |system: &&str| {
+        estimates.iter().any(|e| e.figure.is_some() && stands_for(table, system, "", e).is_some())
+    };
+    let (ran, absent): (Vec<&str>, Vec<&str>) = systems.iter().partition(|system| ran(system));
+    let mut sentences = Vec::new();
+    if !absent.is_empty() {
+        sentences.push(format!("not run today: {}", absent.join(", ")));
+    }
+    for system in ran {
+        let own: Vec<&Pair> = pairs.iter().filter(|pair| pair.system == system).collect();
+        let lacking: Vec<&str> =
+            own.iter().filter(|pair| pair.now.is_none()).map(|pair| labels[pair.at].as_str()).collect();
+        if !lacking.is_empty() {
+            let which =
+                if lacking.len() <= NAMED { format!(": {}", lacking.join("; ")) } else { String::new() };
+            sentences.push(format!(
+                "not run today, or without a figure that may be compared: {} of {} published rows of {system}{which}",
+                lacking.len(),
+                own.len()
+            ));
+        }
+    }
+    sentences
+}
+
+/// The rows that have both figures, each by the best of its runtime and, of uploads, of its size.
+fn points(table: &Table, planned: &Planned, pairs: &[Pair]) -> findings::Table {
+    let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both(None).is_some()).collect();
+    let same_work = |a: &Pair, b: &Pair| {
+        a.variant == b.variant
+            && (table.workload != Workload::Upload || a.integer("size") == b.integer("size"))
+    };
+    let worse = |figure: fn(&Pair) -> Option<f64>, pair: &Pair| {
+        let own = figure(pair)?;
+        let others = shown.iter().filter(|other| same_work(pair, other)).filter_map(|other| figure(other));
+        others.map(|other| planned.figure.advantage(other, own)).max_by(f64::total_cmp)
+    };
+    let keys: Vec<usize> = (0..table.columns.len())
+        .filter(|&at| {
+            let column = &table.columns[at];
+            let key = column.knob.is_some() || column.name == "system" || column.name == "runtime";
+            key && table.varies(column)
+        })
+        .collect();
+    let mut columns: Vec<Column> =
+        keys.iter().map(|&at| Column { name: table.columns[at].name.clone(), unit: None }).collect();
+    columns
+        .extend(["published", "today"].map(|name| Column { name: name.to_owned(), unit: Some(Unit::Times) }));
+    let row = |(at, pair): (usize, &&Pair)| {
+        let mut cells: Vec<Cell> = keys.iter().map(|&key| printed(&table.printed[pair.at][key])).collect();
+        cells.push(worse(|p| p.then, pair).into());
+        cells.push(worse(|p| p.today(None), pair).into());
+        findings::Row { cells, block: at > 0 && shown[at - 1].variant != pair.variant }
+    };
+    let better = if planned.figure.more_is_better() { "less" } else { "longer" };
+    let of = if table.workload == Workload::Upload && table.varied().any(|c| c.name == "size") {
+        "the best of the same size"
+    } else {
+        "the best of these rows"
+    };
+    findings::Table {
+        title: format!("Beside {}", table.name),
+        about: format!(
+            "Beside the published table {} ({}): how many times {better} than {of}, then and today.",
+            table.name, table.source
+        ),
+        columns,
+        keys: keys.len(),
+        rows: shown.iter().enumerate().map(row).collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn printed(text: &str) -> Cell {
+    if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
+}
+
+/// The smallest and the largest.
+fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    numbers.fold(None, |known, n| {
+        let (low, high) = known.unwrap_or((n, n));
+        Some((low.min(n), high.max(n)))
+    })
+}
+
+/// A range of ratios in words: `6.9x`, `6.9x to 9.0x`.
+fn shown((low, high): (f64, f64)) -> String {
+    let (low, high) = (super::audit::times(low), super::audit::times(high));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// Whether today's factors are of the size of those then: both flat, or within the published range widened.
+fn same_size(then: (f64, f64), now: (f64, f64)) -> bool {
+    let (then_flat, now_flat) = (then.1 < FLAT, now.1 < FLAT);
+    match (then_flat, now_flat) {
+        (true, true) => true,
+        (false, false) => now.0 >= then.0 / SAME_SIZE && now.1 <= then.1 * SAME_SIZE,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
