@@ -6,5 +6,5 @@ sh ../shared/rabbitmq-plugins.sh "$cache"
 for library in cowboy cowlib ranch; do
     cp "$cache/$library"-*/ebin/* "$out"
 done
-erlc -Werror -pa "$out" -o "$out" cowboy2_server.erl
+erlc -Werror -pa "$out" -o "$out" ../shared/cowboy_server.erl
 basename "$cache"/cowboy-* | tr '-' ' ' > "$out/VERSION"
