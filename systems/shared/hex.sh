@@ -3,8 +3,8 @@
 # the system's folder, where each package stands on a line of its own with its exact version: {name, "1.2.3"} or {:name, "1.2.3"}.
 #
 # usage: hex.sh have               are the packages here, or does the registry offer the first of them? Ends within a second or two
-#        hex.sh build OUT FILE...  gets and compiles them into OUT/lib (an ERL_LIBS folder), our own FILEs into OUT,
-#                                  and the versions of the first into OUT/VERSION
+#        hex.sh build OUT FILE...  gets and compiles them into OUT/lib, an ERL_LIBS folder, with our own FILEs as one more
+#                                  library in it; the version of the first package goes into OUT/VERSION
 #
 # The packages lie where rebar3 and mix put them: _checkouts and _build for the one, _build/deps, or else MIX_DEPS_PATH, for the other.
 set -eu
@@ -71,7 +71,9 @@ compile() {
         name=${library##*/}
         mkdir "$out/lib/$name" 2>/dev/null || true # from _checkouts: instead of what was fetched
         for part in ebin include priv; do
-            [ ! -d "$library/$part" ] || cp -RL "$library/$part" "$out/lib/$name"
+            for from in "$library" "_checkouts/$name"; do
+                [ ! -d "$from/$part" ] || { cp -RL "$from/$part" "$out/lib/$name"; break; }
+            done
         done
     done
 }
@@ -83,12 +85,15 @@ case $1 in
         out=$2
         shift 2
         compile >&2
+        # OUT itself is no place for them: its name may be a package's, and the code server goes by names.
+        ours=$out/lib/narrows/ebin
+        mkdir -p "$ours"
         ERL_LIBS=$out/lib
         export ERL_LIBS
         for file; do
             case $file in
-                *.erl) erlc -Werror -pa "$out" -o "$out" "$file" ;;
-                *.ex) elixirc --warnings-as-errors -pa "$out" -o "$out" "$file" ;;
+                *.erl) erlc -Werror -o "$ours" "$file" ;;
+                *.ex) elixirc --warnings-as-errors -o "$ours" "$file" ;;
             esac
         done
         name=${first% *}
