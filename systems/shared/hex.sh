@@ -19,8 +19,12 @@ fi
 packages=$(sed -n 's/^[^%#]*{:\{0,1\}\([a-z_0-9]*\), *"\([0-9][^"]*\)".*/\1 \2/p' rebar.config mix.exs 2>/dev/null || true)
 first=$(echo "$packages" | head -n 1)
 
-# All packages are in the folders.
+# All packages are in the folders; and mix reads none of them without its archive Hex.
 here() {
+    if [ $tool = mix ]; then
+        set -- "${MIX_ARCHIVES:-${MIX_HOME:-${HOME:-}/.mix}/archives}"/hex*
+        [ -e "$1" ] || return 1
+    fi
     echo "$packages" | while read -r name _; do
         found=
         for folder in $folders; do [ ! -d "$folder/$name" ] || found=yes; done
