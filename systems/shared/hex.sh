@@ -11,6 +11,7 @@ set -eu
 
 if [ -f mix.exs ]; then
     tool=mix
+    theirs=${MIX_DEPS_PATH:+yes}
     folders=${MIX_DEPS_PATH:=_build/deps}
 else
     tool=rebar3
@@ -35,6 +36,10 @@ here() {
 # The registry answers, and has the version. Silence is kept in mind for a minute, so that many systems do not wait for it one by one.
 offered() {
     name=${first% *} version=${first#* }
+    if ! command -v rebar3 >/dev/null; then
+        echo "without rebar3 the registry cannot be asked"
+        return 1
+    fi
     silence=../../target/systems/hex-is-silent
     if [ -n "$(find "$silence" -mmin -1 2>/dev/null)" ]; then
         echo "the registry did not answer a moment ago"
@@ -54,10 +59,8 @@ offered() {
 compile() {
     if [ $tool = mix ]; then
         export MIX_ENV=prod MIX_DEPS_PATH MIX_REBAR3="$(command -v rebar3)"
-        if ! here; then
-            mix local.hex --force --if-missing
-            mix deps.get
-        fi
+        # What lies in a folder of the user's own is never fetched over; what was fetched once will do without a registry.
+        [ "$theirs" ] || { mix local.hex --force --if-missing && mix deps.get; } || here
         mix deps.compile
         set -- _build/prod/lib/*
     else
@@ -73,7 +76,8 @@ compile() {
     for library; do
         [ -d "$library/ebin" ] || continue
         name=${library##*/}
-        mkdir "$out/lib/$name" 2>/dev/null || true # from _checkouts: instead of what was fetched
+        rm -rf "${out:?}/lib/$name" # from _checkouts: instead of what was fetched
+        mkdir "$out/lib/$name"
         for part in ebin include priv; do
             for from in "$library" "_checkouts/$name"; do
                 [ ! -d "$from/$part" ] || { cp -RL "$from/$part" "$out/lib/$name"; break; }
