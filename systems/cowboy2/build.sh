@@ -7,5 +7,5 @@ cache=${COWBOY_LIBS:-$out/../rabbitmq-plugins}
 for library in cowboy cowlib ranch; do
     cp "$cache/$library"-*/ebin/* "$out"
 done
-erlc -Werror -pa "$out" -o "$out" cowboy2_server.erl
+erlc -Werror -pa "$out" -o "$out" ../shared/cowboy_server.erl
 basename "$cache"/cowboy-* | tr '-' ' ' > "$out/VERSION"

@@ -17,12 +17,12 @@ start_pool(_Number, Size, Url, []) ->
     Pool.
 
 get(Pool, #{path := Path}, Id, Timeout) ->
-    Deadline = now_ms() + Timeout,
+    Deadline = narrows_client:deadline(Timeout),
     Start = erlang:monotonic_time(microsecond),
     try poolboy:checkout(Pool, true, Timeout) of
         Worker ->
             Waited = erlang:monotonic_time(microsecond) - Start,
-            try left(Deadline) > 0 andalso gen_server:call(Worker, {get, Path, Id, Deadline}, infinity) of
+            try narrows_client:left(Deadline) > 0 andalso gen_server:call(Worker, {get, Path, Id, Deadline}, infinity) of
                 false -> {error, pool_wait, timeout};
                 {ok, Status, Answered, Body} -> {ok, Status, Answered, Body, Waited};
                 Error -> Error
@@ -32,12 +32,7 @@ get(Pool, #{path := Path}, Id, Timeout) ->
     catch exit:{timeout, _} -> {error, pool_wait, timeout}
     end.
 
-version() ->
-    ["gun ", vsn(gun), ", poolboy ", vsn(poolboy)].
-
-vsn(Application) ->
-    {ok, Version} = application:get_key(Application, vsn),
-    Version.
+version() -> narrows_client:versions([gun, poolboy]).
 
 %% The worker. Its state: {Url, none} or {Url, {Pid of the connection, its monitor, the requests it has carried}}.
 start_link(Url) -> gen_server:start_link(?MODULE, Url, []).
@@ -83,7 +78,7 @@ connect(#{host := Host, port := Port}, none, Deadline) ->
     {ok, Pid} = gun:open(binary_to_list(Host), Port, #{retry => 0, http_opts => #{keepalive => infinity},
                                                        transport_opts => [{show_econnreset, true}]}),
     Monitor = monitor(process, Pid),
-    case gun:await_up(Pid, left(Deadline), Monitor) of
+    case gun:await_up(Pid, narrows_client:left(Deadline), Monitor) of
         {ok, http} -> {Pid, Monitor, 0};
         {error, Reason} ->
             drop({Pid, Monitor, 0}),
@@ -97,10 +92,10 @@ connect(#{host := Host, port := Port}, none, Deadline) ->
 connect(_Url, Connection, _Deadline) -> Connection.
 
 await(Pid, Stream, Monitor, Deadline) ->
-    case gun:await(Pid, Stream, left(Deadline), Monitor) of
+    case gun:await(Pid, Stream, narrows_client:left(Deadline), Monitor) of
         {response, fin, Status, Headers} -> {ok, Status, Headers, <<>>};
         {response, nofin, Status, Headers} ->
-            case gun:await_body(Pid, Stream, left(Deadline), Monitor) of
+            case gun:await_body(Pid, Stream, narrows_client:left(Deadline), Monitor) of
                 {ok, Body} -> {ok, Status, Headers, Body};
                 {error, Reason} -> {error, Reason}
             end;
@@ -129,7 +124,3 @@ forget({Pid, Monitor, _}) ->
 drop({Pid, _, _} = Connection) ->
     _ = gun:close(Pid),
     forget(Connection).
-
-left(Deadline) -> max(0, Deadline - now_ms()).
-
-now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,9 +1,7 @@
 %% Erlang's own HTTP client (httpc of inets) as a client with pools: a pool is a profile with max_sessions connections kept alive.
 %%
 %% Contract: systems/shared/narrows_client.erl. httpc has no hard limit: what its sessions cannot take it sends on further
-%% connections. Its own timeout starts only when its manager has taken the request, which under load is
-%% late; so each request runs in a process of its own, which the caller gives up in time. Whether such a request was sent
-%% cannot be told: it is a request_timeout.
+%% connections. Its own timeout starts only when its manager has taken the request, which under load is late.
 -module(httpc_client).
 -behaviour(narrows_client).
 -export([start_pool/4, get/4, version/0]).
@@ -22,19 +20,9 @@ start_pool(Number, Size, _Url, [Pipelining]) ->
 get(Profile, #{text := Url}, Id, Timeout) ->
     Request = {binary_to_list(Url), [{"x-request-id", binary_to_list(Id)}]},
     Options = [{timeout, Timeout}, {connect_timeout, Timeout}, {autoredirect, false}],
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, httpc:request(get, Request, Options, [{body_format, binary}], Profile)}) end),
-    receive
-        {'DOWN', Ref, process, Pid, {answer, Answer}} -> answer(Answer);
-        {'DOWN', Ref, process, Pid, Reason} -> {error, other, Reason}
-    after Timeout ->
-        exit(Pid, kill),
-        demonitor(Ref, [flush]),
-        {error, request_timeout, timeout}
-    end.
+    narrows_client:bounded(Timeout, fun() -> answer(httpc:request(get, Request, Options, [{body_format, binary}], Profile)) end).
 
-answer({ok, {{_, Status, _}, Headers, Body}}) ->
-    Id = proplists:get_value("x-request-id", Headers, ""),
-    {ok, Status, list_to_binary(Id), Body, unknown}; % what its manager made it wait, httpc keeps to itself
+answer({ok, {{_, Status, _}, Headers, Body}}) -> narrows_client:answer(Status, Headers, Body);
 answer({error, {failed_connect, [_, {inet, _, timeout}]} = R}) -> {error, connect_timeout, R};
 answer({error, {failed_connect, [_, {inet, _, Reason}]} = R}) -> {error, narrows_client:class(Reason), R};
 answer({error, socket_closed_remotely = R}) -> {error, closed_early, R};
@@ -42,6 +30,4 @@ answer({error, session_remotely_closed = R}) -> {error, closed_early, R};
 answer({error, {could_not_parse_as_http, _} = R}) -> {error, protocol, R};
 answer({error, R}) -> {error, narrows_client:class(R), R}.
 
-version() ->
-    {ok, Version} = application:get_key(inets, vsn),
-    ["inets ", Version].
+version() -> narrows_client:versions([inets]).

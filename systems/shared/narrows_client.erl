@@ -4,16 +4,20 @@
 %%
 %% usage: erl -noshell ... -run narrows_client main MODULE [ARG ...]
 -module(narrows_client).
--export([main/1, class/1]).
+-export([main/1, answer/3, bounded/2, class/1, deadline/1, left/1, versions/1]).
 
 %% One pool of Size connections to Host:Port; Number tells the pools of this process apart; Args are the rest of the command line.
 -callback start_pool(Number :: pos_integer(), Size :: pos_integer(), Url :: map(), Args :: [string()]) -> Pool :: term().
+%% The same for a client that has one pool for each server, or chooses among its pools itself: all of them at once, as one.
+-callback start_pools(Pools :: pos_integer(), Size :: pos_integer(), Url :: map(), Args :: [string()]) -> Pool :: term().
+-optional_callbacks([start_pool/4, start_pools/4]).
 %% One GET of the URL within Timeout milliseconds, waiting for the pool included. Header names are lower case. Waited is how many
 %% microseconds of it passed until a connection of the pool was its own, if the client can tell.
 -callback get(Pool :: term(), Url :: map(), Id :: binary(), Timeout :: pos_integer()) ->
     {ok, Status :: integer(), Id :: binary() | undefined, Body :: binary(), Waited :: non_neg_integer() | unknown} |
     {error, class(), Reason :: term()} |
     {error, class(), Reason :: term(), Ordinal :: pos_integer()}. % which request of its connection it was, if the client can tell
+%% The libraries under test: their versions are read from their applications.
 -callback version() -> iodata().
 
 -type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
@@ -49,7 +53,11 @@ run(Client, Args) ->
     #{host := Host, port := Port, path := Path} = uri_string:parse(Text),
     Url = #{text => Text, host => Host, port => Port, path => Path},
     persistent_term:put(?MODULE, counters:new(1, [])),
-    AllPools = list_to_tuple([Client:start_pool(N, Size, Url, Args) || N <- lists:seq(1, Pools)]),
+    {module, Client} = code:ensure_loaded(Client),
+    AllPools = case erlang:function_exported(Client, start_pools, 4) of
+                   true -> {Client:start_pools(Pools, Size, Url, Args)};
+                   false -> list_to_tuple([Client:start_pool(N, Size, Url, Args) || N <- lists:seq(1, Pools)])
+               end,
     write_line({[{event, <<"ready">>}]}),
     #{<<"go">> := true} = read_line(),
 
@@ -144,6 +152,35 @@ failed(other, Reason) ->
     other;
 failed(Class, _) -> Class.
 
+%% For clients whose own timeouts do not bound a whole request, pool included: runs Get in a process of its own, and gives it up
+%% in time. It is given a moment more, so that the client's own word for what it waited for comes first; an answer in that moment
+%% is late all the same. Whether a request that was given up had been sent cannot be told: it is a request_timeout.
+bounded(Timeout, Get) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Get()}) end),
+    receive
+        {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer;
+        {'DOWN', Ref, process, Pid, Reason} -> {error, other, Reason}
+    after Timeout + 20 ->
+        exit(Pid, kill),
+        demonitor(Ref, [flush]),
+        {error, request_timeout, timeout}
+    end.
+
+%% The end of a request's time, and the milliseconds that are left until it.
+deadline(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
+
+left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+%% An answer whose headers are strings or binaries in any case, from a client that keeps to itself what its pool made it wait.
+answer(Status, Headers, Body) ->
+    Ids = [iolist_to_binary(Id) || {Name, Id} <- Headers, iolist_size(Name) =:= 12, string:equal(Name, "x-request-id", true)],
+    {ok, Status, case Ids of [Id] -> Id; _ -> undefined end, iolist_to_binary(Body), unknown}.
+
+%% "gun 1.3.3, poolboy 1.5.2"
+versions(Applications) ->
+    [application:load(A) || A <- Applications],
+    lists:join(", ", [[atom_to_list(A), " ", element(2, {ok, _} = application:get_key(A, vsn))] || A <- Applications]).
+
 %% The class of a socket's error.
 class(econnrefused) -> connect_refused;
 class(etimedout) -> connect_timeout;
@@ -151,6 +188,7 @@ class(econnreset) -> reset;
 class(epipe) -> reset;
 class(closed) -> closed_early;
 class(timeout) -> request_timeout;
+class(busy) -> busy;
 class(_) -> other.
 
 %% The first few unknown errors are worth reading; the rest would only fill the pipe.

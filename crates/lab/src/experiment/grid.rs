@@ -252,9 +252,13 @@ pub fn scenarios(
     let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), broken };
     let mut seen = BTreeSet::new();
     for manifest in good {
+        let has = |block: &Block| {
+            block.systems.as_ref().is_none_or(|names| names.iter().any(|n| manifest.answers_to(n.get_ref())))
+        };
+        // A system of the command line's that the form has no place for is not told that there is nothing to run.
+        let everywhere = overrides.systems.contains(&manifest.name) && !blocks.iter().any(has);
         for (block, wanted) in blocks.iter().zip(&wanted) {
-            let named = block.systems.as_ref();
-            if named.is_some_and(|names| names.iter().all(|n| !manifest.answers_to(n.get_ref()))) {
+            if !everywhere && !has(block) {
                 continue;
             }
             let mut points = vec![Point::new()];

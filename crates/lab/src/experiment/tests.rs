@@ -87,6 +87,21 @@ fn blocks_are_joined_and_unknown_knobs_dropped_for_those_that_lack_them() {
 }
 
 #[test]
+fn a_system_of_the_command_line_that_no_block_names_takes_part_in_all() {
+    let grid =
+        "[[quick.grid]]\nsystems = [\"node\"]\nsize = 1\n[[quick.grid]]\nsystems = [\"node\"]\nsize = 2\n";
+    assert_eq!(lines(&planned(grid, Overrides::default()).unwrap()), ["node size=1", "node size=2"]);
+    let both = || Overrides { systems: vec!["cowboy".to_owned(), "node".to_owned()], ..Overrides::default() };
+    let all = ["cowboy size=1", "cowboy size=2", "node size=1", "node size=2"];
+    assert_eq!(lines(&planned(grid, both()).unwrap()), all);
+    // One that a block names, or that a block is open to, stands where the file puts it.
+    let grid = grid.replace("[\"node\"]\nsize = 2", "[\"cowboy\"]\nsize = 2");
+    assert_eq!(lines(&planned(&grid, both()).unwrap()), ["cowboy size=2", "node size=1"]);
+    let grid = grid.replace("systems = [\"cowboy\"]\n", "");
+    assert_eq!(lines(&planned(&grid, both()).unwrap()), ["cowboy size=2", "node size=1", "node size=2"]);
+}
+
+#[test]
 fn the_command_line_replaces_adds_and_chooses() {
     let grid = "[[quick.grid]]\nsize = [1, 2]\n";
     let plan = planned(grid, set(&["size=3,1K", "buffer=all"])).unwrap();

@@ -1,0 +1,25 @@
+# Mojito as a client with pools: each is a Poolboy pool of connections with one request at a time; a request picks a pool at random,
+# and tries once more when it has waited for it in vain.
+#
+# Contract: systems/shared/narrows_client.erl. Waiting for the pool and the request each have Mojito's timeout, so the whole is bounded.
+defmodule MojitoClient do
+  @behaviour :narrows_client
+
+  def start_pools(pools, size, %{text: url, host: host, port: port}, [strategy, overflow]) do
+    options = [pools: pools, size: size, strategy: List.to_atom(strategy), max_overflow: List.to_integer(overflow)]
+    Application.put_env(:mojito, :pool_opts, options)
+    {:ok, _} = Application.ensure_all_started(:mojito)
+    {:ok, _} = Mojito.Pool.get_pool(Mojito.Pool.pool_key(host, port))
+    url
+  end
+
+  def get(url, _url, id, timeout) do
+    request = %Mojito.Request{method: :get, url: url, headers: [{"x-request-id", id}], opts: [timeout: timeout]}
+    :narrows_client.bounded(timeout, fn -> answer(Mojito.Pool.request(request)) end)
+  end
+
+  defp answer({:ok, response}), do: :narrows_client.answer(response.status_code, response.headers, response.body)
+  defp answer({:error, reason}), do: NarrowsClient.error(reason)
+
+  def version, do: :narrows_client.versions([:mojito, :mint, :poolboy])
+end

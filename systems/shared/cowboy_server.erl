@@ -1,0 +1,77 @@
+%% Cowboy as a server for uploads and requests, in its first version or any 2.x: what an upload costs when it is read by the
+%% connection process itself (1), or crosses it in messages of at most one socket buffer each (2).
+%%
+%% Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length.
+%% Timeouts are off and limits on connections are high, so that only the knobs decide; a knob that is not named is left to Cowboy.
+%%
+%% usage: erl -noshell ... -run cowboy_server main PORT [KNOB=NUMBER ...]
+-module(cowboy_server).
+-export([main/1]).
+-export([init/2]).                         % Cowboy 2
+-export([init/3, handle/2, terminate/3]).  % Cowboy 1
+
+main([Port | Words]) ->
+    Knobs = maps:from_list([knob(Word) || Word <- Words]),
+    ok = os:set_signal(sigterm, default),
+    {ok, _} = application:ensure_all_started(cowboy),
+    Listen = [{ip, {127, 0, 0, 1}}, {port, list_to_integer(Port)}, {backlog, 4096}],
+    {module, cowboy} = code:ensure_loaded(cowboy),
+    case start(erlang:function_exported(cowboy, start_clear, 3), Listen ++ buffer(Knobs), Knobs) of
+        {ok, _} -> ok;
+        {error, Reason} ->
+            io:format(standard_error, "cannot listen on port ~s: ~0p~n", [Port, Reason]),
+            halt(1)
+    end.
+
+knob(Word) ->
+    [Name, Value] = string:split(Word, "="),
+    {list_to_atom(Name), list_to_integer(Value)}.
+
+start(true, Listen, Knobs) ->
+    Routes = routes(maps:merge(#{timeout => infinity}, maps:with([length], Knobs))),
+    Transport = #{max_connections => infinity, num_acceptors => maps:get(acceptors, Knobs, 10), socket_opts => Listen},
+    Protocol = maps:with([active_n, max_keepalive, initial_stream_flow_size], Knobs),
+    Patience = #{request_timeout => infinity, idle_timeout => infinity, inactivity_timeout => infinity},
+    Options = maps:merge(maps:merge(Protocol, Patience), dynamic_buffer(Knobs)),
+    cowboy:start_clear(?MODULE, Transport, Options#{env => #{dispatch => Routes}});
+start(false, Listen, Knobs) ->
+    Routes = routes([{read_timeout, infinity} | maps:to_list(maps:with([length, read_length], Knobs))]),
+    Options = [{env, [{dispatch, Routes}]}, {timeout, infinity}, {max_keepalive, maps:get(max_keepalive, Knobs, 100)}],
+    cowboy:start_http(?MODULE, maps:get(acceptors, Knobs, 8), [{max_connections, infinity} | Listen], Options).
+
+routes(BodyOptions) ->
+    cowboy_router:compile([{'_', [{"/", ?MODULE, hello}, {"/upload", ?MODULE, BodyOptions}]}]).
+
+%% 0, and no word, leave the socket's buffer to Cowboy.
+buffer(#{buffer := Size}) when Size > 0 -> [{buffer, Size}];
+buffer(_) -> [].
+
+%% From 2.13 on Cowboy lets the buffer grow up to a limit, unless its size is given.
+dynamic_buffer(#{buffer := Size}) when Size > 0 -> #{};
+dynamic_buffer(#{dynamic_buffer := 0}) -> #{dynamic_buffer => false};
+dynamic_buffer(#{dynamic_buffer := Most}) -> #{dynamic_buffer => {min(512, Most), Most}};
+dynamic_buffer(_) -> #{}.
+
+init(Req, hello) ->
+    {ok, cowboy_req:reply(200, #{}, <<"ok">>, Req), hello};
+init(Req0, Options) ->
+    {Count, Req} = count(fun cowboy_req:read_body/2, Req0, Options, 0),
+    {ok, cowboy_req:reply(200, #{}, integer_to_binary(Count), Req), Options}.
+
+init(_Transport, Req, Options) -> {ok, Req, Options}.
+
+handle(Req0, hello) ->
+    {ok, Req} = cowboy_req:reply(200, [], <<"ok">>, Req0),
+    {ok, Req, hello};
+handle(Req0, Options) ->
+    {Count, Req1} = count(fun cowboy_req:body/2, Req0, Options, 0),
+    {ok, Req} = cowboy_req:reply(200, [], integer_to_binary(Count), Req1),
+    {ok, Req, Options}.
+
+terminate(_Reason, _Req, _Options) -> ok.
+
+count(Read, Req0, Options, Count) ->
+    case Read(Req0, Options) of
+        {more, Data, Req} -> count(Read, Req, Options, Count + byte_size(Data));
+        {ok, Data, Req} -> {Count + byte_size(Data), Req}
+    end.
