@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::{Rows, Table};
-use super::{Comparison, FLAT, Pair, Round, figure, figures, judged, likeness, stand_in, stands_for, still};
+use super::{FLAT, Pair, Round, Shape, figure, figures, judged, likeness, stand_in, stands_for, still};
 use crate::experiment::Figure;
 use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, label};
 use crate::plan::Planned;
@@ -28,13 +28,13 @@ pub(super) fn requests(
     planned: &Planned,
     pairs: &[Pair],
     estimates: &[Estimate],
-) -> Vec<Comparison> {
+) -> Vec<Shape> {
     let entries = pairs.iter().map(|pair| Entry { system: pair.system, then: pair.then, now: pair.now });
     let entries: Vec<Entry> = entries.collect();
     let order = judged(estimates, |round| Some(order(planned.figure, &entries, round)));
-    let mut comparisons: Vec<Comparison> = order.into_iter().collect();
+    let mut shapes: Vec<Shape> = order.into_iter().collect();
     let void = pairs.iter().filter(|pair| pair.then.is_none());
-    comparisons.extend(void.map(|pair| {
+    shapes.extend(void.map(|pair| {
         let today = pair.today(None);
         let ran = estimates.iter().any(|e| stands_for(table, pair.system, "", e).is_some());
         let words = match today {
@@ -42,9 +42,9 @@ pub(super) fn requests(
             None if ran => "nor has it today",
             None => "it was not run today",
         };
-        Comparison { agrees: None, text: format!("{} had no figure that counts then; {words}", pair.system) }
+        Shape { agrees: None, text: format!("{} had no figure that counts then; {words}", pair.system) }
     }));
-    comparisons
+    shapes
 }
 
 /// Clients, each at its best row that may be ranked; the points need not be the same.
@@ -52,7 +52,7 @@ pub(super) fn clients(
     table: &Table,
     planned: &Planned,
     estimates: &[Estimate],
-) -> (findings::Table, Vec<Comparison>) {
+) -> (findings::Table, Vec<Shape>) {
     let Rows::Clients(rows) = &table.rows else { return (empty(table), Vec::new()) };
     let (figures, labels) = (figures(table), table.labels());
     let still = still(table, &table.varied().map(|column| column.name.as_str()).collect());
@@ -116,7 +116,7 @@ fn empty(table: &Table) -> findings::Table {
 }
 
 /// Both orders, and whether every two systems that are in both stand the same way round.
-fn order(figure: Figure, entries: &[Entry], round: Round) -> Comparison {
+fn order(figure: Figure, entries: &[Entry], round: Round) -> Shape {
     let words = |of: &dyn Fn(&Entry) -> Option<f64>| {
         let mut sorted: Vec<(&str, f64, bool)> = entries
             .iter()
@@ -165,5 +165,5 @@ fn order(figure: Figure, entries: &[Entry], round: Round) -> Comparison {
     if common.len() < 2 {
         text.push_str("; fewer than two of them are in both");
     }
-    Comparison { agrees, text }
+    Shape { agrees, text }
 }
