@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::super::{Rows, Table};
-use super::{FLAT, Pair, Round, Shape, figure, figures, judged, likeness, stand_in, stands_for, still};
+use super::{
+    FLAT, Pair, Round, Shape, figure, figures, judged, likeness, shown, stand_in, stands_for, still,
+};
 use crate::experiment::Figure;
 use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, label};
 use crate::plan::Planned;
@@ -84,11 +86,11 @@ pub(super) fn clients(
         ],
         block: false,
     };
-    let mut shown = empty(table);
-    shown.rows = best.iter().map(line).collect();
+    let mut side = empty(table);
+    side.rows = best.iter().map(line).collect();
     let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
     let order = judged(estimates, |round| Some(order(planned.figure, &entries, round)));
-    (shown, order.into_iter().collect())
+    (side, order.into_iter().collect())
 }
 
 fn empty(table: &Table) -> findings::Table {
@@ -130,7 +132,8 @@ fn order(figure: Figure, entries: &[Entry], round: Round) -> Shape {
         let each = order.iter().map(|(system, own, bound)| {
             let behind = order[0].1 / own;
             let least = if bounds && *bound { " at least" } else { "" };
-            let by = if behind > 1.0 { format!(" ({behind:.2}x less)") } else { String::new() };
+            let by =
+                if behind > 1.0 { format!(" ({} less)", shown((behind, behind))) } else { String::new() };
             format!("{system}{least}{by}")
         });
         if order.is_empty() { "nothing".to_owned() } else { each.collect::<Vec<_>>().join(" > ") }
