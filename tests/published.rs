@@ -169,7 +169,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
     let json = report("json").json();
     let beside = &json["experiments"][0]["beside"];
     assert_eq!(
-        (&beside["published"], &beside["comparisons"][0]["agrees"]),
+        (&beside["published"], &beside["shapes"][0]["agrees"]),
         (&"iodash".into(), &serde_json::Value::Null)
     );
 }

@@ -22,7 +22,7 @@ use systems::{InputError, Point, Source, Workload};
 
 pub use audit::{Audit, Code, Warning, audit};
 pub(crate) use beside::beside;
-pub use beside::{Beside, Comparison};
+pub use beside::{Beside, Shape};
 pub use rows::{Client, Frames, Request, Row, Rows, Upload};
 
 /// A table by its name: what `published/` holds of it.

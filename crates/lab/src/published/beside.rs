@@ -36,21 +36,21 @@ pub struct Beside {
     /// The document.
     pub source: String,
     /// Each shape that the document shows, and whether it is found again.
-    pub comparisons: Vec<Comparison>,
+    pub shapes: Vec<Shape>,
     /// What stood otherwise than in the document, and what of it did not run.
     pub differences: Vec<String>,
 }
 
 /// One shape, then and today.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct Shape {
     /// Whether the shape is the same; None where it cannot be said.
     pub agrees: Option<bool>,
     /// Both, with their figures.
     pub text: String,
 }
 
-impl Comparison {
+impl Shape {
     /// The same, open where the generator held back one of the rows that it stands on.
     fn unless_held_back<'a>(mut self, rows: impl IntoIterator<Item = &'a Pair<'a>>) -> Self {
         let held = rows.into_iter().any(|pair| pair.now.is_some_and(Estimate::is_lower_bound));
@@ -94,7 +94,7 @@ fn figure(estimate: &Estimate, round: Round) -> Option<f64> {
 }
 
 /// A shape as the medians show it, and whether each round judges it so: what one round contradicts is open.
-fn judged(estimates: &[Estimate], shape: impl Fn(Round) -> Option<Comparison>) -> Option<Comparison> {
+fn judged(estimates: &[Estimate], shape: impl Fn(Round) -> Option<Shape>) -> Option<Shape> {
     let mut seen = shape(None)?;
     let Some(agrees) = seen.agrees else { return Some(seen) };
     let rounds: BTreeSet<u32> = estimates.iter().flat_map(|e| e.by_round.keys().copied()).collect();
@@ -144,7 +144,7 @@ pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<(findi
 
 fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> (findings::Table, Beside) {
     let (pairs, mut differences) = pairs(table, planned, estimates);
-    let (mut shown, comparisons) = match table.workload {
+    let (mut shown, shapes) = match table.workload {
         Workload::Clients => order::clients(table, planned, estimates),
         Workload::Requests => {
             (points(table, planned, &pairs), order::requests(table, planned, &pairs, estimates))
@@ -154,10 +154,9 @@ fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> (finding
     };
     differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
-    shown.notes.extend(comparisons.iter().map(Comparison::sentence));
+    shown.notes.extend(shapes.iter().map(Shape::sentence));
     shown.notes.extend(differences.iter().cloned());
-    let beside =
-        Beside { published: table.name.clone(), source: table.source.clone(), comparisons, differences };
+    let beside = Beside { published: table.name.clone(), source: table.source.clone(), shapes, differences };
     (shown, beside)
 }
 
@@ -287,6 +286,14 @@ fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String>
         sentences.push(format!("not run today: {}", absent.join(", ")));
     }
     for system in ran {
+        if table.workload == Workload::Clients {
+            // Clients are compared by their best rows, wherever these are: there need be none in its place.
+            let own = |e: &&Estimate| e.ranks() && stands_for(table, system, "", e).is_some();
+            if estimates.iter().find(own).is_none() {
+                sentences.push(format!("{system} ran, and none of its rows may be ranked"));
+            }
+            continue;
+        }
         let own: Vec<&Pair> = pairs.iter().filter(|pair| pair.system == system).collect();
         let lacking: Vec<&str> =
             own.iter().filter(|pair| pair.now.is_none()).map(|pair| labels[pair.at].as_str()).collect();

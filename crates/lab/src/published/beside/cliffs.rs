@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Comparison, FLAT, Pair, Round, judged, shown};
+use super::{FLAT, Pair, Round, Shape, judged, shown};
 use crate::findings::{CLIFF, Estimate};
 
 /// Sizes further apart than this say nothing of what lies between them.
@@ -11,14 +11,14 @@ const APART: f64 = 10.0;
 /// One way to receive, by size.
 type Ways<'a> = BTreeMap<(String, String), BTreeMap<i64, &'a Pair<'a>>>;
 
-pub(super) fn cliffs(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Comparison> {
+pub(super) fn cliffs(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
     let mut ways = Ways::new();
     for pair in pairs {
         let knob = |name: &str| pair.point.get(name).map_or(String::new(), ToString::to_string);
         let Some(size) = pair.integer("frame_size") else { continue };
         ways.entry((knob("framing"), knob("active"))).or_default().insert(size, pair);
     }
-    let mut all: Vec<Comparison> = ways.iter().flat_map(|way| falls(way, estimates)).collect();
+    let mut all: Vec<Shape> = ways.iter().flat_map(|way| falls(way, estimates)).collect();
     all.extend(judged(estimates, |round| framings(&ways, round)));
     all
 }
@@ -27,7 +27,7 @@ pub(super) fn cliffs(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Comparison> 
 fn falls(
     ((framing, active), sizes): (&(String, String), &BTreeMap<i64, &Pair>),
     estimates: &[Estimate],
-) -> Vec<Comparison> {
+) -> Vec<Shape> {
     let rows: Vec<(&i64, &&Pair)> = sizes.iter().collect();
     let fall = |pair: &[(&i64, &&Pair)]| {
         let [(small, before), (large, after)] = pair else { return None };
@@ -42,13 +42,13 @@ fn falls(
             Some(match (before.today(round), after.today(round)) {
                 (Some(rate), Some(fallen)) => {
                     let now = rate / fallen;
-                    Comparison {
+                    Shape {
                         agrees: Some(now / grown >= CLIFF),
                         text: format!("{what}, {} today", shown((now, now))),
                     }
                     .unless_held_back([**before, **after])
                 }
-                _ => Comparison { agrees: None, text: format!("{what}; not measured today") },
+                _ => Shape { agrees: None, text: format!("{what}; not measured today") },
             })
         })
     };
@@ -56,7 +56,7 @@ fn falls(
 }
 
 /// The runtime's framing by the program's, size by size: which is ahead.
-fn framings(ways: &Ways, round: Round) -> Option<Comparison> {
+fn framings(ways: &Ways, round: Round) -> Option<Shape> {
     let find = |framing: &str| ways.iter().find(|((f, active), _)| f == framing && active == "once");
     let ((_, by), (_, own)) = (find("0")?, find("4")?);
     let ratio = |size: &i64| {
@@ -78,7 +78,7 @@ fn framings(ways: &Ways, round: Round) -> Option<Comparison> {
         ratios.iter().map(|(size, then, now)| format!("{then:.2} and {now:.2} at {size}")).collect();
     let which =
         if against.is_empty() { String::new() } else { format!("; not the same at {}", against.join(", ")) };
-    let found = Comparison {
+    let found = Shape {
         agrees: Some(against.is_empty()),
         text: format!("framing 4 by 0, active once, then and today: {}{which}", words.join(", ")),
     };

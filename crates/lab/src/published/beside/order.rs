@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::super::{Rows, Table};
-use super::{Comparison, FLAT, Pair, Round, figure, figures, judged, likeness, stand_in, stands_for, still};
+use super::{
+    FLAT, Pair, Round, Shape, figure, figures, judged, likeness, shown, stand_in, stands_for, still,
+};
 use crate::experiment::Figure;
 use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, label};
 use crate::plan::Planned;
@@ -28,13 +30,13 @@ pub(super) fn requests(
     planned: &Planned,
     pairs: &[Pair],
     estimates: &[Estimate],
-) -> Vec<Comparison> {
+) -> Vec<Shape> {
     let entries = pairs.iter().map(|pair| Entry { system: pair.system, then: pair.then, now: pair.now });
     let entries: Vec<Entry> = entries.collect();
     let order = judged(estimates, |round| Some(order(planned.figure, &entries, round)));
-    let mut comparisons: Vec<Comparison> = order.into_iter().collect();
+    let mut shapes: Vec<Shape> = order.into_iter().collect();
     let void = pairs.iter().filter(|pair| pair.then.is_none());
-    comparisons.extend(void.map(|pair| {
+    shapes.extend(void.map(|pair| {
         let today = pair.today(None);
         let ran = estimates.iter().any(|e| stands_for(table, pair.system, "", e).is_some());
         let words = match today {
@@ -42,9 +44,9 @@ pub(super) fn requests(
             None if ran => "nor has it today",
             None => "it was not run today",
         };
-        Comparison { agrees: None, text: format!("{} had no figure that counts then; {words}", pair.system) }
+        Shape { agrees: None, text: format!("{} had no figure that counts then; {words}", pair.system) }
     }));
-    comparisons
+    shapes
 }
 
 /// Clients, each at its best row that may be ranked; the points need not be the same.
@@ -52,7 +54,7 @@ pub(super) fn clients(
     table: &Table,
     planned: &Planned,
     estimates: &[Estimate],
-) -> (findings::Table, Vec<Comparison>) {
+) -> (findings::Table, Vec<Shape>) {
     let Rows::Clients(rows) = &table.rows else { return (empty(table), Vec::new()) };
     let (figures, labels) = (figures(table), table.labels());
     let still = still(table, &table.varied().map(|column| column.name.as_str()).collect());
@@ -84,11 +86,11 @@ pub(super) fn clients(
         ],
         block: false,
     };
-    let mut shown = empty(table);
-    shown.rows = best.iter().map(line).collect();
+    let mut side = empty(table);
+    side.rows = best.iter().map(line).collect();
     let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
     let order = judged(estimates, |round| Some(order(planned.figure, &entries, round)));
-    (shown, order.into_iter().collect())
+    (side, order.into_iter().collect())
 }
 
 fn empty(table: &Table) -> findings::Table {
@@ -116,7 +118,7 @@ fn empty(table: &Table) -> findings::Table {
 }
 
 /// Both orders, and whether every two systems that are in both stand the same way round.
-fn order(figure: Figure, entries: &[Entry], round: Round) -> Comparison {
+fn order(figure: Figure, entries: &[Entry], round: Round) -> Shape {
     let words = |of: &dyn Fn(&Entry) -> Option<f64>| {
         let mut sorted: Vec<(&str, f64, bool)> = entries
             .iter()
@@ -130,7 +132,8 @@ fn order(figure: Figure, entries: &[Entry], round: Round) -> Comparison {
         let each = order.iter().map(|(system, own, bound)| {
             let behind = order[0].1 / own;
             let least = if bounds && *bound { " at least" } else { "" };
-            let by = if behind > 1.0 { format!(" ({behind:.2}x less)") } else { String::new() };
+            let by =
+                if behind > 1.0 { format!(" ({} less)", shown((behind, behind))) } else { String::new() };
             format!("{system}{least}{by}")
         });
         if order.is_empty() { "nothing".to_owned() } else { each.collect::<Vec<_>>().join(" > ") }
@@ -165,5 +168,5 @@ fn order(figure: Figure, entries: &[Entry], round: Round) -> Comparison {
     if common.len() < 2 {
         text.push_str("; fewer than two of them are in both");
     }
-    Comparison { agrees, text }
+    Shape { agrees, text }
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use systems::{Point, Value};
 
 use super::super::Table;
-use super::{Comparison, FLAT, Pair, Round, SAME_SIZE, judged, range, same_size, shown, systems_of};
+use super::{FLAT, Pair, Round, SAME_SIZE, Shape, judged, range, same_size, shown, systems_of};
 use crate::experiment::grid::show_size;
 use crate::findings::Estimate;
 
-pub(super) fn steps(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<Comparison> {
+pub(super) fn steps(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
     let knobs = table.varied().filter(|column| column.name != "size");
-    let mut all: Vec<Comparison> =
+    let mut all: Vec<Shape> =
         knobs.filter_map(|column| judged(estimates, |round| knob(&column.name, pairs, round))).collect();
     all.extend(systems(pairs, estimates));
     all
@@ -21,7 +21,7 @@ pub(super) fn steps(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Ve
 type Series<'a> = Vec<(&'a Value, f64, f64)>;
 
 /// What a knob moves from its worst to its best value, and which value that is.
-fn knob(name: &str, pairs: &[Pair], round: Round) -> Option<Comparison> {
+fn knob(name: &str, pairs: &[Pair], round: Round) -> Option<Shape> {
     let mut groups: BTreeMap<(&str, &str, Point), Series> = BTreeMap::new();
     for pair in pairs {
         let (Some((then, now)), Some(value)) = (pair.both(round), pair.point.get(name)) else { continue };
@@ -62,11 +62,11 @@ fn knob(name: &str, pairs: &[Pair], round: Round) -> Option<Comparison> {
         agrees &= as_good;
     }
     let own = pairs.iter().filter(|pair| pair.both(round).is_some());
-    Some(Comparison { agrees: Some(agrees), text }.unless_held_back(own))
+    Some(Shape { agrees: Some(agrees), text }.unless_held_back(own))
 }
 
 /// The later system by the earlier at each size.
-fn systems(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Comparison> {
+fn systems(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
     let [first, second] = systems_of(pairs)[..] else { return Vec::new() };
     let sizes: BTreeSet<i64> = pairs.iter().filter_map(|pair| pair.integer("size")).collect();
     let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
@@ -83,12 +83,12 @@ fn systems(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Comparison> {
         judged(estimates, |round| {
             let now = couples.iter().find_map(|(a, b)| Some(b.today(round)? / a.today(round)?));
             Some(match now {
-                Some(now) => Comparison {
+                Some(now) => Shape {
                     agrees: Some(now >= then.0 / SAME_SIZE && now <= then.1 * SAME_SIZE),
                     text: format!("{what}, {} today", shown((now, now))),
                 }
                 .unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])),
-                None => Comparison { agrees: None, text: format!("{what}; one of them is missing today") },
+                None => Shape { agrees: None, text: format!("{what}; one of them is missing today") },
             })
         })
     };
