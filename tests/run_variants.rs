@@ -15,6 +15,9 @@ about = "of a test"
 name = "the runtime"
 probe = ["runtime"]
 get = "put runtime on the path"
+[build]
+command = ["true"]
+version = ["echo", "library 1"]
 [start]
 command = ["runtime", "{narrows}", "{port}", "{variant}"]
 [variants.new]
@@ -61,7 +64,9 @@ fn each_variant_is_a_row_of_its_own() {
         "twin takes no part: the runtime is missing (put runtime on the path)",
     ]);
     assert!(ended.stdout.contains("twin@new") && ended.stdout.contains("twin@old"), "{ended:#?}");
-    for (system, version) in [("twin@new", "the runtime new"), ("twin@old", "the runtime old")] {
+    for (system, version) in
+        [("twin@new", "library 1, the runtime new"), ("twin@old", "library 1, the runtime old")]
+    {
         let measured = home.measured(system);
         assert_eq!(measured.len(), 2);
         assert!(measured.iter().all(|m| m.successes > 0 && m.system.version == version), "{measured:#?}");
@@ -70,7 +75,7 @@ fn each_variant_is_a_row_of_its_own() {
     let excluded = report["experiments"][0]["excluded"].as_array().expect("a list");
     let names: Vec<&str> = excluded.iter().filter_map(|each| each["system"].as_str()).collect();
     assert_eq!(names, ["twin@none", "twin"], "{report}");
-    assert_eq!(report["experiments"][0]["versions"]["twin@old"], "the runtime old", "{report}");
+    assert_eq!(report["experiments"][0]["versions"]["twin@old"], "library 1, the runtime old", "{report}");
     home.assert_nothing_left();
 }
 

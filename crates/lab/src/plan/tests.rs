@@ -143,7 +143,7 @@ fn all_quick_forms_together_fit_in_five_minutes() {
         println!("{}: {} scenarios, {} rounds, {seconds:.0} s", e.name, e.scenarios.len(), e.rounds);
         assert!(e.excluded.is_empty(), "{:?}", e.excluded);
     }
-    assert!(plan.estimate_s() <= 290.0, "{} s", plan.estimate_s());
+    assert!(plan.estimate_s() <= 300.0, "{} s", plan.estimate_s());
 }
 
 fn grids() -> impl Strategy<Value = String> {

@@ -80,7 +80,11 @@ impl Bench {
         let built = self.build(system)?;
         let manifest =
             self.catalog.get(system).map_err(|error| Stopped::failed("build", error.to_string()))?;
-        let version = built.version.clone().or_else(|| self.versions.get(system).cloned());
+        let version = match (built.version.clone(), self.versions.get(system)) {
+            // Its library's version is not what a variant differs in.
+            (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
+            (library, needs) => library.or_else(|| needs.cloned()),
+        };
         let port = match (manifest.role, manifest.attached()) {
             (_, Some(attached)) => Some(attached.port),
             (Role::Server, None) => Some(
