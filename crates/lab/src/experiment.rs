@@ -268,6 +268,11 @@ impl FormFile {
 }
 
 impl Block {
+    /// Whether this system takes part in the block.
+    fn takes(&self, system: &str) -> bool {
+        self.systems.as_ref().is_none_or(|names| names.iter().any(|name| name.get_ref() == system))
+    }
+
     fn new(fields: BTreeMap<Spanned<String>, Spanned<Values>>, source: &Source) -> Result<Self, InputError> {
         let mut block = Self { systems: None, axes: Vec::new() };
         for (key, values) in fields {

@@ -249,9 +249,11 @@ pub fn scenarios(
     let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), broken };
     let mut seen = BTreeSet::new();
     for manifest in good {
+        // Who was asked for on the command line takes part, if need be in blocks that are others'.
+        let nowhere = blocks.iter().all(|block| !block.takes(&manifest.name));
+        let all_blocks = nowhere && overrides.systems.contains(&manifest.name);
         for (block, wanted) in blocks.iter().zip(&wanted) {
-            let named = block.systems.as_ref();
-            if named.is_some_and(|names| names.iter().all(|n| *n.get_ref() != manifest.name)) {
+            if !all_blocks && !block.takes(&manifest.name) {
                 continue;
             }
             let mut points = vec![Point::new()];
