@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use systems::input::{self, nearest};
-use systems::{InputError, Source, Value, Workload, is_reference};
+use systems::{InputError, Manifest, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
 use crate::observation::Timing;
@@ -304,6 +304,11 @@ impl FormFile {
 }
 
 impl Block {
+    /// Whether this system takes part in the block.
+    fn takes(&self, system: &Manifest) -> bool {
+        self.systems.as_ref().is_none_or(|names| names.iter().any(|name| system.answers_to(name.get_ref())))
+    }
+
     fn new(fields: BTreeMap<Spanned<String>, Spanned<Values>>, source: &Source) -> Result<Self, InputError> {
         let mut block = Self { systems: None, axes: Vec::new() };
         for (key, values) in fields {

@@ -252,13 +252,11 @@ pub fn scenarios(
     let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), broken };
     let mut seen = BTreeSet::new();
     for manifest in good {
-        let has = |block: &Block| {
-            block.systems.as_ref().is_none_or(|names| names.iter().any(|n| manifest.answers_to(n.get_ref())))
-        };
-        // A system of the command line's that the form has no place for is not told that there is nothing to run.
-        let everywhere = overrides.systems.contains(&manifest.name) && !blocks.iter().any(has);
+        // Who was asked for on the command line takes part, if need be in blocks that are others'.
+        let nowhere = blocks.iter().all(|block| !block.takes(manifest));
+        let all_blocks = nowhere && overrides.systems.contains(&manifest.name);
         for (block, wanted) in blocks.iter().zip(&wanted) {
-            if !everywhere && !has(block) {
+            if !all_blocks && !block.takes(manifest) {
                 continue;
             }
             let mut points = vec![Point::new()];

@@ -124,6 +124,18 @@ fn the_command_line_replaces_adds_and_chooses() {
 }
 
 #[test]
+fn a_system_that_no_block_names_takes_part_when_it_is_asked_for() {
+    let grid = "[[quick.grid]]\nsystems = [\"cowboy\"]\nsize = [1, 2]\nbuffer = 8192\n";
+    let all = lines(&planned(grid, Overrides::default()).unwrap());
+    assert_eq!(all, ["cowboy buffer=8192 size=1", "cowboy buffer=8192 size=2"]);
+    let only = Overrides { systems: vec!["node".to_owned()], ..Overrides::default() };
+    assert_eq!(lines(&planned(grid, only.clone()).unwrap()), ["node size=1", "node size=2"]);
+    // A block that names it is its own.
+    let grid = format!("{grid}[[quick.grid]]\nsystems = [\"node\"]\nsize = 7\n");
+    assert_eq!(lines(&planned(&grid, only).unwrap()), ["node size=7"]);
+}
+
+#[test]
 fn mistakes_on_the_command_line_name_the_nearest() {
     let system = |name: &str| Overrides { systems: vec![name.to_owned()], ..Overrides::default() };
     for (overrides, says) in [
