@@ -5,6 +5,7 @@
 //! compares them.
 
 mod document;
+mod estimators;
 
 use std::sync::OnceLock;
 
