@@ -71,7 +71,7 @@ fn cowboy2_takes_uploads_on_kept_connections() {
     home.experiment(
         "upload",
         "[\"cowboy2\"]",
-        40,
+        27,
         "[[grid]]\nsize = 1461\ninitial_stream_flow_size = \"1G\"\n",
     );
     runs(&home, "reference");

@@ -63,3 +63,6 @@ fn taken_s(observation: &Observation) -> f64 {
     let expected = |trial: &Trial| estimate_s(trial);
     if observation.took_s > 0.0 { observation.took_s } else { expected(&observation.trial) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 //! compares them.
 
 mod document;
+mod estimators;
 
 use std::sync::OnceLock;
 
@@ -22,7 +23,7 @@ use crate::rounds;
 use crate::session::{Fake, Rule, observe};
 
 /// A system with one knob of so many values, the first of them the default, and the reference.
-fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -> Plan {
+pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -> Plan {
     let workload = Workload::Requests;
     let scenario = |value: i64| Scenario {
         experiment: "e".to_owned(),

@@ -88,7 +88,12 @@ fn intervals(observations: &[Observation]) -> Vec<Interval> {
                 .chain(knobs)
                 .collect();
             Interval {
-                tag: format!("{};round={}", words.join(";"), trial.round),
+                tag: format!(
+                    "{};round={}{}",
+                    words.join(";"),
+                    trial.round,
+                    if trial.twin { ";twin" } else { "" }
+                ),
                 began_unix_s: observation.began_unix_s,
                 length_s: m.elapsed_s,
                 histogram: m.latency().to_nanos(),

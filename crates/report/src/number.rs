@@ -3,11 +3,15 @@
 use lab::experiment::grid::show_size;
 use lab::findings::Unit;
 
+/// Ends of intervals beyond this say nothing but "unknown".
+const MOST_TIMES: f64 = 9999.0;
+
 /// A number in its unit: `1.24 s`, `883 MB/s`, `26.8M/s`, `12.3 us`, `41 %`, `38 MB`, `64K`.
 pub fn show(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Count => digits(value),
+        Unit::Times if value > MOST_TIMES => format!(">{MOST_TIMES:.0}x"),
         Unit::Times => format!("{}x", digits(value)),
         Unit::AsPrinted => value.to_string(),
         Unit::Size => show_size(value as i64),
@@ -83,6 +87,9 @@ mod tests {
             (26.84e6, Unit::PerSecond, "26.8M/s"),
             (42_806.55, Unit::PerSecond, "42.8k/s"),
             (0.5, Unit::PerSecond, "0.50/s"),
+            (6.91, Unit::Times, "6.91x"),
+            (0.174, Unit::Times, "0.17x"),
+            (1e300, Unit::Times, ">9999x"),
             (0.41, Unit::Share, "41 %"),
             (0.0963, Unit::Share, "9.6 %"),
             (0.000_01, Unit::Share, "<0.01 %"),

@@ -197,6 +197,8 @@ fn mistakes_of_form_have_place_and_remedy() {
         ("rounds = 2", "rounds = 0", "no rounds"),
         ("measure_s = 1.0", "measure_s = 0.0", "0 is not a time"),
         ("measure_s = 1.0", "measure_s = nan", "NaN is not a time"),
+        ("title = ", "threshold = 0.0\ntitle = ", "0 is not a difference"),
+        ("title = ", "threshold = 1.5\ntitle = ", "1.5 is not a difference"),
         ("warmup_s = 0.5", "warmup_s = -1", "-1 is not a time"),
         ("size = 1\n[quick]", "size = []\n[quick]", "no values for `size`"),
         ("size = 1\n[quick]", "size = 1.5\n[quick]", "a value (true, a whole number, a text)"),

@@ -25,7 +25,9 @@ pub struct Ratio {
 impl Ratio {
     /// From logarithms.
     pub fn of_logs(estimate: f64, low: f64, high: f64) -> Self {
-        Self { estimate: estimate.exp(), low: low.exp(), high: high.exp() }
+        // Beyond this they would be infinite, which JSON does not know.
+        let finite = |log: f64| log.clamp(-700.0, 700.0).exp();
+        Self { estimate: finite(estimate), low: finite(low), high: finite(high) }
     }
 
     /// The same the other way round.
@@ -162,11 +164,16 @@ fn comparison(
     let bar = Bar { threshold, floor: floor.map(|f| f.smallest.ln()) };
     let judged = seen.as_ref().map(|seen| bar.judge(seen, p));
     let hopeless = Verdict::Undecided { more_rounds: None };
+    // A reference that lacks a round may have it next time.
+    let floor_to_come = floor.is_none() && estimates.iter().any(|e| e.is_reference() && e.trials > 0);
     let verdict = match judged {
         // What the generator held back may be better than it looks: it is not known to be the worse one, or as good.
         Some(Verdict::Slower) if a.is_lower_bound() => hopeless,
         Some(Verdict::Faster) if b.is_lower_bound() => hopeless,
         Some(Verdict::NoDifference) if a.is_lower_bound() || b.is_lower_bound() => hopeless,
+        Some(Verdict::Undecided { more_rounds: None }) if floor_to_come => {
+            Verdict::Undecided { more_rounds: Some(1) }
+        }
         Some(verdict) => verdict,
         None if a.compares() && b.compares() => {
             Verdict::Undecided { more_rounds: Some((FEWEST_ROUNDS as u32).saturating_sub(rounds).max(1)) }

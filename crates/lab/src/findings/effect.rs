@@ -231,7 +231,7 @@ fn interaction(
     let ratio_at = |a: usize, b: usize| {
         let ratios = log_ratios(planned.figure, &estimates[a].by_round, &estimates[b].by_round);
         let numbers: Vec<f64> = ratios.into_iter().map(|(_, ratio)| ratio).collect();
-        Location::of(&numbers).map_or(f64::NAN, |l| l.estimate.exp())
+        Location::of(&numbers).map_or(1.0, |l| l.estimate.exp())
     };
     let [a, b, c, d] = square.at;
     let (low, high) = square.location.interval(level(design, several));

@@ -62,6 +62,11 @@ fn decided<'a>(of: &[&'a Comparison]) -> Option<&'a Comparison> {
     clear.reduce(|a, b| if size(b) > size(a) { b } else { a })
 }
 
+/// An end of an interval; beyond this it says nothing but "unknown".
+fn end(of: f64, digits: usize) -> String {
+    if of > 9999.0 { ">9999".to_owned() } else { format!("{of:.digits$}") }
+}
+
 /// `6.9x [6.5, 7.2]`: the better to the worse.
 fn times(ratio: Ratio, at_least: bool) -> String {
     let least = if at_least { "at least " } else { "" };
@@ -71,7 +76,7 @@ fn times(ratio: Ratio, at_least: bool) -> String {
         r if r < 99.5 => 1,
         _ => 0,
     };
-    format!("{least}{estimate:.digits$}x [{low:.digits$}, {high:.digits$}]")
+    format!("{least}{estimate:.digits$}x [{}, {}]", end(low, digits), end(high, digits))
 }
 
 impl Page<'_> {
@@ -161,8 +166,11 @@ impl Page<'_> {
         };
         let (what, than) = what(c);
         let context = self.context(c, knob);
-        let sentence =
-            format!("{what} is {estimate:.2}x [{low:.2}, {high:.2}] as fast as {than} ({context}{more})");
+        let sentence = format!(
+            "{what} is {estimate:.2}x [{}, {}] as fast as {than} ({context}{more})",
+            end(low, 2),
+            end(high, 2)
+        );
         Some(Said { weight: -1.0, sentence })
     }
 

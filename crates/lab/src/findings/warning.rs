@@ -193,7 +193,7 @@ fn first_errors(observations: &[&Observation]) -> String {
 pub(super) fn unranked_note() -> String {
     let percent = RANKED_ERRORS * 100.0;
     format!(
-        "rows without a rank have more than {percent} % errors, no figure, counts that contradict the server's, or a warning that \
+        "rows without a rank have more than {percent} % errors, no figure, fewer than 3 trials, counts that contradict the server's, or a warning that \
          disqualifies them (more connections than the pool may have, a generator at its limit or behind its schedule, failures quicker than successes)"
     )
 }

@@ -1,0 +1,140 @@
+//! Tests of the rule for rounds: what is decided stops, budgets hold, and an interruption changes nothing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use stats::{LOOKS, Noise};
+
+use super::*;
+use crate::observation::Outcome;
+use crate::session::{Executor, Fake, Interrupted, Progress, Rule, carry_out, observe};
+use crate::simulation::plan;
+use crate::store::{RunHeader, Store};
+use systems::{Point, Value};
+
+/// Value 1 of the knob is twice as fast, value 2 half a percent faster than the others, in noise.
+fn fake(seed: u64) -> Fake {
+    let rule = |value: i64, better: f64| Rule {
+        point: Point::from([("knob".to_owned(), Value::Integer(value))]),
+        better: Some(better),
+        ..Rule::default()
+    };
+    let noise = Noise { spread: 0.03, ..Noise::default() };
+    Fake::new(1e6, vec![rule(1, 2.0), rule(2, 1.005)], noise, seed)
+}
+
+/// All rounds of a run without a store.
+fn grown(mut plan: Plan, fake: &mut dyn Executor) -> (Plan, Vec<Observation>) {
+    let mut seen = Vec::new();
+    loop {
+        for trial in &plan.trials[seen.len()..] {
+            seen.push(observe(fake, trial).unwrap());
+        }
+        if !extend(&mut plan, &seen) {
+            return (plan, seen);
+        }
+    }
+}
+
+fn trials_of(plan: &Plan, value: i64) -> usize {
+    let own = |t: &&Trial| t.scenario.system == "s" && t.scenario.point["knob"] == Value::Integer(value);
+    plan.trials.iter().filter(own).count()
+}
+
+#[test]
+fn what_is_decided_is_measured_no_more_and_the_reference_always() {
+    let (plan, _) = grown(plan(3, 3, Some(f64::INFINITY), 1), &mut fake(1));
+    let rounds = plan.experiments[0].rounds;
+    assert!(rounds > 4 && LOOKS.contains(&rounds), "{rounds}");
+    assert!(trials_of(&plan, 1) <= 4, "{}", trials_of(&plan, 1));
+    assert_eq!((trials_of(&plan, 0), trials_of(&plan, 2)), (rounds as usize, rounds as usize));
+    let mut references: BTreeMap<(u32, bool), usize> = BTreeMap::new();
+    for trial in plan.trials.iter().filter(|t| t.scenario.system == "reference") {
+        *references.entry((trial.round, trial.twin)).or_default() += 1;
+    }
+    let each = (0..rounds).flat_map(|round| [((round, false), 1), ((round, true), 1)]);
+    assert_eq!(references, each.collect());
+    assert!(plan.trials.iter().enumerate().all(|(at, trial)| trial.index == at as u32));
+}
+
+#[test]
+fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
+    for budget in [0.0, 20.0, 50.0, 100.0] {
+        let (plan, seen) = grown(plan(3, 3, Some(budget), 1), &mut fake(1));
+        let spent: f64 = seen.iter().map(taken_s).sum();
+        let first = seen.iter().filter(|o| o.trial.round < 3).map(taken_s).sum::<f64>();
+        assert!(spent <= first.max(budget) + 1e-3, "{spent} of {budget}");
+        assert_eq!(budget < 40.0, plan.experiments[0].rounds == 3, "{budget}");
+    }
+    let (fixed, _) = grown(plan(3, 5, None, 1), &mut fake(1));
+    assert_eq!(fixed, plan(3, 5, None, 1));
+}
+
+#[test]
+fn a_system_that_never_runs_takes_no_rounds() {
+    struct Broken;
+    impl Executor for Broken {
+        fn execute(&mut self, _: &Trial) -> Result<Outcome, Interrupted> {
+            Ok(Outcome::Failed(crate::observation::Failure {
+                stage: "start".to_owned(),
+                reason: String::new(),
+                output: String::new(),
+            }))
+        }
+    }
+    let (plan, _) = grown(plan(3, 3, Some(f64::INFINITY), 1), &mut Broken);
+    assert_eq!(plan.experiments[0].rounds, 3);
+}
+
+/// Is interrupted before this many trials are done.
+struct Patience(Fake, usize);
+
+impl Executor for Patience {
+    fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
+        self.1 = self.1.checked_sub(1).ok_or(Interrupted)?;
+        self.0.execute(trial)
+    }
+    fn now_unix_s(&self) -> f64 {
+        self.0.now_unix_s()
+    }
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn begins(&mut self, _: &Trial) {}
+    fn ended(&mut self, _: &Observation) {}
+    fn added(&mut self, _: &[Trial]) {}
+}
+
+#[test]
+fn an_interrupted_run_ends_as_if_it_had_not_been() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let header = RunHeader {
+        started_unix_s: 0.0,
+        command: String::new(),
+        plan: plan(3, 3, Some(1e6), 1),
+        environment: serde_json::Value::Null,
+    };
+    let outcomes = |patience: usize| {
+        let run = store.begin(&header).unwrap();
+        let mut parts = 0;
+        loop {
+            let mut executor = Patience(fake(1), patience);
+            let cancel = AtomicBool::new(false);
+            parts += 1;
+            if carry_out(&mut executor, (&store, run), &cancel, &mut Silent).unwrap() {
+                break;
+            }
+            assert!(!store.runs().unwrap().last().unwrap().finished);
+        }
+        let seen = store.observations(run).unwrap();
+        let outcomes: Vec<(Trial, Outcome)> = seen.into_iter().map(|o| (o.trial, o.outcome)).collect();
+        (parts, outcomes, store.header(run).unwrap().plan)
+    };
+    let (whole, expected, plan) = outcomes(usize::MAX);
+    let (parts, resumed, again) = outcomes(7);
+    assert!(whole == 1 && parts > 3);
+    assert_eq!((resumed, again), (expected, plan));
+}
