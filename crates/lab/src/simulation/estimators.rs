@@ -40,8 +40,11 @@ fn signed_ranks(ratios: &[f64]) -> Interval {
     Some((means[cut], means[most - 1 - cut]))
 }
 
+/// A way's name, and what it makes of numbers.
+type Way = (&'static str, fn(&[f64]) -> Interval);
+
 /// The ways by name.
-pub(super) const WAYS: [(&str, fn(&[f64]) -> Interval); 3] = [
+pub(super) const WAYS: [Way; 3] = [
     ("mean, Student", mean),
     ("trimmed mean, Yuen", trimmed),
     ("signed ranks, Hodges and Lehmann", signed_ranks),
