@@ -173,6 +173,21 @@ fn a_second_report_equals_the_first_and_a_finished_run_has_nothing_to_resume() {
 }
 
 #[test]
+fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all() {
+    let home = Home::new();
+    home.twin("twin");
+    home.experiment("requests", "[\"twin\"]", 3, "[[grid]]\nconnections = 3\nkeep_alive = [true, false]\n");
+    let ended = home.run(["run", "e", "--budget", "20s"]).code(0);
+    let seen = home.observations();
+    assert!(seen.len() >= 15 && seen.len() == home.planned(), "{ended:#?}");
+    assert!(seen.iter().all(|each| each.took_s > 0.0));
+    assert!(list(&home).contains("finished"), "{}", list(&home));
+    // What it decided is in the store, and nothing is left to do.
+    home.run(["run", "--resume", "last"]).code(0).says(&["run 1: 0 of"]);
+    assert_eq!(home.observations(), seen);
+}
+
+#[test]
 fn a_store_can_be_named_for_every_verb() {
     let home = Home::new();
     home.twin("twin");

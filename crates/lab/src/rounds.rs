@@ -46,6 +46,8 @@ fn undecided(planned: &Planned, compared: &Compared) -> Vec<Scenario> {
             open.insert(scenario.clone());
         }
     }
+    // The twin is nothing without the trial that it is the twin of.
+    open.extend(planned.twin().filter(|_| !open.is_empty()).cloned());
     planned.scenarios.iter().filter(|scenario| open.contains(scenario)).cloned().collect()
 }
 

@@ -1,1 +1,96 @@
-//! t
+//! Tests of what is compared with what; how it is judged is simulated, how it is shown is in the snapshots.
+
+use stats::Noise;
+use systems::{Point, Value};
+
+use super::*;
+use crate::findings::findings;
+use crate::observation::Observation;
+use crate::session::{Fake, Rule, observe};
+use crate::simulation::plan;
+
+#[test]
+fn sides_as_people_write_them() {
+    let side: Side = "last:frames/erlang-packet framing=4 buffer=8K".parse().unwrap();
+    assert_eq!(side.run, "last");
+    let Selection { experiment, system, knobs } = side.selection;
+    assert_eq!((experiment.as_deref(), system.as_deref()), (Some("frames"), Some("erlang-packet")));
+    assert_eq!(knobs, [("framing".to_owned(), "4".to_owned()), ("buffer".to_owned(), "8K".to_owned())]);
+    let whole: Side = "12".parse().unwrap();
+    assert_eq!((whole.run.as_str(), whole.selection), ("12", Selection::default()));
+    for bad in ["", "  ", ":e", "last:", "last:/s", "last:e/", "last knob", "last =1", "last knob="] {
+        assert!(bad.parse::<Side>().is_err(), "{bad:?}");
+    }
+}
+
+/// A run over values 0, 1, … of a knob, each `better` than at 0 by its number.
+fn chosen(name: &str, words: &str, values: i64, better: f64) -> Chosen {
+    let rule = |value: i64| Rule {
+        point: Point::from([("knob".to_owned(), Value::Integer(value))]),
+        better: Some(1.0 + better * value as f64),
+        ..Rule::default()
+    };
+    let noise = Noise { spread: 0.01, ..Noise::default() };
+    let mut fake = Fake::new(1e6, (0..values).map(rule).collect(), noise, 1);
+    let plan = plan(values, 6, None, 1);
+    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+    Chosen {
+        name: name.to_owned(),
+        findings: findings(&plan, &seen),
+        environment: serde_json::json!({"cpu": "one", "kernel": "6"}),
+        selection: format!("1{words}").parse::<Side>().unwrap().selection,
+        identity: name.to_owned(),
+    }
+}
+
+fn labels(found: &Comparison) -> Vec<(&str, &str)> {
+    found.matched.iter().map(|m| (m.a.as_str(), m.b.as_str())).collect()
+}
+
+#[test]
+fn scenarios_of_two_runs_are_matched_by_what_they_are() {
+    let found = compare(&chosen("a", "", 3, 0.1), &chosen("b", "", 2, 0.1));
+    assert_eq!(labels(&found), [("s knob=0", "s knob=0"), ("s knob=1", "s knob=1")]);
+    assert_eq!(found.unmatched, ["a: e s knob=2"]);
+    assert!(found.matched.iter().all(|m| m.verdict == Verdict::NoDifference), "{:?}", found.matched);
+    // Who names one on one side means the same on the other.
+    let found = compare(&chosen("a", ":e knob=1", 3, 0.1), &chosen("b", "", 3, 0.5));
+    assert_eq!(labels(&found), [("s knob=1", "s knob=1")]);
+    assert_eq!(found.matched[0].verdict, Verdict::Faster);
+    assert!((found.matched[0].ratio.unwrap().estimate - 1.5 / 1.1).abs() < 0.03);
+}
+
+#[test]
+fn scenarios_of_one_run_differ_in_what_is_named() {
+    let found = compare(&chosen("a", ":e/s knob=0", 3, 0.5), &chosen("a", ":e/s knob=2", 3, 0.5));
+    assert_eq!(labels(&found), [("s knob=0", "s knob=2")]);
+    assert_eq!(found.matched[0].verdict, Verdict::Faster);
+    assert!(found.differences.is_empty() && found.machine.is_empty());
+    let reference = compare(&chosen("a", ":e/reference", 2, 0.5), &chosen("a", ":e/s knob=1", 2, 0.5));
+    assert_eq!(labels(&reference), [("reference", "s knob=1")]);
+}
+
+#[test]
+fn what_differs_is_told_and_only_what_is_grave_makes_it_meaningless() {
+    let (a, mut b) = (chosen("a", "", 2, 0.1), chosen("b", "", 2, 0.1));
+    b.environment = serde_json::json!({"cpu": "one", "kernel": "7", "governor": "performance"});
+    let found = compare(&a, &b);
+    let whats: Vec<&str> = found.differences.iter().map(|d| d.what.as_str()).collect();
+    assert_eq!((whats, found.is_meaningless()), (vec!["governor", "kernel"], false));
+    b.environment = serde_json::json!({"cpu": "two", "kernel": "6"});
+    assert!(compare(&a, &b).is_meaningless());
+    // What nobody knows is not grave, only said.
+    b.environment = serde_json::Value::Null;
+    assert!(!compare(&a, &b).is_meaningless() && compare(&a, &b).differences.len() == 1);
+    b.findings.experiments[0].timing.measure_s = 9.0;
+    assert!(compare(&a, &b).is_meaningless());
+}
+
+#[test]
+fn without_a_reference_two_runs_are_not_compared() {
+    let (a, mut b) = (chosen("a", "", 2, 0.1), chosen("b", "", 2, 0.1));
+    b.findings.experiments[0].estimates.retain(|e| !e.is_reference());
+    let found = compare(&a, &b);
+    assert!(found.matched.iter().all(|m| m.ratio.is_none() && !m.verdict.is_decided()));
+    assert_eq!(found.matched[0].because.as_deref(), Some("no rounds with the reference"));
+}

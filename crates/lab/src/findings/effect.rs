@@ -29,7 +29,7 @@ pub struct Effect {
     pub worst: usize,
     /// Of the best to the worst; the interval allows for the choice of the two.
     pub ratio: Ratio,
-    /// `faster`: it matters. `no_difference`: it is flat, wherever it was walked.
+    /// `faster`: it matters, by one of its comparisons. `no_difference`: it is flat, by all of them.
     pub verdict: Verdict,
     /// Other knobs on which its effect depends, the strongest first.
     pub depends_on: Vec<Interaction>,
@@ -71,7 +71,7 @@ pub(super) fn effects(
     let axes = varied(planned).filter(|axis| !is_work(planned, axis));
     let mut effects: Vec<Effect> = axes
         .filter_map(|axis| {
-            let mut effect = effect(planned, axis, design, estimates, comparisons, bar)?;
+            let mut effect = effect(planned, axis, design, estimates, comparisons)?;
             effect.depends_on = interactions.remove(&axis.knob).unwrap_or_default();
             Some(effect)
         })
@@ -86,7 +86,6 @@ fn effect(
     design: Design,
     estimates: &[Estimate],
     comparisons: &[Comparison],
-    bar: Bar,
 ) -> Option<Effect> {
     let groups = groups(planned, &axis.knob);
     let pairs: usize = groups.iter().map(|group| group.len() * (group.len() - 1) / 2).sum();
@@ -110,12 +109,13 @@ fn effect(
     let (best, worst, location) = each.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
     let (low, high) = location.interval(level(design, pairs));
     let own = || comparisons.iter().filter(|c| c.by == By::Knob(axis.knob.clone()));
-    let flat = own().next().is_some() && own().all(|c| c.verdict == Verdict::NoDifference);
-    let matters = low > 0.0 && bar.floor.is_some_and(|floor| location.estimate > floor);
-    let verdict = match (flat, matters) {
-        (true, _) => Verdict::NoDifference,
-        (false, true) => Verdict::Faster,
-        (false, false) => Verdict::Undecided { more_rounds: None },
+    let decided = |c: &Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    let verdict = if own().next().is_some() && own().all(|c| c.verdict == Verdict::NoDifference) {
+        Verdict::NoDifference
+    } else if own().any(decided) {
+        Verdict::Faster
+    } else {
+        Verdict::Undecided { more_rounds: None }
     };
     let ratio = Ratio::of_logs(location.estimate, low, high);
     Some(Effect { knob: axis.knob.clone(), best, worst, ratio, verdict, depends_on: Vec::new() })

@@ -81,6 +81,21 @@ fn a_seed_replays_for_ever() {
 }
 
 #[test]
+fn a_plan_that_was_saved_without_verdicts_is_read() {
+    let plan = planned(GRID, Overrides::default()).unwrap();
+    let mut json = serde_json::to_value(&plan).unwrap();
+    json.as_object_mut().unwrap().remove("budget_s");
+    let experiment = json["experiments"][0].as_object_mut().unwrap();
+    experiment.remove("threshold");
+    experiment["axes"].as_array_mut().unwrap().iter_mut().for_each(|axis| {
+        axis.as_object_mut().unwrap().remove("default");
+    });
+    let old: Plan = serde_json::from_value(json).unwrap();
+    assert_eq!((old.budget_s, old.experiments[0].threshold), (None, DEFAULT_THRESHOLD));
+    assert_eq!(old.trials, plan.trials);
+}
+
+#[test]
 fn what_is_asked_for_twice_runs_once() {
     let home = home();
     let request =

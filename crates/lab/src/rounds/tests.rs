@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 use stats::{LOOKS, Noise};
 
 use super::*;
+use crate::experiment::grid::Overrides;
+use crate::experiment::tests::planned;
 use crate::observation::Outcome;
 use crate::session::{Executor, Fake, Interrupted, Progress, Rule, carry_out, observe};
 use crate::simulation::plan;
@@ -55,6 +57,34 @@ fn what_is_decided_is_measured_no_more_and_the_reference_always() {
     let each = (0..rounds).flat_map(|round| [((round, false), 1), ((round, true), 1)]);
     assert_eq!(references, each.collect());
     assert!(plan.trials.iter().enumerate().all(|(at, trial)| trial.index == at as u32));
+}
+
+#[test]
+fn the_noise_floor_has_both_trials_in_every_round() {
+    let mut plan =
+        planned("[[quick.grid]]\nsize = [1, 2]\nbuffer = [1460, 8192]\n", Overrides::default()).unwrap();
+    plan.budget_s = Some(f64::INFINITY);
+    // Undecided where the size is 2; the twin's size is 1.
+    let unsteady = Rule {
+        system: Some("cowboy".to_owned()),
+        point: Point::from([
+            ("size".to_owned(), Value::Integer(2)),
+            ("buffer".to_owned(), Value::Integer(8192)),
+        ]),
+        rounds: Some((1..40).step_by(2).collect()),
+        better: Some(0.3),
+        ..Rule::default()
+    };
+    let mut fake = Fake::new(100.0, vec![unsteady], Noise { spread: 0.001, ..Noise::default() }, 1);
+    let (plan, _) = grown(plan, &mut fake);
+    let twin = plan.experiments[0].twin().unwrap();
+    let rounds = plan.experiments[0].rounds;
+    let at = |round: u32, twin_too: bool| {
+        plan.trials.iter().any(|t| t.round == round && t.twin == twin_too && t.scenario == *twin)
+    };
+    assert!(rounds > 6 && (0..rounds).all(|round| at(round, true) && at(round, false)), "{rounds}");
+    let last: Vec<&Trial> = plan.trials.iter().filter(|t| t.round == rounds - 1).collect();
+    assert!(last.len() < plan.experiments[0].scenarios.len(), "{last:?}");
 }
 
 #[test]

@@ -62,6 +62,7 @@ impl Progress for Line {
     fn added(&mut self, trials: &[Trial]) {
         self.left += trials.iter().map(estimate_s).sum::<f64>();
         self.bar.inc_length(trials.len() as u64);
+        self.bar.println(format!("{} more trials: there are undecided comparisons", trials.len()));
     }
 
     fn ended(&mut self, observation: &Observation) {
