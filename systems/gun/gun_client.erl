@@ -39,6 +39,7 @@ failed(Stream, R) ->
 
 class({Where, R}) when Where =:= stream_error; Where =:= connection_error; Where =:= down; Where =:= shutdown -> class(R);
 class({Why, _}) when Why =:= closed; Why =:= goaway -> closed_early;
+class(closing) -> closed_early;
 class(R) -> narrows_client:class(R).
 
 version() -> narrows_client:versions([gun]).

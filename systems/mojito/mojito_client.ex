@@ -19,6 +19,8 @@ defmodule MojitoClient do
   end
 
   defp answer({:ok, response}), do: :narrows_client.answer(response.status_code, response.headers, response.body)
+  # The pool took all of the time and more: Mojito waits for what is left of it, a negative number, and crashes.
+  defp answer({:error, %{reason: %ErlangError{original: :timeout_value} = reason}}), do: {:error, :pool_wait, reason}
   defp answer({:error, reason}), do: NarrowsClient.error(reason)
 
   def version, do: :narrows_client.versions([:mojito, :mint, :poolboy])

@@ -9,6 +9,7 @@ defmodule NarrowsClient do
   end
 
   # The class of an error as Mint and the libraries on it give it: a struct with a reason, or the reason itself.
+  def error(%ErlangError{original: original}), do: error(original)
   def error(%{reason: reason}), do: error(reason)
   def error(reason) when reason in [:checkout_timeout, :pool_timeout], do: {:error, :pool_wait, reason}
   def error(reason) when reason in [:timeout, :request_timeout], do: {:error, :request_timeout, reason}
