@@ -3,8 +3,10 @@
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
 //! hold numbers with units; how they look is the business of `report`.
 
+mod apply;
 mod asked;
 mod comparison;
+mod detail;
 mod effect;
 mod estimate;
 mod headline;
@@ -20,9 +22,11 @@ use serde::{Deserialize, Serialize};
 use stats::Design;
 use systems::Workload;
 
+pub use apply::Snippet;
 pub use asked::By;
 pub(crate) use comparison::log_ratios;
 pub use comparison::{Compared, Comparison, NoiseFloor, Ratio, compared};
+pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};
 pub use outlier::Outlier;
@@ -30,7 +34,7 @@ pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
 
 use crate::doubt::Doubt;
-use crate::experiment::grid::Excluded;
+use crate::experiment::grid::{Axis, Excluded};
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario, Timing};
 use crate::plan::{Plan, Planned};
@@ -87,6 +91,8 @@ pub struct ExperimentFindings {
     pub outliers: Vec<Outlier>,
     /// The published table's shape first.
     pub tables: Vec<Table>,
+    /// Every knob that is set, with all its values; one, where it is only held fixed.
+    pub axes: Vec<Axis>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
     /// What makes numbers untrustworthy, with its remedy.
@@ -99,6 +105,8 @@ pub struct ExperimentFindings {
     pub notes: Vec<String>,
     /// The systems' versions as they reported them.
     pub versions: BTreeMap<String, String>,
+    /// How to set the best point in each system's own configuration, where its manifest says so.
+    pub snippets: Vec<Snippet>,
 }
 
 /// Trials of one scenario that failed in the same way.
@@ -160,6 +168,8 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         excluded: planned.excluded.clone(),
         notes: notes(observations),
         versions: versions(observations),
+        axes: planned.axes.clone(),
+        snippets: apply::snippets(planned, &estimates),
         estimates,
     }
 }

@@ -62,6 +62,9 @@ pub struct Planned {
     pub scenarios: Vec<Scenario>,
     /// Systems that it names and that cannot run here.
     pub excluded: Vec<Excluded>,
+    /// How a knob's value is set in the system's own configuration: system, knob, and the manifest's `apply`.
+    #[serde(default)]
+    pub apply: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 fn default_threshold() -> f64 {
@@ -220,10 +223,22 @@ fn planned(
         rounds: overrides.rounds.unwrap_or(schedule.rounds),
         threshold: experiment.threshold,
         timing: schedule.timing,
+        apply: apply(&scenarios, catalog),
         axes: all.axes,
         scenarios,
         excluded: out,
     })
+}
+
+/// What the manifests of the systems that take part say of setting their knobs.
+fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap<String, String>> {
+    let systems: BTreeSet<&String> = scenarios.iter().map(|scenario| &scenario.system).collect();
+    let manifests = systems.into_iter().filter_map(|name| catalog.get(name).ok());
+    let each = manifests.map(|manifest| {
+        let own = manifest.knobs.iter().filter_map(|(name, knob)| Some((name.clone(), knob.apply.clone()?)));
+        (manifest.name.clone(), own.collect::<BTreeMap<_, _>>())
+    });
+    each.filter(|(_, knobs)| !knobs.is_empty()).collect()
 }
 
 /// The reference at each distinct point that is left of the scenarios' points.

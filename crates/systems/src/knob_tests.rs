@@ -16,6 +16,7 @@ fn knob(kind: Kind) -> Knob {
         max: None,
         about: String::new(),
         workloads: vec![Workload::Upload],
+        apply: None,
     }
 }
 

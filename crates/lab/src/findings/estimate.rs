@@ -9,6 +9,7 @@ use stats::{
 };
 use systems::{Value, Workload, is_reference};
 
+use super::Detail;
 use crate::doubt::{Doubt, Finding, Setting, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Measurement, Observation, Outcome, Scenario, ServerCounts};
@@ -64,6 +65,8 @@ pub struct Estimate {
     pub counts_agree: Option<bool>,
     /// What makes at least half of its trials doubtful, with the figures of the first of them.
     pub doubts: BTreeMap<Doubt, String>,
+    /// What figures show beside all this.
+    pub detail: Detail,
 }
 
 /// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded.
@@ -169,6 +172,7 @@ fn estimate(
         pool_cap: pool_cap(scenario),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
         doubts: shared_doubts(scenario, trials),
+        detail: Detail::of(all(), &buckets, |m| units(scenario.workload, m)),
     }
 }
 

@@ -63,6 +63,7 @@ fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes: Axes) -> 
         axes: axes.iter().map(axis).collect(),
         scenarios: scenarios.clone(),
         excluded: Vec::new(),
+        apply: Default::default(),
     };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));

@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::{Build, Manifest, Need, PLACEHOLDERS, Ready, Start};
 use crate::input::{self, InputError, Source, nearest};
-use crate::knob::{Kind, Knob, Value};
+use crate::knob::{Kind, Knob, VALUE, Value};
 use crate::template;
 use crate::workload::{Role, Workload};
 
@@ -85,6 +85,7 @@ pub(super) struct RawKnob {
     pub(super) max: Option<Spanned<toml::Value>>,
     pub(super) about: String,
     pub(super) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
+    pub(super) apply: Option<Spanned<String>>,
 }
 
 type Command = Spanned<Vec<Spanned<String>>>;
@@ -364,6 +365,7 @@ impl Reader<'_> {
             max: self.bound(raw.kind, raw.max.as_ref())?,
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
+            apply: raw.apply.as_ref().map(|text| self.apply(text)).transpose()?,
         };
         if let (Some(min), Some(max), Some(at)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -411,6 +413,14 @@ impl Reader<'_> {
         Ok(raw.get_ref().iter().map(|workload| *workload.get_ref()).collect())
     }
 
+    fn apply(&self, raw: &Spanned<String>) -> Read<String> {
+        let text = self.placeholders(raw, &[VALUE])?;
+        if template::names(&text).is_ok_and(|names| names.is_empty()) {
+            return self.wrong(raw.span(), "the value does not stand here", "put {value} where it belongs");
+        }
+        Ok(text)
+    }
+
     fn value(&self, raw: &Spanned<toml::Value>) -> Read<Value> {
         match raw.get_ref() {
             toml::Value::Boolean(flag) => Ok(Value::Boolean(*flag)),
@@ -437,6 +447,7 @@ impl Reader<'_> {
             max: None,
             about: String::new(),
             workloads: Vec::new(),
+            apply: None,
         };
         match free.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),

@@ -1,0 +1,59 @@
+//! From the best point to the system's own configuration, as its manifest writes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stats::median;
+use systems::Point;
+use systems::knob::applied;
+
+use super::{Estimate, table::varied};
+use crate::plan::{Planned, projection};
+
+/// How to set a system's best point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snippet {
+    /// The system.
+    pub system: String,
+    /// Those of its own knobs that were walked, at their best.
+    pub point: Point,
+    /// Lines for its configuration or source, one for each knob.
+    pub text: String,
+}
+
+/// For each system that says how its knobs are set: those that were walked, at the point that is best over all
+/// points of the workload.
+pub(super) fn snippets(planned: &Planned, estimates: &[Estimate]) -> Vec<Snippet> {
+    let each = planned.apply.iter().filter_map(|(system, apply)| {
+        let point = best(planned, estimates, system)?;
+        let lines: Vec<String> = point.iter().filter_map(|(k, v)| Some(applied(apply.get(k)?, v))).collect();
+        (!lines.is_empty()).then(|| Snippet { system: system.clone(), point, text: lines.join("\n") })
+    });
+    each.collect()
+}
+
+/// The own knobs' assignment whose advantage over the best of each workload point is greatest in the median: one
+/// that wins at a single point and loses elsewhere is none to recommend.
+fn best(planned: &Planned, estimates: &[Estimate], system: &str) -> Option<Point> {
+    let own: Vec<&str> = varied(planned).filter(|a| !a.workload).map(|a| a.knob.as_str()).collect();
+    let rows: Vec<&Estimate> =
+        estimates.iter().filter(|e| e.scenario.system == system && e.compares()).collect();
+    let mut groups: BTreeMap<Point, Vec<&Estimate>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(projection(planned.workload, &row.scenario.point)).or_default().push(row);
+    }
+    let mut standings: BTreeMap<Point, Vec<f64>> = BTreeMap::new();
+    for group in groups.values().filter(|group| group.len() > 1) {
+        let figures = group.iter().filter_map(|e| e.figure);
+        let top = figures.reduce(|a, b| if planned.figure.advantage(a, b) >= 1.0 { a } else { b })?;
+        for e in group {
+            let point: Point = e.scenario.point.iter().filter(|(k, _)| own.contains(&k.as_str()))
+                .map(|(k, v)| (k.clone(), v.clone())).collect();
+            standings.entry(point).or_default().push(planned.figure.advantage(e.figure?, top));
+        }
+    }
+    let fullest = standings.values().map(Vec::len).max()?;
+    let full = standings.into_iter().filter(|(_, each)| each.len() == fullest);
+    let medians = full.filter_map(|(point, each)| Some((point, median(each)?)));
+    medians.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(point, _)| point)
+}

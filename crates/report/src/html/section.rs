@@ -1,0 +1,123 @@
+//! One experiment: the answer, its figures, its tables, what makes them doubtful, what did not run.
+
+use std::fmt::Write;
+
+use lab::findings::{ExperimentFindings, FailedTrials, Warning};
+
+use super::figures::{self, Palette};
+use super::{sentence, table};
+use crate::svg::escape;
+
+/// More scenarios than these are folded away.
+const NAMED: usize = 4;
+
+/// Writes the section; `index` makes its ids unique.
+pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings, palette: &Palette) {
+    let _ = writeln!(
+        out,
+        "<section class=\"experiment\" id=\"e{index}\" aria-labelledby=\"e{index}-h\">\n\
+         <p class=\"name\">{}</p>\n<h2 id=\"e{index}-h\">{}</h2>",
+        escape(&e.name),
+        escape(&e.title)
+    );
+    answer(out, e);
+    if !e.about.is_empty() {
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(&e.about));
+    }
+    out.push_str("<div class=\"charts\">\n");
+    for (i, figure) in figures::figures(e, palette).iter().enumerate() {
+        figure.write(out, &format!("e{index}-f{i}"));
+    }
+    out.push_str("</div>\n");
+    for (i, each) in e.tables.iter().enumerate() {
+        table::write(out, &format!("e{index}-t{i}"), each, palette);
+    }
+    warnings(out, &e.warnings);
+    failures(out, &e.failures);
+    list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+    list(out, "Notes", e.notes.iter().cloned());
+    out.push_str("</section>\n");
+}
+
+fn answer(out: &mut String, e: &ExperimentFindings) {
+    match e.headlines.split_first() {
+        None => out.push_str("<p class=\"answer\">Nothing was measured.</p>\n"),
+        Some((first, others)) => {
+            let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(first));
+            if !others.is_empty() {
+                out.push_str("<ul class=\"answer-more\">\n");
+                others.iter().for_each(|s| {
+                    let _ = writeln!(out, "<li>{}</li>", sentence(s));
+                });
+                out.push_str("</ul>\n");
+            }
+        }
+    }
+    if e.trials_done < e.trials_planned {
+        let _ = writeln!(
+            out,
+            "<p class=\"unfinished\">{} of {} trials are done.</p>",
+            e.trials_done, e.trials_planned
+        );
+    }
+}
+
+fn warnings(out: &mut String, warnings: &[Warning]) {
+    if warnings.is_empty() {
+        return;
+    }
+    out.push_str("<h3>Warnings</h3>\n<ul class=\"warnings\">\n");
+    for warning in warnings {
+        let _ = write!(
+            out,
+            "<li><p>{}</p><p class=\"remedy\"><b>What to do:</b> {}</p>",
+            sentence(&warning.message),
+            sentence(&warning.remedy)
+        );
+        names(out, &warning.scenarios);
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn names(out: &mut String, scenarios: &[String]) {
+    if scenarios.is_empty() {
+        return;
+    }
+    let all: Vec<String> = scenarios.iter().map(|s| format!("<li>{}</li>", escape(s))).collect();
+    let list = format!("<ul class=\"scenarios\">{}</ul>", all.concat());
+    let _ = if scenarios.len() <= NAMED {
+        out.write_str(&list)
+    } else {
+        write!(out, "<details><summary>{} scenarios</summary>{list}</details>", scenarios.len())
+    };
+}
+
+fn failures(out: &mut String, failures: &[FailedTrials]) {
+    if failures.is_empty() {
+        return;
+    }
+    out.push_str("<h3>Failed trials</h3>\n<ul class=\"failures\">\n");
+    for f in failures {
+        let _ = write!(
+            out,
+            "<li><p><b>{}</b>: {} of its trials, at {}: {}</p>",
+            escape(&f.scenario),
+            f.trials,
+            escape(&f.stage),
+            escape(&f.reason)
+        );
+        if !f.output.trim().is_empty() {
+            let _ = write!(out, "<pre class=\"output\" tabindex=\"0\">{}</pre>", escape(f.output.trim_end()));
+        }
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
+    if !items.is_empty() {
+        let _ = writeln!(out, "<h3>{heading}</h3>\n<ul class=\"plain\">\n{}</ul>", items.concat());
+    }
+}
