@@ -46,8 +46,8 @@ impl Palette {
     }
 }
 
-/// The figures of an experiment, the one that answers it first.
-pub(super) fn figures(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+/// The figures that answer an experiment: its knobs, its scenarios.
+pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
     let view = View::new(e, palette);
     if view.rows.is_empty() {
         return Vec::new();
@@ -60,13 +60,21 @@ pub(super) fn figures(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> 
     if let Some(first) = figures.first_mut() {
         first.main = true;
     }
-    figures.extend(scenarios::ceiling(&view));
-    figures.extend(course::spectrum(&view));
-    figures.extend(course::window(&view));
-    figures.extend(course::rounds(&view));
-    figures.extend(scenarios::cpu(&view));
-    figures.extend(scenarios::memory(&view));
     figures
+}
+
+/// Figures of what explains the answer, and of what it stands on.
+pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+    let view = View::new(e, palette);
+    let all = [
+        scenarios::cpu(&view),
+        scenarios::memory(&view),
+        scenarios::ceiling(&view),
+        course::spectrum(&view),
+        course::window(&view),
+        course::rounds(&view),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// An experiment as the figures look at it.

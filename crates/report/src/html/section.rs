@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use lab::findings::{ExperimentFindings, FailedTrials, Warning};
 
+use super::figure::Figure;
 use super::figures::{self, Palette};
 use super::{sentence, table};
 use crate::svg::escape;
@@ -22,21 +23,28 @@ pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings,
     );
     answer(out, e);
     if !e.about.is_empty() {
-        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(&e.about));
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", sentence(&e.about));
     }
-    out.push_str("<div class=\"charts\">\n");
-    for (i, figure) in figures::figures(e, palette).iter().enumerate() {
-        figure.write(out, &format!("e{index}-f{i}"));
-    }
-    out.push_str("</div>\n");
+    charts(out, &format!("e{index}-f"), &figures::answers(e, palette));
     for (i, each) in e.tables.iter().enumerate() {
         table::write(out, &format!("e{index}-t{i}"), each, palette);
     }
     warnings(out, &e.warnings);
     failures(out, &e.failures);
+    let more = figures::more(e, palette);
+    if !more.is_empty() {
+        out.push_str("<h3>More figures</h3>\n");
+        charts(out, &format!("e{index}-m"), &more);
+    }
     list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
     list(out, "Notes", e.notes.iter().cloned());
     out.push_str("</section>\n");
+}
+
+fn charts(out: &mut String, id: &str, figures: &[Figure]) {
+    out.push_str("<div class=\"charts\">\n");
+    figures.iter().enumerate().for_each(|(i, figure)| figure.write(out, &format!("{id}{i}")));
+    out.push_str("</div>\n");
 }
 
 fn answer(out: &mut String, e: &ExperimentFindings) {

@@ -62,13 +62,13 @@ impl Heat {
         let high = if self.down.1.len() > 24 { 16.0 } else { 30.0 };
         let top = 40.0;
         canvas.open("axes");
-        canvas.text("axis", Anchor::Start, (left, 13.0), &format!("{} \u{2192}", self.across.0));
-        canvas.text("axis", Anchor::Start, (0.0, 33.0), &format!("{} \u{2193}", self.down.0));
-        let mut free = left + width_of(&self.down.0) + 14.0 - left;
+        let names = format!("{} \u{2193}   {} \u{2192}", self.down.0, self.across.0);
+        canvas.text("axis", Anchor::Start, (0.0, 13.0), &fitted(&names, width.units()));
+        let mut free = 0.0;
         for (i, word) in self.across.1.iter().enumerate() {
             let middle = left + wide * (i as f64 + 0.5);
             let half = width_of(word) / 2.0;
-            // The corner holds the name of the rows; labels that would run into each other are left out.
+            // Labels that would run into each other are left out.
             if middle - half >= free {
                 canvas.text("tick", Anchor::Middle, (middle, 33.0), word);
                 free = middle + half + 5.0;

@@ -83,7 +83,7 @@ impl Lines {
         self.bands(canvas, &plot);
         for (i, series) in self.series.iter().enumerate() {
             // Whiskers of different series at one x stand beside each other.
-            let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 3.0;
+            let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 1.5;
             self.one(canvas, &plot, series, shift);
         }
         height
@@ -149,7 +149,7 @@ impl Lines {
             if let Some((low, high)) = p.interval {
                 tip += &format!(" [{}, {}]", self.y.word(low), self.y.word(high));
             }
-            canvas.mark(series.style, at(p).0 + if p.interval.is_some() { shift } else { 0.0 }, at(p).1, &tip);
+            canvas.mark(series.style, at(p).0, at(p).1, &tip);
         }
         canvas.close();
     }

@@ -45,11 +45,11 @@ const TOP: f64 = 8.0;
 impl Rows {
     /// Draws it; returns the height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
-        let wide = width != Width::Narrow;
         let longest = |of: fn(&Row) -> &str| self.rows.iter().map(|r| width_of(of(r))).fold(0.0, f64::max);
+        // Labels stand beside their rows where they leave them room, else above.
+        let wide = width != Width::Narrow && longest(|r| &r.label) < width.units() * 0.4;
         let notes = (longest(|r| &r.note) + 10.0).min(width.units() * 0.4);
-        let gutter =
-            if wide { (longest(|r| &r.label) + 12.0).min(width.units() * 0.42) } else { 4.0 };
+        let gutter = if wide { longest(|r| &r.label) + 12.0 } else { 12.0 };
         let high = if wide { 24.0 } else { 40.0 };
         let ends = self.rows.iter().flat_map(|r| {
             [r.value, r.interval.map_or(r.value, |i| i.0), r.interval.map_or(r.value, |i| i.1)]
@@ -73,14 +73,15 @@ impl Rows {
             canvas.text("label", anchor, at, &fitted(&row.label, room));
             self.one(canvas, &plot, row, middle);
             let note = fitted(&row.note, notes - 4.0);
-            canvas.text("note", Anchor::Start, (plot.right + 12.0, middle + 4.0), &note);
+            canvas.text("value", Anchor::Start, (plot.right + 12.0, middle + 4.0), &note);
         }
         bottom + 40.0
     }
 
     fn frame(&self, canvas: &mut Canvas, plot: &Plot, bottom: f64, wide: bool) {
         canvas.open("axes");
-        let ticks = apart(self.x.ticks(&plot.x, if wide { 6 } else { 4 }), |v| plot.x(v));
+        let about = ((plot.right - plot.left) / 62.0) as usize;
+        let ticks = apart(self.x.ticks(&plot.x, about.clamp(2, 7)), |v| plot.x(v));
         for (value, label) in ticks {
             let x = plot.x(value);
             canvas.line("grid", (x, TOP), (x, bottom));

@@ -14,6 +14,9 @@ use crate::svg::{Axis, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
 /// So many sweeps are drawn at most: those of the knobs that the answers name first.
 const SWEEPS: usize = 3;
 
+/// A grid with fewer cells says less than its table.
+const FEWEST: usize = 4;
+
 /// So many grids are drawn at most.
 const GRIDS: usize = 6;
 
@@ -148,6 +151,7 @@ pub(super) fn heats(view: &View) -> Vec<Figure> {
     }
     let values = panels.iter().flat_map(|panel| &panel.1).filter_map(|row| row.figure);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    panels.retain(|panel| panel.1.len() >= FEWEST);
     let all = panels.len();
     panels.truncate(GRIDS);
     let several = if all > GRIDS {

@@ -83,7 +83,7 @@ pub(super) fn memory(view: &View) -> Option<Figure> {
 
 fn measured<'a>(view: &View<'a>, has: impl Fn(&Estimate) -> bool) -> Vec<&'a Estimate> {
     let all: Vec<&Estimate> = view.rows.iter().copied().filter(|e| has(e)).collect();
-    if all.len() <= ROWS / 2 { all } else { view.best().into_iter().filter(|e| has(e)).collect() }
+    if all.len() <= ROWS { all } else { view.best().into_iter().filter(|e| has(e)).collect() }
 }
 
 /// A row for each scenario; where there are many, for each system at its best.
