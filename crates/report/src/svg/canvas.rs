@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{SHAPES, Style, escape};
 
 /// About how wide a character is at the figures' size of 12 pixels; fonts differ, so this is on the wide side.
-const CHARACTER: f64 = 6.7;
+const CHARACTER: f64 = 7.4;
 
 /// Where a text's anchor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

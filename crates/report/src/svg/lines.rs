@@ -1,7 +1,7 @@
 //! Values along an axis: sweeps of a knob, percentiles, the course of a window.
 
 use super::axis::{Axis, Range, apart};
-use super::canvas::{Anchor, Canvas, n};
+use super::canvas::{Anchor, Canvas, n, width_of};
 use super::{Data, Interval, Style, Width};
 
 /// A point of a series.
@@ -104,7 +104,8 @@ impl Lines {
             canvas.line("notch", (x, plot.bottom), (x, plot.bottom + 4.0));
         }
         for (value, label) in apart(ticks, |value| plot.x(value)) {
-            canvas.text("tick", Anchor::Middle, (plot.x(value), plot.bottom + 17.0), &label);
+            let most = width.units() - width_of(&label) / 2.0;
+            canvas.text("tick", Anchor::Middle, (plot.x(value).min(most), plot.bottom + 17.0), &label);
         }
         canvas.line("rule", (left, plot.bottom), (right, plot.bottom));
         canvas.text("axis", Anchor::Start, (0.0, 13.0), &self.y.label);
@@ -118,7 +119,7 @@ impl Lines {
             let wide = (to - from).max(3.0);
             let left = (from + to - wide) / 2.0;
             canvas.rect("cliff", (left, plot.top), (wide, plot.bottom - plot.top), "", &band.label);
-            let half = super::canvas::width_of(&band.label) / 2.0;
+            let half = width_of(&band.label) / 2.0;
             let middle = ((from + to) / 2.0).clamp(plot.left + half, (plot.right - half).max(plot.left + half));
             canvas.text("cliff", Anchor::Middle, (middle, plot.top - 6.0), &band.label);
         }
