@@ -159,6 +159,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         threshold: planned.threshold,
         noise_floor,
         headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
+        snippets: apply::snippets(planned, &estimates, &effects),
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
@@ -169,7 +170,6 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         notes: notes(observations),
         versions: versions(observations),
         axes: planned.axes.clone(),
-        snippets: apply::snippets(planned, &estimates),
         estimates,
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stats::median;
+use stats::{Verdict, median};
 use systems::Point;
 use systems::knob::applied;
 
-use super::{Estimate, table::varied};
+use super::table::varied;
+use super::{Effect, Estimate};
 use crate::plan::{Planned, projection};
 
 /// How to set a system's best point.
@@ -15,17 +16,20 @@ use crate::plan::{Planned, projection};
 pub struct Snippet {
     /// The system.
     pub system: String,
-    /// Those of its own knobs that were walked, at their best.
+    /// Those of its own knobs that matter and are best elsewhere than at their defaults, at their best.
     pub point: Point,
     /// Lines for its configuration or source, one for each knob.
     pub text: String,
 }
 
-/// For each system that says how its knobs are set: those that were walked, at the point that is best over all
-/// points of the workload.
-pub(super) fn snippets(planned: &Planned, estimates: &[Estimate]) -> Vec<Snippet> {
+/// For each system that says how its knobs are set: those that matter, at the point that is best over all points of the
+/// workload, where that is not what the system does anyway.
+pub(super) fn snippets(planned: &Planned, estimates: &[Estimate], effects: &[Effect]) -> Vec<Snippet> {
+    let matters = |knob: &str| effects.iter().any(|e| e.knob == knob && e.verdict == Verdict::Faster);
+    let default = |knob: &str| planned.axes.iter().find(|axis| axis.knob == knob)?.default.as_ref();
     let each = planned.apply.iter().filter_map(|(system, apply)| {
-        let point = best(planned, estimates, system)?;
+        let mut point = best(planned, estimates, system)?;
+        point.retain(|knob, value| matters(knob) && default(knob) != Some(&*value));
         let lines: Vec<String> = point.iter().filter_map(|(k, v)| Some(applied(apply.get(k)?, v))).collect();
         (!lines.is_empty()).then(|| Snippet { system: system.clone(), point, text: lines.join("\n") })
     });

@@ -1,5 +1,6 @@
 //! From findings to figures: the one place that knows both. Chooses what is drawn; computes nothing that is not there.
 
+mod comparisons;
 mod course;
 mod knobs;
 mod scenarios;
@@ -12,7 +13,10 @@ use lab::findings::{Estimate, ExperimentFindings, Findings, Unit};
 use systems::{Point, Value, is_reference};
 
 use super::figure::Figure;
-use crate::svg::{Axis, HUES, Interval, Scale, Style, Ticks};
+use crate::svg::{Axis, HUES, Scale, Style, Ticks};
+
+/// What `lab::findings` gives as an interval.
+const INTERVAL: &str = "95 % interval";
 
 /// More series than these cannot be told apart in one figure.
 const SERIES: usize = 8;
@@ -57,6 +61,7 @@ pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> 
     if figures.is_empty() || view.choices() {
         figures.insert(0, scenarios::ranking(&view));
     }
+    figures.extend(comparisons::forest(&view));
     if let Some(first) = figures.first_mut() {
         first.main = true;
     }
@@ -121,6 +126,12 @@ impl<'a> View<'a> {
         self.varied.iter().all(|knob| !numeric(knob))
     }
 
+    /// A knob's value at a scenario, as people read it.
+    fn value(&self, row: &Estimate, knob: &str) -> Option<String> {
+        let axis = self.e.axes.iter().find(|axis| axis.knob == knob)?;
+        Some(axis.show(row.scenario.point.get(knob)?))
+    }
+
     /// A scenario in a line, without some of its knobs.
     fn label(&self, row: &Estimate, without: &[&str]) -> String {
         let mut words = vec![row.scenario.system.clone()];
@@ -160,21 +171,13 @@ impl<'a> View<'a> {
         chosen
     }
 
-    /// How far a scenario's rounds lie apart.
-    fn interval(&self, row: &Estimate) -> Option<Interval> {
-        let rounds = || row.by_round.values().copied().filter(|v| v.is_finite());
-        let (low, high) = (rounds().min_by(f64::total_cmp)?, rounds().max_by(f64::total_cmp)?);
-        (row.by_round.len() > 1).then_some((low, high))
-    }
-
-    /// What an interval is, for a column's head.
-    fn interval_name(&self) -> String {
-        "all rounds".to_owned()
-    }
-
     /// What marks and whiskers are, for the words below a figure.
     fn how_to_read(&self) -> String {
-        format!("Marks are medians over {} rounds, whiskers reach from the lowest round to the highest.", self.e.rounds)
+        let (rounds, percent) = (self.e.rounds, INTERVAL);
+        if self.rows.iter().all(|row| row.interval.is_none()) {
+            return format!("Marks are medians over {rounds} rounds: too few for intervals.");
+        }
+        format!("Marks are medians over up to {rounds} rounds, whiskers {percent}s. Comparisons inside rounds know more.")
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Warning};
+use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
 use super::{sentence, table};
+use crate::show;
 use crate::svg::escape;
 
 /// More scenarios than these are folded away.
@@ -27,10 +28,14 @@ pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings,
     }
     charts(out, &format!("e{index}-f"), &figures::answers(e, palette));
     for (i, each) in e.tables.iter().enumerate() {
+        if each.title != e.title {
+            let _ = writeln!(out, "<h3>{}</h3>", escape(&each.title));
+        }
         table::write(out, &format!("e{index}-t{i}"), each, palette);
     }
     warnings(out, &e.warnings);
     failures(out, &e.failures);
+    list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
     let more = figures::more(e, palette);
     if !more.is_empty() {
         out.push_str("<h3>More figures</h3>\n");
@@ -39,6 +44,16 @@ pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings,
     list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
     list(out, "Notes", e.notes.iter().cloned());
     out.push_str("</section>\n");
+}
+
+/// Such trials count like all.
+fn outlier(o: &Outlier) -> String {
+    let because = if o.because.is_empty() {
+        "nothing that was measured explains it".to_owned()
+    } else {
+        o.because.join("; ")
+    };
+    format!("{}, round {}: {} of its median; {because}", o.scenario, o.round, show(o.ratio, Unit::Times))
 }
 
 fn charts(out: &mut String, id: &str, figures: &[Figure]) {

@@ -21,6 +21,8 @@ pub(crate) struct Rows {
     pub(crate) x: Axis,
     /// A line across all rows: "no difference".
     pub(crate) rule: Option<f64>,
+    /// A stretch across all rows that says nothing.
+    pub(crate) noise: Option<Interval>,
     /// Bars from zero instead of marks.
     pub(crate) bars: bool,
     pub(crate) rows: Vec<Row>,
@@ -54,7 +56,7 @@ impl Rows {
         let ends = self.rows.iter().flat_map(|r| {
             [r.value, r.interval.map_or(r.value, |i| i.0), r.interval.map_or(r.value, |i| i.1)]
         });
-        let values = ends.chain(self.rule).chain(self.bars.then_some(0.0));
+        let values = ends.chain(self.rule).chain(self.noise.into_iter().flat_map(|n| [n.0, n.1])).chain(self.bars.then_some(0.0));
         let plot = Plot {
             left: gutter + 6.0,
             right: width.units() - notes - 6.0,
@@ -86,6 +88,10 @@ impl Rows {
             let x = plot.x(value);
             canvas.line("grid", (x, TOP), (x, bottom));
             canvas.text("tick", Anchor::Middle, (x, bottom + 15.0), &label);
+        }
+        if let Some((low, high)) = self.noise {
+            let (low, high) = (plot.x(low), plot.x(high));
+            canvas.rect("noise", (low, TOP), (high - low, bottom - TOP), "", "noise");
         }
         if let Some(value) = self.rule {
             let x = plot.x(value);

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use lab::experiment::grid::Axis as Knob;
-use lab::findings::{Estimate, Unit};
+use lab::findings::{By, Estimate, Unit};
 use systems::Workload;
 use systems::knob::Kind;
 
 use super::super::figure::Figure;
-use super::{SERIES, View, number, numeric, rest};
-use crate::svg::{Axis, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
+use super::{INTERVAL, SERIES, View, number, numeric, rest};
+use crate::svg::{Axis, Band, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
 
 /// So many sweeps are drawn at most: those of the knobs that the answers name first.
 const SWEEPS: usize = 3;
@@ -45,7 +45,7 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
         let system = rows[0].scenario.system.as_str();
         let shape = shapes.entry(system).and_modify(|n| *n += 1).or_insert(0);
         let style = view.palette.style(system, *shape);
-        let points = points(view, knob, rows);
+        let points = points(knob, rows);
         series.push(Series { label: label.clone(), style, points });
     }
     series.retain(|s| !s.points.is_empty());
@@ -67,11 +67,25 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
             x: axis(knob),
             y: view.axis(values.iter().copied()),
             series,
-            bands: Vec::new(),
-            interval: view.interval_name(),
+            bands: bands(view, knob),
+            interval: INTERVAL.to_owned(),
         }),
         main: false,
     })
+}
+
+/// Steps between neighbouring values at which more is lost than the additional work explains.
+fn bands(view: &View, knob: &Knob) -> Vec<Band> {
+    let cliffs = view.e.comparisons.iter().filter(|c| c.is_cliff() && c.by == By::Step(knob.knob.clone()));
+    let mut bands: Vec<Band> = Vec::new();
+    for cliff in cliffs {
+        let at = |at: usize| number(view.e.estimates.get(at)?.scenario.point.get(&knob.knob)?);
+        let (Some(from), Some(to)) = (at(cliff.against), at(cliff.scenario)) else { continue };
+        if bands.iter().all(|band| (band.from, band.to) != (from, to)) {
+            bands.push(Band { from, to, label: "cliff".to_owned() });
+        }
+    }
+    bands
 }
 
 /// The knob as an axis: its own values are what is worth a label.
@@ -115,8 +129,8 @@ fn chosen<'a>(view: &View<'a>, groups: Vec<Group<'a>>) -> (Vec<Group<'a>>, usize
 }
 
 /// A series' points; a system that does not have the knob stands at one height all along.
-fn points(view: &View, knob: &Knob, rows: &[&Estimate]) -> Vec<Point> {
-    let at = |row: &Estimate, x: f64| Some(Point { x, y: row.figure?, interval: view.interval(row) });
+fn points(knob: &Knob, rows: &[&Estimate]) -> Vec<Point> {
+    let at = |row: &Estimate, x: f64| Some(Point { x, y: row.figure?, interval: row.interval });
     if let [only] = rows
         && !only.scenario.point.contains_key(&knob.knob)
     {

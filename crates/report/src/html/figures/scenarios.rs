@@ -4,7 +4,7 @@ use lab::findings::{Estimate, Unit};
 use systems::Workload;
 
 use super::super::figure::Figure;
-use super::View;
+use super::{INTERVAL, View};
 use crate::show;
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
 
@@ -25,7 +25,7 @@ pub(super) fn ranking(view: &View) -> Figure {
         label: view.label(e, &[]),
         style: view.palette.style(&e.scenario.system, 0),
         value: value(e),
-        interval: view.interval(e),
+        interval: e.interval,
         note: show(value(e), unit),
     };
     Figure {
@@ -35,9 +35,10 @@ pub(super) fn ranking(view: &View) -> Figure {
         drawing: Drawing::Rows(Rows {
             x: view.axis(values.iter().copied()),
             rule: None,
+            noise: None,
             bars: false,
             rows: order.iter().take(ROWS).map(|e| row(e)).collect(),
-            interval: view.interval_name(),
+            interval: INTERVAL.to_owned(),
         }),
         main: false,
     }
@@ -117,6 +118,7 @@ fn bars(title: &str, about: &str, axis: &str, unit: Unit, rows: Vec<Row>) -> Opt
         drawing: Drawing::Rows(Rows {
             x: Axis { label: axis.to_owned(), unit, scale: Scale::Linear, ticks: Ticks::Round },
             rule: None,
+            noise: None,
             bars: true,
             rows,
             interval: String::new(),
