@@ -129,14 +129,14 @@ fn the_page_of_a_run_is_whole_and_its_tables_can_be_sorted_and_filtered() {
     home.twin("twin");
     home.twin("other");
     home.experiment("requests", "[\"twin\", \"other\"]", 3, "[[grid]]\nconnections = [1, 2, 4]\n");
-    home.run(["run", "e", "--seed", "5"]).code(0);
+    home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
     let page = page(&home);
     let mut browser = Browser::start();
     // The sweep, CPU, memory, ceiling, window, rounds.
     assert_sound(&mut browser, &page, 5);
     let text = browser.eval("document.body.innerText");
     let text = text.as_str().expect("text");
-    assert!(text.contains("narrows run e --seed 5"), "{text}");
+    assert!(text.contains("narrows run e --rounds 3 --seed 5"), "{text}");
     let table = first_table(&mut browser);
     let at = heading(&mut browser, &table, "req/s");
     assert_sorts_and_filters(&mut browser, &table, at, "twin");

@@ -53,6 +53,7 @@ impl MadeUp<'_> {
             let observation = Observation {
                 trial: trial.clone(),
                 began_unix_s: 1_700_000_000.0 + f64::from(trial.index),
+                took_s: 1.5,
                 outcome: outcome(trial).unwrap_or_else(made_up),
             };
             store.append(run, &observation).expect("it is kept");

@@ -5,12 +5,13 @@
 
 mod shape;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::observation::Measurement;
 
 /// The kinds of doubt about a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// The generator's busiest core had hardly time left.

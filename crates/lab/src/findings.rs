@@ -18,6 +18,7 @@ mod warning;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Design;
 use systems::Workload;
@@ -44,14 +45,14 @@ use systems::is_reference;
 pub const RANKED_ERRORS: f64 = 0.01;
 
 /// All that is found in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Findings {
     /// In the order of the plan.
     pub experiments: Vec<ExperimentFindings>,
 }
 
 /// What is found in one experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ExperimentFindings {
     /// The experiment's name.
     pub name: String,
@@ -110,7 +111,7 @@ pub struct ExperimentFindings {
 }
 
 /// Trials of one scenario that failed in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FailedTrials {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,

@@ -17,7 +17,7 @@ pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
 pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, html};
-pub use crate::json::{SCHEMA, comparison_json, json};
+pub use crate::json::{SCHEMA, comparison_json, json, schema};
 pub use crate::markdown::markdown;
 pub use crate::number::show;
 pub use crate::text::text;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Verdict, median};
 use systems::Point;
@@ -12,7 +13,7 @@ use super::{Effect, Estimate};
 use crate::plan::{Planned, projection};
 
 /// How to set a system's best point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Snippet {
     /// The system.
     pub system: String,

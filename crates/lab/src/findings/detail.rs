@@ -1,6 +1,7 @@
 //! What figures show of a scenario beside its estimate: the latency distribution, the course of the window, and what the
 //! kernel was asked to do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, median_ratio, percentile_of_buckets};
 
@@ -11,7 +12,7 @@ const PERCENTILES: [f64; 13] =
     [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
 /// More than an estimate, for figures.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Detail {
     /// Percentiles (0..100) of the response times of all trials together, microseconds; those that the number of
     /// samples supports.

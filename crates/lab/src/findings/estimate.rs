@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{
     FEWEST_ROUNDS, LEVEL, Location, Sample, Spread, median, median_ratio, merge_buckets,
@@ -16,7 +17,7 @@ use crate::observation::{Measurement, Observation, Outcome, Scenario, ServerCoun
 use crate::plan::{Planned, reference_of};
 
 /// What a scenario's trials amount to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Estimate {
     /// What was executed.
     pub scenario: Scenario,
