@@ -33,7 +33,8 @@ fn assert_sound(browser: &mut Browser, page: &Path, figures: usize) {
             assert!(seen["wide"].as_u64() <= seen["inner"].as_u64(), "wider than {width}: {}", seen["wider"]);
             assert!(seen["figures"].as_array().is_some_and(|all| all.len() >= figures), "{width}: {seen}");
             for figure in seen["figures"].as_array().into_iter().flatten() {
-                let fine = figure["shown"] == 1 && figure["named"] == true && figure["rows"].as_u64() > Some(0);
+                let fine =
+                    figure["shown"] == 1 && figure["named"] == true && figure["rows"].as_u64() > Some(0);
                 assert!(fine && figure["outside"] == Value::Array(Vec::new()), "at {width}: {figure}");
             }
         }
@@ -210,9 +211,27 @@ fn names_and_errors_cannot_become_part_of_the_page() {
     );
     assert_eq!(made, serde_json::json!([1, 0]));
     let seen = browser.eval("document.body.innerText");
-    for words in [NAME, "</pre><img src=x onerror=alert(4)>", "\u{241b}[2J\u{2400}\u{2407}", "</script><script>alert(2)"] {
+    for words in [
+        NAME,
+        "</pre><img src=x onerror=alert(4)>",
+        "\u{241b}[2J\u{2400}\u{2407}",
+        "</script><script>alert(2)",
+    ] {
         assert!(seen.as_str().is_some_and(|seen| seen.contains(words)), "{words} is not in {seen}");
     }
+}
+
+/// For people: a store with 10,000 observations, to time and weigh `narrows report` with.
+/// `NARROWS_STORE=FILE cargo test -p narrows --test report_html -- --ignored ten_thousand`
+#[test]
+#[ignore = "writes a large store; for people"]
+fn ten_thousand() {
+    let Ok(path) = std::env::var("NARROWS_STORE") else { return };
+    let home = Home::new();
+    let systems = ["alpha", "beta", "gamma", "delta", "epsilon"];
+    let large = MadeUp { systems: &systems, threads: 5, buffers: 10, rounds: 40, latencies: 400 };
+    let store = large.store(&home, |plan| plan, |_| None);
+    fs::copy(store, path).expect("the store is copied");
 }
 
 /// For people: pictures of the last run of a store, at every width, light and dark.

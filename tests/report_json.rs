@@ -53,9 +53,11 @@ fn the_report_of_a_run_keeps_the_schema() {
 fn effects_snippets_and_failures_keep_the_schema_and_strangers_do_not() {
     let home = Home::new();
     let made_up = MadeUp { systems: &["alpha", "beta"], threads: 3, buffers: 4, rounds: 5, latencies: 20 };
-    made_up.store(&home, |plan| plan, |trial| {
-        (trial.index % 17 == 0).then(|| failed("it \u{0}broke", "\u{1b}[31mred"))
-    });
+    made_up.store(
+        &home,
+        |plan| plan,
+        |trial| (trial.index % 17 == 0).then(|| failed("it \u{0}broke", "\u{1b}[31mred")),
+    );
     let mut report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let (_, schema) = committed();
     assert_keeps(&schema, &report);

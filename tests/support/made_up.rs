@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{self, Form};
-use lab::observation::{
-    Failure, GeneratorUse, Latency, Measurement, Observation, Outcome, SystemUse, Trial,
-};
+use lab::observation::{Failure, GeneratorUse, Latency, Measurement, Observation, Outcome, SystemUse, Trial};
 use lab::plan::{self, Plan};
 use lab::store::{RunHeader, Store};
 use serde_json::{Value, json};
@@ -72,9 +70,8 @@ impl MadeUp<'_> {
                 r#"["true", "{port}", "{threads}", "{buffer}"]"#,
                 &format!(
                     "[knobs.threads]\ntype = \"integer\"\ndefault = 1\nvalues = {threads}\nabout = \"threads\"\n\
-                     apply = \"threads: {{value}}\"\n\
                      [knobs.buffer]\ntype = \"size\"\ndefault = 1024\nvalues = {buffers}\nabout = \"buffer\"\n\
-                     apply = \"set_buffer({{value}}); // <bytes>\"\n"
+                     [apply]\nthreads = \"threads: {{value}}\"\nbuffer = \"set_buffer({{value}}); // <bytes>\"\n"
                 ),
             );
         }

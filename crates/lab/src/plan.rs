@@ -234,11 +234,8 @@ fn planned(
 fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap<String, String>> {
     let systems: BTreeSet<&String> = scenarios.iter().map(|scenario| &scenario.system).collect();
     let manifests = systems.into_iter().filter_map(|name| catalog.get(name).ok());
-    let each = manifests.map(|manifest| {
-        let own = manifest.knobs.iter().filter_map(|(name, knob)| Some((name.clone(), knob.apply.clone()?)));
-        (manifest.name.clone(), own.collect::<BTreeMap<_, _>>())
-    });
-    each.filter(|(_, knobs)| !knobs.is_empty()).collect()
+    let saying = manifests.filter(|manifest| !manifest.apply.is_empty());
+    saying.map(|manifest| (manifest.name.clone(), manifest.apply.clone())).collect()
 }
 
 /// The reference at each distinct point that is left of the scenarios' points.

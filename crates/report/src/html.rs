@@ -90,11 +90,7 @@ fn answers(out: &mut String, findings: &Findings) {
     out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
     for (i, e) in findings.experiments.iter().enumerate() {
         let answer = e.headlines.first().map_or_else(|| "nothing was measured".to_owned(), |s| sentence(s));
-        let _ = writeln!(
-            out,
-            "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>",
-            escape(&e.name)
-        );
+        let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
     }
     out.push_str("</ul>\n</nav>\n");
 }
@@ -115,7 +111,9 @@ fn environment(out: &mut String, findings: &Findings, environment: &Value) {
     flatten("", environment, &mut facts);
     let versions = findings.experiments.iter().flat_map(|e: &ExperimentFindings| &e.versions);
     let versions: std::collections::BTreeMap<&String, &String> = versions.collect();
-    facts.extend(versions.into_iter().map(|(system, version)| (format!("version of {system}"), version.clone())));
+    facts.extend(
+        versions.into_iter().map(|(system, version)| (format!("version of {system}"), version.clone())),
+    );
     for (name, value) in facts {
         let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(&name), escape(&value));
     }

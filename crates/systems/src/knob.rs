@@ -9,7 +9,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::template;
 use crate::workload::Workload;
 
 /// One value of a knob.
@@ -70,8 +69,6 @@ pub struct Knob {
     pub about: String,
     /// The workloads in which it means something; never empty.
     pub workloads: Vec<Workload>,
-    /// How its value is set in the system's own configuration; see [`applied`].
-    pub apply: Option<String>,
 }
 
 impl Knob {
@@ -177,15 +174,6 @@ impl Knob {
         format!("`{text}` is not allowed: it takes {}", self.allowed())
     }
 }
-
-/// A knob's `apply` with a value in place of `{value}`; sizes in bytes.
-pub fn applied(apply: &str, value: &Value) -> String {
-    let filled = template::expand(apply, |name| (name == VALUE).then(|| value.to_string()));
-    filled.unwrap_or_else(|_| apply.to_owned()) // the manifest was checked; a store may be older than the check
-}
-
-/// What stands for the value in `apply`.
-pub(crate) const VALUE: &str = "value";
 
 const UNITS: [(char, i64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
 

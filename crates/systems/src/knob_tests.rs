@@ -16,7 +16,6 @@ fn knob(kind: Kind) -> Knob {
         max: None,
         about: String::new(),
         workloads: vec![Workload::Upload],
-        apply: None,
     }
 }
 

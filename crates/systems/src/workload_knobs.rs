@@ -74,7 +74,6 @@ static CLIENTS: Table = LazyLock::new(|| {
         max: None,
         about: "`announced`: the last answer says `Connection: close`; `silent`: it does not".to_owned(),
         workloads: vec![Workload::Clients],
-        apply: None,
     };
     let wait = "how long Narrows' server waits before it answers";
     let last = "requests after which Narrows' server closes a connection; 0: never";
@@ -99,7 +98,6 @@ fn number(workload: Workload, kind: Kind, range: (i64, i64), values: &[i64], abo
         max: Some(range.1),
         about: about.to_owned(),
         workloads: vec![workload],
-        apply: None,
     }
 }
 
@@ -112,7 +110,6 @@ fn flag(workload: Workload, default: bool, about: &str) -> Knob {
         max: None,
         about: about.to_owned(),
         workloads: vec![workload],
-        apply: None,
     }
 }
 

@@ -34,9 +34,10 @@ impl Detail {
     ) -> Self {
         let supported = |p: f64| Some((p, percentile_of_buckets(buckets, p)?));
         let tenth = |at: usize| {
-            let rates = trials.clone().filter(|m| m.elapsed_s > 0.0).filter_map(move |m| {
-                Some(*m.tenths.get(at)? as f64 / (m.elapsed_s / m.tenths.len() as f64))
-            });
+            let rates = trials
+                .clone()
+                .filter(|m| m.elapsed_s > 0.0)
+                .filter_map(move |m| Some(*m.tenths.get(at)? as f64 / (m.elapsed_s / m.tenths.len() as f64)));
             median(rates)
         };
         let tenths = trials.clone().map(|m| m.tenths.len()).max().unwrap_or(0);

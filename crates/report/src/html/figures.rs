@@ -13,10 +13,13 @@ use lab::findings::{Estimate, ExperimentFindings, Findings, Unit};
 use systems::{Point, Value, is_reference};
 
 use super::figure::Figure;
-use crate::svg::{Axis, HUES, Scale, Style, Ticks};
+use crate::svg::{Axis, HUES, Interval, Scale, Style, Ticks};
 
 /// What `lab::findings` gives as an interval.
 const INTERVAL: &str = "95 % interval";
+
+/// Stands for the system where knobs are left out; no knob may have this name.
+const SYSTEM: &str = "systems";
 
 /// More series than these cannot be told apart in one figure.
 const SERIES: usize = 8;
@@ -113,10 +116,11 @@ impl<'a> View<'a> {
         if self.e.figure.more_is_better() { "higher is better" } else { "lower is better" }
     }
 
-    /// The axis of the figure.
-    fn axis(&self, values: impl Iterator<Item = f64> + Clone) -> Axis {
+    /// The axis of the figure, over these values and their intervals.
+    fn axis(&self, values: &[(f64, Option<Interval>)]) -> Axis {
         let (name, unit) = self.quantity();
-        let scale = Scale::of(values);
+        let all = values.iter().flat_map(|(v, i)| [*v, i.map_or(*v, |i| i.0), i.map_or(*v, |i| i.1)]);
+        let scale = Scale::of(all);
         let log = if scale == Scale::Log { ", logarithmic" } else { "" };
         Axis { label: format!("{name} ({}{log})", self.better()), unit, scale, ticks: Ticks::Round }
     }
@@ -132,18 +136,31 @@ impl<'a> View<'a> {
         Some(axis.show(row.scenario.point.get(knob)?))
     }
 
+    /// What stands still in a comparison: system and knobs, without some, in brackets; empty where nothing else varies.
+    fn context(&self, row: &Estimate, without: &[&str]) -> String {
+        let mut words = self.words(row, without);
+        let several = self.rows.iter().any(|e| !e.is_reference() && e.scenario.system != row.scenario.system);
+        if several && !without.contains(&SYSTEM) {
+            words.insert(0, row.scenario.system.clone());
+        }
+        if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+    }
+
     /// A scenario in a line, without some of its knobs.
     fn label(&self, row: &Estimate, without: &[&str]) -> String {
-        let mut words = vec![row.scenario.system.clone()];
+        let words = self.words(row, without);
+        let system = &row.scenario.system;
+        if words.is_empty() { system.clone() } else { format!("{system}: {}", words.join(", ")) }
+    }
+
+    fn words(&self, row: &Estimate, without: &[&str]) -> Vec<String> {
+        let mut words = Vec::new();
         for knob in self.varied.iter().filter(|knob| !without.contains(&knob.knob.as_str())) {
             if let Some(value) = row.scenario.point.get(&knob.knob) {
                 words.push(format!("{} {}", knob.knob, knob.show(value)));
             }
         }
-        match words.split_first() {
-            Some((system, knobs)) if !knobs.is_empty() => format!("{system}: {}", knobs.join(", ")),
-            _ => words.concat(),
-        }
+        words
     }
 
     /// The best scenario of each system, and the reference where the best of all would be compared with it.
@@ -160,7 +177,9 @@ impl<'a> View<'a> {
             }
         }
         let mut chosen: Vec<&Estimate> = best.into_values().collect();
-        chosen.sort_by(|a, b| if better(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater });
+        chosen.sort_by(
+            |a, b| if better(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
+        );
         chosen.truncate(SERIES - 1);
         let of = chosen.first().copied();
         let reference = self.rows.iter().filter(|row| row.is_reference());
@@ -177,7 +196,9 @@ impl<'a> View<'a> {
         if self.rows.iter().all(|row| row.interval.is_none()) {
             return format!("Marks are medians over {rounds} rounds: too few for intervals.");
         }
-        format!("Marks are medians over up to {rounds} rounds, whiskers {percent}s. Comparisons inside rounds know more.")
+        format!(
+            "Marks are medians over up to {rounds} rounds, whiskers {percent}s. Comparisons inside rounds know more."
+        )
     }
 }
 

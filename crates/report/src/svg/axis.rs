@@ -72,7 +72,8 @@ impl Axis {
             Scale::Log => (low, high) = (1.0, 10.0),
         }
         if high <= low {
-            (low, high) = if self.scale == Scale::Log { (low / 2.0, low * 2.0) } else { (low - 1.0, low + 1.0) };
+            (low, high) =
+                if self.scale == Scale::Log { (low / 2.0, low * 2.0) } else { (low - 1.0, low + 1.0) };
         }
         Range { low, high, scale: self.scale }
     }
@@ -98,6 +99,9 @@ impl Axis {
 
     /// A round number without the zeros that `show` adds to keep three digits.
     fn short(&self, value: f64) -> String {
+        if value == 0.0 {
+            return "0".to_owned();
+        }
         let shown = show(value, self.unit);
         let end = shown.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(shown.len());
         let (number, unit) = shown.split_at(end);
@@ -203,7 +207,7 @@ mod tests {
     #[test]
     fn linear_axes_begin_at_zero_and_end_on_a_round_number() {
         let shown = labels(Scale::Linear, Unit::Milliseconds, &[3.2, 9.4]);
-        assert_eq!(shown, ["0 ns", "2 ms", "4 ms", "6 ms", "8 ms", "10 ms"]);
+        assert_eq!(shown, ["0", "2 ms", "4 ms", "6 ms", "8 ms", "10 ms"]);
     }
 
     #[test]

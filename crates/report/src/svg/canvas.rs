@@ -55,11 +55,8 @@ impl Canvas {
             Anchor::End => " text-anchor=\"end\"",
         };
         let (x, y) = (n(at.0), n(at.1));
-        let _ = write!(
-            self.body,
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>",
-            escape(text)
-        );
+        let _ =
+            write!(self.body, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escape(text));
     }
 
     /// The mark of a style, centred.

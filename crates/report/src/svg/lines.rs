@@ -120,7 +120,8 @@ impl Lines {
             let left = (from + to - wide) / 2.0;
             canvas.rect("cliff", (left, plot.top), (wide, plot.bottom - plot.top), "", &band.label);
             let half = width_of(&band.label) / 2.0;
-            let middle = ((from + to) / 2.0).clamp(plot.left + half, (plot.right - half).max(plot.left + half));
+            let middle =
+                ((from + to) / 2.0).clamp(plot.left + half, (plot.right - half).max(plot.left + half));
             canvas.text("cliff", Anchor::Middle, (middle, plot.top - 6.0), &band.label);
         }
     }
@@ -138,12 +139,7 @@ impl Lines {
         for p in &series.points {
             if let Some((low, high)) = p.interval {
                 let (x, low, high) = (at(p).0 + shift, plot.y(low), plot.y(high));
-                let d = format!(
-                    "M{} {}h6m-3 0V{}m-3 0h6",
-                    n(x - 3.0),
-                    n(low),
-                    n(high)
-                );
+                let d = format!("M{} {}h6m-3 0V{}m-3 0h6", n(x - 3.0), n(low), n(high));
                 canvas.path("whisker", &d);
             }
             let mut tip = format!("{}, {}: {}", series.label, self.x.word(p.x), self.y.word(p.y));

@@ -49,14 +49,17 @@ impl Rows {
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let longest = |of: fn(&Row) -> &str| self.rows.iter().map(|r| width_of(of(r))).fold(0.0, f64::max);
         // Labels stand beside their rows where they leave them room, else above.
-        let wide = width != Width::Narrow && longest(|r| &r.label) < width.units() * 0.4;
+        let wide = width != Width::Narrow && longest(|r| &r.label) < width.units() * 0.5;
         let notes = (longest(|r| &r.note) + 10.0).min(width.units() * 0.4);
         let gutter = if wide { longest(|r| &r.label) + 12.0 } else { 12.0 };
         let high = if wide { 24.0 } else { 40.0 };
         let ends = self.rows.iter().flat_map(|r| {
             [r.value, r.interval.map_or(r.value, |i| i.0), r.interval.map_or(r.value, |i| i.1)]
         });
-        let values = ends.chain(self.rule).chain(self.noise.into_iter().flat_map(|n| [n.0, n.1])).chain(self.bars.then_some(0.0));
+        let values = ends
+            .chain(self.rule)
+            .chain(self.noise.into_iter().flat_map(|n| [n.0, n.1]))
+            .chain(self.bars.then_some(0.0));
         let plot = Plot {
             left: gutter + 6.0,
             right: width.units() - notes - 6.0,
@@ -97,7 +100,12 @@ impl Rows {
             let x = plot.x(value);
             canvas.line("zero", (x, TOP), (x, bottom));
         }
-        canvas.text("axis", Anchor::Start, (if wide { plot.left } else { 0.0 }, bottom + 34.0), &self.x.label);
+        canvas.text(
+            "axis",
+            Anchor::Start,
+            (if wide { plot.left } else { 0.0 }, bottom + 34.0),
+            &self.x.label,
+        );
         canvas.close();
     }
 

@@ -1,5 +1,7 @@
 //! From TOML to a checked [`Manifest`]: the file's shape, then what its fields must keep, each with its place.
 
+mod apply;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +12,7 @@ use toml::Spanned;
 
 use super::{Build, Manifest, Need, PLACEHOLDERS, Ready, Start};
 use crate::input::{self, InputError, Source, nearest};
-use crate::knob::{Kind, Knob, VALUE, Value};
+use crate::knob::{Kind, Knob, Value};
 use crate::template;
 use crate::workload::{Role, Workload};
 
@@ -30,6 +32,8 @@ struct RawManifest {
     stop: Option<RawStop>,
     #[serde(default)]
     knobs: BTreeMap<Spanned<String>, Spanned<RawKnob>>,
+    #[serde(default)]
+    apply: BTreeMap<Spanned<String>, Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +89,6 @@ pub(super) struct RawKnob {
     pub(super) max: Option<Spanned<toml::Value>>,
     pub(super) about: String,
     pub(super) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
-    pub(super) apply: Option<Spanned<String>>,
 }
 
 type Command = Spanned<Vec<Spanned<String>>>;
@@ -105,7 +108,6 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Manifest, InputError> 
     Ok(Manifest {
         name: raw.name.into_inner(),
         role: raw.role,
-        workloads,
         language: raw.language,
         about: raw.about,
         needs: raw.needs.into_iter().map(|need| reader.need(need)).collect::<Result<_, _>>()?,
@@ -113,6 +115,8 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Manifest, InputError> 
         start,
         ready: reader.ready(raw.ready, raw.role)?,
         grace: Duration::from_millis(reader.number(grace, 1000, (0, 60_000), "grace_ms")?),
+        apply: apply::read(&reader, &raw.apply, &workloads, &knobs)?,
+        workloads,
         knobs,
         dir: dir.to_owned(),
     })
@@ -365,7 +369,6 @@ impl Reader<'_> {
             max: self.bound(raw.kind, raw.max.as_ref())?,
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
-            apply: raw.apply.as_ref().map(|text| self.apply(text)).transpose()?,
         };
         if let (Some(min), Some(max), Some(at)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -413,14 +416,6 @@ impl Reader<'_> {
         Ok(raw.get_ref().iter().map(|workload| *workload.get_ref()).collect())
     }
 
-    fn apply(&self, raw: &Spanned<String>) -> Read<String> {
-        let text = self.placeholders(raw, &[VALUE])?;
-        if template::names(&text).is_ok_and(|names| names.is_empty()) {
-            return self.wrong(raw.span(), "the value does not stand here", "put {value} where it belongs");
-        }
-        Ok(text)
-    }
-
     fn value(&self, raw: &Spanned<toml::Value>) -> Read<Value> {
         match raw.get_ref() {
             toml::Value::Boolean(flag) => Ok(Value::Boolean(*flag)),
@@ -447,7 +442,6 @@ impl Reader<'_> {
             max: None,
             about: String::new(),
             workloads: Vec::new(),
-            apply: None,
         };
         match free.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),

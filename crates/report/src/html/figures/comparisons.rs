@@ -3,7 +3,8 @@
 use lab::findings::{By, Comparison, Unit};
 
 use super::super::figure::Figure;
-use super::{INTERVAL, View};
+use super::{INTERVAL, SYSTEM, View};
+use crate::show;
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
 
 /// More comparisons than these are cut to those that say most.
@@ -49,7 +50,7 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
             rows,
             interval: INTERVAL.to_owned(),
         }),
-        main: false,
+        main: true,
     })
 }
 
@@ -59,19 +60,25 @@ fn row(view: &View, c: &Comparison) -> Option<Row> {
     let label = match &c.by {
         By::Knob(knob) | By::Step(knob) => {
             let value = |e| view.value(e, knob).unwrap_or_default();
-            format!("{}, {knob} {} against {}", view.label(a, &[knob]), value(a), value(b))
+            let context = view.context(a, &[knob]);
+            format!("{knob} {} against {}{context}", value(a), value(b))
         }
         By::System => {
-            let own: Vec<&str> =
-                view.varied.iter().filter(|axis| !axis.workload).map(|axis| axis.knob.as_str()).collect();
-            format!("{}, against {}", view.label(a, &own), b.scenario.system)
+            let own = view.varied.iter().filter(|axis| !axis.workload);
+            let mut without: Vec<&str> = own.map(|axis| axis.knob.as_str()).collect();
+            without.push(SYSTEM);
+            let context = view.context(a, &without);
+            format!("{} against {}{context}", a.scenario.system, b.scenario.system)
         }
     };
+    // How many more rounds may decide it stands in the table.
+    let words = c.words();
+    let verdict = words.split(':').next().unwrap_or_default();
     Some(Row {
         label,
         style: view.palette.style(&a.scenario.system, 0),
         value: ratio.estimate,
         interval: Some((ratio.low, ratio.high)),
-        note: c.words(),
+        note: format!("{} {verdict}", show(ratio.estimate, Unit::Times)),
     })
 }

@@ -40,8 +40,18 @@ pub(super) fn spectrum(view: &View) -> Option<Figure> {
         "Latency spectrum",
         "Response times of all rounds together, each system at its best. A percentile is drawn only where ten samples lie \
          beyond it. Lower is better.",
-        Axis { label: "percentile".to_owned(), unit: Unit::Count, scale: Scale::Linear, ticks: Ticks::At(ticks) },
-        Axis { label: format!("response time{}", log(scale)), unit: Unit::Microseconds, scale, ticks: Ticks::Round },
+        Axis {
+            label: "percentile".to_owned(),
+            unit: Unit::Count,
+            scale: Scale::Linear,
+            ticks: Ticks::At(ticks),
+        },
+        Axis {
+            label: format!("response time{}", log(scale)),
+            unit: Unit::Microseconds,
+            scale,
+            ticks: Ticks::Round,
+        },
         series,
     )
 }
@@ -69,7 +79,12 @@ pub(super) fn window(view: &View) -> Option<Figure> {
             scale: Scale::Linear,
             ticks: Ticks::Round,
         },
-        Axis { label: format!("requests a second{}", log(scale)), unit: Unit::PerSecond, scale, ticks: Ticks::Round },
+        Axis {
+            label: format!("requests a second{}", log(scale)),
+            unit: Unit::PerSecond,
+            scale,
+            ticks: Ticks::Round,
+        },
         series,
     )
 }
@@ -83,7 +98,7 @@ pub(super) fn rounds(view: &View) -> Option<Figure> {
     if series.iter().map(|s| s.points.len()).max()? < ROUNDS {
         return None;
     }
-    let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();
+    let values: Vec<_> = series.iter().flat_map(|s| &s.points).map(|p| (p.y, None)).collect();
     let last = view.e.rounds;
     let every = last.div_ceil(20).max(1) as usize;
     let ticks = (1..=last).step_by(every).map(|round| (f64::from(round), round.to_string())).collect();
@@ -92,7 +107,7 @@ pub(super) fn rounds(view: &View) -> Option<Figure> {
         "The figure of each round, each system at its best. Lines that rise and fall together are the machine's doing: \
          comparisons are made inside a round.",
         Axis { label: "round".to_owned(), unit: Unit::Count, scale: Scale::Linear, ticks: Ticks::At(ticks) },
-        view.axis(values.iter().copied()),
+        view.axis(&values),
         series,
     )
 }

@@ -39,22 +39,26 @@ type Group<'a> = (String, Vec<&'a Estimate>);
 
 fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
     let (groups, all) = chosen(view, groups(view, knob));
+    let walk = Walk::new(knob);
     let mut shapes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut series = Vec::new();
     for (label, rows) in &groups {
         let system = rows[0].scenario.system.as_str();
         let shape = shapes.entry(system).and_modify(|n| *n += 1).or_insert(0);
         let style = view.palette.style(system, *shape);
-        let points = points(knob, rows);
+        let points = points(knob, &walk, rows);
         series.push(Series { label: label.clone(), style, points });
     }
     series.retain(|s| !s.points.is_empty());
     if series.iter().map(|s| s.points.len()).max()? < 2 {
         return None;
     }
-    let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();
+    let values: Vec<_> = series.iter().flat_map(|s| &s.points).map(|p| (p.y, p.interval)).collect();
     let shown = if groups.len() < all {
-        format!(" {} of {all} series are drawn: each system at its best other knobs; the table has all.", groups.len())
+        format!(
+            " {} of {all} series are drawn: each system at its best other knobs; the table has all.",
+            groups.len()
+        )
     } else {
         String::new()
     };
@@ -64,10 +68,10 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
         about: format!("{}{shown}", view.how_to_read()),
         legend: series.iter().map(|s| (s.label.clone(), s.style)).collect(),
         drawing: Drawing::Lines(Lines {
-            x: axis(knob),
-            y: view.axis(values.iter().copied()),
+            bands: bands(view, knob, &walk),
+            x: walk.axis,
+            y: view.axis(&values),
             series,
-            bands: bands(view, knob),
             interval: INTERVAL.to_owned(),
         }),
         main: false,
@@ -75,11 +79,12 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
 }
 
 /// Steps between neighbouring values at which more is lost than the additional work explains.
-fn bands(view: &View, knob: &Knob) -> Vec<Band> {
+fn bands(view: &View, knob: &Knob, walk: &Walk) -> Vec<Band> {
     let cliffs = view.e.comparisons.iter().filter(|c| c.is_cliff() && c.by == By::Step(knob.knob.clone()));
     let mut bands: Vec<Band> = Vec::new();
     for cliff in cliffs {
-        let at = |at: usize| number(view.e.estimates.get(at)?.scenario.point.get(&knob.knob)?);
+        let at =
+            |at: usize| Some(walk.at(number(view.e.estimates.get(at)?.scenario.point.get(&knob.knob)?)?));
         let (Some(from), Some(to)) = (at(cliff.against), at(cliff.scenario)) else { continue };
         if bands.iter().all(|band| (band.from, band.to) != (from, to)) {
             bands.push(Band { from, to, label: "cliff".to_owned() });
@@ -88,16 +93,54 @@ fn bands(view: &View, knob: &Knob) -> Vec<Band> {
     bands
 }
 
-/// The knob as an axis: its own values are what is worth a label.
-fn axis(knob: &Knob) -> Axis {
-    let values: Vec<f64> = knob.values.iter().filter_map(number).collect();
-    let scale = Scale::of(values.iter().copied());
-    let (unit, bytes) = if knob.kind == Kind::Size { (Unit::Size, "bytes") } else { (Unit::Count, "") };
-    let log = if scale == Scale::Log { "logarithmic" } else { "" };
-    let notes: Vec<&str> = [bytes, log].into_iter().filter(|word| !word.is_empty()).collect();
-    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-    let ticks = knob.values.iter().filter_map(|v| Some((number(v)?, knob.show(v)))).collect();
-    Axis { label: format!("{}{notes}", knob.knob), unit, scale, ticks: Ticks::At(ticks) }
+/// A knob as an axis: its own values are what is worth a label.
+struct Walk {
+    axis: Axis,
+    /// Where values lie too close together for any scale: their order instead.
+    order: Option<Vec<f64>>,
+}
+
+/// Neighbours closer than this share of the axis cannot be told apart.
+const CLOSE: f64 = 0.03;
+
+impl Walk {
+    fn new(knob: &Knob) -> Self {
+        let mut values: Vec<f64> = knob.values.iter().filter_map(number).collect();
+        values.sort_by(f64::total_cmp);
+        let scale = Scale::of(values.iter().copied());
+        let place = |v: f64| if scale == Scale::Log { v.ln() } else { v };
+        let span = place(values[values.len() - 1]) - place(values[0]);
+        let close = values.windows(2).any(|pair| place(pair[1]) - place(pair[0]) < CLOSE * span);
+        let (unit, bytes) = if knob.kind == Kind::Size { (Unit::Size, "bytes") } else { (Unit::Count, "") };
+        let how = match scale {
+            _ if close => "in order, not to scale",
+            Scale::Log => "logarithmic",
+            Scale::Linear => "",
+        };
+        let notes: Vec<&str> = [bytes, how].into_iter().filter(|word| !word.is_empty()).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        let mut walk = Self {
+            axis: Axis {
+                label: format!("{}{notes}", knob.knob),
+                unit,
+                scale: if close { Scale::Linear } else { scale },
+                ticks: Ticks::Round,
+            },
+            order: close.then_some(values),
+        };
+        let mut ticks: Vec<(f64, String)> =
+            knob.values.iter().filter_map(|v| Some((walk.at(number(v)?), knob.show(v)))).collect();
+        ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        walk.axis.ticks = Ticks::At(ticks);
+        walk
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        match &self.order {
+            Some(order) => order.iter().filter(|known| **known < value).count() as f64,
+            None => value,
+        }
+    }
 }
 
 fn groups<'a>(view: &View<'a>, knob: &Knob) -> Vec<Group<'a>> {
@@ -129,8 +172,8 @@ fn chosen<'a>(view: &View<'a>, groups: Vec<Group<'a>>) -> (Vec<Group<'a>>, usize
 }
 
 /// A series' points; a system that does not have the knob stands at one height all along.
-fn points(knob: &Knob, rows: &[&Estimate]) -> Vec<Point> {
-    let at = |row: &Estimate, x: f64| Some(Point { x, y: row.figure?, interval: row.interval });
+fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
+    let at = |row: &Estimate, x: f64| Some(Point { x: walk.at(x), y: row.figure?, interval: row.interval });
     if let [only] = rows
         && !only.scenario.point.contains_key(&knob.knob)
     {
@@ -139,10 +182,8 @@ fn points(knob: &Knob, rows: &[&Estimate]) -> Vec<Point> {
         let ends = ends.into_iter().flatten();
         return ends.filter_map(|x| Some(Point { interval: None, ..at(only, x)? })).collect();
     }
-    let mut points: Vec<Point> = rows
-        .iter()
-        .filter_map(|row| at(row, number(row.scenario.point.get(&knob.knob)?)?))
-        .collect();
+    let mut points: Vec<Point> =
+        rows.iter().filter_map(|row| at(row, number(row.scenario.point.get(&knob.knob)?)?)).collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     points
 }
@@ -210,7 +251,8 @@ fn heat(
     let words = |knob: &Knob| (knob.knob.clone(), knob.values.iter().map(|v| knob.show(v)).collect());
     Figure {
         title: format!("{label}: {quantity} by `{}` and `{}`", across.knob, down.knob),
-        about: "Brighter is better, on one scale for all grids of this experiment; the best cell is framed.".to_owned(),
+        about: "Brighter is better, on one scale for all grids of this experiment; the best cell is framed."
+            .to_owned(),
         legend: Vec::new(),
         drawing: Drawing::Heat(Heat {
             across: words(across),

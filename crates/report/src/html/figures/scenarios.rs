@@ -20,7 +20,7 @@ pub(super) fn ranking(view: &View) -> Figure {
         false => value(a).total_cmp(&value(b)),
     });
     let (quantity, unit) = view.quantity();
-    let values: Vec<f64> = order.iter().map(|row| value(row)).collect();
+    let values: Vec<_> = order.iter().map(|row| (value(row), row.interval)).collect();
     let row = |e: &Estimate| Row {
         label: view.label(e, &[]),
         style: view.palette.style(&e.scenario.system, 0),
@@ -33,7 +33,7 @@ pub(super) fn ranking(view: &View) -> Figure {
         about: format!("{}{}", view.how_to_read(), cut(order.len())),
         legend: Vec::new(),
         drawing: Drawing::Rows(Rows {
-            x: view.axis(values.iter().copied()),
+            x: view.axis(&values),
             rule: None,
             noise: None,
             bars: false,
@@ -71,7 +71,8 @@ pub(super) fn cpu(view: &View) -> Option<Figure> {
 /// Memory at its highest: the figure that a heap profiler's curve is read for.
 pub(super) fn memory(view: &View) -> Option<Figure> {
     let mut rows = of_all(view, |e| Some(e.peak_memory_bytes? as f64), Unit::Bytes);
-    let socket = |e: &Estimate| (e.socket_memory_bytes > 0).then(|| show(e.socket_memory_bytes as f64, Unit::Bytes));
+    let socket =
+        |e: &Estimate| (e.socket_memory_bytes > 0).then(|| show(e.socket_memory_bytes as f64, Unit::Bytes));
     for (row, e) in rows.iter_mut().zip(measured(view, |e| e.peak_memory_bytes.is_some())) {
         if let Some(socket) = socket(e) {
             row.note = format!("{} + {socket}", row.note);
