@@ -10,6 +10,7 @@ use serde_json::Value;
 use support::browser::{Browser, CHROMIUM};
 use support::home::Home;
 use support::made_up::{MadeUp, failed, in_json};
+use tempfile::TempDir;
 
 /// Screens to look at: a phone, a small window, a large one.
 const WIDTHS: [u32; 3] = [360, 800, 1600];
@@ -234,25 +235,51 @@ fn ten_thousand() {
     fs::copy(store, path).expect("the store is copied");
 }
 
-/// For people: pictures of the last run of a store, at every width, light and dark.
+/// For people: pictures of the last run of a store, as docs/pictures has them: see `make pictures`.
 /// `NARROWS_PICTURES=STORE:FOLDER cargo test -p narrows --test report_html -- --ignored pictures`
 #[test]
 #[ignore = "writes pictures; for people"]
 fn pictures() {
-    let Ok(wanted) = std::env::var("NARROWS_PICTURES") else { return };
-    let (store, folder) = wanted.split_once(':').expect("STORE:FOLDER");
-    let (store, folder) = (PathBuf::from(store), Path::new(folder));
-    fs::create_dir_all(folder).expect("a folder");
-    let page = folder.join("report.html");
-    let words = ["report", "last", "--format", "html", "--store", store.to_str().unwrap(), "-o"];
-    support::run(support::narrows(words).arg(&page)).code(0);
-    let page = page.canonicalize().expect("a page");
-    let mut browser = Browser::start();
+    let Some(mut studio) = Studio::open("NARROWS_PICTURES") else { return };
+    studio.picture("report", 1000, Some(1240), false);
+    studio.picture("report-dark", 1000, Some(1240), true);
+    studio.picture("report-phone", 360, Some(1240), false);
+}
+
+/// For people: the whole page at every width, light and dark; as `pictures`, with `NARROWS_LOOK`.
+#[test]
+#[ignore = "writes pictures; for people"]
+fn look() {
+    let Some(mut studio) = Studio::open("NARROWS_LOOK") else { return };
     for width in WIDTHS {
         for dark in [false, true] {
-            browser.open(&page, width, dark);
-            let name = format!("{width}-{}.png", if dark { "dark" } else { "light" });
-            fs::write(folder.join(name), browser.screenshot(width, None)).expect("a picture");
+            studio.picture(&format!("{width}-{}", if dark { "dark" } else { "light" }), width, None, dark);
         }
+    }
+}
+
+/// A page, a browser and a folder for pictures.
+struct Studio {
+    folder: PathBuf,
+    page: TempDir,
+    browser: Browser,
+}
+
+impl Studio {
+    /// As the variable says: STORE:FOLDER. None without it.
+    fn open(variable: &str) -> Option<Self> {
+        let wanted = std::env::var(variable).ok()?;
+        let (store, folder) = wanted.split_once(':').expect("STORE:FOLDER");
+        let (folder, page) = (PathBuf::from(folder), TempDir::new().expect("a temporary folder"));
+        fs::create_dir_all(&folder).expect("a folder");
+        let words = ["report", "last", "--format", "html", "--store", store, "-o"];
+        support::run(support::narrows(words).arg(page.path().join("page.html"))).code(0);
+        Some(Self { folder, page, browser: Browser::start() })
+    }
+
+    fn picture(&mut self, name: &str, width: u32, height: Option<u32>, dark: bool) {
+        self.browser.open(&self.page.path().join("page.html"), width, dark);
+        let path = self.folder.join(format!("{name}.png"));
+        fs::write(path, self.browser.screenshot(width, height)).expect("a picture");
     }
 }

@@ -38,7 +38,7 @@ pub struct Trial {
 }
 
 /// How long a trial looks. Durations in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Timing {
     /// Not measured; lets connections, caches and compilers settle.
     pub warmup_s: f64,

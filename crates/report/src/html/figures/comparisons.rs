@@ -72,8 +72,7 @@ fn row(view: &View, c: &Comparison) -> Option<Row> {
         }
     };
     // How many more rounds may decide it stands in the table.
-    let words = c.words();
-    let verdict = words.split(':').next().unwrap_or_default();
+    let verdict = if c.verdict.is_decided() { c.words() } else { "undecided".to_owned() };
     Some(Row {
         label,
         style: view.palette.style(&a.scenario.system, 0),
