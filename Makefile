@@ -2,7 +2,7 @@
 
 NARROWS = target/release/narrows
 
-.PHONY: run test build install install-test fmt lint bench
+.PHONY: run test build install install-test fmt lint bench pictures
 
 run: build
 	$(NARROWS) run --quick
@@ -27,6 +27,12 @@ fmt:
 
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# The pictures in the README and the guide, of a new run on this machine. Some minutes.
+pictures: build install-test
+	$(NARROWS) run upload-buffers frames --rounds 9 --store target/pictures.db
+	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
+		cargo test --locked -p narrows --test report_html -- --ignored --exact pictures
 
 # Narrows against its peers, pair by pair; writes bench/RESULTS.md and bench/results.csv. Half an hour on a quiet machine.
 bench: install

@@ -3,7 +3,9 @@
 // Every test binary uses a part of it.
 #![allow(dead_code)]
 
+pub mod browser;
 pub mod home;
+pub mod made_up;
 pub mod peer;
 
 use std::ffi::OsStr;

@@ -5,6 +5,7 @@
 
 mod shape;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use shape::HALVES;
@@ -12,7 +13,7 @@ pub(crate) use shape::HALVES;
 use crate::observation::Measurement;
 
 /// The kinds of doubt about a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// The generator's busiest core had hardly time left, or the figure cannot be told from the reference's.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use systems::input::{self, nearest};
@@ -25,7 +26,7 @@ const DEFAULT_TIMEOUT_S: f64 = 30.0;
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
 
 /// What a table shows; the one number of a trial that its scenario is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// Milliseconds from the send of an upload to its checked answer.
@@ -60,7 +61,7 @@ impl Figure {
 }
 
 /// How thoroughly to look: minutes for all ready-made experiments, or the complete grid of the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// A few telling points.

@@ -3,9 +3,11 @@
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
 //! hold numbers with units; how they look is the business of `report`.
 
+mod apply;
 mod asked;
 mod ceiling;
 mod comparison;
+mod detail;
 mod effect;
 mod estimate;
 mod headline;
@@ -18,14 +20,17 @@ mod warning;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Design;
 use systems::Workload;
 
+pub use apply::Snippet;
 pub use asked::By;
 pub(crate) use asked::CLIFF;
 pub(crate) use comparison::log_ratios;
 pub use comparison::{Compared, Comparison, NoiseFloor, Ratio, compared};
+pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};
 pub use outlier::Outlier;
@@ -35,7 +40,7 @@ pub use warning::{Code, Warning};
 pub(crate) use warning::{FEWEST_TRIALS, words};
 
 use crate::doubt::Doubt;
-use crate::experiment::grid::Excluded;
+use crate::experiment::grid::{Axis, Excluded};
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario, Timing};
 use crate::plan::{Plan, Planned};
@@ -46,14 +51,14 @@ use systems::is_reference;
 pub const RANKED_ERRORS: f64 = 0.01;
 
 /// All that is found in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Findings {
     /// In the order of the plan.
     pub experiments: Vec<ExperimentFindings>,
 }
 
 /// What is found in one experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ExperimentFindings {
     /// The experiment's name.
     pub name: String,
@@ -93,6 +98,8 @@ pub struct ExperimentFindings {
     pub outliers: Vec<Outlier>,
     /// The published table's shape first.
     pub tables: Vec<Table>,
+    /// Every knob that is set, with all its values; one, where it is only held fixed.
+    pub axes: Vec<Axis>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
     /// The published figures beside these: which of their shapes are found again. Their table is the last of `tables`.
@@ -108,10 +115,12 @@ pub struct ExperimentFindings {
     pub notes: Vec<String>,
     /// The systems' versions as they reported them.
     pub versions: BTreeMap<String, String>,
+    /// How to set the best point in each system's own configuration, where its manifest says so.
+    pub snippets: Vec<Snippet>,
 }
 
 /// Trials of one scenario that failed in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FailedTrials {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,
@@ -164,6 +173,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         threshold: planned.threshold,
         noise_floor,
         headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
+        snippets: apply::snippets(planned, &estimates, &effects),
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
@@ -174,6 +184,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         excluded: planned.excluded.clone(),
         notes: notes(observations),
         versions: versions(observations),
+        axes: planned.axes.clone(),
         estimates,
     }
 }

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value, Workload};
 
 /// What is measured: a system under a workload at one point of all knobs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct Scenario {
     /// The experiment that asked for it.
     pub experiment: String,
@@ -57,7 +58,7 @@ pub struct Trial {
 }
 
 /// How long a trial looks. Durations in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Timing {
     /// Not measured; lets connections, caches and compilers settle.
     pub warmup_s: f64,

@@ -62,6 +62,9 @@ pub struct Planned {
     pub scenarios: Vec<Scenario>,
     /// Systems that it names and that cannot run here.
     pub excluded: Vec<Excluded>,
+    /// How a knob's value is set in the system's own configuration: system, knob, and the manifest's `apply`.
+    #[serde(default)]
+    pub apply: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 fn default_threshold() -> f64 {
@@ -221,10 +224,19 @@ fn planned(
         rounds: overrides.rounds.unwrap_or(schedule.rounds),
         threshold: experiment.threshold,
         timing: schedule.timing,
+        apply: apply(&scenarios, catalog),
         axes: all.axes,
         scenarios,
         excluded: out,
     })
+}
+
+/// What the manifests of the systems that take part say of setting their knobs.
+fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap<String, String>> {
+    let systems: BTreeSet<&String> = scenarios.iter().map(|scenario| &scenario.system).collect();
+    let manifests = systems.into_iter().filter_map(|name| catalog.get(name).ok());
+    let saying = manifests.filter(|manifest| !manifest.apply.is_empty());
+    saying.map(|manifest| (manifest.name.clone(), manifest.apply.clone())).collect()
 }
 
 /// The reference at each distinct point that is left of the scenarios' points.

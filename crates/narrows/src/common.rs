@@ -105,6 +105,16 @@ pub fn exit(end: End) -> ExitCode {
     }
 }
 
+/// Arguments as a person would type them in a shell, so that they can be typed again.
+pub fn command_line(words: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
+    let quoted = words.map(|word| {
+        let bare = !word.is_empty() && word.chars().all(plain);
+        if bare { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 /// A flag that Ctrl-C and SIGTERM set. A second Ctrl-C ends the program at once.
 pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
     let cancel = Arc::new(AtomicBool::new(false));
@@ -141,6 +151,13 @@ pub fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_line_can_be_typed_again() {
+        let shown = |words: &[&str]| command_line(words.iter().map(|word| (*word).to_owned()));
+        assert_eq!(shown(&["run", "frames", "--set", "buffer=1460,64K"]), "run frames --set buffer=1460,64K");
+        assert_eq!(shown(&["run", "my lab/a.toml", "it's", ""]), r"run 'my lab/a.toml' 'it'\''s' ''");
+    }
 
     #[test]
     fn durations_as_people_write_them() {

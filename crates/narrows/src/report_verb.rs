@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lab::findings::findings;
 use lab::observation::{Observation, Outcome};
-use lab::store::Store;
+use lab::store::{RunHeader, RunId, Store};
 use report::Interval;
 
 use crate::common::{self, End};
@@ -19,6 +19,8 @@ enum Format {
     Text,
     /// Tables to paste into an issue or a README.
     Markdown,
+    /// One page with figures, to open in a browser.
+    Html,
     /// One object, with a schema version.
     Json,
     /// Every table, raw numbers with their units.
@@ -57,6 +59,7 @@ pub fn run(args: &Args) -> End {
                     report::text(&found, common::width(), colour)
                 }
                 Format::Markdown => report::markdown(&found),
+                Format::Html => report::html(&found, &about(run, &header)),
                 Format::Json => report::json(&found, &header.environment),
                 Format::Csv => report::csv(&found),
                 Format::Hlog => report::hlog(&intervals(&observations)),
@@ -71,6 +74,17 @@ pub fn run(args: &Args) -> End {
         None => common::print(&text)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the page says of the run itself.
+fn about(id: RunId, header: &RunHeader) -> report::Run<'_> {
+    report::Run {
+        id,
+        started_unix_s: header.started_unix_s,
+        command: &header.command,
+        seed: header.plan.seed,
+        environment: &header.environment,
+    }
 }
 
 /// The latencies of every measured trial, from the intended send where that is known.

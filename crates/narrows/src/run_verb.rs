@@ -190,7 +190,7 @@ fn begin(
     }
     let header = RunHeader {
         started_unix_s: now_unix_s(),
-        command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        command: common::command_line(std::env::args().skip(1)),
         plan: plan.clone(),
         environment: match fake.and_then(Fake::environment) {
             Some(environment) => environment.clone(),

@@ -6,16 +6,19 @@
 mod compare;
 mod csv;
 mod hlog;
+mod html;
 mod json;
 mod markdown;
 mod number;
 pub mod published;
+mod svg;
 mod text;
 
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
 pub use crate::hlog::{Interval, hlog};
-pub use crate::json::{SCHEMA, comparison_json, json};
+pub use crate::html::{Run, html};
+pub use crate::json::{SCHEMA, comparison_json, json, schema};
 pub use crate::markdown::markdown;
 pub use crate::number::show;
 pub use crate::text::text;

@@ -74,6 +74,8 @@ fn fixed() -> Findings {
                 output: "\x1b[2Jno such | file\n<b>".to_owned(),
                 trials: 3,
             }],
+            axes: Vec::new(),
+            snippets: Vec::new(),
             excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
             notes: vec!["node: limit raised".to_owned()],
             versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),

@@ -6,6 +6,7 @@
 //! 2000, chapter 9). Pocock's level, not one that spends its error late (Lan and DeMets, Biometrika 70, 1983): what is
 //! looked for here, a knob that costs ten times, shows in three rounds and should be allowed to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Location;
@@ -25,7 +26,7 @@ pub const NOMINAL: f64 = 0.0078;
 pub const FEWEST_ROUNDS: usize = 3;
 
 /// How a comparison was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
     /// Once, after a number of rounds that was chosen before.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// At least one finite number, held in ascending order.
@@ -116,7 +117,7 @@ impl Sample {
 ///
 /// Two figures, because they answer different questions: the range hides nothing, but grows with every further
 /// trial; the interquartile range does not, but is meaningless for a handful of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Spread {
     /// (largest - smallest) / median.
     pub range: f64,

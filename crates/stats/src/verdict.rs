@@ -1,5 +1,6 @@
 //! From an interval to what may be said: better, worse, no difference worth having, or undecided.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::location::Location;
@@ -7,7 +8,7 @@ use crate::looks::{Compared, LEVEL};
 use crate::sample::median;
 
 /// What a comparison amounts to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Faster: the interval is clear of 1, after correction for all comparisons and beyond the noise floor.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::input::{InputError, Source};
-use crate::knob::{Knob, Point};
+use crate::knob::{Knob, Point, Value};
 use crate::template;
 use crate::workload::{Role, Workload};
 
@@ -44,6 +44,8 @@ pub struct Manifest {
     pub grace: Duration,
     /// Its own knobs, by name.
     pub knobs: BTreeMap<String, Knob>,
+    /// How a value is set in the system's own configuration, by knob, its own or a workload's; see [`applied`].
+    pub apply: BTreeMap<String, String>,
     /// The absolute path of its folder.
     pub dir: PathBuf,
     /// Which variant of the system this is; `None` for the plain one.
@@ -199,6 +201,15 @@ impl Manifest {
         self.dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"))
     }
 }
+
+/// An `apply` of a manifest with a value in place of `{value}`; sizes in bytes.
+pub fn applied(apply: &str, value: &Value) -> String {
+    let filled = template::expand(apply, |name| (name == VALUE).then(|| value.to_string()));
+    filled.unwrap_or_else(|_| apply.to_owned()) // checked in manifests; a store may hold anything
+}
+
+/// What stands for the value in an `apply`.
+pub(crate) const VALUE: &str = "value";
 
 /// The names that stand for something other than a knob.
 pub(crate) const PLACEHOLDERS: [&str; 7] = ["port", "narrows", "dir", "out", "home", "cores", "variant"];

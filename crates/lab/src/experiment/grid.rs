@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::input::nearest;
 use systems::knob::Kind;
@@ -41,7 +42,7 @@ pub struct Request {
 }
 
 /// A knob that an experiment sets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Axis {
     /// The knob's name.
     pub knob: String,
@@ -74,7 +75,7 @@ pub fn show_size(bytes: i64) -> String {
 }
 
 /// A system that takes no part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Excluded {
     /// Its name.
     pub system: String,

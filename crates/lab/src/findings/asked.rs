@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value, is_reference};
 
@@ -24,7 +25,7 @@ pub(crate) const CLIFF: f64 = 1.5;
 const WORK: [&str; 5] = ["size", "frame_size", "delay_ms", "timeout_ms", "rate"];
 
 /// In what two scenarios differ.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// In this knob; the second stands at what its values are compared with.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
 
@@ -12,7 +13,7 @@ use crate::observation::Observation;
 use crate::plan::Planned;
 
 /// A ratio and what the truth lies between.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Ratio {
     /// How many times: the trimmed mean of the logarithms of the rounds' ratios.
     pub estimate: f64,
@@ -42,7 +43,7 @@ impl Ratio {
 }
 
 /// The smallest difference that a run can claim: the reference against itself.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NoiseFloor {
     /// Rounds in which it ran twice.
     pub rounds: u32,
@@ -53,7 +54,7 @@ pub struct NoiseFloor {
 }
 
 /// One of the comparisons that the experiment asks for. Scenarios are positions among the estimates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Comparison {
     /// What is compared ...
     pub scenario: usize,

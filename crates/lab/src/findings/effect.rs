@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, NOMINAL, Verdict, holm};
 use systems::Value;
@@ -19,7 +20,7 @@ use crate::observation::Scenario;
 use crate::plan::Planned;
 
 /// What one knob does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Effect {
     /// The knob.
     pub knob: String,
@@ -36,7 +37,7 @@ pub struct Effect {
 }
 
 /// The effect of a knob is not the same at two values of another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Interaction {
     /// The other knob.
     pub knob: String,

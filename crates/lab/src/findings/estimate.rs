@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{
     FEWEST_ROUNDS, LEVEL, Location, Sample, Spread, median, median_ratio, merge_buckets,
@@ -9,6 +10,7 @@ use stats::{
 };
 use systems::{Workload, is_reference};
 
+use super::Detail;
 use super::ceiling;
 use super::reason::Work;
 use crate::doubt::{Doubt, Finding, Setting, doubts};
@@ -17,7 +19,7 @@ use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, S
 use crate::plan::{Planned, reference_of};
 
 /// What a scenario's trials amount to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Estimate {
     /// What was executed.
     pub scenario: Scenario,
@@ -85,6 +87,8 @@ pub struct Estimate {
     pub unequal: bool,
     /// What makes at least half of its trials doubtful, with the figures of the first of them.
     pub doubts: BTreeMap<Doubt, String>,
+    /// What figures show beside all this.
+    pub detail: Detail,
 }
 
 /// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded.
@@ -207,6 +211,7 @@ fn estimate(
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(scenario, trials),
+        detail: Detail::of(all(), &response, |m| units(scenario.workload, m)),
     }
 }
 

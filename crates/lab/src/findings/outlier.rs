@@ -1,5 +1,6 @@
 //! Trials far from the others of their scenario: marked, kept, and explained where a doubt about them explains them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, outliers as far};
 
@@ -8,7 +9,7 @@ use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
 /// One such trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outlier {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,

@@ -14,7 +14,7 @@ use crate::observation::Measurement;
 use crate::plan::Planned;
 
 /// What the kernel did for a system; a unit is a payload byte of uploads, a frame, or a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
 pub struct Work {
     /// Context switches, voluntary and not: the median over trials.
     pub switches_per_unit: Option<f64>,

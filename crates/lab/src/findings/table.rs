@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, LEVEL};
 use systems::knob::Kind;
@@ -15,7 +16,7 @@ use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
 /// What a column's numbers are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// A plain number: a count, a knob.
@@ -45,7 +46,7 @@ pub enum Unit {
 }
 
 /// A column: what stands in it, and in which unit its numbers are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Column {
     /// The heading.
     pub name: String,
@@ -54,7 +55,7 @@ pub struct Column {
 }
 
 /// One cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cell {
     /// In the column's unit.
@@ -66,7 +67,7 @@ pub enum Cell {
 }
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Row {
     /// As many as there are columns.
     pub cells: Vec<Cell>,
@@ -75,7 +76,7 @@ pub struct Row {
 }
 
 /// A table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Table {
     /// One line.
     pub title: String,

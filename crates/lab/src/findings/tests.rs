@@ -63,6 +63,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         axes: axes.iter().map(axis).collect(),
         scenarios: scenarios.clone(),
         excluded: Vec::new(),
+        apply: Default::default(),
     };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));
@@ -417,4 +418,28 @@ fn a_client_that_exceeds_its_pool_is_shown_and_not_ranked() {
         (found.estimates[0].ranks(), warned)
     };
     assert_eq!((found(32), found(33)), ((true, false), (false, true)));
+}
+
+#[test]
+fn what_matters_is_applied_as_the_manifest_writes_it() {
+    let (mut plan, mut observations) = buffers();
+    let lines =
+        |knobs: &[(&str, &str)]| knobs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let apply =
+        [("buffer", "{{buffer, {value}}}"), ("length", "length => {value}"), ("size", "never {value}")];
+    plan.experiments[0].apply = [("cowboy2".to_owned(), lines(&apply))].into();
+    let snippets = |plan: &Plan, observations: &[Observation]| one(findings(plan, observations)).snippets;
+    // `length` is flat, and the size is fixed.
+    let found = snippets(&plan, &observations);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].system.as_str(), found[0].text.as_str()), ("cowboy2", "{buffer, 262144}"));
+    assert_eq!(found[0].point, Point::from([("buffer".to_owned(), Value::Integer(262_144))]));
+    // What the system does anyway need not be set.
+    let axes = &mut plan.experiments[0].axes;
+    axes.iter_mut()
+        .filter(|axis| axis.knob == "buffer")
+        .for_each(|axis| axis.default = Some(Value::Integer(262_144)));
+    assert_eq!(snippets(&plan, &observations), []);
+    observations.clear();
+    assert_eq!(snippets(&plan, &observations), []);
 }

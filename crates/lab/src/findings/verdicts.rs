@@ -89,7 +89,7 @@ fn row(planned: &Planned, estimates: &[Estimate], c: &Comparison) -> Row {
         ratio(|r| r.estimate),
         ratio(|r| r.low),
         ratio(|r| r.high),
-        Cell::Text(verdict(c)),
+        Cell::Text(c.words()),
         Cell::Number(c.rounds.into()),
     ];
     Row { cells, block: false }
@@ -98,22 +98,24 @@ fn row(planned: &Planned, estimates: &[Estimate], c: &Comparison) -> Row {
 /// So many more rounds are not worth a promise.
 pub(super) const FAR: u32 = 100;
 
-/// A verdict in words.
-fn verdict(c: &Comparison) -> String {
-    let least = if c.at_least { ", at least" } else { "" };
-    let step = matches!(c.by, By::Step(_));
-    match c.verdict {
-        Verdict::Slower if c.is_cliff() => format!("a cliff{least}"),
-        Verdict::Slower if step => format!("more than its work{least}"),
-        Verdict::Faster if step => format!("less than its work{least}"),
-        Verdict::NoDifference if step => "as its work".to_owned(),
-        Verdict::Faster => format!("faster{least}"),
-        Verdict::Slower => format!("slower{least}"),
-        Verdict::NoDifference => "no difference".to_owned(),
-        Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
-            format!("undecided, over {FAR} more rounds")
+impl Comparison {
+    /// Its verdict in words.
+    pub fn words(&self) -> String {
+        let least = if self.at_least { ", at least" } else { "" };
+        let step = matches!(self.by, By::Step(_));
+        match self.verdict {
+            Verdict::Slower if self.is_cliff() => format!("a cliff{least}"),
+            Verdict::Slower if step => format!("more than its work{least}"),
+            Verdict::Faster if step => format!("less than its work{least}"),
+            Verdict::NoDifference if step => "as its work".to_owned(),
+            Verdict::Faster => format!("faster{least}"),
+            Verdict::Slower => format!("slower{least}"),
+            Verdict::NoDifference => "no difference".to_owned(),
+            Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
+                format!("undecided, over {FAR} more rounds")
+            }
+            Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
+            Verdict::Undecided { more_rounds: None } => "undecided".to_owned(),
         }
-        Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
-        Verdict::Undecided { more_rounds: None } => "undecided".to_owned(),
     }
 }

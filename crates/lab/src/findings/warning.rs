@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 
@@ -17,7 +18,7 @@ pub(crate) const FEWEST_TRIALS: u32 = 3;
 const UNSTEADY: f64 = 0.3;
 
 /// What kind of doubt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// Trials of the plan have no observation yet.
@@ -42,7 +43,7 @@ pub enum Code {
 }
 
 /// A doubt, the scenarios that it concerns, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Warning {
     /// What kind.
     pub code: Code,

@@ -29,7 +29,7 @@ const SAME_SIZE: f64 = 1.5;
 const NAMED: usize = 6;
 
 /// What a run says to the published figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
 pub struct Beside {
     /// The published table's name.
     pub published: String,
@@ -42,7 +42,7 @@ pub struct Beside {
 }
 
 /// One shape, then and today.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
 pub struct Shape {
     /// Whether the shape is the same; None where it cannot be said.
     pub agrees: Option<bool>,

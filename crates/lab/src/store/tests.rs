@@ -27,6 +27,7 @@ fn header(trials: u32) -> RunHeader {
         axes: Vec::new(),
         scenarios: Vec::new(),
         excluded: Vec::new(),
+        apply: Default::default(),
     };
     let scenario =
         Scenario { experiment: "e".to_owned(), system: "s".to_owned(), workload, point: Default::default() };

@@ -1,5 +1,7 @@
 //! From TOML to a checked [`Manifest`]: the file's shape, then what its fields must keep, each with its place.
 
+mod apply;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -35,6 +37,8 @@ struct RawManifest {
     knobs: BTreeMap<Spanned<String>, Spanned<RawKnob>>,
     #[serde(default)]
     variants: BTreeMap<Spanned<String>, RawVariant>,
+    #[serde(default)]
+    apply: BTreeMap<Spanned<String>, Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -150,7 +154,6 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
     let plain = Manifest {
         name: raw.name.into_inner(),
         role: raw.role,
-        workloads,
         language: raw.language,
         about: raw.about,
         needs: raw.needs.into_iter().map(|need| reader.need(need)).collect::<Result<_, _>>()?,
@@ -159,6 +162,8 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
         answer,
         ready: reader.ready(raw.ready, raw.role)?,
         grace: Duration::from_millis(reader.number(grace, 1000, (0, 60_000), "grace_ms")?),
+        apply: apply::read(&reader, &raw.apply, &workloads, &knobs)?,
+        workloads,
         knobs,
         dir: dir.to_owned(),
         variant: None,

@@ -34,6 +34,8 @@ min = 1
 max = "64M"
 about = "user-level buffer of the socket"
 workloads = ["upload"]
+[apply]
+buffer = "{{buffer, {value}}}"
 "#;
 
 fn parse_all(text: &str) -> Result<Vec<Manifest>, InputError> {
@@ -68,6 +70,7 @@ fn the_contracts_example() {
     assert!(manifest.knob(Workload::Requests, "pipeline").is_some());
     let names: Vec<&str> = manifest.knobs_in(Workload::Upload).map(|(name, _)| name).collect();
     assert_eq!(names, ["size", "concurrency", "reuse", "expect", "buffer"]);
+    assert_eq!(applied(&manifest.apply["buffer"], &Value::Integer(65536)), "{buffer, 65536}");
 }
 
 #[test]
@@ -131,6 +134,9 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("\"size\"", "\"choice\"", "28:7: only an integer or a size has bounds"),
     ("workloads = [\"upload\"]", "workloads = [\"frames\"]", "31:14: the system does not do `frames`"),
     ("workloads = [\"upload\"]", "workloads = []", "31:13: no workload"),
+    ("buffer = \"{{", "bufer = \"{{", "33:1: there is no knob `bufer` here (did you mean `buffer`?"),
+    ("{value}", "{valu}", "33:10: unknown placeholder `{valu}` (did you mean {value}?"),
+    ("{value}", "1460", "33:10: the value does not stand here"),
     ("role = \"server\"", "role = \"server", "2:"),
 ];
 

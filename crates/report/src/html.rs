@@ -1,0 +1,184 @@
+//! Findings as one HTML file: no network, readable without script, light and dark, on paper and on a phone.
+//!
+//! The page is written from top to bottom as a person reads it: the answer, its figure, its table, what makes it
+//! doubtful; then the machine, the command that repeats the run, and how to apply what was found. Everything that
+//! comes from manifests, servers or the command line passes [`escape`].
+
+mod date;
+mod figure;
+mod figures;
+mod section;
+mod table;
+
+use std::fmt::Write;
+
+use lab::findings::{ExperimentFindings, Findings};
+use serde_json::Value;
+
+use crate::svg::escape;
+use figures::Palette;
+
+const STYLE: &str = include_str!("html/style.css");
+const SCRIPT: &str = include_str!("html/script.js");
+
+/// What a report says of the run itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Its number in the store.
+    pub id: i64,
+    /// Seconds since the Unix epoch.
+    pub started_unix_s: f64,
+    /// The command line that asked for it, without the program's name.
+    pub command: &'a str,
+    /// What the order of its trials was shuffled by.
+    pub seed: u64,
+    /// Kernel, CPU, limits, versions, as they were saved with it.
+    pub environment: &'a Value,
+}
+
+/// The whole page.
+pub fn html(findings: &Findings, run: &Run) -> String {
+    let palette = Palette::of(findings);
+    let mut out = head(findings, run);
+    out.push_str("<body>\n<header class=\"top\">\n");
+    let _ = writeln!(out, "<h1>{}</h1>", escape(&title(findings)));
+    let _ = writeln!(
+        out,
+        "<p class=\"quiet\">Narrows {} \u{b7} run {} \u{b7} {} UTC \u{b7} seed {}</p>\n</header>\n<main>",
+        env!("CARGO_PKG_VERSION"),
+        run.id,
+        date::utc(run.started_unix_s),
+        run.seed
+    );
+    answers(&mut out, findings);
+    for (i, experiment) in findings.experiments.iter().enumerate() {
+        section::experiment(&mut out, i, experiment, &palette);
+    }
+    environment(&mut out, findings, run.environment);
+    replay(&mut out, run);
+    snippets(&mut out, findings);
+    let _ = write!(out, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    out
+}
+
+fn title(findings: &Findings) -> String {
+    match findings.experiments.as_slice() {
+        [only] => only.title.clone(),
+        several => format!("{} experiments", several.len()),
+    }
+}
+
+/// `default-src 'none'` makes the browser itself refuse whatever would leave the file.
+fn head(findings: &Findings, run: &Run) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+         <title>{} \u{b7} run {} \u{b7} Narrows</title>\n<style>\n{STYLE}</style>\n</head>\n",
+        escape(&title(findings)),
+        run.id
+    )
+}
+
+/// The first sentence of each experiment, with a link to where it is shown.
+fn answers(out: &mut String, findings: &Findings) {
+    if findings.experiments.len() < 2 {
+        return;
+    }
+    out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
+    for (i, e) in findings.experiments.iter().enumerate() {
+        let answer = e.headlines.first().map_or_else(|| "nothing was measured".to_owned(), |s| sentence(s));
+        let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
+    }
+    out.push_str("</ul>\n</nav>\n");
+}
+
+/// A sentence of the findings: what stands in backticks is a name.
+fn sentence(text: &str) -> String {
+    let parts: Vec<String> = escape(text).split('`').map(str::to_owned).collect();
+    if parts.len() % 2 == 0 {
+        return parts.join("`"); // a lone backtick: nothing is quoted
+    }
+    let each = parts.into_iter().enumerate();
+    each.map(|(i, part)| if i % 2 == 1 { format!("<code>{part}</code>") } else { part }).collect()
+}
+
+fn environment(out: &mut String, findings: &Findings, environment: &Value) {
+    out.push_str("<section aria-labelledby=\"environment\">\n<h2 id=\"environment\">Environment</h2>\n<dl class=\"facts\">\n");
+    let mut facts = Vec::new();
+    flatten("", environment, &mut facts);
+    let versions = findings.experiments.iter().flat_map(|e: &ExperimentFindings| &e.versions);
+    let versions: std::collections::BTreeMap<&String, &String> = versions.collect();
+    facts.extend(
+        versions.into_iter().map(|(system, version)| (format!("version of {system}"), version.clone())),
+    );
+    for (name, value) in facts {
+        let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(&name), escape(&value));
+    }
+    out.push_str("</dl>\n</section>\n");
+}
+
+/// Objects and lists as one line for each of their leaves.
+fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
+    let inner = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}, {key}") };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| flatten(&inner(key), value, facts)),
+        Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
+            facts.push((name.to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(", ")));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, item)| flatten(&inner(&i.to_string()), item, facts));
+        }
+        Value::Null => {}
+        leaf => facts.push((name.to_owned(), plain(leaf))),
+    }
+    if let Some((last, _)) = facts.last_mut() {
+        *last = last.replace('_', " ");
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The command with the seed, which gives the same trials in the same order.
+fn replay(out: &mut String, run: &Run) {
+    let seeded = run.command.split_whitespace().any(|word| word == "--seed" || word.starts_with("--seed="));
+    let seed = if seeded { String::new() } else { format!(" --seed {}", run.seed) };
+    let command = format!("narrows {}{seed}", run.command.trim());
+    let _ = writeln!(
+        out,
+        "<section aria-labelledby=\"replay\">\n<h2 id=\"replay\">Again</h2>\n\
+         <p>The same trials in the same order:</p>\n<pre class=\"command\" tabindex=\"0\">{}</pre>\n</section>",
+        escape(&command)
+    );
+}
+
+fn snippets(out: &mut String, findings: &Findings) {
+    let all = || findings.experiments.iter().flat_map(|e| e.snippets.iter().map(move |s| (e, s)));
+    if all().next().is_none() {
+        return;
+    }
+    out.push_str("<section aria-labelledby=\"apply\">\n<h2 id=\"apply\">Apply it</h2>\n");
+    for (e, snippet) in all() {
+        let point: Vec<String> = snippet
+            .point
+            .iter()
+            .map(|(knob, value)| {
+                let axis = e.axes.iter().find(|axis| axis.knob == *knob);
+                format!("{knob} {}", axis.map_or_else(|| value.to_string(), |axis| axis.show(value)))
+            })
+            .collect();
+        let _ = writeln!(
+            out,
+            "<p><strong>{}</strong>, best in {} with {}:</p>\n<pre class=\"command\" tabindex=\"0\">{}</pre>",
+            escape(&snippet.system),
+            escape(&e.name),
+            escape(&point.join(", ")),
+            escape(&snippet.text)
+        );
+    }
+    out.push_str("</section>\n");
+}

@@ -1,0 +1,220 @@
+//! From findings to figures: the one place that knows both. Chooses what is drawn; computes nothing that is not there.
+
+mod comparisons;
+mod course;
+mod knobs;
+mod scenarios;
+
+use std::collections::BTreeMap;
+
+use lab::experiment::Figure as Quantity;
+use lab::experiment::grid::Axis as Knob;
+use lab::findings::{Estimate, ExperimentFindings, Findings, Unit};
+use systems::{Point, Value, is_reference};
+
+use super::figure::Figure;
+use crate::svg::{Axis, HUES, Interval, Scale, Style, Ticks};
+
+/// What `lab::findings` gives as an interval.
+const INTERVAL: &str = "95 % interval";
+
+/// Stands for the system where knobs are left out; no knob may have this name.
+const SYSTEM: &str = "systems";
+
+/// More series than these cannot be told apart in one figure.
+const SERIES: usize = 8;
+
+/// A colour for each system, the same in every figure and table of a report.
+pub(super) struct Palette {
+    hues: BTreeMap<String, usize>,
+}
+
+impl Palette {
+    /// In the order in which the systems appear.
+    pub(super) fn of(findings: &Findings) -> Self {
+        let mut hues = BTreeMap::new();
+        let scenarios = findings.experiments.iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
+        for scenario in scenarios.filter(|s| !is_reference(&s.system)) {
+            let next = hues.len();
+            hues.entry(scenario.system.clone()).or_insert(next);
+        }
+        Self { hues }
+    }
+
+    /// Whether this word is a system that has a colour.
+    pub(super) fn knows(&self, word: &str) -> bool {
+        self.hues.contains_key(word) || is_reference(word)
+    }
+
+    /// Beyond the palette's colours, systems repeat them with other shapes.
+    pub(super) fn style(&self, system: &str, shape: usize) -> Style {
+        let hue = self.hues.get(system).copied();
+        Style { hue: hue.map(|at| at % HUES), shape: shape + hue.unwrap_or(0) / HUES }
+    }
+}
+
+/// The figures that answer an experiment: its knobs, its scenarios.
+pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+    let view = View::new(e, palette);
+    if view.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut figures = knobs::sweeps(&view);
+    figures.extend(knobs::heats(&view));
+    if figures.is_empty() || view.choices() {
+        figures.insert(0, scenarios::ranking(&view));
+    }
+    figures.extend(comparisons::forest(&view));
+    if let Some(first) = figures.first_mut() {
+        first.main = true;
+    }
+    figures
+}
+
+/// Figures of what explains the answer, and of what it stands on.
+pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+    let view = View::new(e, palette);
+    let all = [
+        scenarios::cpu(&view),
+        scenarios::memory(&view),
+        scenarios::ceiling(&view),
+        course::spectrum(&view),
+        course::window(&view),
+        course::rounds(&view),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// An experiment as the figures look at it.
+struct View<'a> {
+    e: &'a ExperimentFindings,
+    palette: &'a Palette,
+    /// The knobs that have more than one value.
+    varied: Vec<&'a Knob>,
+    /// The scenarios that have a figure.
+    rows: Vec<&'a Estimate>,
+}
+
+impl<'a> View<'a> {
+    fn new(e: &'a ExperimentFindings, palette: &'a Palette) -> Self {
+        let varied = e.axes.iter().filter(|axis| axis.values.len() > 1).collect();
+        let rows = e.estimates.iter().filter(|row| row.figure.is_some_and(f64::is_finite)).collect();
+        Self { e, palette, varied, rows }
+    }
+
+    /// What is measured, in words, and its unit.
+    fn quantity(&self) -> (&'static str, Unit) {
+        match self.e.figure {
+            Quantity::MsPerUpload => ("time per upload", Unit::Milliseconds),
+            Quantity::BytesPerS => ("payload bytes a second", Unit::BytesPerSecond),
+            Quantity::FramesPerS => ("frames a second", Unit::PerSecond),
+            Quantity::RequestsPerS => ("requests a second", Unit::PerSecond),
+        }
+    }
+
+    fn better(&self) -> &'static str {
+        if self.e.figure.more_is_better() { "higher is better" } else { "lower is better" }
+    }
+
+    /// The axis of the figure, over these values and their intervals.
+    fn axis(&self, values: &[(f64, Option<Interval>)]) -> Axis {
+        let (name, unit) = self.quantity();
+        let all = values.iter().flat_map(|(v, i)| [*v, i.map_or(*v, |i| i.0), i.map_or(*v, |i| i.1)]);
+        let scale = Scale::of(all);
+        let log = if scale == Scale::Log { ", logarithmic" } else { "" };
+        Axis { label: format!("{name} ({}{log})", self.better()), unit, scale, ticks: Ticks::Round }
+    }
+
+    /// Whether knobs that are no numbers, or systems alone, are what the experiment walks.
+    fn choices(&self) -> bool {
+        self.varied.iter().all(|knob| !numeric(knob))
+    }
+
+    /// A knob's value at a scenario, as people read it.
+    fn value(&self, row: &Estimate, knob: &str) -> Option<String> {
+        let axis = self.e.axes.iter().find(|axis| axis.knob == knob)?;
+        Some(axis.show(row.scenario.point.get(knob)?))
+    }
+
+    /// What stands still in a comparison: system and knobs, without some, in brackets; empty where nothing else varies.
+    fn context(&self, row: &Estimate, without: &[&str]) -> String {
+        let mut words = self.words(row, without);
+        let several = self.rows.iter().any(|e| !e.is_reference() && e.scenario.system != row.scenario.system);
+        if several && !without.contains(&SYSTEM) {
+            words.insert(0, row.scenario.system.clone());
+        }
+        if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+    }
+
+    /// A scenario in a line, without some of its knobs.
+    fn label(&self, row: &Estimate, without: &[&str]) -> String {
+        let words = self.words(row, without);
+        let system = &row.scenario.system;
+        if words.is_empty() { system.clone() } else { format!("{system}: {}", words.join(", ")) }
+    }
+
+    fn words(&self, row: &Estimate, without: &[&str]) -> Vec<String> {
+        let mut words = Vec::new();
+        for knob in self.varied.iter().filter(|knob| !without.contains(&knob.knob.as_str())) {
+            if let Some(value) = row.scenario.point.get(&knob.knob) {
+                words.push(format!("{} {}", knob.knob, knob.show(value)));
+            }
+        }
+        words
+    }
+
+    /// The best scenario of each system, and the reference where the best of all would be compared with it.
+    fn best(&self) -> Vec<&'a Estimate> {
+        let mut best: BTreeMap<&str, &'a Estimate> = BTreeMap::new();
+        let better = |a: &Estimate, b: &Estimate| {
+            let (x, y) = (a.figure.unwrap_or(f64::NAN), b.figure.unwrap_or(f64::NAN));
+            (a.ranks(), self.e.figure.advantage(x, y) > 1.0) > (b.ranks(), false)
+        };
+        for &row in self.rows.iter().filter(|row| !row.is_reference()) {
+            let known = best.entry(&row.scenario.system).or_insert(row);
+            if better(row, known) {
+                *known = row;
+            }
+        }
+        let mut chosen: Vec<&Estimate> = best.into_values().collect();
+        chosen.sort_by(
+            |a, b| if better(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
+        );
+        chosen.truncate(SERIES - 1);
+        let of = chosen.first().copied();
+        let reference = self.rows.iter().filter(|row| row.is_reference());
+        let agrees = |row: &&&Estimate| {
+            of.is_none_or(|of| row.scenario.point.iter().all(|(k, v)| of.scenario.point.get(k) == Some(v)))
+        };
+        chosen.extend(reference.clone().find(agrees).or_else(|| reference.clone().next()));
+        chosen
+    }
+
+    /// What marks and whiskers are, for the words below a figure.
+    fn how_to_read(&self) -> String {
+        let (rounds, percent) = (self.e.rounds, INTERVAL);
+        if self.rows.iter().all(|row| row.interval.is_none()) {
+            return format!("Marks are medians over {rounds} rounds: too few for intervals.");
+        }
+        format!(
+            "Marks are medians over up to {rounds} rounds, whiskers {percent}s. Comparisons inside rounds know more."
+        )
+    }
+}
+
+/// Whether a knob's values have an order and distances.
+fn numeric(knob: &Knob) -> bool {
+    knob.values.iter().all(|value| matches!(value, Value::Integer(_)))
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        _ => None,
+    }
+}
+
+/// A point without one knob.
+fn rest(point: &Point, without: &str) -> Point {
+    point.iter().filter(|(knob, _)| *knob != without).map(|(k, v)| (k.clone(), v.clone())).collect()
+}

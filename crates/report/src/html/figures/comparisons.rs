@@ -1,0 +1,83 @@
+//! The forest plot: what was compared, as ratios with their intervals beside the noise floor.
+
+use lab::findings::{By, Comparison, Unit};
+
+use super::super::figure::Figure;
+use super::{INTERVAL, SYSTEM, View};
+use crate::show;
+use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
+
+/// More comparisons than these are cut to those that say most.
+const ROWS: usize = 24;
+
+/// All comparisons, or those that say most: decided ones first, the largest first.
+pub(super) fn forest(view: &View) -> Option<Figure> {
+    let mut all: Vec<&Comparison> = view.e.comparisons.iter().filter(|c| c.ratio.is_some()).collect();
+    let far = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.estimate.ln().abs());
+    all.sort_by(|a, b| {
+        let decided = b.verdict.is_decided().cmp(&a.verdict.is_decided());
+        decided.then(far(b).total_cmp(&far(a)))
+    });
+    let count = all.len();
+    all.truncate(ROWS);
+    let rows: Vec<Row> = all.into_iter().filter_map(|c| row(view, c)).collect();
+    let floor = view.e.noise_floor.map(|floor| floor.smallest);
+    let noise = match floor {
+        Some(floor) => format!(
+            "The grey stretch is the noise floor, {floor:.2}x: what the reference against itself differs by here."
+        ),
+        None => "No noise floor was measured, so that no difference can be claimed.".to_owned(),
+    };
+    let cut = if count > ROWS {
+        format!(" {ROWS} of {count} comparisons, those that say most; the table has all.")
+    } else {
+        String::new()
+    };
+    (!rows.is_empty()).then(|| Figure {
+        title: "Comparisons: how many times faster".to_owned(),
+        about: format!("Ratios inside rounds with {INTERVAL}s; right of 1 is faster. {noise}{cut}"),
+        legend: Vec::new(),
+        drawing: Drawing::Rows(Rows {
+            x: Axis {
+                label: "times faster (logarithmic)".to_owned(),
+                unit: Unit::Times,
+                scale: Scale::Log,
+                ticks: Ticks::Round,
+            },
+            rule: Some(1.0),
+            noise: floor.map(|floor| (1.0 / floor, floor)),
+            bars: false,
+            rows,
+            interval: INTERVAL.to_owned(),
+        }),
+        main: true,
+    })
+}
+
+fn row(view: &View, c: &Comparison) -> Option<Row> {
+    let (a, b) = (view.e.estimates.get(c.scenario)?, view.e.estimates.get(c.against)?);
+    let ratio = c.ratio?;
+    let label = match &c.by {
+        By::Knob(knob) | By::Step(knob) => {
+            let value = |e| view.value(e, knob).unwrap_or_default();
+            let context = view.context(a, &[knob]);
+            format!("{knob} {} against {}{context}", value(a), value(b))
+        }
+        By::System => {
+            let own = view.varied.iter().filter(|axis| !axis.workload);
+            let mut without: Vec<&str> = own.map(|axis| axis.knob.as_str()).collect();
+            without.push(SYSTEM);
+            let context = view.context(a, &without);
+            format!("{} against {}{context}", a.scenario.system, b.scenario.system)
+        }
+    };
+    // How many more rounds may decide it stands in the table.
+    let verdict = if c.verdict.is_decided() { c.words() } else { "undecided".to_owned() };
+    Some(Row {
+        label,
+        style: view.palette.style(&a.scenario.system, 0),
+        value: ratio.estimate,
+        interval: Some((ratio.low, ratio.high)),
+        note: format!("{} {verdict}", show(ratio.estimate, Unit::Times)),
+    })
+}

@@ -1,0 +1,267 @@
+//! Figures over knobs: one knob as a sweep, two as a grid.
+
+use std::collections::BTreeMap;
+
+use lab::experiment::grid::Axis as Knob;
+use lab::findings::{By, Estimate, Unit};
+use systems::Workload;
+use systems::knob::Kind;
+
+use super::super::figure::Figure;
+use super::{INTERVAL, SERIES, View, number, numeric, rest};
+use crate::svg::{Axis, Band, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
+
+/// So many sweeps are drawn at most: those of the knobs that the answers name first.
+const SWEEPS: usize = 3;
+
+/// A grid with fewer cells says less than its table.
+const FEWEST: usize = 4;
+
+/// So many grids are drawn at most.
+const GRIDS: usize = 6;
+
+/// One figure for each knob that has numbers: the one with the largest effect first.
+pub(super) fn sweeps(view: &View) -> Vec<Figure> {
+    let named = |knob: &Knob| {
+        let quoted = format!("`{}`", knob.knob);
+        view.e.headlines.iter().position(|sentence| sentence.starts_with(&quoted)).unwrap_or(usize::MAX)
+    };
+    let mut knobs: Vec<&Knob> = view.varied.iter().copied().filter(|knob| numeric(knob)).collect();
+    let several = knobs.iter().any(|knob| knob.values.len() > 2);
+    knobs.retain(|knob| !several || knob.values.len() > 2);
+    knobs.sort_by_key(|knob| named(knob));
+    knobs.truncate(SWEEPS);
+    knobs.into_iter().filter_map(|knob| sweep(view, knob)).collect()
+}
+
+/// Scenarios that differ in one knob only, as a series.
+type Group<'a> = (String, Vec<&'a Estimate>);
+
+fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
+    let (groups, all) = chosen(view, groups(view, knob));
+    let walk = Walk::new(knob);
+    let mut shapes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut series = Vec::new();
+    for (label, rows) in &groups {
+        let system = rows[0].scenario.system.as_str();
+        let shape = shapes.entry(system).and_modify(|n| *n += 1).or_insert(0);
+        let style = view.palette.style(system, *shape);
+        let points = points(knob, &walk, rows);
+        series.push(Series { label: label.clone(), style, points });
+    }
+    series.retain(|s| !s.points.is_empty());
+    if series.iter().map(|s| s.points.len()).max()? < 2 {
+        return None;
+    }
+    let values: Vec<_> = series.iter().flat_map(|s| &s.points).map(|p| (p.y, p.interval)).collect();
+    let shown = if groups.len() < all {
+        format!(
+            " {} of {all} series are drawn: each system at its best other knobs; the table has all.",
+            groups.len()
+        )
+    } else {
+        String::new()
+    };
+    let (quantity, _) = view.quantity();
+    Some(Figure {
+        title: format!("`{}` against {quantity}", knob.knob),
+        about: format!("{}{shown}", view.how_to_read()),
+        legend: series.iter().map(|s| (s.label.clone(), s.style)).collect(),
+        drawing: Drawing::Lines(Lines {
+            bands: bands(view, knob, &walk),
+            x: walk.axis,
+            y: view.axis(&values),
+            series,
+            interval: INTERVAL.to_owned(),
+        }),
+        main: false,
+    })
+}
+
+/// Steps between neighbouring values at which more is lost than the additional work explains.
+fn bands(view: &View, knob: &Knob, walk: &Walk) -> Vec<Band> {
+    let cliffs = view.e.comparisons.iter().filter(|c| c.is_cliff() && c.by == By::Step(knob.knob.clone()));
+    let mut bands: Vec<Band> = Vec::new();
+    for cliff in cliffs {
+        let at =
+            |at: usize| Some(walk.at(number(view.e.estimates.get(at)?.scenario.point.get(&knob.knob)?)?));
+        let (Some(from), Some(to)) = (at(cliff.against), at(cliff.scenario)) else { continue };
+        if bands.iter().all(|band| (band.from, band.to) != (from, to)) {
+            bands.push(Band { from, to, label: "cliff".to_owned() });
+        }
+    }
+    bands
+}
+
+/// A knob as an axis: its own values are what is worth a label.
+struct Walk {
+    axis: Axis,
+    /// Where values lie too close together for any scale: their order instead.
+    order: Option<Vec<f64>>,
+}
+
+/// Neighbours closer than this share of the axis cannot be told apart.
+const CLOSE: f64 = 0.03;
+
+impl Walk {
+    fn new(knob: &Knob) -> Self {
+        let mut values: Vec<f64> = knob.values.iter().filter_map(number).collect();
+        values.sort_by(f64::total_cmp);
+        let scale = Scale::of(values.iter().copied());
+        let place = |v: f64| if scale == Scale::Log { v.ln() } else { v };
+        let span = place(values[values.len() - 1]) - place(values[0]);
+        let close = values.windows(2).any(|pair| place(pair[1]) - place(pair[0]) < CLOSE * span);
+        let (unit, bytes) = if knob.kind == Kind::Size { (Unit::Size, "bytes") } else { (Unit::Count, "") };
+        let how = match scale {
+            _ if close => "in order, not to scale",
+            Scale::Log => "logarithmic",
+            Scale::Linear => "",
+        };
+        let notes: Vec<&str> = [bytes, how].into_iter().filter(|word| !word.is_empty()).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        let mut walk = Self {
+            axis: Axis {
+                label: format!("{}{notes}", knob.knob),
+                unit,
+                scale: if close { Scale::Linear } else { scale },
+                ticks: Ticks::Round,
+            },
+            order: close.then_some(values),
+        };
+        let mut ticks: Vec<(f64, String)> =
+            knob.values.iter().filter_map(|v| Some((walk.at(number(v)?), knob.show(v)))).collect();
+        ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        walk.axis.ticks = Ticks::At(ticks);
+        walk
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        match &self.order {
+            Some(order) => order.iter().filter(|known| **known < value).count() as f64,
+            None => value,
+        }
+    }
+}
+
+fn groups<'a>(view: &View<'a>, knob: &Knob) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for &row in &view.rows {
+        let label = view.label(row, &[&knob.knob]);
+        let own = rest(&row.scenario.point, &knob.knob);
+        let same = |group: &&mut Group<'a>| {
+            let first = group.1[0];
+            first.scenario.system == row.scenario.system && rest(&first.scenario.point, &knob.knob) == own
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.1.push(row),
+            None => groups.push((label, vec![row])),
+        }
+    }
+    groups
+}
+
+/// All groups, or those with each system's best scenario where there are too many; and how many there were.
+fn chosen<'a>(view: &View<'a>, groups: Vec<Group<'a>>) -> (Vec<Group<'a>>, usize) {
+    let all = groups.len();
+    if all <= SERIES {
+        return (groups, all);
+    }
+    let best = view.best();
+    let holds = |group: &Group| group.1.iter().any(|row| best.iter().any(|known| std::ptr::eq(*known, *row)));
+    (groups.into_iter().filter(holds).collect(), all)
+}
+
+/// A series' points; a system that does not have the knob stands at one height all along.
+fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
+    let at = |row: &Estimate, x: f64| Some(Point { x: walk.at(x), y: row.figure?, interval: row.interval });
+    if let [only] = rows
+        && !only.scenario.point.contains_key(&knob.knob)
+    {
+        let values = || knob.values.iter().filter_map(number);
+        let ends = [values().min_by(f64::total_cmp), values().max_by(f64::total_cmp)];
+        let ends = ends.into_iter().flatten();
+        return ends.filter_map(|x| Some(Point { interval: None, ..at(only, x)? })).collect();
+    }
+    let mut points: Vec<Point> =
+        rows.iter().filter_map(|row| at(row, number(row.scenario.point.get(&knob.knob)?)?)).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    points
+}
+
+/// Grids over the two knobs with the most values, one for each system and point of the others; for pools over the
+/// pool's size and the callers.
+pub(super) fn heats(view: &View) -> Vec<Figure> {
+    let Some((across, down)) = pair(view) else { return Vec::new() };
+    let mut panels: Vec<(String, Vec<&Estimate>)> = Vec::new();
+    for &row in view.rows.iter().filter(|row| !row.is_reference()) {
+        let point = &row.scenario.point;
+        if !point.contains_key(&across.knob) || !point.contains_key(&down.knob) {
+            continue;
+        }
+        let label = view.label(row, &[&across.knob, &down.knob]);
+        match panels.iter_mut().find(|panel| panel.0 == label) {
+            Some(panel) => panel.1.push(row),
+            None => panels.push((label, vec![row])),
+        }
+    }
+    let values = panels.iter().flat_map(|panel| &panel.1).filter_map(|row| row.figure);
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    panels.retain(|panel| panel.1.len() >= FEWEST);
+    let all = panels.len();
+    panels.truncate(GRIDS);
+    let several = if all > GRIDS {
+        format!(" {GRIDS} of {all} grids are drawn; the table has all.")
+    } else {
+        String::new()
+    };
+    let each = panels.into_iter().map(|(label, rows)| heat(view, (across, down), &label, &rows, (low, high)));
+    let mut figures: Vec<Figure> = each.collect();
+    if let Some(last) = figures.last_mut() {
+        last.about.push_str(&several);
+    }
+    figures
+}
+
+fn pair<'a>(view: &View<'a>) -> Option<(&'a Knob, &'a Knob)> {
+    let mut knobs = view.varied.clone();
+    let preferred = ["concurrency", "pool_size", "pools"];
+    let pools = view.e.workload == Workload::Clients;
+    let place = |knob: &Knob| preferred.iter().position(|name| pools && *name == knob.knob).unwrap_or(9);
+    // Stable: knobs with equally many values stay in the order of the experiment.
+    knobs.sort_by_key(|knob| (place(knob), std::cmp::Reverse(knob.values.len())));
+    let (across, down) = (*knobs.first()?, *knobs.get(1)?);
+    (across.values.len() * down.values.len() >= 4).then_some((across, down))
+}
+
+fn heat(
+    view: &View,
+    (across, down): (&Knob, &Knob),
+    label: &str,
+    rows: &[&Estimate],
+    range: (f64, f64),
+) -> Figure {
+    let (quantity, unit) = view.quantity();
+    let cell = |d: &_, a: &_| {
+        let found = rows.iter().find(|row| {
+            row.scenario.point.get(&down.knob) == Some(d) && row.scenario.point.get(&across.knob) == Some(a)
+        });
+        found.and_then(|row| row.figure)
+    };
+    let cells = down.values.iter().map(|d| across.values.iter().map(|a| cell(d, a)).collect()).collect();
+    let words = |knob: &Knob| (knob.knob.clone(), knob.values.iter().map(|v| knob.show(v)).collect());
+    Figure {
+        title: format!("{label}: {quantity} by `{}` and `{}`", across.knob, down.knob),
+        about: "Brighter is better, on one scale for all grids of this experiment; the best cell is framed."
+            .to_owned(),
+        legend: Vec::new(),
+        drawing: Drawing::Heat(Heat {
+            across: words(across),
+            down: words(down),
+            cells,
+            unit,
+            more_is_better: view.e.figure.more_is_better(),
+            range,
+        }),
+        main: false,
+    }
+}

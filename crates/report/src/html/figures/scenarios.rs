@@ -1,0 +1,133 @@
+//! Figures with a row for each scenario: the figure itself, the share of the ceiling, CPU time, memory.
+
+use lab::findings::{Estimate, Unit};
+use systems::Workload;
+
+use super::super::figure::Figure;
+use super::{INTERVAL, View};
+use crate::show;
+use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
+
+/// More rows than these are cut to the first.
+const ROWS: usize = 30;
+
+/// Every scenario with its figure and how far its rounds lie apart, the best first.
+pub(super) fn ranking(view: &View) -> Figure {
+    let mut order = view.rows.clone();
+    let value = |row: &Estimate| row.figure.unwrap_or(f64::NAN);
+    order.sort_by(|a, b| match view.e.figure.more_is_better() {
+        true => value(b).total_cmp(&value(a)),
+        false => value(a).total_cmp(&value(b)),
+    });
+    let (quantity, unit) = view.quantity();
+    let values: Vec<_> = order.iter().map(|row| (value(row), row.interval)).collect();
+    let row = |e: &Estimate| Row {
+        label: view.label(e, &[]),
+        style: view.palette.style(&e.scenario.system, 0),
+        value: value(e),
+        interval: e.interval,
+        note: show(value(e), unit),
+    };
+    Figure {
+        title: format!("Every scenario: {quantity}"),
+        about: format!("{}{}", view.how_to_read(), cut(order.len())),
+        legend: Vec::new(),
+        drawing: Drawing::Rows(Rows {
+            x: view.axis(&values),
+            rule: None,
+            noise: None,
+            bars: false,
+            rows: order.iter().take(ROWS).map(|e| row(e)).collect(),
+            interval: INTERVAL.to_owned(),
+        }),
+        main: false,
+    }
+}
+
+/// The share of the reference's speed, for each system at its best.
+pub(super) fn ceiling(view: &View) -> Option<Figure> {
+    let rows = of_best(view, |e| e.of_reference.filter(|_| !e.is_reference()), Unit::Share);
+    let (title, about) = (
+        "Share of the ceiling",
+        "The speed of each system, at its best, as a share of Narrows' own endpoint in the same rounds: what this machine can do.",
+    );
+    bars(title, about, "share of the reference's speed", Unit::Share, rows)
+}
+
+/// CPU time for each unit of work.
+pub(super) fn cpu(view: &View) -> Option<Figure> {
+    let (unit, per) = match view.e.workload {
+        Workload::Upload => (Unit::SecondsPerByte, "MB of body"),
+        Workload::Frames => (Unit::SecondsPerOperation, "frame"),
+        Workload::Requests | Workload::Clients => (Unit::SecondsPerOperation, "request"),
+    };
+    let rows = of_all(view, |e| e.cpu_s_per_unit, unit);
+    let about = format!(
+        "CPU time of the system's processes for each {per}; it repeats better than time, and often is the reason. Lower is better."
+    );
+    bars("CPU time", &about, &format!("CPU time for each {per}"), unit, rows)
+}
+
+/// Memory at its highest: the figure that a heap profiler's curve is read for.
+pub(super) fn memory(view: &View) -> Option<Figure> {
+    let mut rows = of_all(view, |e| Some(e.peak_memory_bytes? as f64), Unit::Bytes);
+    let socket =
+        |e: &Estimate| (e.socket_memory_bytes > 0).then(|| show(e.socket_memory_bytes as f64, Unit::Bytes));
+    for (row, e) in rows.iter_mut().zip(measured(view, |e| e.peak_memory_bytes.is_some())) {
+        if let Some(socket) = socket(e) {
+            row.note = format!("{} + {socket}", row.note);
+        }
+    }
+    let about = "The highest proportional set size of the system's processes, and beside it the growth of the kernel's \
+                 socket memory on the whole machine. Lower is better.";
+    bars("Memory at its highest", about, "memory (proportional set size)", Unit::Bytes, rows)
+}
+
+fn measured<'a>(view: &View<'a>, has: impl Fn(&Estimate) -> bool) -> Vec<&'a Estimate> {
+    let all: Vec<&Estimate> = view.rows.iter().copied().filter(|e| has(e)).collect();
+    if all.len() <= ROWS { all } else { view.best().into_iter().filter(|e| has(e)).collect() }
+}
+
+/// A row for each scenario; where there are many, for each system at its best.
+fn of_all(view: &View, value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
+    rows(view, &measured(view, |e| value(e).is_some()), value, unit)
+}
+
+fn of_best(view: &View, value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
+    rows(view, &view.best(), value, unit)
+}
+
+fn rows(view: &View, of: &[&Estimate], value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
+    let each = of.iter().filter_map(|e| {
+        let value = value(e).filter(|v| v.is_finite())?;
+        Some(Row {
+            label: view.label(e, &[]),
+            style: view.palette.style(&e.scenario.system, 0),
+            value,
+            interval: None,
+            note: show(value, unit),
+        })
+    });
+    each.collect()
+}
+
+fn bars(title: &str, about: &str, axis: &str, unit: Unit, rows: Vec<Row>) -> Option<Figure> {
+    (!rows.is_empty()).then(|| Figure {
+        title: title.to_owned(),
+        about: about.to_owned(),
+        legend: Vec::new(),
+        drawing: Drawing::Rows(Rows {
+            x: Axis { label: axis.to_owned(), unit, scale: Scale::Linear, ticks: Ticks::Round },
+            rule: None,
+            noise: None,
+            bars: true,
+            rows,
+            interval: String::new(),
+        }),
+        main: false,
+    })
+}
+
+fn cut(rows: usize) -> String {
+    if rows > ROWS { format!(" The first {ROWS} of {rows}; the table has all.") } else { String::new() }
+}

@@ -1,0 +1,146 @@
+//! One experiment: the answer, its figures, its tables, what makes them doubtful, what did not run.
+
+use std::fmt::Write;
+
+use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
+
+use super::figure::Figure;
+use super::figures::{self, Palette};
+use super::{sentence, table};
+use crate::show;
+use crate::svg::escape;
+
+/// More scenarios than these are folded away.
+const NAMED: usize = 4;
+
+/// Writes the section; `index` makes its ids unique.
+pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings, palette: &Palette) {
+    let _ = writeln!(
+        out,
+        "<section class=\"experiment\" id=\"e{index}\" aria-labelledby=\"e{index}-h\">\n\
+         <p class=\"name\">{}</p>\n<h2 id=\"e{index}-h\">{}</h2>",
+        escape(&e.name),
+        escape(&e.title)
+    );
+    answer(out, e);
+    if !e.about.is_empty() {
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", sentence(&e.about));
+    }
+    charts(out, &format!("e{index}-f"), &figures::answers(e, palette));
+    for (i, each) in e.tables.iter().enumerate() {
+        if each.title != e.title {
+            let _ = writeln!(out, "<h3>{}</h3>", escape(&each.title));
+        }
+        table::write(out, &format!("e{index}-t{i}"), each, palette);
+    }
+    warnings(out, &e.warnings);
+    failures(out, &e.failures);
+    list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
+    let more = figures::more(e, palette);
+    if !more.is_empty() {
+        out.push_str("<h3>More figures</h3>\n");
+        charts(out, &format!("e{index}-m"), &more);
+    }
+    list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+    list(out, "Notes", e.notes.iter().cloned());
+    out.push_str("</section>\n");
+}
+
+/// Such trials count like all.
+fn outlier(o: &Outlier) -> String {
+    let because = if o.because.is_empty() {
+        "nothing that was measured explains it".to_owned()
+    } else {
+        o.because.join("; ")
+    };
+    format!("{}, round {}: {} of its median; {because}", o.scenario, o.round, show(o.ratio, Unit::Times))
+}
+
+fn charts(out: &mut String, id: &str, figures: &[Figure]) {
+    out.push_str("<div class=\"charts\">\n");
+    figures.iter().enumerate().for_each(|(i, figure)| figure.write(out, &format!("{id}{i}")));
+    out.push_str("</div>\n");
+}
+
+fn answer(out: &mut String, e: &ExperimentFindings) {
+    match e.headlines.split_first() {
+        None => out.push_str("<p class=\"answer\">Nothing was measured.</p>\n"),
+        Some((first, others)) => {
+            let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(first));
+            if !others.is_empty() {
+                out.push_str("<ul class=\"answer-more\">\n");
+                others.iter().for_each(|s| {
+                    let _ = writeln!(out, "<li>{}</li>", sentence(s));
+                });
+                out.push_str("</ul>\n");
+            }
+        }
+    }
+    if e.trials_done < e.trials_planned {
+        let _ = writeln!(
+            out,
+            "<p class=\"unfinished\">{} of {} trials are done.</p>",
+            e.trials_done, e.trials_planned
+        );
+    }
+}
+
+fn warnings(out: &mut String, warnings: &[Warning]) {
+    if warnings.is_empty() {
+        return;
+    }
+    out.push_str("<h3>Warnings</h3>\n<ul class=\"warnings\">\n");
+    for warning in warnings {
+        let _ = write!(
+            out,
+            "<li><p>{}</p><p class=\"remedy\"><b>What to do:</b> {}</p>",
+            sentence(&warning.message),
+            sentence(&warning.remedy)
+        );
+        names(out, &warning.scenarios);
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn names(out: &mut String, scenarios: &[String]) {
+    if scenarios.is_empty() {
+        return;
+    }
+    let all: Vec<String> = scenarios.iter().map(|s| format!("<li>{}</li>", escape(s))).collect();
+    let list = format!("<ul class=\"scenarios\">{}</ul>", all.concat());
+    let _ = if scenarios.len() <= NAMED {
+        out.write_str(&list)
+    } else {
+        write!(out, "<details><summary>{} scenarios</summary>{list}</details>", scenarios.len())
+    };
+}
+
+fn failures(out: &mut String, failures: &[FailedTrials]) {
+    if failures.is_empty() {
+        return;
+    }
+    out.push_str("<h3>Failed trials</h3>\n<ul class=\"failures\">\n");
+    for f in failures {
+        let _ = write!(
+            out,
+            "<li><p><b>{}</b>: {} of its trials, at {}: {}</p>",
+            escape(&f.scenario),
+            f.trials,
+            escape(&f.stage),
+            escape(&f.reason)
+        );
+        if !f.output.trim().is_empty() {
+            let _ = write!(out, "<pre class=\"output\" tabindex=\"0\">{}</pre>", escape(f.output.trim_end()));
+        }
+        out.push_str("</li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
+    if !items.is_empty() {
+        let _ = writeln!(out, "<h3>{heading}</h3>\n<ul class=\"plain\">\n{}</ul>", items.concat());
+    }
+}

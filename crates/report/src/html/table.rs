@@ -1,0 +1,61 @@
+//! A findings table as HTML: every number with its raw value beside it, for sorting.
+
+use std::fmt::Write;
+
+use lab::findings::{Cell, Column, Table};
+
+use super::figures::Palette;
+use crate::svg::{Style, escape};
+use crate::{cell, show};
+
+/// From so many rows a table can be filtered.
+const MANY: usize = 6;
+
+/// `id` is unique on the page.
+pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette) {
+    let _ = writeln!(out, "<p class=\"about\" id=\"{id}-about\">{}</p>", escape(&table.about));
+    let filter = if table.rows.len() >= MANY { " data-filter" } else { "" };
+    let _ = writeln!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"{id}-about\">\
+         <table class=\"findings\" id=\"{id}\" data-sort{filter} aria-describedby=\"{id}-about\">\n<thead><tr>"
+    );
+    for column in &table.columns {
+        let class = if column.unit.is_some() { " class=\"number\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&column.name));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in &table.rows {
+        out.push_str(if row.block { "<tr class=\"block\">" } else { "<tr>" });
+        for (i, (column, value)) in table.columns.iter().zip(&row.cells).enumerate() {
+            one(out, (i, table.keys), column, value, palette);
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+    for note in &table.notes {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(note));
+    }
+}
+
+fn one(out: &mut String, (at, keys): (usize, usize), column: &Column, value: &Cell, palette: &Palette) {
+    let (tag, scope) = if at == 0 && keys > 0 { ("th", " scope=\"row\"") } else { ("td", "") };
+    let class = if column.unit.is_some() { " class=\"number\"" } else { "" };
+    let _ = match value {
+        Cell::Number(number) => {
+            let shown = column.unit.map_or_else(|| number.to_string(), |unit| show(*number, unit));
+            write!(out, "<{tag}{scope}{class} data-v=\"{number}\">{}</{tag}>", escape(&shown))
+        }
+        Cell::Text(word) if at < keys && palette.knows(word) => {
+            let dot = dot(palette.style(word, 0));
+            write!(out, "<{tag}{scope}{class}>{dot}{}</{tag}>", escape(word))
+        }
+        other => write!(out, "<{tag}{scope}{class}>{}</{tag}>", escape(&cell(column, other))),
+    };
+}
+
+/// The system's colour beside its name, as in the figures.
+fn dot(style: Style) -> String {
+    let class = style.hue.map_or_else(|| "reference".to_owned(), |hue| format!("h{hue}"));
+    format!("<span class=\"dot {class}\" aria-hidden=\"true\"></span>")
+}

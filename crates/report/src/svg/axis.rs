@@ -1,0 +1,247 @@
+//! Axes: from values to a share of the way, and the values worth a label.
+
+use lab::findings::Unit;
+
+use super::canvas::width_of;
+use crate::show;
+
+/// From this ratio between the largest and the smallest value, an axis is logarithmic.
+const WIDE: f64 = 20.0;
+
+/// How values are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Equal steps; begins at zero, so that lengths are honest.
+    Linear,
+    /// Equal ratios; for positive values only.
+    Log,
+}
+
+impl Scale {
+    /// Logarithmic where the values are positive and span more than a linear axis can show.
+    pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let (low, high) = bounds(values);
+        if low > 0.0 && high / low >= WIDE { Self::Log } else { Self::Linear }
+    }
+}
+
+/// Which values get a label.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Ticks {
+    /// Round ones.
+    Round,
+    /// These, as far as they do not run into each other.
+    At(Vec<(f64, String)>),
+}
+
+/// An axis: what is along it, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Axis {
+    /// The quantity, with its unit where the ticks do not carry it.
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+    pub(crate) scale: Scale,
+    pub(crate) ticks: Ticks,
+}
+
+impl Axis {
+    /// A value as a person reads it: its tick's word where it has one.
+    pub(crate) fn word(&self, value: f64) -> String {
+        let named = match &self.ticks {
+            Ticks::At(ticks) => ticks.iter().find(|(at, _)| *at == value),
+            Ticks::Round => None,
+        };
+        named.map_or_else(|| show(value, self.unit), |(_, word)| word.clone())
+    }
+
+    /// The axis over these values.
+    pub(super) fn range(&self, values: impl Iterator<Item = f64> + Clone) -> Range {
+        let (mut low, mut high) = bounds(values);
+        match self.scale {
+            Scale::Linear if matches!(self.ticks, Ticks::Round) => {
+                (low, high) = (low.min(0.0), high.max(0.0));
+                let step = step(high - low);
+                (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);
+            }
+            Scale::Linear => {}
+            Scale::Log if low > 0.0 => {
+                // A little air, so that no mark stands on the frame.
+                let air = (high / low).powf(0.04).max(1.02);
+                (low, high) = (low / air, high * air);
+            }
+            Scale::Log => (low, high) = (1.0, 10.0),
+        }
+        if high <= low {
+            (low, high) =
+                if self.scale == Scale::Log { (low / 2.0, low * 2.0) } else { (low - 1.0, low + 1.0) };
+        }
+        Range { low, high, scale: self.scale }
+    }
+
+    /// The labelled values inside a range, ascending.
+    pub(super) fn ticks(&self, range: &Range, about: usize) -> Vec<(f64, String)> {
+        match (&self.ticks, self.scale) {
+            (Ticks::At(ticks), _) => ticks.clone(),
+            (Ticks::Round, Scale::Linear) => {
+                let mut step = step(range.high - range.low);
+                while (range.high - range.low) / step > about as f64 + 0.5 {
+                    step *= 2.0;
+                }
+                let count = ((range.high - range.low) / step + 1e-9).floor() as usize;
+                let values = (0..=count).map(|i| range.low + step * i as f64);
+                values.map(|v| (v, self.short(v))).collect()
+            }
+            (Ticks::Round, Scale::Log) => {
+                log_ticks(range, about).into_iter().map(|v| (v, self.short(v))).collect()
+            }
+        }
+    }
+
+    /// A round number without the zeros that `show` adds to keep three digits.
+    fn short(&self, value: f64) -> String {
+        if value == 0.0 {
+            return "0".to_owned();
+        }
+        let shown = show(value, self.unit);
+        let end = shown.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(shown.len());
+        let (number, unit) = shown.split_at(end);
+        if !number.contains('.') {
+            return shown;
+        }
+        format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// The part of an axis that is shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Range {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    scale: Scale,
+}
+
+impl Range {
+    /// How far along a value is, 0..=1; what lies outside is at an end.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log => (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln(),
+        };
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+/// Leaves out what would run into its neighbour; the last stays.
+pub(super) fn apart(ticks: Vec<(f64, String)>, at: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
+    let room = |a: &(f64, String), b: &(f64, String)| {
+        (at(b.0) - at(a.0)).abs() >= (width_of(&a.1) + width_of(&b.1)) / 2.0 + 6.0
+    };
+    let mut kept: Vec<(f64, String)> = Vec::new();
+    let last = ticks.last().cloned();
+    for tick in ticks {
+        let clear = kept.last().is_none_or(|known| room(known, &tick));
+        let before_last = last.as_ref().is_none_or(|last| last.0 == tick.0 || room(&tick, last));
+        if clear && before_last {
+            kept.push(tick);
+        }
+    }
+    kept
+}
+
+/// The smallest and the largest of the finite values; (0, 1) without any.
+fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = values.filter(|v| v.is_finite());
+    let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    if low.is_finite() { (low, high) } else { (0.0, 1.0) }
+}
+
+/// 1, 2 or 5 times a power of ten, of which about five make up the span.
+fn step(span: f64) -> f64 {
+    if !span.is_finite() || span <= 0.0 {
+        return 1.0;
+    }
+    let rough = span / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    match rough / power {
+        r if r <= 1.0 => power,
+        r if r <= 2.0 => power * 2.0,
+        r if r <= 5.0 => power * 5.0,
+        _ => power * 10.0,
+    }
+}
+
+/// Powers of ten; with 2 and 5 between them where there are few, every second or third where there are many.
+fn log_ticks(range: &Range, about: usize) -> Vec<f64> {
+    let (first, last) = (range.low.log10().floor() as i32, range.high.log10().ceil() as i32);
+    let inside = |v: &f64| *v >= range.low * 0.999 && *v <= range.high * 1.001;
+    let decades = |factors: &[f64], every: usize| -> Vec<f64> {
+        let powers = (first..=last).step_by(every.max(1));
+        let each = powers.flat_map(|p| factors.iter().map(move |f| f * 10f64.powi(p)));
+        each.filter(inside).collect()
+    };
+    let plain = decades(&[1.0], 1);
+    match plain.len() {
+        n if n > about => decades(&[1.0], n.div_ceil(about)),
+        n if n >= 3 => plain,
+        _ => {
+            let some = decades(&[1.0, 2.0, 5.0], 1);
+            if some.len() >= 2 { some } else { vec![range.low, range.high] }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(scale: Scale, unit: Unit) -> Axis {
+        Axis { label: String::new(), unit, scale, ticks: Ticks::Round }
+    }
+
+    fn labels(scale: Scale, unit: Unit, values: &[f64]) -> Vec<String> {
+        let axis = axis(scale, unit);
+        let range = axis.range(values.iter().copied());
+        axis.ticks(&range, 6).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn linear_axes_begin_at_zero_and_end_on_a_round_number() {
+        let shown = labels(Scale::Linear, Unit::Milliseconds, &[3.2, 9.4]);
+        assert_eq!(shown, ["0", "2 ms", "4 ms", "6 ms", "8 ms", "10 ms"]);
+    }
+
+    #[test]
+    fn logarithmic_axes_have_decades_or_parts_of_them() {
+        assert_eq!(labels(Scale::Log, Unit::Count, &[1.0, 1e4]), ["1", "10", "100", "1000", "10000"]);
+        assert_eq!(labels(Scale::Log, Unit::Count, &[15.0, 90.0]), ["20", "50"]);
+        assert!(labels(Scale::Log, Unit::PerSecond, &[1.0, 1e12]).len() <= 7);
+    }
+
+    #[test]
+    fn a_span_beyond_a_linear_axis_is_logarithmic() {
+        assert_eq!(Scale::of([1460.0, 524_288.0].into_iter()), Scale::Log);
+        assert_eq!(Scale::of([1.0, 4.0].into_iter()), Scale::Linear);
+        assert_eq!(Scale::of([0.0, 1e6].into_iter()), Scale::Linear);
+    }
+
+    #[test]
+    fn no_values_or_equal_ones_still_make_an_axis() {
+        for scale in [Scale::Linear, Scale::Log] {
+            for values in [&[][..], &[0.0], &[5.0, 5.0], &[f64::NAN], &[-3.0, -1.0], &[1e-300, 1e300]] {
+                let axis = axis(scale, Unit::Count);
+                let range = axis.range(values.iter().copied());
+                assert!(range.low < range.high, "{scale:?} {values:?} {range:?}");
+                assert!(values.iter().all(|v| (0.0..=1.0).contains(&range.share(*v))));
+                assert!(axis.ticks(&range, 6).len() < 400);
+            }
+        }
+    }
+
+    #[test]
+    fn labels_do_not_run_into_each_other() {
+        let ticks: Vec<(f64, String)> = (0..100).map(|i| (f64::from(i), format!("label {i}"))).collect();
+        let kept = apart(ticks, |v| v * 3.0);
+        assert_eq!(kept.last().unwrap().0, 99.0);
+        assert!(kept.len() > 3 && kept.windows(2).all(|w| (w[1].0 - w[0].0) * 3.0 > width_of(&w[0].1)));
+    }
+}

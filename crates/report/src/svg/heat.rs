@@ -1,0 +1,140 @@
+//! Values by two knobs: a grid of cells from dark (bad) to bright (good), the best one framed.
+
+use lab::findings::Unit;
+
+use super::canvas::{Anchor, Canvas, fitted, width_of};
+use super::{Data, Width};
+use crate::show;
+
+/// Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13, 2018) at six places: even steps of brightness, and alike for
+/// those who do not tell red from green.
+const STOPS: [[f64; 3]; 6] = [
+    [0.0, 32.0, 77.0],
+    [49.0, 68.0, 107.0],
+    [102.0, 105.0, 112.0],
+    [149.0, 143.0, 120.0],
+    [203.0, 186.0, 105.0],
+    [255.0, 233.0, 69.0],
+];
+
+/// From this ratio between the largest and the smallest value, brightness follows ratios instead of differences.
+const WIDE: f64 = 8.0;
+
+/// A grid of values.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Heat {
+    /// The knob that the columns are, and its values.
+    pub(crate) across: (String, Vec<String>),
+    /// The knob that the rows are, and its values.
+    pub(crate) down: (String, Vec<String>),
+    /// Row by row; None where nothing was measured.
+    pub(crate) cells: Vec<Vec<Option<f64>>>,
+    pub(crate) unit: Unit,
+    pub(crate) more_is_better: bool,
+    /// The smallest and the largest value of this figure and those that are compared with it.
+    pub(crate) range: (f64, f64),
+}
+
+impl Heat {
+    /// 0 for the worst value, 1 for the best.
+    fn goodness(&self, value: f64) -> f64 {
+        let (low, high) = self.range;
+        let share = if low > 0.0 && high / low >= WIDE {
+            (value / low).ln() / (high / low).ln()
+        } else {
+            (value - low) / (high - low)
+        };
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 1.0 };
+        if self.more_is_better { share } else { 1.0 - share }
+    }
+
+    fn best(&self) -> Option<f64> {
+        let values = self.cells.iter().flatten().flatten().copied().filter(|v| v.is_finite());
+        if self.more_is_better { values.max_by(f64::total_cmp) } else { values.min_by(f64::total_cmp) }
+    }
+
+    /// Draws it; returns the height.
+    pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
+        let gutter = self.down.1.iter().map(|word| width_of(word)).fold(0.0, f64::max) + 10.0;
+        let left = gutter.clamp(30.0, width.units() / 4.0);
+        let columns = self.across.1.len().max(1) as f64;
+        let wide = ((width.units() - left - 2.0) / columns).min(96.0);
+        let high = if self.down.1.len() > 24 { 16.0 } else { 30.0 };
+        let top = 40.0;
+        canvas.open("axes");
+        let names = format!("{} \u{2193}   {} \u{2192}", self.down.0, self.across.0);
+        canvas.text("axis", Anchor::Start, (0.0, 13.0), &fitted(&names, width.units()));
+        let mut free = 0.0;
+        for (i, word) in self.across.1.iter().enumerate() {
+            let middle = left + wide * (i as f64 + 0.5);
+            let half = width_of(word) / 2.0;
+            // Labels that would run into each other are left out.
+            if middle - half >= free {
+                canvas.text("tick", Anchor::Middle, (middle, 33.0), word);
+                free = middle + half + 5.0;
+            }
+        }
+        for (i, word) in self.down.1.iter().enumerate() {
+            let y = top + high * (i as f64 + 0.5) + 4.0;
+            canvas.text("tick", Anchor::End, (left - 6.0, y), &fitted(word, left - 6.0));
+        }
+        canvas.close();
+        for (r, row) in self.cells.iter().enumerate() {
+            for (c, value) in row.iter().enumerate() {
+                let at = (left + wide * c as f64, top + high * r as f64);
+                self.cell(canvas, (r, c), *value, at, (wide, high));
+            }
+        }
+        top + high * self.down.1.len() as f64 + 4.0
+    }
+
+    fn cell(
+        &self,
+        canvas: &mut Canvas,
+        (r, c): (usize, usize),
+        value: Option<f64>,
+        at: (f64, f64),
+        size: (f64, f64),
+    ) {
+        let place = format!("{} {}, {} {}", self.down.0, self.down.1[r], self.across.0, self.across.1[c]);
+        let inner = ((at.0 + 1.0, at.1 + 1.0), (size.0 - 2.0, size.1 - 2.0));
+        let Some(value) = value.filter(|v| v.is_finite()) else {
+            canvas.rect("cell none", inner.0, inner.1, "", &format!("{place}: not measured"));
+            return;
+        };
+        let colour = colour(self.goodness(value));
+        let shown = show(value, self.unit);
+        let best = self.best() == Some(value);
+        let class = if best { "cell best" } else { "cell" };
+        let fill = format!("fill:rgb({} {} {})", colour[0], colour[1], colour[2]);
+        canvas.rect(class, inner.0, inner.1, &fill, &format!("{place}: {shown}"));
+        if width_of(&shown) < size.0 - 4.0 && size.1 >= 16.0 {
+            let ink = if brightness(colour) > 0.4 { "on-bright" } else { "on-dark" };
+            let middle = (at.0 + size.0 / 2.0, at.1 + size.1 / 2.0 + 4.0);
+            canvas.text(ink, Anchor::Middle, middle, &shown);
+        }
+    }
+
+    pub(super) fn data(&self) -> Data {
+        let mut columns = vec![format!("{} \\ {}", self.down.0, self.across.0)];
+        columns.extend(self.across.1.iter().cloned());
+        let rows = self.cells.iter().zip(&self.down.1).map(|(row, name)| {
+            let cells = row.iter().map(|value| value.map_or_else(|| "-".to_owned(), |v| show(v, self.unit)));
+            std::iter::once(name.clone()).chain(cells).collect()
+        });
+        Data { columns, rows: rows.collect() }
+    }
+}
+
+fn colour(share: f64) -> [u8; 3] {
+    let place = share * (STOPS.len() - 1) as f64;
+    let at = (place.floor() as usize).min(STOPS.len() - 2);
+    let part = place - at as f64;
+    [0, 1, 2].map(|i| (STOPS[at][i] * (1.0 - part) + STOPS[at + 1][i] * part).round() as u8)
+}
+
+/// Relative luminance (WCAG 2), roughly: good enough to choose black or white ink.
+fn brightness(colour: [u8; 3]) -> f64 {
+    let linear = colour.map(|c| (f64::from(c) / 255.0).powf(2.2));
+    0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+}

@@ -1,0 +1,174 @@
+//! Values along an axis: sweeps of a knob, percentiles, the course of a window.
+
+use super::axis::{Axis, Range, apart};
+use super::canvas::{Anchor, Canvas, n, width_of};
+use super::{Data, Interval, Style, Width};
+
+/// A point of a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) interval: Option<Interval>,
+}
+
+/// Points that belong together, ascending in x.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) label: String,
+    pub(crate) style: Style,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A stretch of the x axis worth a look, with a word above it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) label: String,
+}
+
+/// A line chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lines {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
+    pub(crate) bands: Vec<Band>,
+    /// What an interval is, for the table of the data; empty where no point has one.
+    pub(crate) interval: String,
+}
+
+/// Where the plot lies, and what it shows.
+struct Plot {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x: Range,
+    y: Range,
+}
+
+impl Plot {
+    fn x(&self, value: f64) -> f64 {
+        self.left + self.x.share(value) * (self.right - self.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.bottom - self.y.share(value) * (self.bottom - self.top)
+    }
+}
+
+impl Lines {
+    fn points(&self) -> impl Iterator<Item = &Point> + Clone {
+        self.series.iter().flat_map(|series| &series.points)
+    }
+
+    /// Draws it; returns the height.
+    pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
+        let height = if width == Width::Wide { 340.0 } else { 270.0 };
+        let inset = if width == Width::Wide { 18.0 } else { 10.0 };
+        let marks = if self.bands.is_empty() { 0.0 } else { 16.0 };
+        let ends = |p: &Point| [p.y, p.interval.map_or(p.y, |i| i.0), p.interval.map_or(p.y, |i| i.1)];
+        let banded = self.bands.iter().flat_map(|band| [band.from, band.to]);
+        let plot = Plot {
+            left: 58.0 + inset,
+            right: width.units() - 10.0 - inset,
+            top: 28.0 + marks,
+            bottom: height - 44.0,
+            x: self.x.range(self.points().map(|p| p.x).chain(banded)),
+            y: self.y.range(self.points().flat_map(ends)),
+        };
+        self.frame(canvas, &plot, inset, width);
+        self.bands(canvas, &plot);
+        for (i, series) in self.series.iter().enumerate() {
+            // Whiskers of different series at one x stand beside each other.
+            let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 1.5;
+            self.one(canvas, &plot, series, shift);
+        }
+        height
+    }
+
+    fn frame(&self, canvas: &mut Canvas, plot: &Plot, inset: f64, width: Width) {
+        let (left, right) = (plot.left - inset, plot.right + inset);
+        canvas.open("axes");
+        for (value, label) in self.y.ticks(&plot.y, 6) {
+            let y = plot.y(value);
+            canvas.line("grid", (left, y), (right, y));
+            canvas.text("tick", Anchor::End, (left - 6.0, y + 4.0), &label);
+        }
+        let about = if width == Width::Wide { 9 } else { 5 };
+        let ticks = self.x.ticks(&plot.x, about);
+        for (value, _) in &ticks {
+            let x = plot.x(*value);
+            canvas.line("notch", (x, plot.bottom), (x, plot.bottom + 4.0));
+        }
+        for (value, label) in apart(ticks, |value| plot.x(value)) {
+            let most = width.units() - width_of(&label) / 2.0;
+            canvas.text("tick", Anchor::Middle, (plot.x(value).min(most), plot.bottom + 17.0), &label);
+        }
+        canvas.line("rule", (left, plot.bottom), (right, plot.bottom));
+        canvas.text("axis", Anchor::Start, (0.0, 13.0), &self.y.label);
+        canvas.text("axis", Anchor::End, (right, plot.bottom + 36.0), &self.x.label);
+        canvas.close();
+    }
+
+    fn bands(&self, canvas: &mut Canvas, plot: &Plot) {
+        for band in &self.bands {
+            let (from, to) = (plot.x(band.from.min(band.to)), plot.x(band.from.max(band.to)));
+            let wide = (to - from).max(3.0);
+            let left = (from + to - wide) / 2.0;
+            canvas.rect("cliff", (left, plot.top), (wide, plot.bottom - plot.top), "", &band.label);
+            let half = width_of(&band.label) / 2.0;
+            let middle =
+                ((from + to) / 2.0).clamp(plot.left + half, (plot.right - half).max(plot.left + half));
+            canvas.text("cliff", Anchor::Middle, (middle, plot.top - 6.0), &band.label);
+        }
+    }
+
+    fn one(&self, canvas: &mut Canvas, plot: &Plot, series: &Series, shift: f64) {
+        canvas.open(&series.style.class());
+        let at = |p: &Point| (plot.x(p.x), plot.y(p.y));
+        let path: Vec<String> = series
+            .points
+            .iter()
+            .enumerate()
+            .map(|(i, p)| format!("{}{} {}", if i == 0 { 'M' } else { 'L' }, n(at(p).0), n(at(p).1)))
+            .collect();
+        canvas.path("line", &path.concat());
+        for p in &series.points {
+            if let Some((low, high)) = p.interval {
+                let (x, low, high) = (at(p).0 + shift, plot.y(low), plot.y(high));
+                let d = format!("M{} {}h6m-3 0V{}m-3 0h6", n(x - 3.0), n(low), n(high));
+                canvas.path("whisker", &d);
+            }
+            let mut tip = format!("{}, {}: {}", series.label, self.x.word(p.x), self.y.word(p.y));
+            if let Some((low, high)) = p.interval {
+                tip += &format!(" [{}, {}]", self.y.word(low), self.y.word(high));
+            }
+            canvas.mark(series.style, at(p).0, at(p).1, &tip);
+        }
+        canvas.close();
+    }
+
+    pub(super) fn data(&self) -> Data {
+        let mut columns = vec!["series".to_owned(), self.x.label.clone(), self.y.label.clone()];
+        let intervals = self.points().any(|p| p.interval.is_some());
+        if intervals {
+            columns.push(self.interval.clone());
+        }
+        let rows = self.series.iter().flat_map(|series| {
+            series.points.iter().map(move |p| {
+                let mut row = vec![series.label.clone(), self.x.word(p.x), self.y.word(p.y)];
+                if intervals {
+                    row.push(p.interval.map_or_else(
+                        || "-".to_owned(),
+                        |(low, high)| format!("{} to {}", self.y.word(low), self.y.word(high)),
+                    ));
+                }
+                row
+            })
+        });
+        Data { columns, rows: rows.collect() }
+    }
+}

@@ -1,0 +1,155 @@
+//! Values one below the other: ratios with their intervals, rankings, memory.
+
+use super::axis::{Axis, Range, apart};
+use super::canvas::{Anchor, Canvas, fitted, n, width_of};
+use super::{Data, Interval, Style, Width};
+
+/// One line of the figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) label: String,
+    pub(crate) style: Style,
+    pub(crate) value: f64,
+    pub(crate) interval: Option<Interval>,
+    /// What stands at the right: the value in words, a verdict.
+    pub(crate) note: String,
+}
+
+/// Rows over one axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rows {
+    pub(crate) x: Axis,
+    /// A line across all rows: "no difference".
+    pub(crate) rule: Option<f64>,
+    /// A stretch across all rows that says nothing.
+    pub(crate) noise: Option<Interval>,
+    /// Bars from zero instead of marks.
+    pub(crate) bars: bool,
+    pub(crate) rows: Vec<Row>,
+    /// What an interval is, for the table of the data.
+    pub(crate) interval: String,
+}
+
+struct Plot {
+    left: f64,
+    right: f64,
+    x: Range,
+}
+
+impl Plot {
+    fn x(&self, value: f64) -> f64 {
+        self.left + self.x.share(value) * (self.right - self.left)
+    }
+}
+
+const TOP: f64 = 8.0;
+
+impl Rows {
+    /// Draws it; returns the height.
+    pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
+        let longest = |of: fn(&Row) -> &str| self.rows.iter().map(|r| width_of(of(r))).fold(0.0, f64::max);
+        // Labels stand beside their rows where they leave them room, else above.
+        let wide = width != Width::Narrow && longest(|r| &r.label) < width.units() * 0.5;
+        let notes = (longest(|r| &r.note) + 10.0).min(width.units() * 0.4);
+        let gutter = if wide { longest(|r| &r.label) + 12.0 } else { 12.0 };
+        let high = if wide { 24.0 } else { 40.0 };
+        let ends = self.rows.iter().flat_map(|r| {
+            [r.value, r.interval.map_or(r.value, |i| i.0), r.interval.map_or(r.value, |i| i.1)]
+        });
+        let values = ends
+            .chain(self.rule)
+            .chain(self.noise.into_iter().flat_map(|n| [n.0, n.1]))
+            .chain(self.bars.then_some(0.0));
+        let plot = Plot {
+            left: gutter + 6.0,
+            right: width.units() - notes - 6.0,
+            x: self.x.range(values.collect::<Vec<_>>().into_iter()),
+        };
+        let bottom = TOP + high * self.rows.len() as f64 + 4.0;
+        self.frame(canvas, &plot, bottom, wide);
+        for (i, row) in self.rows.iter().enumerate() {
+            let y = TOP + high * i as f64;
+            let middle = if wide { y + high / 2.0 } else { y + 27.0 };
+            let (anchor, at, room) = if wide {
+                (Anchor::End, (gutter - 2.0, middle + 4.0), gutter - 4.0)
+            } else {
+                (Anchor::Start, (0.0, y + 13.0), width.units())
+            };
+            canvas.text("label", anchor, at, &fitted(&row.label, room));
+            self.one(canvas, &plot, row, middle);
+            let note = fitted(&row.note, notes - 4.0);
+            canvas.text("value", Anchor::Start, (plot.right + 12.0, middle + 4.0), &note);
+        }
+        bottom + 40.0
+    }
+
+    fn frame(&self, canvas: &mut Canvas, plot: &Plot, bottom: f64, wide: bool) {
+        canvas.open("axes");
+        let about = ((plot.right - plot.left) / 62.0) as usize;
+        let ticks = apart(self.x.ticks(&plot.x, about.clamp(2, 7)), |v| plot.x(v));
+        for (value, label) in ticks {
+            let x = plot.x(value);
+            canvas.line("grid", (x, TOP), (x, bottom));
+            canvas.text("tick", Anchor::Middle, (x, bottom + 15.0), &label);
+        }
+        if let Some((low, high)) = self.noise {
+            let (low, high) = (plot.x(low), plot.x(high));
+            canvas.rect("noise", (low, TOP), (high - low, bottom - TOP), "", "noise");
+        }
+        if let Some(value) = self.rule {
+            let x = plot.x(value);
+            canvas.line("zero", (x, TOP), (x, bottom));
+        }
+        canvas.text(
+            "axis",
+            Anchor::Start,
+            (if wide { plot.left } else { 0.0 }, bottom + 34.0),
+            &self.x.label,
+        );
+        canvas.close();
+    }
+
+    fn one(&self, canvas: &mut Canvas, plot: &Plot, row: &Row, y: f64) {
+        canvas.open(&row.style.class());
+        let mut tip = format!("{}: {}", row.label, self.x.word(row.value));
+        if self.bars {
+            let left = plot.x(0.0);
+            let wide = plot.x(row.value) - left;
+            canvas.rect("bar", (left, y - 6.0), (wide.max(1.0), 12.0), "", &tip);
+        } else {
+            if let Some((low, high)) = row.interval {
+                tip += &format!(" [{}, {}]", self.x.word(low), self.x.word(high));
+                let (low, high) = (plot.x(low), plot.x(high));
+                canvas.path("whisker", &format!("M{} {}v8m0-4H{}m0-4v8", n(low), n(y - 4.0), n(high)));
+            }
+            canvas.mark(row.style, plot.x(row.value), y, &tip);
+        }
+        canvas.close();
+    }
+
+    pub(super) fn data(&self) -> Data {
+        let intervals = self.rows.iter().any(|row| row.interval.is_some());
+        let mut columns = vec!["row".to_owned(), self.x.label.clone()];
+        if intervals {
+            columns.push(self.interval.clone());
+        }
+        let notes = self.rows.iter().any(|row| !row.note.is_empty() && row.note != self.x.word(row.value));
+        if notes {
+            columns.push("note".to_owned());
+        }
+        let rows = self.rows.iter().map(|row| {
+            let mut cells = vec![row.label.clone(), self.x.word(row.value)];
+            if intervals {
+                cells.push(row.interval.map_or_else(
+                    || "-".to_owned(),
+                    |(low, high)| format!("{} to {}", self.x.word(low), self.x.word(high)),
+                ));
+            }
+            if notes {
+                cells.push(row.note.clone());
+            }
+            cells
+        });
+        Data { columns, rows: rows.collect() }
+    }
+}

@@ -1,0 +1,48 @@
+//! `[apply]`: how the value of a knob is set in the system's own configuration.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use super::super::VALUE;
+use super::{Read, Reader};
+use crate::input::nearest;
+use crate::knob::Knob;
+use crate::template;
+use crate::workload::Workload;
+
+/// Each names a knob of the system or of one of its workloads, and says where the value goes.
+pub(super) fn read(
+    reader: &Reader,
+    raw: &BTreeMap<Spanned<String>, Spanned<String>>,
+    workloads: &[Workload],
+    knobs: &BTreeMap<String, Knob>,
+) -> Read<BTreeMap<String, String>> {
+    let known: Vec<&str> = workloads
+        .iter()
+        .flat_map(|workload| workload.knobs())
+        .map(|(name, _)| *name)
+        .chain(knobs.keys().map(String::as_str))
+        .collect();
+    let mut apply = BTreeMap::new();
+    for (knob, text) in raw {
+        let name = knob.get_ref().as_str();
+        if !known.contains(&name) {
+            let help = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", known.join(", ")),
+            };
+            return reader.wrong(knob.span(), format!("there is no knob `{name}` here"), help);
+        }
+        let checked = reader.placeholders(text, &[VALUE])?;
+        if template::names(&checked).is_ok_and(|names| names.is_empty()) {
+            return reader.wrong(
+                text.span(),
+                "the value does not stand here",
+                "put {value} where it belongs",
+            );
+        }
+        apply.insert(name.to_owned(), checked);
+    }
+    Ok(apply)
+}

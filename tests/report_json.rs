@@ -1,0 +1,73 @@
+//! The JSON report keeps the schema that docs/schema promises to programs.
+
+mod support;
+
+use std::fs;
+
+use jsonschema::Validator;
+use serde_json::Value;
+use support::home::Home;
+use support::made_up::{MadeUp, failed};
+
+fn committed() -> (String, Validator) {
+    let path = support::checkout().join("docs/schema/report.schema.json");
+    let text = fs::read_to_string(path).expect("docs/schema/report.schema.json");
+    let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
+    (text, jsonschema::validator_for(&schema).expect("a JSON Schema"))
+}
+
+fn assert_keeps(schema: &Validator, report: &Value) {
+    let wrong: Vec<String> =
+        schema.iter_errors(report).map(|e| format!("{}: {e}", e.instance_path())).take(5).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test report_json` writes it anew.
+#[test]
+fn the_committed_schema_is_that_of_the_types() {
+    let path = support::checkout().join("docs/schema/report.schema.json");
+    if std::env::var_os("NARROWS_WRITE_SCHEMA").is_some() {
+        fs::write(&path, report::schema()).expect("the schema is written");
+    }
+    let (text, _) = committed();
+    assert!(text == report::schema(), "write it anew: NARROWS_WRITE_SCHEMA=1, and mind its version");
+}
+
+#[test]
+fn the_report_of_a_run_keeps_the_schema() {
+    let home = Home::new();
+    home.twin("twin");
+    home.shell_server("broken", "exit 3", "");
+    home.experiment("requests", "[\"twin\", \"broken\"]", 3, "[[grid]]\nconnections = [1, 4]\n");
+    home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let (_, schema) = committed();
+    assert_keeps(&schema, &report);
+    let e = &report["experiments"][0];
+    for found in ["headlines", "tables", "estimates", "failures", "comparisons", "axes"] {
+        assert!(e[found].as_array().is_some_and(|all| !all.is_empty()), "{found} in {e}");
+    }
+}
+
+#[test]
+fn effects_snippets_and_failures_keep_the_schema_and_strangers_do_not() {
+    let home = Home::new();
+    let made_up = MadeUp { systems: &["alpha", "beta"], threads: 3, buffers: 4, rounds: 5, latencies: 20 };
+    made_up.store(
+        &home,
+        |plan| plan,
+        |trial| (trial.index % 17 == 0).then(|| failed("it \u{0}broke", "\u{1b}[31mred")),
+    );
+    let mut report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let (_, schema) = committed();
+    assert_keeps(&schema, &report);
+    for found in ["effects", "snippets", "failures", "comparisons", "notes"] {
+        let all = report["experiments"][0][found].as_array();
+        assert!(all.is_some_and(|all| !all.is_empty()), "{found}");
+    }
+    report["schema"] = Value::from(report::SCHEMA + 1);
+    assert!(!schema.is_valid(&report));
+    report["schema"] = Value::from(report::SCHEMA);
+    report["experiments"][0]["rounds"] = Value::from("three");
+    assert!(!schema.is_valid(&report));
+}

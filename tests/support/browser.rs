@@ -1,0 +1,217 @@
+//! A headless Chromium, driven over the DevTools protocol by a pair of pipes: no port, and no crate that speaks it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{PATIENCE, until};
+
+/// The program, as Debian's package `chromium` installs it.
+pub const CHROMIUM: &str = "chromium";
+
+/// The protocol's pipes are the descriptors 3 and 4; the shell lays standard input and output there.
+const START: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
+
+/// A browser with one page.
+pub struct Browser {
+    child: Child,
+    to: ChildStdin,
+    from: Receiver<Value>,
+    sent: u64,
+    session: Option<String>,
+    /// What the page said that was not an answer.
+    events: Vec<Value>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    pub fn start() -> Self {
+        let profile = TempDir::new().expect("a temporary folder");
+        let mut child = Command::new("sh")
+            .args(["-c", START, CHROMIUM, "--headless", "--remote-debugging-pipe"])
+            // Tests run as root in containers, where its sandbox cannot start.
+            .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+            .args(["--disable-extensions", "--disable-background-networking", "--hide-scrollbars"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a shell");
+        let to = child.stdin.take().expect("its standard input");
+        let from = messages(child.stdout.take().expect("its standard output"));
+        let mut browser =
+            Self { child, to, from, sent: 0, session: None, events: Vec::new(), _profile: profile };
+        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let wanted = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = browser.call("Target.attachToTarget", wanted);
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        browser
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.sent += 1;
+        let mut message = json!({ "id": self.sent, "method": method, "params": parameters });
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser listens");
+        loop {
+            let said = self.next(method);
+            if said["id"] == self.sent {
+                assert!(said["error"].is_null(), "{method}: {said}");
+                return said["result"].clone();
+            }
+            self.events.push(said);
+        }
+    }
+
+    fn next(&self, waiting: &str) -> Value {
+        self.from.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{waiting}: the browser is silent: {e}"))
+    }
+
+    /// Opens a file at this width, light or dark, and waits until it is loaded.
+    pub fn open(&mut self, file: &Path, width: u32, dark: bool) {
+        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", features);
+        self.events.clear();
+        let url = format!("file://{}", file.display());
+        let answer = self.call("Page.navigate", json!({ "url": url }));
+        assert!(answer["errorText"].is_null(), "{answer}");
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            let said = self.next("the page's load");
+            self.events.push(said);
+        }
+    }
+
+    /// The value of an expression in the page; a promise is waited for.
+    pub fn eval(&mut self, expression: &str) -> Value {
+        let wanted = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.call("Runtime.evaluate", wanted);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// A click of the left button in the middle of the element, which is scrolled into view first.
+    pub fn click(&mut self, selector: &str) {
+        let at = self.eval(&format!(
+            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{ block: 'center' }});
+               const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        ));
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// A key, by its name in the DOM: `Enter`, `Tab`; with the text that it types.
+    pub fn press(&mut self, key: &str, text: &str) {
+        let code = match key {
+            "Enter" => 13,
+            "Tab" => 9,
+            " " => 32,
+            _ => 0,
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({ "type": kind, "key": key, "windowsVirtualKeyCode": code });
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = json!(text);
+            }
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// Types letter by letter.
+    pub fn write(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.press(&letter.to_string(), &letter.to_string());
+        }
+    }
+
+    /// What went wrong in the page since it was opened, and what it asked for beside itself.
+    pub fn complaints(&mut self) -> Vec<Value> {
+        self.eval("0"); // events that are under way arrive before this answer
+        let bad = |event: &&Value| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => true,
+            Some("Runtime.consoleAPICalled") => {
+                matches!(event["params"]["type"].as_str(), Some("error" | "warning" | "assert"))
+            }
+            Some("Log.entryAdded") => event["params"]["entry"]["level"] != "verbose",
+            Some("Page.javascriptDialogOpening") => true,
+            Some("Network.requestWillBeSent") => {
+                let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
+                event["params"]["type"] != "Document" && !url.starts_with("data:")
+            }
+            _ => false,
+        };
+        self.events.iter().filter(bad).cloned().collect()
+    }
+
+    /// The page from its top, `height` high or whole, as PNG.
+    pub fn screenshot(&mut self, width: u32, height: Option<u32>) -> Vec<u8> {
+        let whole = self.eval("document.documentElement.scrollHeight").as_u64().unwrap_or(900);
+        let height = height.map_or(whole, u64::from).min(whole).min(16_000);
+        let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
+        let wanted = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
+        base64(self.call("Page.captureScreenshot", wanted)["data"].as_str().expect("a picture"))
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Asked politely it ends its own helpers, too.
+        let close = format!("{}\0", json!({ "id": 0, "method": "Browser.close" }));
+        let asked = self.to.write_all(close.as_bytes()).is_ok();
+        let mut patience = if asked { 500 } else { 0 };
+        while patience > 0 && self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            patience -= 1;
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // Its folder is removed after this, which nobody may write to any more.
+        until(|| self.from.try_recv().is_err());
+    }
+}
+
+/// JSON objects, each ended by a zero byte.
+fn messages(pipe: impl std::io::Read + Send + 'static) -> Receiver<Value> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for bytes in BufReader::new(pipe).split(0).map_while(Result::ok) {
+            let Ok(message) = serde_json::from_slice(&bytes) else { break };
+            if sender.send(message).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// RFC 4648, as far as the protocol uses it.
+fn base64(text: &str) -> Vec<u8> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut values = [0_u32; 256];
+    ALPHABET.iter().enumerate().for_each(|(value, letter)| values[usize::from(*letter)] = value as u32);
+    let letters: Vec<u32> =
+        text.bytes().filter(|byte| *byte != b'=').map(|byte| values[usize::from(byte)]).collect();
+    let mut bytes = Vec::with_capacity(letters.len() * 3 / 4);
+    for group in letters.chunks(4) {
+        let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+    }
+    bytes
+}
