@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use systems::{Point, Value, Workload};
 
 /// What is measured: a system under a workload at one point of all knobs.
@@ -202,7 +202,15 @@ pub struct Latency {
     /// See `min`.
     pub max: f64,
     /// The samples as `[microseconds, count]`, ascending, three significant digits.
+    #[serde(deserialize_with = "no_longer_than_needed")]
     pub buckets: Vec<(u64, u64)>,
+}
+
+/// A long run holds millions of buckets in memory, of which a vector that has grown keeps room for up to twice as many.
+fn no_longer_than_needed<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64, u64)>, D::Error> {
+    let mut buckets = Vec::deserialize(from)?;
+    buckets.shrink_to_fit();
+    Ok(buckets)
 }
 
 /// What the system under test used during the measured window.

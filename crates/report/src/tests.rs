@@ -17,8 +17,8 @@ fn row(system: &str, buffer: Option<f64>, ms: f64, share: f64, block: bool) -> R
     Row { cells: vec![Cell::Text(system.to_owned()), buffer, Cell::Number(ms), Cell::Number(share)], block }
 }
 
-fn fixed() -> Findings {
-    let table = Table {
+fn buffers() -> Table {
+    Table {
         title: "Buffers".to_owned(),
         about: "Everywhere: size 64M. Medians over 3 rounds.".to_owned(),
         columns: vec![
@@ -34,7 +34,11 @@ fn fixed() -> Findings {
             row("reference", None, 66.0, 1.0, true),
         ],
         notes: vec!["no trial failed, no operation failed".to_owned()],
-    };
+    }
+}
+
+fn fixed() -> Findings {
+    let table = buffers();
     Findings {
         experiments: vec![ExperimentFindings {
             name: "upload-buffers".to_owned(),

@@ -66,8 +66,8 @@ impl Axis {
             Scale::Linear => {}
             Scale::Log if low > 0.0 => {
                 // A little air, so that no mark stands on the frame.
-                let air = (high / low).powf(0.04).max(1.02);
-                (low, high) = (low / air, high * air);
+                let air = ((high.ln() - low.ln()) * 0.04).max(0.02).exp();
+                (low, high) = ((low / air).max(f64::MIN_POSITIVE), (high * air).min(f64::MAX));
             }
             Scale::Log => (low, high) = (1.0, 10.0),
         }
@@ -84,10 +84,10 @@ impl Axis {
             (Ticks::At(ticks), _) => ticks.clone(),
             (Ticks::Round, Scale::Linear) => {
                 let mut step = step(range.high - range.low);
-                while (range.high - range.low) / step > about as f64 + 0.5 {
+                while (range.high - range.low) / step > about.max(1) as f64 + 0.5 && step.is_finite() {
                     step *= 2.0;
                 }
-                let count = ((range.high - range.low) / step + 1e-9).floor() as usize;
+                let count = ((range.high - range.low) / step + 1e-9).floor().min(100.0) as usize;
                 let values = (0..=count).map(|i| range.low + step * i as f64);
                 values.map(|v| (v, self.short(v))).collect()
             }
@@ -125,7 +125,10 @@ impl Range {
     pub(super) fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log => (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Log => {
+                let low = self.low.ln();
+                (value.max(f64::MIN_POSITIVE).ln() - low) / (self.high.ln() - low)
+            }
         };
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
@@ -172,7 +175,8 @@ fn step(span: f64) -> f64 {
 
 /// Powers of ten; with 2 and 5 between them where there are few, every second or third where there are many.
 fn log_ticks(range: &Range, about: usize) -> Vec<f64> {
-    let (first, last) = (range.low.log10().floor() as i32, range.high.log10().ceil() as i32);
+    let power = |v: f64| (v.log10().floor() as i32).clamp(f64::MIN_10_EXP, f64::MAX_10_EXP);
+    let (first, last) = (power(range.low), power(range.high));
     let inside = |v: &f64| *v >= range.low * 0.999 && *v <= range.high * 1.001;
     let decades = |factors: &[f64], every: usize| -> Vec<f64> {
         let powers = (first..=last).step_by(every.max(1));

@@ -1,1 +1,118 @@
-//! Drawings of plain numbers: well-formed, named, and with everything in their data.
+//! Drawings of plain numbers: named, whole, escaped, and with everything in their data.
+
+use super::*;
+use lab::findings::Unit;
+
+const HOSTILE: &str = "</svg><script>\u{1b}\"'&";
+
+fn axis(scale: Scale) -> Axis {
+    Axis { label: format!("x {HOSTILE}"), unit: Unit::Count, scale, ticks: Ticks::Round }
+}
+
+fn style(system: usize) -> Style {
+    Style { hue: (system > 0).then_some(system), shape: system }
+}
+
+fn lines(points: &[(f64, f64, Option<Interval>)]) -> Drawing {
+    let point = |&(x, y, interval): &(f64, f64, Option<Interval>)| Point { x, y, interval };
+    Drawing::Lines(Lines {
+        x: axis(Scale::Log),
+        y: axis(Scale::Linear),
+        series: vec![Series {
+            label: HOSTILE.to_owned(),
+            style: style(2),
+            points: points.iter().map(point).collect(),
+        }],
+        bands: vec![Band { from: 10.0, to: 20.0, label: HOSTILE.to_owned() }],
+        interval: "95 % interval".to_owned(),
+    })
+}
+
+fn rows(values: &[(f64, Option<Interval>)], bars: bool) -> Drawing {
+    let row = |&(value, interval): &(f64, Option<Interval>)| Row {
+        label: HOSTILE.to_owned(),
+        style: style(0),
+        value,
+        interval,
+        note: HOSTILE.to_owned(),
+    };
+    Drawing::Rows(Rows {
+        x: axis(if bars { Scale::Linear } else { Scale::Log }),
+        rule: Some(1.0),
+        noise: Some((0.9, 1.1)),
+        bars,
+        rows: values.iter().map(row).collect(),
+        interval: "95 % interval".to_owned(),
+    })
+}
+
+fn heat(cells: Vec<Vec<Option<f64>>>, range: (f64, f64)) -> Drawing {
+    let words = |n: usize| (HOSTILE.to_owned(), (0..n).map(|i| format!("{i} {HOSTILE}")).collect());
+    Drawing::Heat(Heat {
+        across: words(cells.first().map_or(0, Vec::len)),
+        down: words(cells.len()),
+        cells,
+        unit: Unit::PerSecond,
+        more_is_better: true,
+        range,
+    })
+}
+
+fn all() -> Vec<Drawing> {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    vec![
+        lines(&[(1.0, 2.0, Some((1.0, 3.0))), (100.0, 5.0, None)]),
+        lines(&[]),
+        lines(&[(0.0, 0.0, Some((nan, inf))), (-5.0, nan, None), (inf, -inf, Some((0.0, 0.0)))]),
+        rows(&[(6.9, Some((6.5, 7.2))), (0.2, None)], false),
+        rows(&[(3.0, None), (0.0, None), (nan, None)], true),
+        rows(&[], true),
+        heat(vec![vec![Some(1.0), None], vec![Some(1e6), Some(nan)]], (1.0, 1e6)),
+        heat(vec![vec![Some(5.0)]], (5.0, 5.0)),
+        heat(Vec::new(), (inf, -inf)),
+    ]
+}
+
+#[test]
+fn drawings_are_whole_named_and_escaped() {
+    for drawing in all() {
+        for width in [Width::Wide, Width::Half, Width::Narrow] {
+            let svg = drawing.svg(width, "f1", HOSTILE, HOSTILE);
+            assert_eq!(svg.matches("<svg").count(), 1, "{svg}");
+            assert!(svg.ends_with("</svg>") && svg.matches("</svg>").count() == 1, "{svg}");
+            assert_eq!(svg.matches("<g ").count(), svg.matches("</g>").count());
+            assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
+            assert!(!svg.contains("NaN") || !svg.contains("=\"NaN"), "{svg}");
+            let id = format!("f1-{}", width.class());
+            assert!(svg.contains(&format!("aria-labelledby=\"{id}-t {id}-d\"")), "{svg}");
+            assert!(
+                svg.contains(&format!("<title id=\"{id}-t\">&lt;/svg&gt;&lt;script&gt;\u{241b}")),
+                "{svg}"
+            );
+        }
+    }
+}
+
+#[test]
+fn coordinates_are_finite() {
+    for drawing in all() {
+        let svg = drawing.svg(Width::Wide, "f1", "t", "d");
+        for name in ["x", "y", "width", "height", "d", "viewBox"] {
+            for value in svg.split(&format!(" {name}=\"")).skip(1).filter_map(|rest| rest.split('"').next()) {
+                assert!(!value.contains("NaN") && !value.contains("inf"), "{name}={value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_data_is_what_is_drawn() {
+    let data = lines(&[(1.0, 2.0, Some((1.0, 3.0))), (100.0, 5.0, None)]).data();
+    assert_eq!(data.columns.len(), 4);
+    assert_eq!(data.rows[0], [HOSTILE, "1", "2", "1 to 3"]);
+    assert_eq!(data.rows[1], [HOSTILE, "100", "5", "-"]);
+    let data = rows(&[(6.0, Some((5.0, 7.0)))], false).data();
+    assert_eq!(data.rows, [[HOSTILE, "6", "5 to 7", HOSTILE].map(str::to_owned).to_vec()]);
+    let data = heat(vec![vec![Some(1000.0), None]], (1.0, 1.0)).data();
+    assert_eq!(data.rows[0][1..], ["1.00k/s", "-"]);
+}

@@ -1,5 +1,7 @@
 //! The forest plot: what was compared, as ratios with their intervals beside the noise floor.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use lab::findings::{By, Comparison, Unit};
 
 use super::super::figure::Figure;
@@ -19,7 +21,9 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
         decided.then(far(b).total_cmp(&far(a)))
     });
     let count = all.len();
-    all.truncate(ROWS);
+    if count > ROWS {
+        few_of_each(&mut all);
+    }
     let rows: Vec<Row> = all.into_iter().filter_map(|c| row(view, c)).collect();
     let floor = view.e.noise_floor.map(|floor| floor.smallest);
     let noise = match floor {
@@ -52,6 +56,19 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
         }),
         main: true,
     })
+}
+
+/// As many of each knob, and of the systems, as leave room for the others.
+fn few_of_each(all: &mut Vec<&Comparison>) {
+    let kinds: BTreeSet<&By> = all.iter().map(|c| &c.by).collect();
+    let share = (ROWS / kinds.len().max(1)).max(1);
+    let mut taken: BTreeMap<By, usize> = BTreeMap::new();
+    all.retain(|c| {
+        let count = taken.entry(c.by.clone()).or_default();
+        *count += 1;
+        *count <= share
+    });
+    all.truncate(ROWS);
 }
 
 fn row(view: &View, c: &Comparison) -> Option<Row> {
