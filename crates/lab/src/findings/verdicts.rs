@@ -114,6 +114,7 @@ fn verdict(c: &Comparison) -> String {
             format!("undecided, over {FAR} more rounds")
         }
         Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
+        Verdict::Undecided { more_rounds: None } if c.ratio.is_none() => "not comparable".to_owned(),
         Verdict::Undecided { more_rounds: None } => "undecided".to_owned(),
     }
 }
