@@ -22,7 +22,7 @@ use systems::Workload;
 
 pub use asked::By;
 pub(crate) use comparison::log_ratios;
-pub use comparison::{Compared, Comparison, NoiseFloor, Ratio, compared};
+pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged};
 pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};
 pub use outlier::Outlier;

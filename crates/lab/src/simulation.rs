@@ -16,7 +16,7 @@ use systems::{Point, Value, Workload};
 use crate::compare::{Chosen, Selection, compare};
 use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form};
-use crate::findings::{Compared, compared, findings};
+use crate::findings::{Judged, findings, judged};
 use crate::observation::{Observation, Scenario, Timing};
 use crate::plan::{Plan, Planned, reference_of};
 use crate::rounds;
@@ -68,7 +68,7 @@ fn fake(noise: Noise, better: f64, seed: u64) -> Fake {
 
 /// What one simulated run came to.
 struct Ended {
-    found: Compared,
+    found: Judged,
     rounds: u32,
     /// Whether at every look every interval held the truth.
     held_always: bool,
@@ -79,7 +79,7 @@ fn truth(at: usize, better: f64) -> f64 {
     if at == 0 { better } else { 1.0 }
 }
 
-fn held(found: &Compared, better: f64) -> bool {
+fn held(found: &Judged, better: f64) -> bool {
     let each = found.comparisons.iter().enumerate();
     each.filter_map(|(at, c)| Some((at, c.ratio?)))
         .all(|(at, ratio)| (ratio.low..=ratio.high).contains(&truth(at, better)))
@@ -94,7 +94,7 @@ fn run(mut plan: Plan, mut fake: Fake, better: f64) -> Ended {
             seen.push(observe(&mut fake, trial).unwrap());
         }
         let all: Vec<&Observation> = seen.iter().collect();
-        let found = compared(&plan.experiments[0], plan.design(), &all);
+        let found = judged(&plan.experiments[0], plan.design(), &all);
         held_always &= held(&found, better);
         if !rounds::extend(&mut plan, &seen) {
             return Ended { found, rounds: plan.experiments[0].rounds, held_always };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use lab::compare::{Chosen, Comparison, Selection, Side, compare};
+use lab::compare::{Chosen, RunComparison, Selection, Side, compare};
 use lab::findings::{Findings, findings};
 use lab::store::Store;
 use serde::Deserialize;
@@ -181,7 +181,7 @@ impl Condition {
     }
 
     /// A line for each scenario whose whole interval lies on the wrong side.
-    fn broken_by(&self, found: &Comparison) -> Vec<String> {
+    fn broken_by(&self, found: &RunComparison) -> Vec<String> {
         let broken = found.matched.iter().filter(|m| {
             let Some(ratio) = m.ratio else { return false };
             let ratio = if self.metric == Metric::Time { ratio.inverse() } else { ratio };

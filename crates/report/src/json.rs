@@ -1,6 +1,6 @@
 //! Findings as JSON, for programs: raw numbers, and a schema number that changes when a field does.
 
-use lab::compare::Comparison;
+use lab::compare::RunComparison;
 use lab::findings::Findings;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub fn json(findings: &Findings, environment: &Value) -> String {
 }
 
 /// A comparison as one object.
-pub fn comparison_json(found: &Comparison) -> String {
+pub fn comparison_json(found: &RunComparison) -> String {
     let value = json!({ "schema": SCHEMA, "comparison": found });
     format!("{value:#}\n")
 }
