@@ -259,8 +259,8 @@ fn runs_are_compared() {
     assert_snapshot!("compare_markdown", shown(&lab.narrows(&["compare", "2", "3", "--format", "markdown"])));
     assert_snapshot!("compare_json", shown(&lab.narrows(&["compare", "2:e/beta", "3", "--format", "json"])));
     // Through a file it is the same.
-    lab.narrows(&["report", "2", "--format", "json", "-o", "two.json"]).code(0);
-    let [file, run] = ["two.json", "2"].map(|first| {
+    lab.narrows(&["report", "2", "--format", "json", "-o", "run two.json"]).code(0);
+    let [file, run] = ["run two.json", "2"].map(|first| {
         let ended = lab.narrows(&["compare", first, "3", "--format", "markdown"]).code(0);
         ended.stdout.replace(&format!("than {first},"), "").replace(&format!("against {first}"), "")
     });

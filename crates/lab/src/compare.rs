@@ -61,7 +61,7 @@ pub struct Matched {
 
 /// What comparing came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct RunComparison {
     /// The first, against which the second is judged.
     pub a: String,
     /// The second.
@@ -79,7 +79,7 @@ pub struct Comparison {
 }
 
 /// Compares two sides.
-pub fn compare(a: &Chosen, b: &Chosen) -> Comparison {
+pub fn compare(a: &Chosen, b: &Chosen) -> RunComparison {
     let same = a.identity == b.identity;
     let (pairs, unmatched) = select::pairs(a, b);
     let measured: Vec<Pair> = pairs.into_iter().map(|(left, right)| Pair::new(left, right, same)).collect();
@@ -96,10 +96,10 @@ pub fn compare(a: &Chosen, b: &Chosen) -> Comparison {
         }
     }
     let differences = if same { Vec::new() } else { environment::differences(a, b, &matched) };
-    Comparison { a: a.name.clone(), b: b.name.clone(), differences, machine, floors, matched, unmatched }
+    RunComparison { a: a.name.clone(), b: b.name.clone(), differences, machine, floors, matched, unmatched }
 }
 
-impl Comparison {
+impl RunComparison {
     /// Whether so much else differs that the ratios mean nothing.
     pub fn is_meaningless(&self) -> bool {
         self.differences.iter().any(|difference| difference.grave)

@@ -29,7 +29,7 @@ pub use apply::Snippet;
 pub use asked::By;
 pub(crate) use asked::CLIFF;
 pub(crate) use comparison::log_ratios;
-pub use comparison::{Compared, Comparison, NoiseFloor, Ratio, compared};
+pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use stats::Verdict;
 
-use crate::findings::{Compared, compared};
+use crate::findings::{Judged, judged};
 use crate::observation::{Observation, Scenario, Trial};
 use crate::plan::{Plan, Planned, estimate_s, reference_of};
 
@@ -23,9 +23,15 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
         let Some(rounds) = plan.design().next_look(planned.rounds) else { continue };
         let own: Vec<&Observation> =
             observations.iter().filter(|o| o.trial.scenario.experiment == planned.name).collect();
-        let open = undecided(planned, &compared(planned, plan.design(), &own));
-        let cost = f64::from(rounds - planned.rounds) * round_s(planned, &open, &own);
-        if !open.is_empty() && spent + cost <= budget_s {
+        let found = judged(planned, plan.design(), &own);
+        let step = rounds - planned.rounds;
+        // All that is undecided; where that does not fit any more, what this look is expected to decide.
+        let fitting = [u32::MAX, step].into_iter().find_map(|most| {
+            let open = undecided(planned, &found, most);
+            let cost = f64::from(step) * round_s(planned, &open, &own);
+            (!open.is_empty() && spent + cost <= budget_s).then_some((open, cost))
+        });
+        if let Some((open, cost)) = fitting {
             spent += cost;
             plan.grow(at, &open, rounds);
         }
@@ -33,12 +39,12 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     plan.trials.len() > before
 }
 
-/// The scenarios that more rounds may still say something of, in the plan's order; the references that they are
-/// compared with among them.
-fn undecided(planned: &Planned, compared: &Compared) -> Vec<Scenario> {
+/// The scenarios of which at most so many more rounds may decide a comparison, in the plan's order; the references that
+/// they are compared with among them.
+fn undecided(planned: &Planned, judged: &Judged, most: u32) -> Vec<Scenario> {
     let mut open: BTreeSet<Scenario> = BTreeSet::new();
-    for comparison in &compared.comparisons {
-        if !matches!(comparison.verdict, Verdict::Undecided { more_rounds: Some(_) }) {
+    for comparison in &judged.comparisons {
+        if !matches!(comparison.verdict, Verdict::Undecided { more_rounds: Some(more) } if more <= most) {
             continue;
         }
         for scenario in [comparison.scenario, comparison.against].map(|at| &planned.scenarios[at]) {

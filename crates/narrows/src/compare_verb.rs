@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use lab::compare::{Chosen, Comparison, Side, compare};
+use lab::compare::{Chosen, RunComparison, Selection, Side, compare};
 use lab::findings::{Findings, findings};
 use lab::store::Store;
 use serde::Deserialize;
@@ -52,7 +52,10 @@ const FAILED: u8 = 3;
 
 /// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds.
 pub fn run(args: &Args) -> End {
-    let usage = |text: &String| text.parse::<Side>().map_err(Usage);
+    let usage = |text: &String| match Path::new(text).is_file() {
+        true => Ok(Side { run: text.clone(), selection: Selection::default() }),
+        false => text.parse::<Side>().map_err(Usage),
+    };
     let (left, right) = (usage(&args.a)?, usage(&args.b)?);
     let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
     let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(Usage)?;
@@ -178,7 +181,7 @@ impl Condition {
     }
 
     /// A line for each scenario whose whole interval lies on the wrong side.
-    fn broken_by(&self, found: &Comparison) -> Vec<String> {
+    fn broken_by(&self, found: &RunComparison) -> Vec<String> {
         let broken = found.matched.iter().filter(|m| {
             let Some(ratio) = m.ratio else { return false };
             let ratio = if self.metric == Metric::Time { ratio.inverse() } else { ratio };

@@ -1,6 +1,6 @@
 //! Comparisons of runs, for a terminal and as Markdown.
 
-use lab::compare::{Comparison, Difference};
+use lab::compare::{Difference, RunComparison};
 use lab::findings::Ratio;
 
 use crate::markdown::{self, plain};
@@ -24,7 +24,7 @@ fn floor((experiment, floor): (&String, &f64)) -> String {
 }
 
 /// For a terminal; see [`crate::text`].
-pub fn comparison_text(found: &Comparison, width: usize, colour: bool) -> String {
+pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> String {
     let page = Page { width: width.max(40), colour };
     let mut out = String::new();
     page.paragraph(&mut out, BOLD, "", &format!("{} against {}", found.b, found.a));
@@ -43,7 +43,7 @@ pub fn comparison_text(found: &Comparison, width: usize, colour: bool) -> String
 }
 
 /// As Markdown, for a pull request.
-pub fn comparison_markdown(found: &Comparison) -> String {
+pub fn comparison_markdown(found: &RunComparison) -> String {
     let mut out = format!("## {} against {}\n\n", plain(&found.b), plain(&found.a));
     markdown::table(&mut out, &found.table());
     markdown::list(&mut out, "What else differs", found.differences.iter().map(difference));

@@ -1,6 +1,6 @@
 //! Findings as JSON, for programs: raw numbers, and a schema number that changes when a field does.
 
-use lab::compare::Comparison;
+use lab::compare::RunComparison;
 use lab::findings::{ExperimentFindings, Findings};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub fn schema() -> String {
 }
 
 /// A comparison as one object.
-pub fn comparison_json(found: &Comparison) -> String {
+pub fn comparison_json(found: &RunComparison) -> String {
     let value = json!({ "schema": SCHEMA, "comparison": found });
     format!("{value:#}\n")
 }

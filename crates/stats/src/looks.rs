@@ -55,19 +55,36 @@ impl Design {
         let numbers: Vec<f64> = rounds.iter().map(|(_, ratio)| *ratio).collect();
         let at = |n: usize| Location::of(&numbers[..n]).filter(|_| n >= FEWEST_ROUNDS);
         let location = at(numbers.len())?;
-        let (level, p) = match self {
-            Self::Once => (LEVEL, location.p()),
+        let least = match self {
+            Self::Once => location.p(),
             Self::AtEachLook => {
                 let mut seen: Vec<usize> =
                     LOOKS.iter().map(|look| rounds.partition_point(|(round, _)| round < look)).collect();
                 seen.push(numbers.len());
                 seen.dedup(); // a look without new rounds is none
-                let least = seen.into_iter().filter_map(at).map(|l| l.p()).fold(1.0, f64::min);
-                (NOMINAL, (least * LEVEL / NOMINAL).min(1.0))
+                seen.into_iter().filter_map(at).map(|l| l.p()).fold(1.0, f64::min)
             }
         };
-        let (low, high) = location.interval(level);
-        Some(Compared { location, low, high, p })
+        let (low, high) = location.interval(self.level(1));
+        Some(Compared { location, low, high, p: self.corrected(least) })
+    }
+
+    /// The level that each of `several` intervals needs for all to hold together, at all looks.
+    pub fn level(self, several: usize) -> f64 {
+        match (self, several) {
+            (Self::AtEachLook, 0 | 1) => NOMINAL,
+            _ => LEVEL / self.looks() / several.max(1) as f64,
+        }
+    }
+
+    /// The smallest p-value of all looks, corrected for their number: by Bonferroni, because [`NOMINAL`] is right for one
+    /// level only, and a correction for several comparisons (Holm) needs all of them.
+    pub fn corrected(self, p: f64) -> f64 {
+        (p * self.looks()).min(1.0)
+    }
+
+    fn looks(self) -> f64 {
+        if self == Self::Once { 1.0 } else { LOOKS.len() as f64 }
     }
 
     /// The number of rounds at which to look next; None where there is no further look.
@@ -158,7 +175,7 @@ mod tests {
         let known = Design::AtEachLook.compare(&at).unwrap();
         let p = |n: usize| Location::of(&at[..n].iter().map(|x| x.1).collect::<Vec<_>>()).unwrap().p();
         let least = [3, 4, 7, 8].map(p).into_iter().fold(1.0, f64::min);
-        assert!((known.p - (least * LEVEL / NOMINAL).min(1.0)).abs() < 1e-12);
+        assert!((known.p - (least * LOOKS.len() as f64).min(1.0)).abs() < 1e-12);
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn chosen(name: &str, words: &str, values: i64, better: f64) -> Chosen {
     }
 }
 
-fn labels(found: &Comparison) -> Vec<(&str, &str)> {
+fn labels(found: &RunComparison) -> Vec<(&str, &str)> {
     found.matched.iter().map(|m| (m.a.as_str(), m.b.as_str())).collect()
 }
 

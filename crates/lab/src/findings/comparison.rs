@@ -88,7 +88,7 @@ impl Comparison {
 
 /// All comparisons of an experiment, and what they were judged by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
+pub struct Judged {
     /// As asked for.
     pub comparisons: Vec<Comparison>,
     /// None without three rounds of the reference and its twin.
@@ -96,11 +96,11 @@ pub struct Compared {
 }
 
 /// Compares what was observed of an experiment.
-pub fn compared(planned: &Planned, design: Design, observations: &[&Observation]) -> Compared {
+pub fn judged(planned: &Planned, design: Design, observations: &[&Observation]) -> Judged {
     let estimates = estimate::estimates(planned, observations);
     let floor = floor(planned, &estimates, observations);
     let comparisons = comparisons(planned, design, &estimates, floor.as_ref());
-    Compared { comparisons, floor }
+    Judged { comparisons, floor }
 }
 
 /// Logarithms of how many times better `a` is than `b`, round by round. Ratios inside a round, because the machine

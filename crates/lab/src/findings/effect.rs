@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, NOMINAL, Verdict, holm};
+use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
 use systems::Value;
 
 use super::asked::{baseline, groups, is_work};
@@ -51,12 +51,6 @@ pub struct Interaction {
     pub least: (String, f64),
     /// The one ratio to the other.
     pub ratio: Ratio,
-}
-
-/// The level that one of several intervals together needs.
-fn level(design: Design, several: usize) -> f64 {
-    let one = if design == Design::Once { LEVEL } else { NOMINAL };
-    one / several.max(1) as f64
 }
 
 /// One for each knob that varies and does not set the work.
@@ -108,7 +102,7 @@ fn effect(
         Some((best, worst, location))
     });
     let (best, worst, location) = each.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
-    let (low, high) = location.interval(level(design, pairs));
+    let (low, high) = location.interval(design.level(pairs));
     let own = || comparisons.iter().filter(|c| c.by == By::Knob(axis.knob.clone()));
     let decided = |c: &Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
     let verdict = if own().next().is_some() && own().all(|c| c.verdict == Verdict::NoDifference) {
@@ -138,8 +132,7 @@ fn interactions(
     bar: Bar,
 ) -> BTreeMap<String, Vec<Interaction>> {
     let squares = squares(planned, estimates);
-    let looks = LEVEL / level(design, 1);
-    let p = holm(&squares.iter().map(|s| (s.location.p() * looks).min(1.0)).collect::<Vec<_>>());
+    let p = holm(&squares.iter().map(|s| design.corrected(s.location.p())).collect::<Vec<_>>());
     let least = bar.floor.map(|floor| floor.max(bar.threshold));
     let sure = squares.iter().zip(p).filter(|(square, p)| {
         *p <= LEVEL && least.is_some_and(|least| square.location.estimate.abs() > least)
@@ -235,7 +228,7 @@ fn interaction(
         Location::of(&numbers).map_or(1.0, |l| l.estimate.exp())
     };
     let [a, b, c, d] = square.at;
-    let (low, high) = square.location.interval(level(design, several));
+    let (low, high) = square.location.interval(design.level(several));
     let ratio = Ratio::of_logs(square.location.estimate, low, high);
     let there = (show(a, &square.other), ratio_at(a, b));
     let here = (show(c, &square.other), ratio_at(c, d));

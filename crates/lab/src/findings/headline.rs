@@ -57,6 +57,14 @@ fn size(c: &Comparison) -> f64 {
     }
 }
 
+/// How much of something is open, of which nothing is decided to differ.
+fn open(of: &[&Comparison]) -> String {
+    match of.iter().filter(|c| c.verdict == Verdict::NoDifference).count() {
+        0 => "undecided".to_owned(),
+        equal => format!("no difference in {equal} of {} comparisons, the others undecided", of.len()),
+    }
+}
+
 fn decided<'a>(of: &[&'a Comparison]) -> Option<&'a Comparison> {
     let clear = of.iter().copied().filter(|c| matches!(c.verdict, Verdict::Faster | Verdict::Slower));
     clear.reduce(|a, b| if size(b) > size(a) { b } else { a })
@@ -116,7 +124,7 @@ impl Page<'_> {
             of,
             |c| {
                 (
-                    format!("`{name}`: undecided; {}", self.value(axis, c.scenario)),
+                    format!("`{name}`: {}; {}", open(of), self.value(axis, c.scenario)),
                     self.baseline(axis, c.against),
                 )
             },
@@ -143,7 +151,11 @@ impl Page<'_> {
                 format!("the systems make no difference worth having: within {within} of each other");
             return Some(Said { weight: -2.0, sentence });
         }
-        self.undecided(of, |c| (format!("undecided: {}", name(c.scenario)), name(c.against).to_owned()), None)
+        self.undecided(
+            of,
+            |c| (format!("systems: {}; {}", open(of), name(c.scenario)), name(c.against).to_owned()),
+            None,
+        )
     }
 
     /// What is largest of what is not decided.

@@ -114,7 +114,9 @@ impl Comparison {
             Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
                 format!("undecided, over {FAR} more rounds")
             }
+            Verdict::Undecided { more_rounds: Some(1) } => "undecided, one more round".to_owned(),
             Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
+            Verdict::Undecided { more_rounds: None } if self.ratio.is_none() => "not comparable".to_owned(),
             Verdict::Undecided { more_rounds: None } => "undecided".to_owned(),
         }
     }

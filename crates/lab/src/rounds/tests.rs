@@ -101,6 +101,21 @@ fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
 }
 
 #[test]
+fn the_rest_of_a_budget_goes_where_it_decides_something() {
+    // Value 1 is hopeless in its own noise, value 2 needs a few more rounds.
+    let wild = Rule {
+        point: Point::from([("knob".to_owned(), Value::Integer(1))]),
+        rounds: Some(vec![0, 2]),
+        better: Some(0.1),
+        ..Rule::default()
+    };
+    let noise = Noise { spread: 0.012, ..Noise::default() };
+    let (plan, _) = grown(plan(3, 3, Some(33.0), 1), &mut Fake::new(1e6, vec![wild], noise, 3));
+    assert!(plan.experiments[0].rounds > 3, "the budget allows for less than a round of all");
+    assert_eq!(trials_of(&plan, 1), 3);
+}
+
+#[test]
 fn a_system_that_never_runs_takes_no_rounds() {
     struct Broken;
     impl Executor for Broken {

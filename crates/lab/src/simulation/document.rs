@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use stats::{LOOKS, NOMINAL};
+
 use super::{Rounds, Tally, estimators, many, ways};
 
 /// Between which lines the tables stand.
@@ -71,10 +73,25 @@ fn tables() -> String {
     out
 }
 
-#[test]
-fn the_document_shows_what_is_simulated() {
+/// The document, and where it is.
+fn document() -> (PathBuf, String) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/statistics.md");
     let text = std::fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+#[test]
+fn the_document_names_the_looks_and_their_level() {
+    let (_, text) = document();
+    let (last, others) = LOOKS.split_last().unwrap();
+    let others: Vec<String> = others.iter().map(u32::to_string).collect();
+    assert!(text.contains(&format!("{} and {last} rounds", others.join(", "))));
+    assert!(text.contains(&format!("level is {:.2} %", NOMINAL * 100.0)));
+}
+
+#[test]
+fn the_document_shows_what_is_simulated() {
+    let (path, text) = document();
     let (head, rest) = text.split_once(MARKS[0]).unwrap();
     let (_, tail) = rest.split_once(MARKS[1]).unwrap();
     let written = format!("{head}{}{}{}{tail}", MARKS[0], tables(), MARKS[1]);

@@ -7,6 +7,9 @@ use super::RUNS;
 /// An interval of log-ratios.
 type Interval = Option<(f64, f64)>;
 
+/// Makes one of the log-ratios of rounds.
+type Estimator = fn(&[f64]) -> Interval;
+
 /// The mean with Student's t.
 fn mean(ratios: &[f64]) -> Interval {
     Some(Location::trimmed(ratios, 0)?.interval(LEVEL))
@@ -40,11 +43,8 @@ fn signed_ranks(ratios: &[f64]) -> Interval {
     Some((means[cut], means[most - 1 - cut]))
 }
 
-/// A way's name, and what it makes of numbers.
-type Way = (&'static str, fn(&[f64]) -> Interval);
-
 /// The ways by name.
-pub(super) const WAYS: [Way; 3] = [
+pub(super) const WAYS: [(&str, Estimator); 3] = [
     ("mean, Student", mean),
     ("trimmed mean, Yuen", trimmed),
     ("signed ranks, Hodges and Lehmann", signed_ranks),
@@ -52,7 +52,7 @@ pub(super) const WAYS: [Way; 3] = [
 
 /// The share of simulated comparisons whose interval of `rounds` holds the truth, and the share that shows 5 %; None
 /// where there is no interval.
-pub(super) fn judge(way: fn(&[f64]) -> Interval, rounds: usize) -> Option<(f64, f64)> {
+pub(super) fn judge(way: Estimator, rounds: usize) -> Option<(f64, f64)> {
     let (mut held, mut found) = (0.0, 0.0);
     for seed in 0..RUNS {
         let mut noise = Disturbances::new(Noise::SHARED_MACHINE, seed);
