@@ -98,7 +98,7 @@ fn answers(out: &mut String, findings: &Findings) {
 /// A sentence of the findings: what stands in backticks is a name.
 fn sentence(text: &str) -> String {
     let parts: Vec<String> = escape(text).split('`').map(str::to_owned).collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return parts.join("`"); // a lone backtick: nothing is quoted
     }
     let each = parts.into_iter().enumerate();
