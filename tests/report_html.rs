@@ -241,8 +241,8 @@ fn ten_thousand() {
 #[ignore = "writes pictures; for people"]
 fn pictures() {
     let Some(mut studio) = Studio::open("NARROWS_PICTURES") else { return };
-    studio.picture("report", 1000, Some(1240), false);
-    studio.picture("report-dark", 1000, Some(1240), true);
+    studio.picture("report", 1000, Some(1330), false);
+    studio.picture("report-dark", 1000, Some(1330), true);
     studio.picture("report-phone", 360, Some(1240), false);
 }
 

@@ -24,7 +24,7 @@ fn a_server_of_the_users_is_measured_and_goes_on() {
     let url = format!("http://127.0.0.1:{}", systems::free_port().expect("a free port"));
     attach(&home, &url, "");
     home.experiment("requests", "[\"mine\"]", 2, "[[grid]]\nconnections = 4\n");
-    let ended = home.run(["run", "e"]);
+    let ended = home.run(["run", "e", "--rounds", "file"]);
     let why = format!("mine takes no part: a server at {url} is missing (type this)");
     assert!(ended.stderr.contains(&why), "{ended:#?}");
     let listed = home.run(["systems"]).code(0).stdout;
@@ -34,7 +34,7 @@ fn a_server_of_the_users_is_measured_and_goes_on() {
     attach(&home, &server.http, "");
     let listed = home.run(["systems"]).code(0).stdout;
     assert!(listed.contains(&format!("attached to narrows (process {})", server.pid())), "{listed}");
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(0);
     let measured: Vec<Measurement> = home.measured("mine");
     assert_eq!(measured.len(), 2);
     for m in &measured {
@@ -46,7 +46,7 @@ fn a_server_of_the_users_is_measured_and_goes_on() {
         assert!(m.system.version.contains(&server.pid().to_string()), "{m:#?}");
     }
     assert!(server.running(), "Narrows ended a server that is not its own");
-    let ended = home.run(["run", "e", "--set", "anything=1"]);
+    let ended = home.run(["run", "e", "--rounds", "file", "--set", "anything=1"]);
     assert!(ended.stderr.contains("no system of these experiments has a knob `anything`"), "{ended:#?}");
 }
 
@@ -56,7 +56,7 @@ fn what_it_declares_to_answer_is_what_is_checked() {
     let server = Served::start(&[]);
     home.experiment("requests", "[\"mine\"]", 1, "[[grid]]\nconnections = 2\n");
     attach(&home, &server.http, "[answer]\nbody = \"\"\nabout = \"another answer\"\n");
-    home.run(["run", "e"]);
+    home.run(["run", "e", "--rounds", "file"]);
     let failed = home.failed("mine");
     assert_eq!(failed[0].stage, "equal_work");
     assert!(failed[0].reason.contains("length"), "{failed:#?}");
@@ -67,7 +67,7 @@ fn what_it_declares_to_answer_is_what_is_checked() {
         &server.http,
         "[answer]\nbody = \"\"\nfault = \"two bytes too many\"\nabout = \"another answer\"\n",
     );
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(0);
     let measured = home.measured("mine");
     assert!(measured[0].successes == 0 && measured[0].errors["length"] > 0, "{measured:#?}");
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
@@ -91,7 +91,7 @@ fn a_server_of_the_users_that_ends_costs_its_own_trials() {
     assert!(until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "it never listened");
     attach(&home, &format!("http://127.0.0.1:{port}"), "");
     home.timed_experiment("requests", "[\"mine\"]", 2, 1.0, "[[grid]]\nconnections = 2\n");
-    home.run(["run", "e"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(0);
     assert!(!server.running());
     let failed = home.failed("mine");
     let stages: Vec<&str> = failed.iter().map(|failure| failure.stage.as_str()).collect();
@@ -101,5 +101,5 @@ fn a_server_of_the_users_that_ends_costs_its_own_trials() {
         failed[1].reason.contains("nothing listens on") && failed[1].reason.contains("type this"),
         "{failed:#?}"
     );
-    assert_eq!(home.measured("reference").len(), 2);
+    assert_eq!(home.measured("reference").len(), 4, "twice in each round");
 }

@@ -59,7 +59,7 @@ fn narrows(home: &Home, words: &[&str]) -> support::Ended {
 #[test]
 fn each_variant_is_a_row_of_its_own() {
     let home = home();
-    let ended = narrows(&home, &["run", "e"]).code(0).says(&[
+    let ended = narrows(&home, &["run", "e", "--rounds", "file"]).code(0).says(&[
         "twin@none takes no part: the environment variable NARROWS_TEST_NONE is missing (set NARROWS_TEST_NONE)",
         "twin takes no part: the runtime is missing (put runtime on the path)",
     ]);
@@ -90,12 +90,14 @@ fn variants_are_named_like_systems() {
     for (name, there) in [("twin", false), ("twin@new", true), ("twin@old", true), ("twin@none", false)] {
         assert_eq!(available(name), there, "{name}: {listed}");
     }
-    narrows(&home, &["run", "e", "--systems", "twin@nwe"]).code(1).says(&["did you mean `twin@new`?"]);
-    narrows(&home, &["run", "e", "--systems", "twin@new", "--rounds", "1"]).code(0);
+    narrows(&home, &["run", "e", "--rounds", "file", "--systems", "twin@nwe"])
+        .code(1)
+        .says(&["did you mean `twin@new`?"]);
+    narrows(&home, &["run", "e", "--rounds", "file", "--systems", "twin@new", "--rounds", "1"]).code(0);
     assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "twin@old"));
     // A block that names the system holds for its variants, too.
     home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\nsystems = [\"twin\"]\n");
-    narrows(&home, &["run", "e", "--systems", "twin@new"]).code(0);
+    narrows(&home, &["run", "e", "--rounds", "file", "--systems", "twin@new"]).code(0);
     assert_eq!(home.measured("twin@new").len(), 1);
     narrows(&home, &["systems", "--check", "twin@new"]).code(0);
     home.assert_nothing_left();

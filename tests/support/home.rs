@@ -70,16 +70,22 @@ impl Home {
 
     /// A server for `requests` with this start command.
     pub fn server(&self, name: &str, command: &str, more: &str) {
+        self.server_of(name, r#"["requests"]"#, command, more);
+    }
+
+    /// A server for these workloads.
+    pub fn server_of(&self, name: &str, workloads: &str, command: &str, more: &str) {
         let manifest = format!(
-            "name = \"{name}\"\nrole = \"server\"\nworkloads = [\"upload\", \"frames\", \"requests\"]\n\
-             language = \"none\"\nabout = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
+            "name = \"{name}\"\nrole = \"server\"\nworkloads = {workloads}\nlanguage = \"none\"\n\
+             about = \"of a test\"\n[start]\ncommand = {command}\n{more}\n"
         );
         self.write(&format!("systems/{name}/system.toml"), &manifest);
     }
 
     /// An honest server of the test's own: the reference under another name.
     pub fn twin(&self, name: &str) {
-        self.server(name, r#"["{narrows}", "serve", "--any", "{port}"]"#, "");
+        let command = r#"["{narrows}", "serve", "--any", "{port}"]"#;
+        self.server_of(name, r#"["upload", "frames", "requests"]"#, command, "");
     }
 
     /// An honest client of the test's own: the reference client under another name.

@@ -122,7 +122,9 @@ fn environment(out: &mut String, findings: &Findings, environment: &Value) {
 
 /// Objects and lists as one line for each of their leaves.
 fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
-    let inner = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}, {key}") };
+    // A name with dots, as of a sysctl, says all by itself.
+    let whole = |key: &str| name.is_empty() || key.contains('.');
+    let inner = |key: &str| if whole(key) { key.to_owned() } else { format!("{name} {key}") };
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| flatten(&inner(key), value, facts)),
         Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
@@ -133,9 +135,6 @@ fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
         }
         Value::Null => {}
         leaf => facts.push((name.to_owned(), plain(leaf))),
-    }
-    if let Some((last, _)) = facts.last_mut() {
-        *last = last.replace('_', " ");
     }
 }
 

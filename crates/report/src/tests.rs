@@ -17,6 +17,16 @@ fn row(system: &str, buffer: Option<f64>, ms: f64, share: f64, block: bool) -> R
     Row { cells: vec![Cell::Text(system.to_owned()), buffer, Cell::Number(ms), Cell::Number(share)], block }
 }
 
+fn failed() -> FailedTrials {
+    FailedTrials {
+        scenario: "node".to_owned(),
+        stage: "start".to_owned(),
+        reason: "it ended".to_owned(),
+        output: "\x1b[2Jno such | file\n<b>".to_owned(),
+        trials: 3,
+    }
+}
+
 fn buffers() -> Table {
     Table {
         title: "Buffers".to_owned(),
@@ -71,13 +81,7 @@ fn fixed() -> Findings {
                 remedy: "stop other work on the machine".to_owned(),
                 scenarios: vec!["cowboy2 buffer=1460".to_owned()],
             }],
-            failures: vec![FailedTrials {
-                scenario: "node".to_owned(),
-                stage: "start".to_owned(),
-                reason: "it ended".to_owned(),
-                output: "\x1b[2Jno such | file\n<b>".to_owned(),
-                trials: 3,
-            }],
+            failures: vec![failed()],
             axes: Vec::new(),
             snippets: Vec::new(),
             excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],

@@ -166,20 +166,21 @@ impl<'a> View<'a> {
     /// The best scenario of each system, and the reference where the best of all would be compared with it.
     fn best(&self) -> Vec<&'a Estimate> {
         let mut best: BTreeMap<&str, &'a Estimate> = BTreeMap::new();
-        let better = |a: &Estimate, b: &Estimate| {
-            let (x, y) = (a.figure.unwrap_or(f64::NAN), b.figure.unwrap_or(f64::NAN));
-            (a.ranks(), self.e.figure.advantage(x, y) > 1.0) > (b.ranks(), false)
+        let worth = |e: &Estimate| {
+            let figure = e.figure.unwrap_or(f64::NAN);
+            if self.e.figure.more_is_better() { figure } else { -figure }
+        };
+        let order = |a: &Estimate, b: &Estimate| {
+            a.ranks().cmp(&b.ranks()).then_with(|| worth(a).total_cmp(&worth(b)))
         };
         for &row in self.rows.iter().filter(|row| !row.is_reference()) {
             let known = best.entry(&row.scenario.system).or_insert(row);
-            if better(row, known) {
+            if order(row, known).is_gt() {
                 *known = row;
             }
         }
         let mut chosen: Vec<&Estimate> = best.into_values().collect();
-        chosen.sort_by(
-            |a, b| if better(a, b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater },
-        );
+        chosen.sort_by(|a, b| order(b, a));
         chosen.truncate(SERIES - 1);
         let of = chosen.first().copied();
         let reference = self.rows.iter().filter(|row| row.is_reference());
