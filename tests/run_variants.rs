@@ -93,7 +93,7 @@ fn variants_are_named_like_systems() {
     narrows(&home, &["run", "e", "--rounds", "file", "--systems", "twin@nwe"])
         .code(1)
         .says(&["did you mean `twin@new`?"]);
-    narrows(&home, &["run", "e", "--rounds", "file", "--systems", "twin@new", "--rounds", "1"]).code(0);
+    narrows(&home, &["run", "e", "--systems", "twin@new", "--rounds", "1"]).code(0);
     assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "twin@old"));
     // A block that names the system holds for its variants, too.
     home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\nsystems = [\"twin\"]\n");

@@ -10,6 +10,8 @@ mod knobs;
 mod line;
 
 use serde::Serialize;
+use std::time::{Duration, Instant};
+
 use systems::process::{Exit, Running};
 use systems::{Manifest, Point, Workload};
 
@@ -134,6 +136,20 @@ fn of_server(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), St
     Ok(())
 }
 
+/// Whether nobody listens on the port any more, soon: what io_uring still holds when its process ends, the kernel closes in its own time.
+fn freed(port: u16) -> bool {
+    let patience = Instant::now() + Duration::from_secs(1);
+    loop {
+        if systems::port_free(port) {
+            return true;
+        }
+        if Instant::now() >= patience {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A clean stop: at SIGTERM, with nothing left, the port free again.
 fn stops(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
     let name = format!("{}: stops clean", place.workload());
@@ -156,7 +172,7 @@ fn stops(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
         Err(format!("it did not end within {} ms of SIGTERM and was killed", grace.as_millis()))
     } else if !stopped.strays.is_empty() {
         Err(format!("it left {} behind, outside its process group", stopped.strays.join(", ")))
-    } else if !systems::port_free(port) {
+    } else if !freed(port) {
         Err(format!("port {port} is still held"))
     } else {
         Ok(match stopped.exit {
