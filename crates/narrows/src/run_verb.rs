@@ -22,6 +22,7 @@ use systems::{Catalog, InputError, Source};
 use crate::common::{self, End};
 
 mod progress;
+mod running;
 
 /// `narrows run`
 #[derive(clap::Args)]
@@ -57,6 +58,9 @@ pub struct Args {
     /// Execute nothing: figures, noise and failures as this file says
     #[arg(long, value_name = "FILE", hide = true)]
     fake: Option<PathBuf>,
+    /// Plain lines also on a terminal
+    #[arg(long)]
+    quiet: bool,
     #[command(flatten)]
     store: common::StoreArg,
 }
@@ -128,7 +132,7 @@ pub fn run(args: &Args, files: Limit) -> End {
             Box::new(bench)
         }
     };
-    let mut progress = progress::Line::new(&plan, &pending);
+    let mut progress = progress::Live::new(&plan, &pending, store.observations(run)?, args.quiet);
     let done = session::carry_out(&mut *executor, (&store, run), &cancel, &mut progress)?;
     progress.clear();
     finish(&store, run, done, &args.store.path)

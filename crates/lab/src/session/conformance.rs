@@ -124,7 +124,7 @@ fn of_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Re
 
 fn of_server(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), Stopped> {
     let workload = place.workload();
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let running = place.start()?;
     let ready = format!("after {:.0} ms", began.elapsed().as_secs_f64() * 1000.0);
     checks.add(&format!("{workload}: is ready in time"), Verdict::Kept, ready, "");

@@ -1,15 +1,21 @@
-//! The progress line: what runs now, trials done, time left. Silent when there is no terminal.
+//! How a run goes, while it goes: what runs now, trials done, time left, the verdicts so far and the last warning. In place at the
+//! foot of a terminal; elsewhere a plain line when an experiment has come to an end of its trials.
 
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::observation::{Observation, Outcome, Trial};
 use lab::plan::{Plan, estimate_s};
 use lab::session::Progress;
 
-/// One line at the foot of the terminal.
-pub struct Line {
-    bar: ProgressBar,
+use super::running::Running;
+
+/// Some lines at the foot of the terminal, or plain ones.
+pub struct Live {
+    /// None where lines are plain.
+    foot: Option<Foot>,
+    running: Running,
     /// Expected seconds of the trials that are not done.
     left: f64,
     /// Expected and true seconds of those that are: how far the expectation is off.
@@ -18,21 +24,63 @@ pub struct Line {
     failed: u32,
 }
 
-impl Line {
-    /// For the pending trials of a plan.
-    pub fn new(plan: &Plan, pending: &[u32]) -> Self {
-        let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
-        let left = trials.map(estimate_s).sum();
-        let bar = ProgressBar::with_draw_target(Some(pending.len() as u64), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {wide_msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, left, expected: 0.0, began: Instant::now(), failed: 0 }
+/// The lines in place: one for the trials, one for each experiment that has begun, one for the last warning.
+struct Foot {
+    all: MultiProgress,
+    trials: ProgressBar,
+    experiments: Vec<ProgressBar>,
+    warning: ProgressBar,
+}
+
+impl Foot {
+    fn new(pending: usize, experiments: usize) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let line = |template: &str, length| {
+            let bar = ProgressBar::new(length);
+            match ProgressStyle::with_template(template) {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        };
+        let trials = all.add(line("{pos}/{len} {wide_msg}", pending as u64));
+        // Lines that are cut at the terminal's edge: what wraps would flicker.
+        let experiments = (0..experiments).map(|_| line("  {wide_msg}", 1)).collect();
+        Self { all, trials, experiments, warning: line("  {wide_msg}", 1) }
     }
 
-    /// Takes the line away.
+    /// An experiment's line appears when there is something to say.
+    fn show(&self, bar: &ProgressBar, text: String) {
+        if bar.is_hidden() || bar.message().is_empty() {
+            self.all.add(bar.clone());
+        }
+        bar.set_message(text);
+    }
+}
+
+impl Live {
+    /// For the pending trials of a plan, of which so much is known; in place on a terminal, unless lines are to be plain.
+    pub fn new(plan: &Plan, pending: &[u32], seen: Vec<Observation>, plain: bool) -> Self {
+        let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
+        let left = trials.map(estimate_s).sum();
+        let in_place = !plain && std::io::stderr().is_terminal();
+        let foot = in_place.then(|| Foot::new(pending.len(), plan.experiments.len()));
+        let running = Running::new(plan, seen);
+        Self { foot, running, left, expected: 0.0, began: Instant::now(), failed: 0 }
+    }
+
+    /// Takes the lines away.
     pub fn clear(&self) {
-        self.bar.finish_and_clear();
+        if let Some(foot) = &self.foot {
+            let _ = foot.all.clear();
+        }
+    }
+
+    /// Above the lines that change, or as one of the plain ones.
+    fn say(&self, text: String) {
+        match &self.foot {
+            Some(foot) => foot.trials.println(text),
+            None => eprintln!("{text}"),
+        }
     }
 
     fn time_left(&self) -> Duration {
@@ -42,14 +90,15 @@ impl Line {
     }
 }
 
-impl Progress for Line {
+impl Progress for Live {
     fn begins(&mut self, trial: &Trial) {
+        let Some(foot) = &self.foot else { return };
         let scenario = &trial.scenario;
         let knobs: Vec<String> =
             scenario.point.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let left = self.time_left().as_secs();
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        self.bar.set_message(format!(
+        foot.trials.set_message(format!(
             "{}:{:02} left{failed} · {} · {} {}",
             left / 60,
             left % 60,
@@ -61,20 +110,39 @@ impl Progress for Line {
 
     fn added(&mut self, trials: &[Trial]) {
         self.left += trials.iter().map(estimate_s).sum::<f64>();
-        self.bar.inc_length(trials.len() as u64);
-        self.bar.println(format!("{} more trials: there are undecided comparisons", trials.len()));
+        self.running.added(trials);
+        if let Some(foot) = &self.foot {
+            foot.trials.inc_length(trials.len() as u64);
+        }
+        self.say(format!("{} more trials: there are undecided comparisons", trials.len()));
     }
 
     fn ended(&mut self, observation: &Observation) {
         let seconds = estimate_s(&observation.trial);
         self.left -= seconds;
         self.expected += seconds;
-        self.bar.inc(1);
+        let scenario = &observation.trial.scenario;
         if let Outcome::Failed(failure) = &observation.outcome {
             self.failed += 1;
-            let scenario = &observation.trial.scenario;
-            // On a terminal it stands above the line; elsewhere the report tells of it.
-            self.bar.println(format!("{}: {}: {}", scenario.system, failure.stage, failure.reason));
+            // On a terminal it stands above the lines; elsewhere the report tells of it.
+            if self.foot.is_some() {
+                self.say(format!("{}: {}: {}", scenario.system, failure.stage, failure.reason));
+            }
+        }
+        let standing = self.running.ended(observation);
+        match (&self.foot, standing) {
+            (Some(foot), standing) => {
+                foot.trials.inc(1);
+                let Some(standing) = standing else { return };
+                foot.show(&foot.experiments[standing.experiment], standing.line);
+                if let Some(warning) = standing.warning {
+                    foot.show(&foot.warning, warning);
+                }
+            }
+            (None, Some(standing)) if self.running.is_complete(&scenario.experiment) => {
+                eprintln!("{}", standing.line);
+            }
+            (None, _) => {}
         }
     }
 }
