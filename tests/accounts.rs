@@ -147,7 +147,7 @@ fn open_loops_add_up_whatever_fails() {
             }
         });
         let url = peer.url("http");
-        let words = ["-c", "4", "-d", "400ms", "--rate", "1k", "--gaps", "poisson", "--io", io];
+        let words = ["-c", "4", "-d", "400ms", "--rate", "1k", "--gaps", "poisson", "--reactor", io];
         let (_, json) = load_json(&[&[&*url], &words[..]].concat());
         for class in ["status", "closed_early"] {
             assert!(json["errors"][class].as_u64() > Some(0), "{io}: {json}");

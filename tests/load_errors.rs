@@ -12,7 +12,7 @@ fn assert_class(class: &str, words: &[&str], treat: impl Fn(Connection) + Send +
     for io in backends() {
         let peer = Peer::new(treat);
         let url = peer.url("http");
-        let (code, json) = load_json(&[&[&*url, "-n", "4", "-c", "1", "--io", io], words].concat());
+        let (code, json) = load_json(&[&[&*url, "-n", "4", "-c", "1", "--reactor", io], words].concat());
         assert_eq!(json["errors"], serde_json::json!({class: 4}), "{io}: {json}");
         assert_eq!((code, &json["completed"]), (1, &0.into()), "{io}: {json}");
         assert!(json["first_errors"][class].is_string(), "{json}");
@@ -24,11 +24,12 @@ fn another_status_is_a_status_error() {
     let server = Served::start(&[]);
     for io in backends() {
         let url = format!("{}/nowhere", server.http);
-        let (code, json) = load_json(&[&url, "-n", "10", "-c", "2", "--io", io]);
+        let (code, json) = load_json(&[&url, "-n", "10", "-c", "2", "--reactor", io]);
         assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"status": 10})), "{json}");
-        let (code, json) = load_json(&[&url, "-n", "10", "-c", "2", "--io", io, "--expect-status", "404"]);
+        let (code, json) =
+            load_json(&[&url, "-n", "10", "-c", "2", "--reactor", io, "--expect-status", "404"]);
         assert_eq!((code, &json["completed"]), (0, &10.into()), "{json}");
-        let (code, json) = load_json(&[&server.http, "-n", "10", "--io", io, "--expect-status", "201"]);
+        let (code, json) = load_json(&[&server.http, "-n", "10", "--reactor", io, "--expect-status", "201"]);
         assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"status": 10})), "{json}");
     }
     assert_class("status", &[], |mut connection| {
@@ -44,7 +45,7 @@ fn a_port_that_nobody_listens_on_is_a_refused_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         drop(listener);
-        let (code, json) = load_json(&[&url, "-n", "5", "-c", "2", "--io", io]);
+        let (code, json) = load_json(&[&url, "-n", "5", "-c", "2", "--reactor", io]);
         assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"connect_refused": 5})), "{json}");
     }
 }
@@ -118,7 +119,7 @@ fn a_server_that_never_answers_is_a_timeout() {
 fn waiting_for_an_answer_costs_no_processor() {
     for io in backends() {
         let peer = Peer::new(|mut connection| connection.wait_end());
-        let words = ["-n", "1", "-c", "1", "--timeout", "1s", "--io", io];
+        let words = ["-n", "1", "-c", "1", "--timeout", "1s", "--reactor", io];
         let (_, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
         // Other work on the machine can only make it less.
         assert!(json["generator"]["busiest_core"].as_f64().unwrap() < 0.2, "{io}: {json}");
@@ -151,7 +152,7 @@ fn a_body_that_is_not_read_to_its_end_is_a_timeout() {
 fn a_limit_of_requests_per_connection_is_told_from_the_failures() {
     let server = Served::start(&["--max-keepalive", "100", "--silent-close"]);
     for io in backends() {
-        let words = [&*server.http, "-n", "4000", "-c", "2", "--pipeline", "8", "--io", io];
+        let words = [&*server.http, "-n", "4000", "-c", "2", "--pipeline", "8", "--reactor", io];
         let (_, json) = load_json(&words);
         let schedule = |json: &serde_json::Value| {
             let warnings = json["warnings"].as_array().expect("warnings").clone();

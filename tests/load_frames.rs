@@ -28,7 +28,7 @@ fn exactly_n_frames_of_the_size_arrive() {
         for io in backends() {
             let (peer, streams) = receiver();
             let (n, s) = (number.to_string(), size.to_string());
-            let words = ["-n", &n, "-c", "1", "--frame-size", &s, "--io", io];
+            let words = ["-n", &n, "-c", "1", "--frame-size", &s, "--reactor", io];
             let ended = load(&[&[&*peer.url("frames")], &words[..]].concat()).code(0);
             assert_eq!(*streams.lock().unwrap(), [(number, number * size)], "{io}");
             assert!(ended.stdout.contains(&format!(" {number} verified;")), "{ended:#?}");
@@ -59,13 +59,13 @@ fn json_tells_the_number_of_frames() {
 #[test]
 fn the_reference_receives_what_was_sent_over_either_interface() {
     for io in backends() {
-        let server = Served::start(&["--io", io]);
+        let server = Served::start(&["--reactor", io]);
         for size in ["0", "1", "1456", "1457", "1M"] {
-            let words = ["-n", "20", "-c", "4", "--frame-size", size, "--io", io];
+            let words = ["-n", "20", "-c", "4", "--frame-size", size, "--reactor", io];
             let (code, json) = load_json(&[&[&*server.frames], &words[..]].concat());
             assert_eq!((code, &json["errors"]), (0, &serde_json::json!({})), "{size} over {io}: {json}");
         }
-        let (code, json) = load_json(&[&server.frames, "-d", "200ms", "-c", "2", "--io", io]);
+        let (code, json) = load_json(&[&server.frames, "-d", "200ms", "-c", "2", "--reactor", io]);
         assert_eq!((code, &json["errors"]), (0, &serde_json::json!({})), "{io}: {json}");
     }
 }
@@ -75,7 +75,7 @@ fn assert_class(class: &str, words: &[&str], treat: impl Fn(Connection) + Send +
     for io in backends() {
         let peer = Peer::new(treat);
         let url = peer.url("frames");
-        let (code, json) = load_json(&[&[&*url, "-n", "3", "-c", "1", "--io", io], words].concat());
+        let (code, json) = load_json(&[&[&*url, "-n", "3", "-c", "1", "--reactor", io], words].concat());
         assert_eq!(json["errors"], serde_json::json!({class: 1}), "{io}: {json}");
         assert_eq!((code, &json["completed"]), (1, &0.into()), "{io}: {json}");
     }

@@ -39,9 +39,9 @@ fn listener() -> (Peer, Arc<Mutex<Vec<Request>>>) {
 #[test]
 fn exactly_n_requests_complete_over_exactly_c_kept_connections() {
     for io in backends() {
-        let server = Served::start(&["--io", io]);
+        let server = Served::start(&["--reactor", io]);
         let url = format!("{}/", server.http);
-        let (code, json) = load_json(&[&url, "-n", "1000", "-c", "3", "--io", io]);
+        let (code, json) = load_json(&[&url, "-n", "1000", "-c", "3", "--reactor", io]);
         assert_eq!((code, &json["completed"]), (0, &1000.into()), "{json}");
         assert_eq!(json["errors"].as_object().map(|errors| errors.len()), Some(0), "{json}");
         assert_eq!(json["generator"]["backend"], backend_name(io));
@@ -52,8 +52,8 @@ fn exactly_n_requests_complete_over_exactly_c_kept_connections() {
 #[test]
 fn every_request_has_a_connection_of_its_own_with_close() {
     for io in backends() {
-        let server = Served::start(&["--io", io]);
-        let (code, json) = load_json(&[&server.http, "-n", "200", "-c", "5", "--close", "--io", io]);
+        let server = Served::start(&["--reactor", io]);
+        let (code, json) = load_json(&[&server.http, "-n", "200", "-c", "5", "--close", "--reactor", io]);
         assert_eq!((code, &json["completed"]), (0, &200.into()), "{json}");
         let [requests, answers, connections, _] = server.counts();
         assert_eq!([requests, answers, connections], [200; 3], "{io}");
@@ -84,7 +84,7 @@ fn a_closed_loop_waits_for_each_answer() {
                 connection.ok();
             }
         });
-        let (code, json) = load_json(&[&peer.url("http"), "-n", "100", "-c", "2", "--io", io]);
+        let (code, json) = load_json(&[&peer.url("http"), "-n", "100", "-c", "2", "--reactor", io]);
         assert_eq!((code, &json["completed"]), (0, &100.into()), "{json}");
         assert_eq!(*early.lock().unwrap(), 0, "bytes of a request before the answer to the last");
     }
@@ -102,7 +102,7 @@ fn a_pipeline_of_four_has_four_requests_under_way_and_not_five() {
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".repeat(4));
             }
         });
-        let words = ["-n", "40", "-c", "1", "--pipeline", "4", "--io", io];
+        let words = ["-n", "40", "-c", "1", "--pipeline", "4", "--reactor", io];
         let (code, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
         assert_eq!((code, &json["completed"]), (0, &40.into()), "{json}");
         assert_eq!((*early.lock().unwrap(), peer.connections()), (0, 1), "{io}");
@@ -112,9 +112,9 @@ fn a_pipeline_of_four_has_four_requests_under_way_and_not_five() {
 #[test]
 fn a_duration_measures_and_counts_what_was_under_way() {
     for io in backends() {
-        let server = Served::start(&["--io", io]);
+        let server = Served::start(&["--reactor", io]);
         let (code, json) =
-            load_json(&[&server.http, "-d", "300ms", "--warmup", "100ms", "-c", "4", "--io", io]);
+            load_json(&[&server.http, "-d", "300ms", "--warmup", "100ms", "-c", "4", "--reactor", io]);
         assert_eq!(code, 0, "{json}");
         assert!(json["in_flight"].as_u64().unwrap() <= 4, "{json}");
         let [requests, answers, connections, _] = server.counts();
@@ -168,7 +168,7 @@ fn the_body_is_the_file() {
         std::fs::write(&file, &body).unwrap();
         for io in backends() {
             let (peer, seen) = listener();
-            let words = ["-n", "2", "-c", "1", "--body", file.to_str().unwrap(), "--io", io];
+            let words = ["-n", "2", "-c", "1", "--body", file.to_str().unwrap(), "--reactor", io];
             let (code, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
             assert_eq!((code, &json["completed"]), (0, &2.into()), "{json}");
             let seen = seen.lock().unwrap();
@@ -183,7 +183,7 @@ fn the_body_is_the_file() {
 fn a_body_of_a_size_has_that_size_and_is_not_zeros() {
     for io in backends() {
         let (peer, seen) = listener();
-        let words = ["-n", "2", "-c", "1", "--body-size", "300K", "--io", io];
+        let words = ["-n", "2", "-c", "1", "--body-size", "300K", "--reactor", io];
         let (code, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
         assert_eq!((code, &json["completed"]), (0, &2.into()), "{json}");
         assert!(json["bytes_sent"].as_u64().unwrap() > 2 * 300 * 1024, "{json}");
@@ -216,7 +216,7 @@ fn expect_continue_keeps_the_body_back_until_it_is_asked_for() {
                     connection.ok();
                 }
             });
-            let words = ["-n", "3", "-c", "1", "--body-size", size, "--expect-continue", "--io", io];
+            let words = ["-n", "3", "-c", "1", "--body-size", size, "--expect-continue", "--reactor", io];
             let (code, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
             assert_eq!((code, &json["completed"]), (0, &3.into()), "{json}");
             let expected = vec![(Some("100-continue".to_owned()), 0); 3];
@@ -244,8 +244,8 @@ fn method_and_headers_are_those_that_were_asked_for() {
 #[test]
 fn a_server_that_closes_after_some_requests_costs_none_when_it_says_so() {
     for io in backends() {
-        let server = Served::start(&["--max-keepalive", "10", "--io", io]);
-        let (code, json) = load_json(&[&server.http, "-n", "100", "-c", "2", "--io", io]);
+        let server = Served::start(&["--max-keepalive", "10", "--reactor", io]);
+        let (code, json) = load_json(&[&server.http, "-n", "100", "-c", "2", "--reactor", io]);
         assert_eq!((code, &json["completed"]), (0, &100.into()), "{json}");
         assert!(server.counts()[2] >= 10, "{io}");
     }

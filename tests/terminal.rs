@@ -78,10 +78,10 @@ fn more_connections_than_the_soft_limit_of_files_are_driven_and_served() {
         return;
     }
     for io in backends() {
-        let words = ["serve", "--port", "0", "--frames", "0", "--io", io];
+        let words = ["serve", "--port", "0", "--frames", "0", "--reactor", io];
         let server = Served::spawn(&mut limited(FILES, &words));
         let url = format!("{}/wait/100", server.http);
-        let words = ["load", &url, "-n", MANY, "-c", MANY, "--json", "--io", io];
+        let words = ["load", &url, "-n", MANY, "-c", MANY, "--json", "--reactor", io];
         let json = run(&mut limited(FILES, &words)).code(0).json();
         assert_eq!(
             (&json["completed"], &json["errors"]),

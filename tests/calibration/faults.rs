@@ -59,7 +59,7 @@ fn assert_counts(
         let _alone = alone();
         let endpoint = Endpoint::new(plan);
         let (n, c) = (n.to_string(), connections.to_string());
-        let json = load(&[&endpoint.url, "-n", &n, "-c", &c, "--io", io]);
+        let json = load(&[&endpoint.url, "-n", &n, "-c", &c, "--reactor", io]);
         let truth = endpoint.truth();
         let errors = errors(&truth);
         eprintln!(
@@ -150,7 +150,7 @@ fn a_silent_close_after_the_100th_request_costs_the_next_one() {
         let _alone = alone();
         let endpoint =
             Endpoint::new(|_, nth| at_once(if nth == 100 { How::CloseSilent } else { How::Whole }));
-        let json = load(&[&endpoint.url, "-n", "2000", "-c", "4", "--io", io]);
+        let json = load(&[&endpoint.url, "-n", "2000", "-c", "4", "--reactor", io]);
         let truth = endpoint.truth();
         eprintln!(
             "close silent, {io}: injected {:?}; recovered {} and {}",
@@ -180,7 +180,7 @@ fn a_full_accept_queue_is_a_connect_timeout() {
         let _alone = alone();
         let full = machine::Full::new();
         let url = format!("http://{}/", full.listener.local_addr().expect("its address"));
-        let json = load(&[&url, "-n", "6", "-c", "2", "--timeout", "300ms", "--io", io]);
+        let json = load(&[&url, "-n", "6", "-c", "2", "--timeout", "300ms", "--reactor", io]);
         eprintln!("accept queue full ({}), {io}: injected 6; recovered {}", full.queued(), json["errors"]);
         assert_eq!(
             (&json["errors"], number(&json, "attempts")),

@@ -16,7 +16,7 @@ fn assert_delays(
     let (witness, _alone) = alone();
     let drive = |io: &str| {
         let endpoint = Endpoint::new(plan);
-        let json = load(&[&[endpoint.url.as_str(), "--io", io], words].concat());
+        let json = load(&[&[endpoint.url.as_str(), "--reactor", io], words].concat());
         let truth = endpoint.truth();
         assert_eq!(json["errors"], serde_json::json!({}), "{json}");
         assert_eq!(number(&json, "completed"), truth.requests(), "{json}");

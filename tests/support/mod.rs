@@ -249,13 +249,13 @@ pub fn backends() -> Vec<&'static str> {
     unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null_mut::<u8>()) };
     let why = std::io::Error::last_os_error();
     if matches!(why.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
-        eprintln!("skipped: --io uring: the kernel refuses it: {why}");
+        eprintln!("skipped: --reactor uring: the kernel refuses it: {why}");
         return vec!["epoll"];
     }
     vec!["uring", "epoll"]
 }
 
-/// What `load --json` calls the interface of `--io`.
+/// What `load --json` calls the interface of `--reactor`.
 pub fn backend_name(io: &str) -> &str {
     if io == "uring" { "io_uring" } else { io }
 }

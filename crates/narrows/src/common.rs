@@ -12,7 +12,7 @@ use systems::{CatalogError, InputError};
 
 /// Which kernel interface carries the I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum IoChoice {
+pub enum ReactorChoice {
     /// io_uring, or epoll where the kernel refuses it.
     #[default]
     Auto,
@@ -22,12 +22,12 @@ pub enum IoChoice {
     Epoll,
 }
 
-impl From<IoChoice> for reactor::Backend {
-    fn from(choice: IoChoice) -> Self {
+impl From<ReactorChoice> for reactor::Backend {
+    fn from(choice: ReactorChoice) -> Self {
         match choice {
-            IoChoice::Auto => Self::Auto,
-            IoChoice::Uring => Self::Uring,
-            IoChoice::Epoll => Self::Epoll,
+            ReactorChoice::Auto => Self::Auto,
+            ReactorChoice::Uring => Self::Uring,
+            ReactorChoice::Epoll => Self::Epoll,
         }
     }
 }

@@ -107,7 +107,7 @@ pub struct Args {
     cores: Vec<usize>,
     /// The kernel interface
     #[arg(long, value_enum, default_value_t)]
-    io: common::IoChoice,
+    reactor: common::ReactorChoice,
 }
 
 /// Drives the target and prints what came of it.
@@ -209,7 +209,7 @@ impl Args {
         }
         job.warmup = self.warmup;
         job.timeout = self.timeout;
-        job.backend = self.io.into();
+        job.backend = self.reactor.into();
         job.reports = (!self.json).then_some(live::EVERY);
         job.threads = (0..self.threads)
             .map(|number| (!self.cores.is_empty()).then(|| self.cores[number % self.cores.len()]))

@@ -35,7 +35,7 @@ pub struct Args {
     threads: Option<u16>,
     /// The kernel interface
     #[arg(long, value_enum, default_value_t)]
-    io: common::IoChoice,
+    reactor: common::ReactorChoice,
 }
 
 /// Serves until it is told to stop.
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> End {
         threads: vec![None; threads.max(1)],
         max_keepalive: args.max_keepalive,
         farewell: if args.silent_close { Farewell::Silent } else { Farewell::Announced },
-        backend: args.io.into(),
+        backend: args.reactor.into(),
     };
     let wanted: Vec<String> = config.ports.iter().map(|(address, _)| address.to_string()).collect();
     let server =

@@ -31,6 +31,8 @@ pub struct Work {
 
 /// Counts that differ by less explain nothing worth saying.
 const TELLING: f64 = 1.5;
+/// What happens less often than this for a unit of work costs it nothing worth saying.
+const LEAST: f64 = 0.1;
 
 impl Work {
     /// Of one scenario's trials.
@@ -88,7 +90,7 @@ pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> 
         ("instructions", a.instructions_per_unit, b.instructions_per_unit),
     ];
     for (what, x, y) in counts {
-        if let Some((x, y)) = telling(x, y).filter(|(x, y)| x < y) {
+        if let Some((x, y)) = telling(x, y).filter(|(x, y)| x < y && y * factor >= LEAST) {
             words.push(format!("{} {what} a {unit} against {}", grouped(x * factor), grouped(y * factor)));
         }
     }
@@ -149,7 +151,65 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> 
 
 #[cfg(test)]
 mod tests {
+    use systems::Value;
+    use systems::knob::Kind;
+
+    use super::super::tests::{int, measured, measurement, observe, one, plan_of};
     use super::grouped;
+    use crate::experiment::Figure;
+    use crate::findings::{ExperimentFindings, findings};
+    use crate::observation::Counted;
+    use systems::{Workload, is_reference};
+
+    /// Uploads 690 ms long at a buffer of 1460 bytes, 100 ms at 262144; so many bytes were read by so many reads.
+    fn uploads(bytes_per_read: Option<[u64; 2]>) -> ExperimentFindings {
+        let buffer = int(&[1460, 262_144]);
+        let plan =
+            plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], &[("buffer", Kind::Size, &buffer)]);
+        let observations = observe(&plan, |trial| {
+            let small = trial.scenario.point.get("buffer") == Some(&Value::Integer(1460));
+            let us = if is_reference(&trial.scenario.system) {
+                50_000.0
+            } else if small {
+                690_000.0
+            } else {
+                100_000.0
+            };
+            let mut m = measurement(20, us + f64::from(trial.round));
+            m.system.context_switches = 20;
+            m.counted = bytes_per_read.filter(|_| trial.round == 0).map(|[few, many]| {
+                let reads = 1_000_000_000 / if small { few } else { many };
+                let system_calls = Some(reads * 4);
+                Counted {
+                    operations: 10,
+                    bytes: 1_000_000_000,
+                    system_calls,
+                    reads: Some(reads),
+                    instructions: None,
+                }
+            });
+            measured(m)
+        });
+        one(findings(&plan, &observations))
+    }
+
+    #[test]
+    fn a_difference_is_explained_by_counts_that_differ() {
+        let found = uploads(Some([1430, 250_000]));
+        let reason = "a read takes 250,000 bytes against 1,430: 4,000 reads a GB against 699,000; 16 system calls a MB against 2,800";
+        assert!(found.headlines[0].ends_with(reason), "{:?}", found.headlines);
+        let table = found.tables.iter().find(|table| table.title.ends_with("the reason")).unwrap();
+        assert_eq!(table.rows.len(), 3);
+    }
+
+    #[test]
+    fn equal_counts_and_none_explain_nothing() {
+        let equal = uploads(Some([1430, 1440]));
+        assert!(!equal.headlines[0].contains("a read takes"), "{:?}", equal.headlines);
+        let none = uploads(None);
+        assert!(!none.headlines[0].contains("system calls"), "{:?}", none.headlines);
+        assert!(none.tables.iter().all(|table| !table.title.ends_with("the reason")));
+    }
 
     #[test]
     fn counts_in_sentences() {
