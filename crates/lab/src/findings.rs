@@ -255,8 +255,8 @@ impl Estimate {
         self.compares() && !self.doubts.keys().any(|doubt| doubt.disqualifies())
     }
 
-    /// Whether there is a figure above zero that the server's counts do not contradict, few operations failed, and the work
-    /// was that of the others.
+    /// Whether there is a figure above zero that the server's counts do not contradict, few operations failed, and nothing
+    /// disqualifies it but that the generator was at its limit.
     pub fn compares(&self) -> bool {
         let fair = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
         self.figure.is_some_and(|f| f > 0.0)

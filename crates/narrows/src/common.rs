@@ -10,6 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use systems::{CatalogError, InputError};
 
+/// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
+pub const INTERRUPTED: u8 = 130;
+
 /// Which kernel interface carries the I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReactorChoice {

@@ -18,7 +18,7 @@ enum Format {
     /// For the terminal.
     #[default]
     Text,
-    /// To paste into an issue or a pull request.
+    /// To paste into a README or a pull request.
     Markdown,
     /// One object, with a schema version.
     Json,

@@ -17,7 +17,7 @@ enum Format {
     /// Tables for the terminal.
     #[default]
     Text,
-    /// Tables to paste into an issue or a README.
+    /// Tables to paste into a README or a pull request.
     Markdown,
     /// One page with figures, to open in a browser.
     Html,

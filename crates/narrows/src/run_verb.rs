@@ -19,7 +19,7 @@ use systems::machine::{Environment, Limit, Placement};
 use systems::probe::{self, Availability};
 use systems::{Catalog, InputError, Source};
 
-use crate::common::{self, End};
+use crate::common::{self, End, INTERRUPTED};
 
 mod progress;
 mod running;
@@ -91,9 +91,6 @@ const QUICK_BUDGET: Duration = Duration::from_secs(270);
 
 /// The same for full runs.
 const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
-
-/// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
 
 /// Runs experiments, saves every trial, and prints what was found.
 pub fn run(args: &Args, files: Limit) -> End {

@@ -14,7 +14,7 @@ use systems::machine::Placement;
 use systems::probe::{self, Availability, Context};
 use systems::{Catalog, Manifest};
 
-use crate::common::{self, End};
+use crate::common::{self, End, INTERRUPTED};
 
 /// `narrows systems`
 #[derive(clap::Args)]
@@ -66,9 +66,6 @@ struct Knob {
     allowed: String,
     about: String,
 }
-
-/// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
 
 /// Lists the systems, or checks some.
 pub fn run(args: &Args) -> End {

@@ -1,4 +1,4 @@
-//! Findings as Markdown, for issues and pull requests.
+//! Findings as Markdown, to paste into a README or a pull request.
 
 use std::fmt::Write;
 

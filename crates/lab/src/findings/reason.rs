@@ -60,8 +60,8 @@ impl Work {
     }
 }
 
-/// What explains that one row is faster than another: the counts that differ, the better row's first. `None` where nothing
-/// was counted or nothing differs.
+/// What explains that one row is faster than another: the counts in which it had less to do, the better row's first. `None`
+/// where nothing was counted, or nothing tells.
 pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> Option<String> {
     let (a, b) = (&best.work, &worst.work);
     let telling = |x: Option<f64>, y: Option<f64>| {
@@ -69,7 +69,7 @@ pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> 
     };
     let streams = matches!(workload, Workload::Upload | Workload::Frames);
     let mut words = Vec::new();
-    if let Some((x, y)) = telling(a.bytes_per_read, b.bytes_per_read).filter(|_| streams) {
+    if let Some((x, y)) = telling(a.bytes_per_read, b.bytes_per_read).filter(|(x, y)| streams && x > y) {
         let gb = |each: f64| grouped(1e9 / each);
         words.push(format!(
             "a read takes {} bytes against {}: {} reads a GB against {}",

@@ -136,6 +136,7 @@ fn the_ready_made_experiments_are_sound() {
         "servers",
         "upload-buffers",
         "upload-modes",
+        "upload-runtimes",
         "upload-sizes",
     ];
     for name in ready_made {

@@ -92,7 +92,7 @@ fn kernel(facts: &Facts) -> Vec<Finding> {
     let paranoid = facts.sysctl("kernel.perf_event_paranoid");
     let closed = paranoid.parse::<i64>().is_ok_and(|level| level > 1);
     let counters = if closed {
-        "`sysctl -w kernel.perf_event_paranoid=1`; only what is told of instructions needs it"
+        "`sysctl -w kernel.perf_event_paranoid=1`; only what is told of system calls and instructions needs it"
     } else {
         "the processor's counters are hidden, as in most virtual machines (`perf stat true`): one that passes them on, or bare \
          metal; only what is told of instructions needs them"

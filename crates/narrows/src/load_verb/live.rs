@@ -1,6 +1,6 @@
 //! The seconds of a drive as they pass: throughput, percentiles and errors of each.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -104,7 +104,10 @@ impl Seconds {
         let line = line(seconds, &all, self.open_loop);
         match &self.bar {
             Some(bar) => bar.set_message(line),
-            None => eprintln!("{line}"),
+            None => {
+                // A reader that has gone costs the lines, not the drive: `eprintln!` would panic.
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use lab::findings::findings;
+use lab::findings::{Code, Warning, findings};
 use lab::observation::{Observation, Trial};
 use lab::plan::Plan;
 
@@ -79,7 +79,10 @@ impl Running {
         let rounds = own.iter().map(|seen| seen.trial.round + 1).max().unwrap_or(0);
         let sentence = found.headlines.first().map_or("nothing to compare yet", String::as_str);
         let line = format!("{name} ({rounds} of {} rounds): {sentence}", found.rounds);
-        let fresh = found.warnings.iter().rfind(|warning| !self.warned.contains(&warning.message));
+        // That there are few trials yet is no news while more are on their way.
+        let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);
+        let mut fresh = found.warnings.iter().filter(early);
+        let fresh = fresh.rfind(|warning| !self.warned.contains(&warning.message));
         let warning = fresh.map(|warning| format!("{name}: warning: {}", warning.message));
         self.warned.extend(found.warnings.iter().map(|warning| warning.message.clone()));
         Some(Standing { experiment, line, warning })
