@@ -28,7 +28,7 @@ fmt:
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# The pictures in the README and the guide, of a new run on this machine. Some minutes.
+# The pictures in the README, of a new run on this machine. Some minutes.
 pictures: build install-test
 	$(NARROWS) run upload-buffers frames --rounds 9 --store target/pictures.db
 	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
