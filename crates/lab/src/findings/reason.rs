@@ -4,7 +4,7 @@
 //! (`lab::session`), so that counting slows nothing that is timed; context switches are those of the windows themselves.
 
 use serde::{Deserialize, Serialize};
-use stats::median_ratio;
+use stats::{median, median_ratio};
 use systems::Workload;
 
 use super::Estimate;
@@ -25,8 +25,8 @@ pub struct Work {
     pub bytes_per_read: Option<f64>,
     /// Instructions, user and kernel, where the processor's counters could be used.
     pub instructions_per_unit: Option<f64>,
-    /// Segments that the machine's TCP sent again in the windows of all trials.
-    pub retransmits: u64,
+    /// Segments that the machine's TCP sent again in a window: the median over trials.
+    pub retransmits: Option<f64>,
 }
 
 /// Counts that differ by less explain nothing worth saying.
@@ -55,7 +55,7 @@ impl Work {
             calls_per_unit: per_unit(counted.and_then(|c| c.system_calls)),
             bytes_per_read: reads.zip(counted).map(|(reads, c)| c.bytes as f64 / reads as f64),
             instructions_per_unit: per_unit(counted.and_then(|c| c.instructions)),
-            retransmits: trials.map(|m| m.retransmits).sum(),
+            retransmits: median(trials.map(|m| m.retransmits as f64)),
         }
     }
 }
@@ -141,9 +141,7 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> 
             scaled(e.work.instructions_per_unit)
         }));
     }
-    parts.push(part(column("retransmits", Unit::Count), |e| {
-        if e.trials == 0 { Cell::Empty } else { Cell::Number(e.work.retransmits as f64) }
-    }));
+    parts.push(part(column("retransmits", Unit::Count), |e| e.work.retransmits.into()));
     let about = "Why: what the kernel did for the system. System calls and reads are counted in a short drive of its own \
                  after the first round; a system that reads through io_uring has no calls for it.";
     Some(list_of(planned, &rows, parts, "the reason", about))

@@ -110,7 +110,10 @@ fn the_rest_of_a_budget_goes_where_it_decides_something() {
         ..Rule::default()
     };
     let noise = Noise { spread: 0.012, ..Noise::default() };
-    let (plan, _) = grown(plan(3, 3, Some(33.0), 1), &mut Fake::new(1e6, vec![wild], noise, 3));
+    // What is left after the first rounds is less than one of all scenarios, and more than one without value 1.
+    let first: f64 = plan(3, 3, None, 1).trials.iter().map(estimate_s).sum();
+    let budget = first + first / 3.0 * 0.87;
+    let (plan, _) = grown(plan(3, 3, Some(budget), 1), &mut Fake::new(1e6, vec![wild], noise, 3));
     assert!(plan.experiments[0].rounds > 3, "the budget allows for less than a round of all");
     assert_eq!(trials_of(&plan, 1), 3);
 }

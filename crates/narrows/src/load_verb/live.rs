@@ -91,7 +91,8 @@ impl Seconds {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(told) = threads.get_mut(thread) else { return };
         let so_far = Counts::of(tally);
-        told.second = so_far.clone().since(&told.so_far);
+        // A thread may tell twice before another tells once: nothing of it is lost.
+        told.second.add(&so_far.clone().since(&told.so_far));
         told.so_far = so_far;
         told.seconds += 1;
         let seconds = told.seconds;
@@ -99,7 +100,7 @@ impl Seconds {
             return;
         }
         let mut all = Counts::default();
-        threads.iter().for_each(|told| all.add(&told.second));
+        threads.iter_mut().for_each(|told| all.add(&std::mem::take(&mut told.second)));
         drop(threads);
         let line = line(seconds, &all, self.open_loop);
         match &self.bar {

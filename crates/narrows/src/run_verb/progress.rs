@@ -1,7 +1,7 @@
 //! How a run goes, while it goes: what runs now, trials done, time left, the verdicts so far and the last warning. In place at the
 //! foot of a terminal; elsewhere a plain line when an experiment has come to an end of its trials.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -79,7 +79,7 @@ impl Live {
     fn say(&self, text: String) {
         match &self.foot {
             Some(foot) => foot.trials.println(text),
-            None => eprintln!("{text}"),
+            None => plain(&text),
         }
     }
 
@@ -88,6 +88,11 @@ impl Live {
             if self.expected > 0.0 { self.began.elapsed().as_secs_f64() / self.expected } else { 1.0 };
         Duration::from_secs_f64((self.left * factor).max(0.0))
     }
+}
+
+/// Whoever listened may have gone; that is no reason to lose the run.
+fn plain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 impl Progress for Live {
@@ -140,7 +145,7 @@ impl Progress for Live {
                 }
             }
             (None, Some(standing)) if self.running.is_complete(&scenario.experiment) => {
-                eprintln!("{}", standing.line);
+                plain(&standing.line);
             }
             (None, _) => {}
         }
