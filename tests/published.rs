@@ -158,7 +158,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
         "not run today: IODash, Boost",
         "10000 then, 2 today",
     ];
-    let printed = squeezed(&home.run(["run", "e"]).code(0).stdout);
+    let printed = squeezed(&home.run(["run", "e", "--rounds", "file"]).code(0).stdout);
     let report = |format: &str| home.run(["report", "last", "--format", format]).code(0);
     let markdown = report("markdown").stdout;
     for sentence in sentences {
