@@ -115,9 +115,10 @@ mod tests {
         }
         let counted = calls.finish();
         child.wait().unwrap();
-        // Not every kernel counts for us; one that does has seen a read of the bytes and one of their end.
+        // Not every kernel counts for us; one that does has seen a read of the bytes, one of their end, and what the program read
+        // to start, if that was not over before.
         if let (Some(reads), Some(all)) = (counted.reads, counted.system_calls) {
-            assert!((1..=21).contains(&reads) && reads <= all, "{counted:?}");
+            assert!(reads >= 1 && reads <= all, "{counted:?}");
         }
     }
 }
