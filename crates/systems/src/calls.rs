@@ -108,13 +108,13 @@ mod tests {
             std::thread::yield_now();
         }
         drop(input);
-        let mut info = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-        while !info.contains(") Z ") {
+        // Its end can be seen, or it is gone: tests beside this one reap whatever ends.
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id()));
+        while stat().is_ok_and(|stat| !stat.contains(") Z ")) {
             std::thread::yield_now();
-            info = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         }
         let counted = calls.finish();
-        child.wait().unwrap();
+        let _ = child.wait();
         // Not every kernel counts for us; one that does has seen a read of the bytes, one of their end, and what the program read
         // to start, if that was not over before.
         if let (Some(reads), Some(all)) = (counted.reads, counted.system_calls) {
