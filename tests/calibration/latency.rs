@@ -41,6 +41,15 @@ fn a_constant_5_ms() {
     assert!(truths.iter().all(|truth| truth.requests() == 2000 && truth.connections == 5));
 }
 
+/// In an open loop answers lie in the kernel until the next arrival is due, with the time at which they came.
+#[test]
+fn a_constant_5_ms_in_an_open_loop() {
+    let words = ["-n", "1000", "-c", "20", "--rate", "500"];
+    let truths =
+        assert_delays("constant 5 ms, open loop", &words, |_, _| (Duration::from_millis(5), How::Whole));
+    assert!(truths.iter().all(|truth| truth.requests() == 1000 && truth.connections == 20));
+}
+
 #[test]
 fn one_answer_in_a_hundred_takes_100_ms_and_the_others_1_ms() {
     // Each hundred begins with its slow one, so that of 10,010 the 9910th in order, which is p99, is the first slow one.

@@ -112,6 +112,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     window: bool,
     /// The tenth of the window that it is now.
     tenth: usize,
+    /// Some answer came in more than one receipt.
+    in_parts: bool,
     /// Reports made of the window.
     reported: u32,
     watch: &'a Watch<'a>,
@@ -153,6 +155,7 @@ pub(crate) fn drive<P: Protocol>(
         swept: now,
         window: false,
         tenth: 0,
+        in_parts: false,
         reported: 0,
         watch,
         share,
@@ -167,7 +170,11 @@ pub(crate) fn drive<P: Protocol>(
             break;
         }
         let patience = driver.patience();
-        reactor.turn(patience, &mut driver)?;
+        if driver.may_sleep() {
+            reactor.sleep(patience, &mut driver)?;
+        } else {
+            reactor.turn(patience, &mut driver)?;
+        }
         driver.now = Instant::now();
         driver.arrive(reactor.io());
         driver.retry(reactor.io());
@@ -263,8 +270,8 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// The oldest exchange of a connection has ended.
-    fn settle(&mut self, index: usize, reply: Reply) {
+    /// The oldest exchange of a connection ended at that time.
+    fn settle(&mut self, index: usize, reply: Reply, at: Instant) {
         let line = &mut self.lines[index];
         let Some(stamp) = line.stamps.pop_front() else { return };
         line.carried += 1;
@@ -276,7 +283,7 @@ impl<P: Protocol> Driver<'_, P> {
             Ok(success) => {
                 self.tally.total.successes += 1;
                 if self.window {
-                    let nanos = |from| self.now.duration_since(from).as_nanos() as u64;
+                    let nanos = |from| at.saturating_duration_since(from).as_nanos() as u64;
                     self.tally.succeed(success, self.tenth, nanos(stamp.sent), nanos(stamp.intended));
                 }
             }
@@ -321,7 +328,7 @@ impl<P: Protocol> Driver<'_, P> {
         // One loss takes all of them: each would have been the next that the connection carried.
         let carried = self.lines[index].carried;
         while !self.lines[index].stamps.is_empty() {
-            self.settle(index, Reply { result: Err(fault), keep: false });
+            self.settle(index, Reply { result: Err(fault), keep: false }, self.now);
             self.lines[index].carried = carried;
         }
         if let Some(conn) = self.lines.detach(index) {
@@ -354,7 +361,9 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8]) {
+    /// So many bytes came, so long ago.
+    fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8], age: Duration) {
+        let at = self.now.checked_sub(age).unwrap_or(self.now);
         if self.window {
             self.tally.bytes_received += bytes.len() as u64;
         }
@@ -366,12 +375,13 @@ impl<P: Protocol> Driver<'_, P> {
         {
             io.expect_bulk(conn);
         }
+        self.in_parts |= replies.is_empty();
         let keep = replies.iter().all(|reply| reply.keep);
         for reply in replies.drain(..) {
             if reply.result.is_err_and(|fault| !matches!(fault.seen, Seen::Bytes(..))) {
                 self.heard = Seen::bytes(bytes);
             }
-            self.settle(index, reply);
+            self.settle(index, reply, at);
             self.heard = Seen::Nothing;
         }
         self.replies = replies;
@@ -392,7 +402,7 @@ impl<P: Protocol> Driver<'_, P> {
         if let Some(state) = &mut self.lines[index].state
             && let Some(reply) = self.protocol.end(state)
         {
-            self.settle(index, reply);
+            self.settle(index, reply, self.now);
         }
         self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false);
     }
@@ -460,7 +470,7 @@ impl<P: Protocol> Handler for Driver<'_, P> {
         let Some(index) = self.lines.of(conn) else { return };
         self.now = Instant::now();
         match event {
-            Event::Received(bytes) => self.received(io, index, bytes),
+            Event::Received(bytes, age) => self.received(io, index, bytes, age),
             Event::Sent(payload) => {
                 self.protocol.sent(payload);
                 self.lines[index].sending = false;

@@ -175,13 +175,14 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
     if let Some(core) = job.threads[number] {
         reactor::pin(core);
     }
-    if matches!(job.arrivals, Arrivals::Open(_)) {
+    let open = matches!(job.arrivals, Arrivals::Open(_));
+    if open {
         reactor::exact_timers();
     }
     let share = job.share(number);
     let streams = matches!(job.target.traffic, Traffic::Frames(_));
     let shape = if streams || share.connections <= 16 { Config::FEW } else { Config::MESSAGES };
-    let mut reactor = Reactor::new(Config { backend: job.backend, ..shape })?;
+    let mut reactor = Reactor::new(Config { backend: job.backend, stamps: open, ..shape })?;
     let to = reactor.io().address(job.target.address);
     match &job.target.traffic {
         Traffic::Http(target) => {

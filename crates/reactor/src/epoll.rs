@@ -266,8 +266,13 @@ impl Epoll {
         // SAFETY: the scratch buffer is ours and as long as said.
         let count = unsafe { libc::recv(fd, self.scratch.as_mut_ptr().cast(), self.scratch.len(), 0) };
         if count > 0 {
-            let delivery =
-                Delivery { start: self.scratch.as_ptr(), len: count as usize, buffer: 0, bulk: false };
+            let delivery = Delivery {
+                start: self.scratch.as_ptr(),
+                len: count as usize,
+                buffer: 0,
+                bulk: false,
+                stamp: None,
+            };
             return Some((conn, Done::Received(delivery)));
         }
         if count == 0 {

@@ -15,7 +15,7 @@ mod uring;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use payload::{Payload, Shared};
 pub use slots::Conn;
@@ -48,13 +48,17 @@ pub struct Config {
     pub buffer_size: u32,
     /// How many receive buffers all connections of this reactor share; a power of two.
     pub buffers: u16,
+    /// Where the kernel can, what connections made by this reactor receive carries the time of its arrival, so that
+    /// [`Reactor::sleep`] may leave it lying. A stamp costs some time at each message.
+    pub stamps: bool,
 }
 
 impl Config {
     /// For many connections with small messages.
-    pub const MESSAGES: Self = Self { backend: Backend::Auto, buffer_size: 1024, buffers: 2048 };
+    pub const MESSAGES: Self =
+        Self { backend: Backend::Auto, buffer_size: 1024, buffers: 2048, stamps: false };
     /// For few connections whose answers are small.
-    pub const FEW: Self = Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 64 };
+    pub const FEW: Self = Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 64, stamps: false };
 }
 
 /// What happened on a connection.
@@ -64,8 +68,8 @@ pub enum Event<'a> {
     Accepted(Conn),
     /// The connection asked for is open.
     Connected,
-    /// Bytes arrived, in order.
-    Received(&'a [u8]),
+    /// Bytes arrived, in order; the last of them this long ago, which is nothing where the kernel has not stamped them.
+    Received(&'a [u8], Duration),
     /// The payload is with the kernel; it comes back for reuse.
     Sent(Payload),
     /// The peer will send no more. The connection can still send; it must be closed in the end.
@@ -90,6 +94,26 @@ struct Delivery {
     len: usize,
     buffer: u16,
     bulk: bool,
+    /// When the last byte arrived, by the clock of the day, which is the kernel's for this.
+    stamp: Option<Duration>,
+}
+
+impl Delivery {
+    /// How long ago it arrived. A clock that is set while a message lies there spoils the age of that one.
+    fn age(&self) -> Duration {
+        let Some(stamp) = self.stamp else { return Duration::ZERO };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(stamp)
+    }
+}
+
+/// What ends a wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    /// Anything that happens.
+    Event,
+    /// The time, unless something happens that carries none.
+    Time,
 }
 
 /// One finished operation, as a backend reports it.
@@ -233,9 +257,9 @@ impl Io {
         }
     }
 
-    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+    fn wait(&mut self, timeout: Duration, wake: Wake) -> io::Result<()> {
         match &mut self.kernel {
-            Kernel::Uring(uring) => uring.wait(&mut self.slots, timeout),
+            Kernel::Uring(uring) => uring.wait(&mut self.slots, timeout, wake),
             Kernel::Epoll(epoll) => epoll.wait(timeout),
         }
     }
@@ -268,9 +292,9 @@ impl Reactor {
     pub fn new(config: Config) -> io::Result<Self> {
         let kernel = match config.backend {
             Backend::Epoll => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
-            Backend::Uring => Kernel::Uring(Box::new(Uring::new(config.buffer_size, config.buffers)?)),
+            Backend::Uring => Kernel::Uring(Box::new(Uring::new(&config)?)),
             // Seccomp profiles, sysctls and old kernels refuse io_uring in different ways; all mean the same here.
-            Backend::Auto => match Uring::new(config.buffer_size, config.buffers) {
+            Backend::Auto => match Uring::new(&config) {
                 Ok(uring) => Kernel::Uring(Box::new(uring)),
                 Err(_) => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
             },
@@ -288,7 +312,21 @@ impl Reactor {
     /// # Errors
     /// The kernel's interface failed as a whole; single connections fail as events.
     pub fn turn(&mut self, timeout: Duration, handler: &mut impl Handler) -> io::Result<()> {
-        self.io.wait(timeout)?;
+        self.wait(timeout, Wake::Event, handler)
+    }
+
+    /// Waits for `time` to pass, or for an event that cannot lie that long without harm, and hands every event at hand to
+    /// `handler`: what arrives meanwhile with a stamp wakes nobody. Messages must be smaller than a buffer: the rest of a longer
+    /// one would stay in the socket, and in the end with the peer.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn sleep(&mut self, time: Duration, handler: &mut impl Handler) -> io::Result<()> {
+        self.wait(time, Wake::Time, handler)
+    }
+
+    fn wait(&mut self, timeout: Duration, wake: Wake, handler: &mut impl Handler) -> io::Result<()> {
+        self.io.wait(timeout, wake)?;
         while let Some((conn, done)) = self.io.next() {
             match done {
                 Done::Accepted(listener) => handler.event(&mut self.io, conn, Event::Accepted(listener)),
@@ -300,7 +338,7 @@ impl Reactor {
                     // SAFETY: the backend owns these bytes and neither moves nor writes them until `recycle`
                     // below; `Io` offers no operation that reaches receive buffers.
                     let bytes = unsafe { std::slice::from_raw_parts(delivery.start, delivery.len) };
-                    handler.event(&mut self.io, conn, Event::Received(bytes));
+                    handler.event(&mut self.io, conn, Event::Received(bytes, delivery.age()));
                     self.io.recycle(conn, delivery);
                 }
             }

@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     pub(crate) bulk: bool,
     /// The standing receive has the large buffers.
     pub(crate) reading_bulk: bool,
+    /// Its socket stamps what arrives.
+    pub(crate) stamped: bool,
     /// It accepts connections.
     pub(crate) listening: bool,
     /// A connect is under way.
@@ -91,6 +93,7 @@ impl Slots {
             once: false,
             bulk: false,
             reading_bulk: false,
+            stamped: false,
             listening: false,
             connecting: false,
             payload: None,

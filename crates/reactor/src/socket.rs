@@ -80,22 +80,12 @@ const BACKLOG: libc::c_int = 65_535;
 pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     let raw = RawAddress::new(address);
     let fd = stream(raw.family())?;
-    let on: libc::c_int = 1;
-    // SAFETY: the options' values and the address are alive during the calls.
+    set(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR);
+    if shared {
+        set(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT);
+    }
+    // SAFETY: the address is alive during the call.
     let result = unsafe {
-        let set = |name| {
-            libc::setsockopt(
-                fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                name,
-                (&raw const on).cast(),
-                size_of_val(&on) as _,
-            )
-        };
-        set(libc::SO_REUSEADDR);
-        if shared {
-            set(libc::SO_REUSEPORT);
-        }
         match libc::bind(fd.as_raw_fd(), raw.pointer(), raw.len()) {
             0 => libc::listen(fd.as_raw_fd(), BACKLOG),
             failed => failed,
@@ -109,17 +99,19 @@ pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
 
 /// Requests must not wait for Nagle's algorithm: that is a measurement of the sender's own delay.
 pub(crate) fn no_delay(fd: RawFd) {
+    set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
+}
+
+/// Switches an option on. Failure (not TCP) is harmless.
+fn set(fd: RawFd, level: libc::c_int, name: libc::c_int) {
     let on: libc::c_int = 1;
-    // SAFETY: the option's value is one int, alive during the call. Failure (not TCP) is harmless.
-    unsafe {
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            (&raw const on).cast(),
-            size_of_val(&on) as _,
-        );
-    }
+    // SAFETY: the option's value is one int, alive during the call.
+    unsafe { libc::setsockopt(fd, level, name, (&raw const on).cast(), size_of_val(&on) as _) };
+}
+
+/// What arrives on the socket carries the time of its arrival. Where the kernel refuses, it does not.
+pub(crate) fn stamp_arrivals(fd: RawFd) {
+    set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
 }
 
 /// Half-close. An error means the connection is gone, which its receive side reports.

@@ -4,6 +4,7 @@
 //! Needs what Linux 6.1 has: provided-buffer rings, multishot receive, deferred task running.
 
 mod buffers;
+mod stamps;
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,8 +18,9 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Carries, Delivery, Done, STALL};
+use crate::{Carries, Config, Delivery, Done, STALL, Wake};
 use buffers::Buffers;
+use stamps::Stamps;
 
 /// Buffers for connections that carry bulk: few enough of them that they stay in the cache, whose order of use is a ring.
 const BULK: (u32, u16) = (64 * 1024, 16);
@@ -35,6 +37,8 @@ enum Op {
     Accept,
     Connect,
     Receive,
+    /// A receive whose messages carry the time of their arrival.
+    StampedReceive,
     Send,
     /// A send that is only heard of when it fails.
     SilentSend,
@@ -53,9 +57,10 @@ fn op_of(user_data: u64) -> Op {
         0 => Op::Accept,
         1 => Op::Connect,
         2 => Op::Receive,
-        3 => Op::Send,
-        4 => Op::SilentSend,
-        5 => Op::Socket,
+        3 => Op::StampedReceive,
+        4 => Op::Send,
+        5 => Op::SilentSend,
+        6 => Op::Socket,
         _ => Op::Silent,
     }
 }
@@ -72,6 +77,10 @@ pub(crate) struct Uring {
     stalled: Vec<(Instant, Conn)>,
     /// How many sockets the ring's own table holds: operations on these need no look-up in the process's table.
     files: u32,
+    /// If arrivals are to be stamped.
+    stamps: Option<Stamps>,
+    /// Operations with the kernel that have to be heard of when they complete: their completions carry no time.
+    prompt: u32,
 }
 
 /// An operation on a connection's socket, in the process's table or in the ring's.
@@ -97,7 +106,7 @@ fn send_entry(slot: &Slot, conn: Conn, bytes: &[u8]) -> squeue::Entry {
 }
 
 impl Uring {
-    pub(crate) fn new(buffer_size: u32, buffers: u16) -> io::Result<Self> {
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -105,11 +114,20 @@ impl Uring {
             .setup_submit_all()
             .setup_cqsize(COMPLETIONS)
             .build(SUBMISSIONS)?;
-        let messages = Buffers::register(&ring, 0, buffer_size, buffers)?;
+        let messages = Buffers::register(&ring, 0, config.buffer_size, config.buffers)?;
         let bulk = Buffers::register(&ring, 1, BULK.0, BULK.1)?;
         let files = FILES.min(u32::try_from(crate::open_files()?).unwrap_or(u32::MAX));
         ring.submitter().register_files_sparse(files)?;
-        Ok(Self { ring, messages, bulk, batch: VecDeque::with_capacity(1024), stalled: Vec::new(), files })
+        Ok(Self {
+            ring,
+            messages,
+            bulk,
+            batch: VecDeque::with_capacity(1024),
+            stalled: Vec::new(),
+            files,
+            stamps: config.stamps.then(Stamps::default),
+            prompt: 0,
+        })
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
@@ -128,6 +146,7 @@ impl Uring {
     fn operate(&mut self, slots: &mut Slots, conn: Conn, op: Op, entry: squeue::Entry) {
         if let Some(slot) = slots.any(conn) {
             slot.pending += 1;
+            self.prompt += u32::from(op != Op::StampedReceive);
             self.push(&entry.user_data(user_data(op, conn)));
         }
     }
@@ -162,6 +181,9 @@ impl Uring {
             (_, in_table) => {
                 let made = socket::stream(address.family());
                 let fd = made.inspect_err(|_| slots.discard(conn))?;
+                if self.stamps.is_some() {
+                    socket::stamp_arrivals(fd.as_raw_fd());
+                }
                 // The table is changed at once, but the close of the place's last socket may still be queued.
                 let vacant = conn.generation == 0 || self.ring.submit().is_ok();
                 let registered = in_table.is_some()
@@ -176,6 +198,7 @@ impl Uring {
         if let Some(slot) = slots.get(conn) {
             slot.connecting = true;
             slot.once = carries == Carries::OneExchange;
+            slot.stamped = self.stamps.is_some() && !slot.once;
             let entry =
                 on!(slot, conn, |file| opcode::Connect::new(file, address.pointer(), address.len()).build());
             self.operate(slots, conn, Op::Connect, entry);
@@ -196,14 +219,17 @@ impl Uring {
         slot.reading = true;
         slot.reading_bulk = slot.bulk;
         let group = if slot.bulk { self.bulk.group() } else { self.messages.group() };
-        let entry = if slot.once {
+        let op = receive_op(slot);
+        let entry = if let (Op::StampedReceive, Some(stamps)) = (op, &self.stamps) {
+            on!(slot, conn, |file| opcode::RecvMsgMulti::new(file, stamps.header(), group).build())
+        } else if slot.once {
             let receive =
                 on!(slot, conn, |file| opcode::Recv::new(file, ptr::null_mut(), 0).buf_group(group).build());
             receive.flags(Flags::BUFFER_SELECT)
         } else {
             on!(slot, conn, |file| opcode::RecvMulti::new(file, group).build())
         };
-        self.operate(slots, conn, Op::Receive, entry);
+        self.operate(slots, conn, op, entry);
     }
 
     /// A connection for one exchange asks again when what it received was not all.
@@ -215,8 +241,9 @@ impl Uring {
 
     /// Ends the standing receive; it goes on with the other buffers when the kernel has let go of the first.
     pub(crate) fn rebuffer(&mut self, slots: &mut Slots, conn: Conn) {
-        if slots.get(conn).is_some_and(|slot| slot.reading) {
-            self.cancel(conn, Op::Receive);
+        if let Some(slot) = slots.get(conn).filter(|slot| slot.reading) {
+            let op = receive_op(slot);
+            self.cancel(conn, op);
         }
     }
 
@@ -253,7 +280,7 @@ impl Uring {
         let Some(slot) = slots.get(conn) else { return };
         slot.closing = true;
         let standing = [
-            (slot.reading, Op::Receive),
+            (slot.reading, receive_op(slot)),
             (slot.listening, Op::Accept),
             (slot.connecting, Op::Connect),
             (slot.payload.is_some(), Op::Send),
@@ -270,7 +297,7 @@ impl Uring {
         slots.release(conn);
     }
 
-    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration, wake: Wake) -> io::Result<()> {
         let now = if self.stalled.is_empty() { None } else { Some(Instant::now()) };
         for (at, conn) in std::mem::take(&mut self.stalled) {
             if now.is_some_and(|now| at <= now) {
@@ -281,7 +308,9 @@ impl Uring {
         }
         let timespec = Timespec::from(timeout);
         let args = SubmitArgs::new().timespec(&timespec);
-        match self.ring.submitter().submit_with_args(1, &args) {
+        // More than will come: the kernel then wakes this thread for the time only, and completes before it returns.
+        let wanted = if wake == Wake::Time && self.prompt == 0 { COMPLETIONS as usize } else { 1 };
+        match self.ring.submitter().submit_with_args(wanted, &args) {
             Ok(_) => {}
             Err(error) => match error.raw_os_error() {
                 // Nothing came in time; a signal; completions must be taken first: all are taken below.
@@ -324,8 +353,9 @@ impl Uring {
         }
         if !more {
             slot.pending -= 1;
-            slot.reading &= op != Op::Receive;
+            slot.reading &= !matches!(op, Op::Receive | Op::StampedReceive);
             slot.listening &= op != Op::Accept;
+            self.prompt -= u32::from(op != Op::StampedReceive);
         }
         if slot.closing {
             if let (Op::Accept, Ok(fd)) = (op, u32::try_from(entry.result())) {
@@ -348,7 +378,7 @@ impl Uring {
                 Some((conn, Done::Connected))
             }
             Op::Accept => self.accepted(slots, conn, entry.result(), more),
-            Op::Receive => self.received(slots, conn, entry, more),
+            Op::Receive | Op::StampedReceive => self.received(slots, conn, entry, more),
             Op::Send => self.sent(slots, conn, entry.result()),
             Op::Silent | Op::SilentSend | Op::Socket => None,
         }
@@ -379,25 +409,38 @@ impl Uring {
         more: bool,
     ) -> Option<(Conn, Done)> {
         let result = entry.result();
-        let bulk = slots.get(conn)?.reading_bulk;
+        let slot = slots.get(conn)?;
+        let (bulk, once) = (slot.reading_bulk, slot.once);
+        let delivery = self.delivery(entry, bulk);
+        let ended = delivery.map_or(result == 0, |delivery| delivery.len == 0);
         // A multishot receive may end for reasons of its own (no buffer free just then), or because we ended it to
         // change buffers; it goes on.
         let interrupted = [-libc::ENOBUFS, -libc::ECANCELED].contains(&result);
-        let once = slots.get(conn)?.once;
-        if !more && (interrupted || result > 0 && !once) {
+        if !more && (interrupted || result > 0 && !once && !ended) {
             self.receive(slots, conn);
         }
-        match result {
-            0 => Some((conn, Done::Eof)),
-            count if count > 0 => {
-                let buffer = cqueue::buffer_select(entry.flags())?;
-                let delivery =
-                    Delivery { start: self.buffers(bulk).start(buffer), len: count as usize, buffer, bulk };
-                Some((conn, Done::Received(delivery)))
+        match delivery {
+            Some(delivery) if ended => {
+                self.recycle(delivery);
+                Some((conn, Done::Eof))
             }
-            _ if interrupted => None,
-            error => Some((conn, Done::Failed(-error))),
+            Some(delivery) => Some((conn, Done::Received(delivery))),
+            None if ended => Some((conn, Done::Eof)),
+            None if interrupted => None,
+            None => Some((conn, Done::Failed(-result))),
         }
+    }
+
+    /// What a receive brought, if it brought a buffer.
+    fn delivery(&mut self, entry: &cqueue::Entry, bulk: bool) -> Option<Delivery> {
+        let len = usize::try_from(entry.result()).ok()?;
+        let buffer = cqueue::buffer_select(entry.flags())?;
+        let start = self.buffers(bulk).start(buffer);
+        let mut delivery = Delivery { start, len, buffer, bulk, stamp: None };
+        if op_of(entry.user_data()) == Op::StampedReceive {
+            stamps::unwrap(&mut delivery);
+        }
+        Some(delivery)
     }
 
     fn sent(&mut self, slots: &mut Slots, conn: Conn, result: i32) -> Option<(Conn, Done)> {
@@ -427,6 +470,11 @@ impl Drop for Uring {
             }
         }
     }
+}
+
+/// What the standing receive of a connection is, or would be.
+fn receive_op(slot: &Slot) -> Op {
+    if slot.stamped && !slot.reading_bulk { Op::StampedReceive } else { Op::Receive }
 }
 
 fn owned(fd: u32) -> OwnedFd {

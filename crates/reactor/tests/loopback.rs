@@ -1,5 +1,6 @@
 //! Both backends, against each other over loopback: an echo server and a client that checks every byte.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ impl Handler for Echo {
         }
         match event {
             Event::Accepted(_) => self.queued[conn.index()] = Some(Queue::default()),
-            Event::Received(bytes) => {
+            Event::Received(bytes, _) => {
                 self.queued[conn.index()].as_mut().expect("accepted").waiting.extend_from_slice(bytes);
             }
             Event::Sent(_) => self.queued[conn.index()].as_mut().expect("accepted").sending = false,
@@ -81,7 +82,7 @@ impl Handler for Caller {
                 assert!(io.send(conn, again).is_err(), "one payload at a time");
             }
             Event::Sent(_) => io.half_close(conn),
-            Event::Received(bytes) => self.received[conn.index()].extend_from_slice(bytes),
+            Event::Received(bytes, _) => self.received[conn.index()].extend_from_slice(bytes),
             Event::Eof => {
                 assert_eq!(self.received[conn.index()].len(), self.bytes.bytes().len());
                 assert!(self.received[conn.index()] == self.bytes.bytes());
@@ -97,8 +98,8 @@ impl Handler for Caller {
     }
 }
 
-fn echo(backend: Backend, connections: usize, len: usize) {
-    let config = Config { backend, buffer_size: 2048, buffers: 16 };
+fn echo(backend: Backend, stamps: bool, connections: usize, len: usize) {
+    let config = Config { backend, buffer_size: 2048, buffers: 16, stamps };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     let mut server = Reactor::new(config).expect("a reactor");
@@ -132,14 +133,16 @@ fn every_byte_comes_back_over_io_uring() {
         eprintln!("no io_uring here: only epoll is tested");
         return;
     }
-    echo(Backend::Uring, 1, 3_000_000);
-    echo(Backend::Uring, 200, 10_000);
+    for stamps in [false, true] {
+        echo(Backend::Uring, stamps, 1, 3_000_000);
+        echo(Backend::Uring, stamps, 200, 10_000);
+    }
 }
 
 #[test]
 fn every_byte_comes_back_over_epoll() {
-    echo(Backend::Epoll, 1, 3_000_000);
-    echo(Backend::Epoll, 200, 10_000);
+    echo(Backend::Epoll, false, 1, 3_000_000);
+    echo(Backend::Epoll, true, 200, 10_000);
 }
 
 #[test]
@@ -187,7 +190,7 @@ impl Handler for Again {
             Event::Connected => {
                 io.send(conn, self.byte.slice(0..1)).expect("nothing is being sent");
             }
-            Event::Received(bytes) => {
+            Event::Received(bytes, _) => {
                 assert_eq!(bytes, self.byte.bytes());
                 io.half_close(conn);
             }
@@ -238,5 +241,68 @@ fn places_are_used_again_at_once_whatever_a_connection_carries() {
             server.turn(Duration::from_millis(1), &mut echo).expect("a turn");
         }
         assert_eq!((again.answers, again.failed.as_slice()), (200, &[][..]), "{backend:?} {carries:?}");
+    }
+}
+
+/// Notes what it received, and how long ago that was.
+#[derive(Default)]
+struct Sleeper {
+    connected: bool,
+    received: Vec<(Vec<u8>, Duration)>,
+    ended: bool,
+}
+
+impl Handler for Sleeper {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        match event {
+            Event::Connected => self.connected = true,
+            Event::Received(bytes, age) => self.received.push((bytes.to_vec(), age)),
+            Event::Eof => {
+                self.ended = true;
+                io.close(conn);
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_arrives_while_the_reactor_sleeps_says_how_long_it_lay_there() {
+    for backend in [Backend::Auto, Backend::Epoll] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut client =
+            Reactor::new(Config { backend, stamps: true, ..Config::MESSAGES }).expect("a reactor");
+        let stamps = client.io().backend() == "io_uring";
+        let to = client.io().address(address);
+        client.io().connect(to, Carries::Anything).expect("a socket");
+        let (mut sleeper, began) = (Sleeper::default(), Instant::now());
+        while !sleeper.connected && began.elapsed() < PATIENCE {
+            // A connect has no stamp: it is heard of at once, or this would take its whole time.
+            client.sleep(PATIENCE, &mut sleeper).expect("a sleep");
+        }
+        let mut peer = listener.accept().expect("a connection").0;
+        peer.write_all(b"one").expect("sent");
+        let written = Instant::now();
+        std::thread::sleep(Duration::from_millis(50));
+        while sleeper.received.is_empty() && began.elapsed() < PATIENCE {
+            client.sleep(Duration::from_millis(1), &mut sleeper).expect("a sleep");
+        }
+        let (bytes, age) = sleeper.received.pop().expect("what was sent");
+        assert_eq!(bytes, b"one");
+        if stamps {
+            assert!(
+                age >= Duration::from_millis(1) && age <= began.elapsed(),
+                "{age:?} of {:?}",
+                written.elapsed()
+            );
+        } else {
+            assert_eq!(age, Duration::ZERO, "nobody stamped it");
+        }
+        drop(peer);
+        while !sleeper.ended && began.elapsed() < PATIENCE {
+            client.sleep(Duration::from_millis(1), &mut sleeper).expect("a sleep");
+        }
+        assert!(sleeper.ended && sleeper.received.is_empty());
     }
 }

@@ -177,7 +177,7 @@ impl Handler for Server<'_> {
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
         match event {
             Event::Accepted(listener) => self.sit(conn, listener),
-            Event::Received(bytes) => self.hear(io, conn, bytes),
+            Event::Received(bytes, _) => self.hear(io, conn, bytes),
             Event::Sent(_) => {
                 let Some(seat) = self.seat(conn) else { return };
                 seat.sending = false;

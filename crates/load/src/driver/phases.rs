@@ -32,6 +32,16 @@ impl<P: Protocol> Driver<'_, P> {
         length.saturating_sub(elapsed).min(arrival).min(retry).min(TURN)
     }
 
+    /// Whether nothing is to be done before the time that [`patience`](Self::patience) says, whatever is answered meanwhile: the
+    /// schedule alone makes exchanges begin, nothing waits for a line, and answers are known to come whole.
+    pub(super) fn may_sleep(&self) -> bool {
+        self.is_open()
+            && matches!(self.phase, Phase::WarmUp | Phase::Measure)
+            && self.waiting.is_empty()
+            && !self.in_parts
+            && self.tally.total.successes > 0
+    }
+
     /// What the pacer says in a phase in which exchanges begin.
     pub(super) fn pace(&mut self) -> Pace {
         match self.phase {
