@@ -213,20 +213,10 @@ fn check_files(connections: usize) -> Result<(), LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use target::{Body, Expect, Http};
+    use target::Http;
 
     fn job(threads: usize, connections: usize, stop: Stop) -> Job {
-        let traffic = Traffic::Http(Http {
-            method: "GET".to_owned(),
-            host: "h".to_owned(),
-            path: "/".to_owned(),
-            headers: Vec::new(),
-            body: Body::None,
-            keep_alive: true,
-            expect_continue: false,
-            ids: false,
-            expect: Expect::default(),
-        });
+        let traffic = Traffic::Http(Http::get("h", "/"));
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let mut job = Job::new(Target { address, traffic }, connections, stop);
         job.threads = vec![None; threads];

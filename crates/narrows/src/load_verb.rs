@@ -240,14 +240,12 @@ impl Args {
         };
         Ok(Http {
             method,
-            host: url.authority(),
-            path: url.path.clone(),
             headers: self.headers.clone(),
             body,
             keep_alive: !self.close,
             expect_continue: self.expect_continue,
-            ids: false,
             expect: Expect { status: self.expect_status, body: None },
+            ..Http::get(url.authority(), url.path.as_str())
         })
     }
 }

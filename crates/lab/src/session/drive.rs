@@ -117,15 +117,9 @@ fn target(port: u16, traffic: Traffic) -> Target {
 
 fn request(place: &Place<'_>) -> Http {
     Http {
-        method: "GET".to_owned(),
-        host: "127.0.0.1".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: Body::None,
         keep_alive: place.says("keep_alive", &Value::Boolean(true)),
-        expect_continue: false,
-        ids: false,
-        expect: Expect { status: Some(200), body: Some(place.manifest.answer_body().as_bytes().to_vec()) },
+        expect: Expect::exactly(place.manifest.answer_body()),
+        ..Http::get("127.0.0.1", "/")
     }
 }
 
@@ -136,7 +130,7 @@ fn upload(place: &Place<'_>, size: u64) -> Http {
         body: Body::Pattern(size),
         keep_alive: place.says("reuse", &Value::Boolean(true)),
         expect_continue: place.says("expect", &Value::Boolean(true)) && size > 0,
-        expect: Expect { status: Some(200), body: Some(size.to_string().into_bytes()) },
+        expect: Expect::exactly(size.to_string()),
         ..request(place)
     }
 }

@@ -4,17 +4,7 @@ use super::*;
 use crate::protocol::Reply;
 
 fn target(body: Body) -> Target {
-    Target {
-        method: "GET".to_owned(),
-        host: "h".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body,
-        keep_alive: true,
-        expect_continue: false,
-        ids: false,
-        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
-    }
+    Target { body, expect: Expect::exactly("ok"), ..Target::get("h", "/") }
 }
 
 /// One exchange sent; then what the answer's bytes lead to.
