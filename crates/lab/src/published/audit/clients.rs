@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::{Client, Row, Table};
 use super::{Code, Doubtful, Parts, indices};
 use crate::doubt::{Doubt, QUICKER};
-use crate::findings::{self, Cell, Column, RANKED_ERRORS, Unit, words};
+use crate::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column, words};
 
 /// A row shorter than this is mostly its beginning: connections are made and the timeout of a second has hardly
 /// passed once.
@@ -239,8 +239,7 @@ fn ranking(rows: &[Row<Client>], labels: &[String], above: &[usize]) -> findings
         }
         findings::Row { cells, block: false }
     };
-    let column =
-        |name: &str, figure: bool| Column { name: name.to_owned(), unit: figure.then_some(Unit::AsPrinted) };
+    let figure = |name| column(name, Unit::AsPrinted);
     let percent = RANKED_ERRORS * 100.0;
     let missing: Vec<&str> = published
         .iter()
@@ -262,13 +261,13 @@ fn ranking(rows: &[Row<Client>], labels: &[String], above: &[usize]) -> findings
             "Each client's best row: as published, and among the rows with {percent} % errors or fewer."
         ),
         columns: vec![
-            column("#", true),
-            column("as published", false),
-            column("Req/sec", true),
-            column("Error %", true),
-            column(&format!("at {percent} % errors or fewer"), false),
-            column("Req/sec", true),
-            column("Error %", true),
+            figure("#"),
+            Column::words("as published"),
+            figure("Req/sec"),
+            figure("Error %"),
+            Column::words(format!("at {percent} % errors or fewer")),
+            figure("Req/sec"),
+            figure("Error %"),
         ],
         keys: 1,
         rows: (0..published.len()).map(line).collect(),
