@@ -64,7 +64,7 @@ impl Live {
         let left = trials.map(estimate_s).sum();
         let in_place = !plain && std::io::stderr().is_terminal();
         let foot = in_place.then(|| Foot::new(pending.len(), plan.experiments.len()));
-        let running = Running::new(plan, seen);
+        let running = Running::new(plan, seen, in_place);
         Self { foot, running, left, expected: 0.0, began: Instant::now(), failed: 0 }
     }
 
@@ -134,20 +134,14 @@ impl Progress for Live {
                 self.say(format!("{}: {}: {}", scenario.system, failure.stage, failure.reason));
             }
         }
-        let standing = self.running.ended(observation);
-        match (&self.foot, standing) {
-            (Some(foot), standing) => {
-                foot.trials.inc(1);
-                let Some(standing) = standing else { return };
-                foot.show(&foot.experiments[standing.experiment], standing.line);
-                if let Some(warning) = standing.warning {
-                    foot.show(&foot.warning, warning);
-                }
-            }
-            (None, Some(standing)) if self.running.is_complete(&scenario.experiment) => {
-                plain(&standing.line);
-            }
-            (None, _) => {}
+        if let Some(foot) = &self.foot {
+            foot.trials.inc(1);
+        }
+        let Some(standing) = self.running.ended(observation) else { return };
+        let Some(foot) = &self.foot else { return plain(&standing.line) };
+        foot.show(&foot.experiments[standing.experiment], standing.line);
+        if let Some(warning) = standing.warning {
+            foot.show(&foot.warning, warning);
         }
     }
 }
