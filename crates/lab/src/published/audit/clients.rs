@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::super::{Client, Row, Table};
-use super::{Code, Doubtful, Parts, indices};
+use super::{Doubtful, Flaw, Parts, indices};
 use crate::doubt::{Doubt, QUICKER};
 use crate::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column, words};
 
@@ -68,7 +68,7 @@ pub(super) fn audit(table: &Table, rows: &[Row<Client>], labels: &[String]) -> P
 fn errors(rows: &[Row<Client>]) -> Doubtful {
     let code = findings::Code::Errors;
     let message = format!("{}, more than {} %", words(code).0, RANKED_ERRORS * 100.0);
-    Doubtful { code: Code::Own(code), message, rows: indices(rows, |row| !row.measured.few_errors()) }
+    Doubtful { code: Flaw::Own(code), message, rows: indices(rows, |row| !row.measured.few_errors()) }
 }
 
 /// The longest that a failure can have taken on average: all callers' time went into failures.
@@ -98,7 +98,7 @@ fn fail_fast(
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::FailFast)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::FailFast)),
         message: message.unwrap_or_default(),
         rows: found,
     }
@@ -108,7 +108,7 @@ fn fail_fast(
 /// `1 - requests x connections / attempts`.
 fn schedules(rows: &[Row<Client>], derived: &[Option<Derived>]) -> (Vec<String>, Doubtful) {
     let mut found = Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
         message: String::new(),
         rows: Vec::new(),
     };
@@ -165,7 +165,7 @@ fn too_short(rows: &[Row<Client>], derived: &[Option<Derived>], labels: &[String
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::TooShort)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
         message: message.unwrap_or_default(),
         rows: found,
     }
@@ -186,7 +186,7 @@ fn above_ceiling(table: &Table, rows: &[Row<Client>], labels: &[String]) -> Doub
             labels[at], rows[at].measured.requests_per_s, rows[at].measured.connections
         ))
     });
-    Doubtful { code: Code::AboveCeiling, message: message.unwrap_or_default(), rows: found }
+    Doubtful { code: Flaw::AboveCeiling, message: message.unwrap_or_default(), rows: found }
 }
 
 /// Attempts that took longer than the timeout and did not fail: it does not bound what a caller waits for.
@@ -207,7 +207,7 @@ fn unbound(table: &Table, rows: &[Row<Client>], derived: &[Option<Derived>], lab
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::HiddenQueueing)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::HiddenQueueing)),
         message: message.unwrap_or_default(),
         rows: found,
     }

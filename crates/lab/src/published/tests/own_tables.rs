@@ -101,7 +101,7 @@ fn sound_frames_and_uploads_are_not_doubted() {
     assert_eq!(codes(&audit_of(&frames(), &rows)), []);
     let columns = [("system", ""), ("size", "size"), ("mean_ms", "")];
     let audit = audit_of(&head("upload", "", &columns), "system,size,mean_ms\na,1M,10\na,10M,90\n");
-    assert_eq!(codes(&audit), [Code::MeanWithoutSpread], "a mean is all that such a table has");
+    assert_eq!(codes(&audit), [Flaw::MeanWithoutSpread], "a mean is all that such a table has");
 }
 
 #[test]
