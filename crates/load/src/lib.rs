@@ -187,12 +187,12 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
         Traffic::Http(target) => {
             // Threads number their requests apart.
             let first_id = (number as u64) << 48;
-            let protocol = http::Http::new(target, job.pipeline, first_id)?;
+            let protocol = http::Requests::new(target, job.pipeline, first_id)?;
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
-            let protocol = frames::Frames::new(target, count, share.connections as u64)?;
+            let protocol = frames::Streams::new(target, count, share.connections as u64)?;
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
         }
     }
