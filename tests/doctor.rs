@@ -18,6 +18,7 @@ fn the_machine_is_judged_and_measured() {
         "frequency governor",
         "I/O interface",
         "perf counters",
+        "tracepoints",
         "open files",
         "accept queue",
         "ports",

@@ -132,6 +132,28 @@ fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
 }
 
 #[test]
+fn an_interruption_while_system_calls_are_counted_keeps_what_was_measured() {
+    if !support::has("node") {
+        return;
+    }
+    let home = Home::new();
+    // Of the connections that ask for something, the first checks that it does the work, the second is measured.
+    let script = "let connections = 0;
+        require('http').createServer((request, answer) => {
+            if (!request.socket.known && ++connections === 3) process.kill(process.ppid, 'SIGINT');
+            request.socket.known = true;
+            answer.end('ok');
+        }).listen(port, '127.0.0.1');";
+    home.node_server("counted", script, "[ready]\ntimeout_s = 120");
+    home.experiment("requests", "[\"counted\"]", 2, "[[grid]]\nconnections = 1\n");
+    // In one of two orders the reference would be measured, too.
+    fs::remove_file(home.path("systems/reference")).unwrap();
+    home.run(["run", "e", "--rounds", "file"]).code(130).says(&["--resume 1"]);
+    home.assert_nothing_left();
+    assert_eq!(home.measured("counted").len(), 1);
+}
+
+#[test]
 fn a_run_can_be_reported_while_it_is_under_way() {
     let home = home();
     let run = run_into_the_middle(&home);

@@ -50,6 +50,19 @@ fn a_run_and_its_reports_have_no_colours_and_no_progress() {
 }
 
 #[test]
+fn a_listener_who_has_gone_ends_nothing() {
+    let home = home();
+    let deaf = |words: &[&str]| {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        run(home.narrows(words).stderr(writer))
+    };
+    deaf(&["run", "e", "--rounds", "file"]).code(0);
+    assert_eq!(home.observations().len(), home.planned());
+    deaf(&["run", "nonsense"]).code(1);
+}
+
+#[test]
 fn load_has_no_colours_and_no_progress() {
     let server = Served::start(&[]);
     for words in

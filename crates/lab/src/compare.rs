@@ -18,7 +18,7 @@ pub use environment::Difference;
 pub use select::{Selection, Side};
 
 use crate::findings::{
-    Cell, Column, Estimate, ExperimentFindings, Findings, Ratio, Row, Table, Unit, log_ratios,
+    Cell, Column, Estimate, ExperimentFindings, Findings, Ratio, Row, Table, Unit, column, log_ratios,
 };
 use crate::observation::Scenario;
 use crate::plan::reference_of;
@@ -108,15 +108,13 @@ impl RunComparison {
     /// The matched scenarios as a table.
     pub fn table(&self) -> Table {
         let two = self.matched.iter().any(|m| m.a != m.b);
-        let words = |name: &str| Column { name: name.to_owned(), unit: None };
-        let number = |name: &str, unit| Column { name: name.to_owned(), unit: Some(unit) };
         let several = self.matched.windows(2).any(|pair| pair[0].experiment != pair[1].experiment);
-        let mut columns: Vec<Column> = several.then(|| words("experiment")).into_iter().collect();
-        columns.push(words(if two { "first" } else { "scenario" }));
-        columns.extend(two.then(|| words("second")));
+        let mut columns: Vec<Column> = several.then(|| Column::words("experiment")).into_iter().collect();
+        columns.push(Column::words(if two { "first" } else { "scenario" }));
+        columns.extend(two.then(|| Column::words("second")));
         let keys = columns.len();
-        columns.extend(["ratio", "low", "high"].map(|name| number(name, Unit::Times)));
-        columns.extend([words("verdict"), words("rounds")]);
+        columns.extend(["ratio", "low", "high"].map(|name| column(name, Unit::Times)));
+        columns.extend(["verdict", "rounds"].map(Column::words));
         let row = |m: &Matched| {
             let mut cells: Vec<Cell> =
                 several.then(|| Cell::Text(m.experiment.clone())).into_iter().collect();

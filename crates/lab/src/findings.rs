@@ -35,6 +35,7 @@ pub use effect::{Effect, Interaction};
 pub use estimate::{Estimate, figure_of};
 pub use outlier::Outlier;
 pub use reason::Work;
+pub(crate) use table::column;
 pub use table::{Cell, Column, Row, Table, Unit};
 pub use warning::{Code, Warning};
 pub(crate) use warning::{FEWEST_TRIALS, words};

@@ -285,6 +285,16 @@ pub struct ServerCounts {
     pub client_errors: BTreeMap<String, u64>,
 }
 
+impl ServerCounts {
+    /// Whether every success was answered, every answer was to a request that was read, and every request was an attempt
+    /// (docs/contracts.md, "A client driver").
+    pub fn agree(&self) -> bool {
+        self.client_successes <= self.responses
+            && self.responses <= self.requests
+            && self.requests <= self.client_attempts
+    }
+}
+
 impl Latency {
     /// Takes a histogram of nanoseconds apart.
     pub fn from_nanos(histogram: &hdrhistogram::Histogram<u64>) -> Self {

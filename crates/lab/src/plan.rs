@@ -78,10 +78,19 @@ const START_S: f64 = 0.5;
 /// The same for the reference, which is this program.
 const START_REFERENCE_S: f64 = 0.3;
 
-/// How long a trial is expected to last, seconds: start, warm-up and measured window.
+/// How long the kernel's work for a server is counted when its window has closed, seconds: enough for a figure per operation.
+pub(crate) const COUNTING_S: f64 = 0.2;
+
+/// Whether it is: in the first round, because counts hardly vary. A client drives itself.
+pub(crate) fn is_counted(trial: &Trial) -> bool {
+    trial.round == 0 && trial.scenario.workload != Workload::Clients
+}
+
+/// How long a trial is expected to last, seconds: start, warm-up, measured window, and counting.
 pub fn estimate_s(trial: &Trial) -> f64 {
     let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
-    start + trial.timing.warmup_s + trial.timing.measure_s
+    let counting = if is_counted(trial) { COUNTING_S } else { 0.0 };
+    start + trial.timing.warmup_s + trial.timing.measure_s + counting
 }
 
 impl Planned {

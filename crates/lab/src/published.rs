@@ -20,7 +20,7 @@ use systems::input::nearest;
 use systems::knob::Kind;
 use systems::{InputError, Point, Source, Workload};
 
-pub use audit::{Audit, Code, Warning, audit};
+pub use audit::{Audit, Flaw, Warning, audit};
 pub(crate) use beside::beside;
 pub use beside::{Beside, Shape};
 pub use rows::{Client, Frames, Request, Row, Rows, Upload};

@@ -9,13 +9,13 @@ use wire::frames::{FrameReader, Prefix, Summary, put_prefix};
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
-use crate::target::Frames as Target;
+use crate::target::Frames;
 
 /// Bytes handed to the kernel at once: small frames are batched until they reach it, large ones cut into it. Two frames of 100,000
 /// bytes a send instead of three cost 2.4 times as much a frame.
 const PIECE: usize = 256 * 1024;
 
-pub(crate) struct Frames {
+pub(crate) struct Streams {
     size: u64,
     /// Frames in all, where their number is fixed, and the connections they are spread over.
     count: Option<(u64, u64)>,
@@ -43,10 +43,10 @@ pub(crate) struct State {
     answer: FrameReader,
 }
 
-impl Frames {
+impl Streams {
     /// `count` frames in all, if their number is fixed, over so many connections.
-    pub(crate) fn new(target: &Target, count: Option<u64>, connections: u64) -> Result<Self, LoadError> {
-        let Target { size, prefix, .. } = *target;
+    pub(crate) fn new(target: &Frames, count: Option<u64>, connections: u64) -> Result<Self, LoadError> {
+        let Frames { size, prefix, .. } = *target;
         let mut head = Vec::new();
         put_prefix(&mut head, prefix, usize::try_from(size).unwrap_or(usize::MAX))?;
         let frame = head.len() as u64 + size;
@@ -91,7 +91,7 @@ impl Frames {
     }
 }
 
-impl Protocol for Frames {
+impl Protocol for Streams {
     type State = State;
 
     fn keeps_connections(&self) -> bool {

@@ -9,7 +9,7 @@ use wire::http::{BodyLength, Event, HttpError, Method, RequestLine, ResponseDeco
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
-use crate::target::{Body, Expect, Http as Target};
+use crate::target::{Body, Expect, Http};
 
 /// Bodies up to this size travel with their head in one send.
 const INLINE: u64 = 64 * 1024;
@@ -20,7 +20,7 @@ const BULK: u64 = 64 * 1024;
 /// The header that carries a request's id there and back.
 pub(crate) const ID: &str = "x-request-id";
 
-pub(crate) struct Http {
+pub(crate) struct Requests {
     /// As many whole requests as the pipeline is deep, so that any number of them is one send; only the head when
     /// the body is large or waited with.
     requests: Shared,
@@ -92,8 +92,8 @@ struct Answer {
     id_differs: bool,
 }
 
-impl Http {
-    pub(crate) fn new(target: &Target, depth: usize, first_id: u64) -> Result<Self, LoadError> {
+impl Requests {
+    pub(crate) fn new(target: &Http, depth: usize, first_id: u64) -> Result<Self, LoadError> {
         let mut headers = target.headers.clone();
         let placeholder = "0".repeat(ID_DIGITS);
         if target.ids {
@@ -221,7 +221,7 @@ fn inline(body: &Body) -> Vec<u8> {
     }
 }
 
-impl Protocol for Http {
+impl Protocol for Requests {
     type State = State;
 
     fn keeps_connections(&self) -> bool {

@@ -188,12 +188,12 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
         Traffic::Http(target) => {
             // Threads number their requests apart.
             let first_id = (number as u64) << 48;
-            let protocol = http::Http::new(target, job.pipeline, first_id)?;
+            let protocol = http::Requests::new(target, job.pipeline, first_id)?;
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
-            let protocol = frames::Frames::new(target, count, share.connections as u64)?;
+            let protocol = frames::Streams::new(target, count, share.connections as u64)?;
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
         }
     }
@@ -214,20 +214,10 @@ fn check_files(connections: usize) -> Result<(), LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use target::{Body, Expect, Http};
+    use target::Http;
 
     fn job(threads: usize, connections: usize, stop: Stop) -> Job {
-        let traffic = Traffic::Http(Http {
-            method: "GET".to_owned(),
-            host: "h".to_owned(),
-            path: "/".to_owned(),
-            headers: Vec::new(),
-            body: Body::None,
-            keep_alive: true,
-            expect_continue: false,
-            ids: false,
-            expect: Expect::default(),
-        });
+        let traffic = Traffic::Http(Http::get("h", "/"));
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let mut job = Job::new(Target { address, traffic }, connections, stop);
         job.threads = vec![None; threads];

@@ -46,6 +46,23 @@ pub struct Http {
     pub expect: Expect,
 }
 
+impl Http {
+    /// A plain GET on connections that are kept; every 2xx is a success.
+    pub fn get(host: impl Into<String>, path: impl Into<String>) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            host: host.into(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: Body::None,
+            keep_alive: true,
+            expect_continue: false,
+            ids: false,
+            expect: Expect::default(),
+        }
+    }
+}
+
 /// A request's body.
 #[derive(Debug, Clone)]
 pub enum Body {
@@ -80,6 +97,13 @@ pub struct Expect {
     pub status: Option<u16>,
     /// Exactly this body; `None`: any.
     pub body: Option<Vec<u8>>,
+}
+
+impl Expect {
+    /// 200 with this body, byte by byte.
+    pub fn exactly(body: impl Into<Vec<u8>>) -> Self {
+        Self { status: Some(200), body: Some(body.into()) }
+    }
 }
 
 /// A stream of frames.

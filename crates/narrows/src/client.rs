@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lab::observation::Latency;
-use load::target::{self, Body, Expect, Http, Target, Traffic, Url};
+use load::target::{self, Expect, Http, Target, Traffic, Url};
 use load::{Arrivals, ErrorClass, Gaps, Job, Schedule, Stop, Tally};
 use serde::Deserialize;
 use serde_json::json;
@@ -100,23 +100,13 @@ fn named<'a, T>(by_class: impl Iterator<Item = (&'a ErrorClass, T)>) -> BTreeMap
 fn job(orders: &Orders) -> anyhow::Result<Job> {
     let url = Url::parse(&orders.url)?;
     let address = target::resolve(&url.host, url.port, false)?;
-    let traffic = Traffic::Http(Http {
-        method: "GET".to_owned(),
-        host: url.authority(),
-        path: url.path,
-        headers: Vec::new(),
-        body: Body::None,
-        keep_alive: true,
-        expect_continue: false,
-        ids: true,
-        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
-    });
+    let http = Http { ids: true, expect: Expect::exactly("ok"), ..Http::get(url.authority(), url.path) };
     let connections = (orders.pools * orders.pool_size).min(orders.concurrency);
     if connections == 0 {
         bail!("pools, pool_size and concurrency are at least 1");
     }
     let window = Stop::After(Duration::from_millis(orders.duration_ms));
-    let mut job = Job::new(Target { address, traffic }, connections, window);
+    let mut job = Job::new(Target { address, traffic: Traffic::Http(http) }, connections, window);
     job.callers = orders.concurrency;
     job.pool = true;
     if let Some(rate) = orders.rate {

@@ -54,6 +54,12 @@ pub fn print(text: &str) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes())
 }
 
+/// Prints a line to standard error. Whoever read it may have gone, which is no reason to lose what is being done: `eprintln!`
+/// would panic.
+pub fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// The terminal's width in columns; 100 where there is none.
 pub fn width() -> usize {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -96,11 +102,11 @@ pub fn exit(end: End) -> ExitCode {
             // What a person wrote is shown with its place and with what to do.
             match error.downcast::<InputError>() {
                 // Without a text there is nothing that the renderer would show the place in: not even the file's name.
-                Ok(input) if input.position().is_none() => eprintln!("narrows: {}", input.one_line()),
-                Ok(input) => eprintln!("{:?}", miette::Report::new(input)),
+                Ok(input) if input.position().is_none() => say(format_args!("narrows: {}", input.one_line())),
+                Ok(input) => say(format_args!("{:?}", miette::Report::new(input))),
                 Err(error) => match error.downcast::<CatalogError>() {
-                    Ok(catalog) => eprintln!("{:?}", miette::Report::new(catalog)),
-                    Err(error) => eprintln!("narrows: {error:#}"),
+                    Ok(catalog) => say(format_args!("{:?}", miette::Report::new(catalog))),
+                    Err(error) => say(format_args!("narrows: {error:#}")),
                 },
             }
             code

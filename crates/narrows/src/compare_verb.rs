@@ -88,9 +88,7 @@ pub fn run(args: &Args) -> End {
     };
     common::print(&text)?;
     let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
-    for line in &failed {
-        eprintln!("{line}");
-    }
+    failed.iter().for_each(common::say);
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 

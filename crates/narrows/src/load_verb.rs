@@ -148,7 +148,7 @@ pub fn run(args: &Args) -> End {
         std::fs::write(path, log).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(why) = args.slo.as_ref().and_then(|slo| slo.broken(&tally)) {
-        eprintln!("narrows: the objectives do not hold: {why}");
+        common::say(format_args!("narrows: the objectives do not hold: {why}"));
         return Ok(ExitCode::from(3));
     }
     // Nothing verified is a failure of what was asked, whatever was counted.
@@ -240,14 +240,12 @@ impl Args {
         };
         Ok(Http {
             method,
-            host: url.authority(),
-            path: url.path.clone(),
             headers: self.headers.clone(),
             body,
             keep_alive: !self.close,
             expect_continue: self.expect_continue,
-            ids: false,
             expect: Expect { status: self.expect_status, body: None },
+            ..Http::get(url.authority(), url.path.as_str())
         })
     }
 }

@@ -163,7 +163,7 @@ fn begin(
         .map(|experiment| Request { experiment, form, overrides: overrides.clone() })
         .collect();
     for (folder, error) in catalog.broken() {
-        eprintln!("systems/{folder} is left out: {}", error.one_line());
+        common::say(format_args!("systems/{folder} is left out: {}", error.one_line()));
     }
     let needed = if fake.is_some() { Vec::new() } else { needed(&requests) };
     let found = probe_all(catalog, needed, narrows, cancel);
@@ -184,7 +184,7 @@ fn begin(
         excluded.map(|excluded| (excluded.system.as_str(), excluded.reason.as_str())).collect();
     let broken: Vec<&str> = catalog.broken().map(|(folder, _)| folder).collect();
     for (system, reason) in excluded.into_iter().filter(|(system, _)| !broken.contains(system)) {
-        eprintln!("{system} takes no part: {reason}");
+        common::say(format_args!("{system} takes no part: {reason}"));
     }
     if plan.trials.is_empty() {
         bail!("there is nothing to run: no system that was asked for can run here; see `narrows systems`");
@@ -209,7 +209,7 @@ fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, 
     let all = experiment::list(home);
     let (good, broken): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, read)| read).partition(Result::is_ok);
     for error in broken.into_iter().filter_map(Result::err) {
-        eprintln!("left out: {}", error.one_line());
+        common::say(format_args!("left out: {}", error.one_line()));
     }
     Ok(good.into_iter().filter_map(Result::ok).collect())
 }
@@ -257,25 +257,28 @@ fn announce(plan: &Plan, pending: usize, run: RunId) {
         Some(budget_s) => format!("; more while comparisons are undecided, up to {budget_s:.0} s"),
         None => String::new(),
     };
-    eprintln!(
+    common::say(format_args!(
         "run {run}: {pending} of {} trials, about {:.0} s, seed {}{more}",
         plan.trials.len(),
         plan.estimate_s() * share,
         plan.seed
-    );
+    ));
 }
 
 fn announce_machine(files: Limit, placement: &Placement) {
     if files.now > files.before {
-        eprintln!(
+        common::say(format_args!(
             "raised the limit of open files from {} to {}, for Narrows and its systems",
             files.before, files.now
-        );
+        ));
     }
     if placement.shared {
-        eprintln!("one core only: the system and the generator share it, and disturb each other");
+        common::say("one core only: the system and the generator share it, and disturb each other");
     } else {
-        eprintln!("generator on cores {:?}, systems on cores {:?}", placement.generator, placement.system);
+        common::say(format_args!(
+            "generator on cores {:?}, systems on cores {:?}",
+            placement.generator, placement.system
+        ));
     }
 }
 
@@ -290,9 +293,9 @@ fn build_all(bench: &mut Bench, plan: &Plan, pending: &[u32]) {
     names.dedup();
     for name in names {
         if let Err(error) = bench.build(name) {
-            eprintln!("{error}");
+            common::say(&error);
             if !error.output.is_empty() {
-                eprintln!("{}", error.output);
+                common::say(&error.output);
             }
         }
     }
@@ -311,7 +314,7 @@ fn finish(store: &Store, run: RunId, done: bool, path: &Path) -> End {
         } else {
             format!(" --store {}", path.display())
         };
-        eprintln!("interrupted: `narrows run --resume {run}{store}` does what is missing");
+        common::say(format_args!("interrupted: `narrows run --resume {run}{store}` does what is missing"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let measured = observations.iter().any(|seen| matches!(seen.outcome, Outcome::Measured(_)));

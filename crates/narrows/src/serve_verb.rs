@@ -55,16 +55,16 @@ pub fn run(args: &Args) -> End {
         serve::start(&config).with_context(|| format!("cannot listen on {}", wanted.join(" and ")))?;
     for (address, (_, speaks)) in server.addresses().iter().zip(&ports) {
         let scheme = if *speaks == Speaks::Frames { "frames" } else { "http" };
-        eprintln!("serving {scheme}://{address}");
+        common::say(format_args!("serving {scheme}://{address}"));
     }
     while !cancel.load(Ordering::Relaxed) && server.alive() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let counts = server.stop().context("the server failed")?;
-    eprintln!(
+    common::say(format_args!(
         "{} requests, {} answers, {} connections, at most {} at once",
         counts.requests, counts.responses, counts.connections, counts.peak_connections
-    );
+    ));
     Ok(std::process::ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,8 @@
 //! Counting system calls slows every system call of the machine a little, so it is no part of what is timed. Counters that the
 //! kernel refuses (perf_event_paranoid, no tracefs, a virtual processor without counters) are absent, not zero.
 
+use std::io;
+
 use perf_event::events::{Event, Hardware, Tracepoint};
 use perf_event::{Builder, Counter};
 
@@ -11,6 +13,9 @@ use crate::proc;
 
 /// The calls that take bytes out of a socket, as the kernel's tracepoints name them.
 const READS: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+
+/// Calls of all kinds.
+const ALL: &str = "raw_syscalls/sys_enter";
 
 /// What was counted of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,13 +43,10 @@ impl Calls {
     /// Counts for every thread of these processes, and for those that these start from now on.
     pub fn begin(processes: &[u32]) -> Self {
         let tasks: Vec<u32> = processes.iter().copied().flat_map(proc::tasks).collect();
-        let traced = |name: &str| tracepoint(name).and_then(|event| open(&tasks, &event));
+        let traced = |name: &str| tracepoint(name).ok().and_then(|event| open(&tasks, &event));
         let reads = READS.iter().map(|name| traced(&format!("syscalls/sys_enter_{name}"))).collect();
-        let mut calls = Self {
-            system_calls: traced("raw_syscalls/sys_enter"),
-            reads,
-            instructions: open(&tasks, &Hardware::INSTRUCTIONS),
-        };
+        let mut calls =
+            Self { system_calls: traced(ALL), reads, instructions: open(&tasks, &Hardware::INSTRUCTIONS) };
         let kinds = calls.reads.iter_mut().chain([&mut calls.system_calls, &mut calls.instructions]);
         for counter in kinds.flatten().flatten() {
             // A counter that cannot be enabled counts nothing, and is then absent.
@@ -64,11 +66,19 @@ impl Calls {
     }
 }
 
+/// Whether the kernel's tracepoints can be read, without which no calls are counted.
+///
+/// # Errors
+/// Why not: nothing is mounted there (`NotFound`), or it is not for this user (`PermissionDenied`).
+pub fn tracing() -> io::Result<()> {
+    tracepoint(ALL).map(drop)
+}
+
 /// By its name, where the kernel shows its tracing: mounted by itself, or below the older debugging one.
-fn tracepoint(name: &str) -> Option<Tracepoint> {
-    let id = |root: &str| std::fs::read_to_string(format!("{root}/events/{name}/id")).ok();
-    let id = id("/sys/kernel/tracing").or_else(|| id("/sys/kernel/debug/tracing"))?;
-    Some(Tracepoint::with_id(id.trim().parse().ok()?))
+fn tracepoint(name: &str) -> io::Result<Tracepoint> {
+    let id = |root: &str| std::fs::read_to_string(format!("{root}/events/{name}/id"));
+    let id = id("/sys/kernel/tracing").or_else(|why| id("/sys/kernel/debug/tracing").map_err(|_| why))?;
+    Ok(Tracepoint::with_id(id.trim().parse().map_err(io::Error::other)?))
 }
 
 fn open<E: Event + Clone>(tasks: &[u32], event: &E) -> Kind {

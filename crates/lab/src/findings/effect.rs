@@ -265,21 +265,20 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect
         ];
         Row { cells, block: false }
     });
-    let words = |name: &str| Column { name: name.to_owned(), unit: None };
     (!effects.is_empty()).then(|| Table {
         title: "Main effects".to_owned(),
         about: "What each knob does where it does most, its best value against its worst; the interval allows for the choice of the two."
             .to_owned(),
         columns: vec![
-            words("knob"),
-            words("best"),
-            words("worst"),
+            Column::words("knob"),
+            Column::words("best"),
+            Column::words("worst"),
             column("ratio", Unit::Times),
             column("low", Unit::Times),
             column("high", Unit::Times),
-            words("effect"),
-            words("depends on"),
-            words("best scenario"),
+            Column::words("effect"),
+            Column::words("depends on"),
+            Column::words("best scenario"),
         ],
         keys: 1,
         rows: rows.collect(),

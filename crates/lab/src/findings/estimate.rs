@@ -208,7 +208,7 @@ fn estimate(
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),
         server_closes: (!servers.is_empty()).then(|| servers.iter().map(|s| s.closes).sum()),
         pool_cap: pool_cap(scenario),
-        counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| agree(s))),
+        counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| s.agree())),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(scenario, trials),
         detail: Detail::of(all(), &response, |m| units(scenario.workload, m)),
@@ -230,12 +230,6 @@ fn units(workload: Workload, m: &Measurement) -> u64 {
         Workload::Frames => m.units,
         Workload::Requests | Workload::Clients => m.successes,
     }
-}
-
-/// Every success was answered, every answer was to a request that was read, every request was an attempt
-/// (docs/contracts.md, "A client driver").
-fn agree(s: &ServerCounts) -> bool {
-    s.client_successes <= s.responses && s.responses <= s.requests && s.requests <= s.client_attempts
 }
 
 /// The doubts about one trial of a scenario.

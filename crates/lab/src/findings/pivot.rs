@@ -33,7 +33,7 @@ pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> Table {
         cells[at] = e.figure.into();
     }
     let size = planned.axes.iter().find(|axis| axis.knob == ROWS);
-    let first = size.map_or(Column { name: ROWS.to_owned(), unit: None }, |axis| knob_column(axis, ROWS));
+    let first = size.map_or(Column::words(ROWS), |axis| knob_column(axis, ROWS));
     let unit = figure_column(planned.figure).unit;
     let names =
         columns.iter().map(|(system, point)| Column { name: name(system, point, &others, several), unit });

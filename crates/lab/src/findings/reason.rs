@@ -8,8 +8,7 @@ use stats::{median, median_ratio};
 use systems::Workload;
 
 use super::Estimate;
-use super::table::{Cell, Part, Unit};
-use super::table::{Table, column, list_of, part};
+use super::table::{Cell, Part, Table, Unit, column, list_of, part};
 use crate::observation::Measurement;
 use crate::plan::Planned;
 

@@ -54,6 +54,13 @@ pub struct Column {
     pub unit: Option<Unit>,
 }
 
+impl Column {
+    /// Of words.
+    pub(crate) fn words(name: impl Into<String>) -> Self {
+        Self { name: name.into(), unit: None }
+    }
+}
+
 /// One cell.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -102,7 +109,8 @@ fn count(number: Option<u64>) -> Cell {
     number.map_or(Cell::Empty, |n| Cell::Number(n as f64))
 }
 
-pub(super) fn column(name: impl Into<String>, unit: Unit) -> Column {
+/// A column of numbers.
+pub(crate) fn column(name: impl Into<String>, unit: Unit) -> Column {
     Column { name: name.into(), unit: Some(unit) }
 }
 
@@ -150,8 +158,7 @@ pub(super) fn part<'a>(column: Column, cell: impl Fn(&Estimate) -> Cell + 'a) ->
 }
 
 fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
-    let system = Column { name: "system".to_owned(), unit: None };
-    let mut parts = vec![part(system, |e| Cell::Text(e.scenario.system.clone()))];
+    let mut parts = vec![part(Column::words("system"), |e| Cell::Text(e.scenario.system.clone()))];
     for axis in varied(planned) {
         parts.push(part(knob_column(axis, &axis.knob), |e| knob_cell(e.scenario.point.get(&axis.knob))));
     }
@@ -280,8 +287,7 @@ pub(super) fn ranked(planned: &Planned, design: Design, estimates: &[Estimate]) 
     // Nothing is ranked without an interval.
     let ranks = order.iter().filter(|e| e.ranks() && e.interval.is_some()).count();
     let published = [("pools", "Pool Count"), ("pool_size", "Pool Size"), ("concurrency", "Concurrency")];
-    let client = Column { name: "Client".to_owned(), unit: None };
-    let mut parts = vec![part(client, |e| Cell::Text(e.scenario.system.clone()))];
+    let mut parts = vec![part(Column::words("Client"), |e| Cell::Text(e.scenario.system.clone()))];
     for (knob, name) in published {
         let default = planned.workload.knob(knob).map(|k| k.default.clone());
         parts.push(part(column(name, Unit::Count), move |e| {
@@ -299,8 +305,7 @@ pub(super) fn ranked(planned: &Planned, design: Design, estimates: &[Estimate]) 
     }
     let agree = order.iter().all(|e| e.counts_agree != Some(false));
     if !agree {
-        let counts = Column { name: "counts".to_owned(), unit: None };
-        parts.push(part(counts, |e| match e.counts_agree {
+        parts.push(part(Column::words("counts"), |e| match e.counts_agree {
             None => Cell::Empty,
             Some(agree) => Cell::Text(if agree { "agree" } else { "DISAGREE" }.to_owned()),
         }));

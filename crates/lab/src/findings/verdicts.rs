@@ -23,17 +23,16 @@ pub(super) fn table(
         cells.push(Cell::Number(floor.rounds.into()));
         rows.push(Row { cells, block: !rows.is_empty() });
     }
-    let words = |name: &str| Column { name: name.to_owned(), unit: None };
     Table {
         title: "Comparisons".to_owned(),
         about: about(design, floor, planned.threshold),
         columns: vec![
-            words("scenario"),
-            words("against"),
+            Column::words("scenario"),
+            Column::words("against"),
             column("ratio", Unit::Times),
             column("low", Unit::Times),
             column("high", Unit::Times),
-            words("verdict"),
+            Column::words("verdict"),
             column("rounds", Unit::Count),
         ],
         keys: 2,

@@ -1,7 +1,7 @@
 //! The audit of a published table: what its own figures show of its weaknesses.
 //!
 //! The kinds of doubt, their limits, words and remedies are those of Narrows' own trials ([`crate::doubt`],
-//! [`crate::findings`]) wherever the columns allow. [`Code`] adds only what cannot happen to a trial of Narrows.
+//! [`crate::findings`]) wherever the columns allow. [`Flaw`] adds only what cannot happen to a trial of Narrows.
 
 mod clients;
 mod frames;
@@ -18,7 +18,7 @@ use crate::findings::{self, words};
 /// What kind of doubt about a published row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum Flaw {
     /// Latencies above a cap were left out and their requests counted: Narrows keeps every sample.
     CensoredLatency,
     /// A mean of a few operations, without spread or median: Narrows shows medians of trials and their spread.
@@ -37,7 +37,7 @@ pub enum Code {
     Own(findings::Code),
 }
 
-impl Code {
+impl Flaw {
     /// What to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// What kind.
-    pub code: Code,
+    pub code: Flaw,
     /// What was seen, with the figures of an example, and in how many rows.
     pub message: String,
     /// What to do about it.
@@ -109,7 +109,7 @@ struct Parts {
 
 /// A kind of doubt and the rows of the table that it concerns.
 struct Doubtful {
-    code: Code,
+    code: Flaw,
     /// What was seen, with its figures.
     message: String,
     rows: Vec<usize>,
@@ -159,7 +159,7 @@ fn few_trials(table: &Table) -> Option<Doubtful> {
     let code = findings::Code::TooFewTrials;
     let each = if table.runs == 1 { "one".to_owned() } else { table.runs.to_string() };
     (table.runs < findings::FEWEST_TRIALS).then(|| Doubtful {
-        code: Code::Own(code),
+        code: Flaw::Own(code),
         message: format!("{}, {each} each", words(code).0),
         rows: (0..table.printed.len()).collect(),
     })

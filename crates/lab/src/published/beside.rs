@@ -17,7 +17,7 @@ use systems::{Point, Value, Workload};
 
 use super::{Rows, Table};
 use crate::experiment::Figure;
-use crate::findings::{self, Cell, Column, Estimate, FEWEST_TRIALS, Unit};
+use crate::findings::{self, Cell, Column, Estimate, FEWEST_TRIALS, Unit, column};
 use crate::plan::Planned;
 
 /// Ratios nearer to 1 than this are no difference: about three times what rows of one published configuration lie apart.
@@ -329,10 +329,8 @@ fn points(table: &Table, planned: &Planned, pairs: &[Pair]) -> findings::Table {
             key && table.varies(column)
         })
         .collect();
-    let mut columns: Vec<Column> =
-        keys.iter().map(|&at| Column { name: table.columns[at].name.clone(), unit: None }).collect();
-    columns
-        .extend(["published", "today"].map(|name| Column { name: name.to_owned(), unit: Some(Unit::Times) }));
+    let mut columns: Vec<Column> = keys.iter().map(|&at| Column::words(&table.columns[at].name)).collect();
+    columns.extend(["published", "today"].map(|name| column(name, Unit::Times)));
     let row = |(at, pair): (usize, &&Pair)| {
         let mut cells: Vec<Cell> = keys.iter().map(|&key| printed(&table.printed[pair.at][key])).collect();
         cells.push(worse(|p| p.then, pair).into());

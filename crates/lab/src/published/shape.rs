@@ -136,9 +136,8 @@ fn pivot(table: &Table, rows: &[Row<super::Frames>]) -> findings::Table {
         at.map_or(Cell::Empty, |at| Cell::Text(table.printed[*at][messages].clone()))
     };
     let name = |column: &str| table.columns[table.column(column)].heading.clone();
-    let mut columns = vec![findings::Column { name: name("frame_size"), unit: Some(Unit::AsPrinted) }];
-    columns
-        .extend(ways.iter().map(|way| findings::Column { name: way.clone(), unit: Some(Unit::AsPrinted) }));
+    let mut columns = vec![findings::column(name("frame_size"), Unit::AsPrinted)];
+    columns.extend(ways.iter().map(|way| findings::column(way, Unit::AsPrinted)));
     let row = |size: &f64| findings::Row {
         cells: std::iter::once(Cell::Number(*size)).chain(ways.iter().map(|way| cell(*size, way))).collect(),
         block: false,

@@ -11,18 +11,18 @@ fn audited(name: &str) -> Audit {
     audit(&load(name).unwrap(), &tables().unwrap())
 }
 
-const fn own(doubt: Doubt) -> Code {
-    Code::Own(findings::Code::Trial(doubt))
+const fn own(doubt: Doubt) -> Flaw {
+    Flaw::Own(findings::Code::Trial(doubt))
 }
 
-const ERRORS: Code = Code::Own(findings::Code::Errors);
-const FEW: Code = Code::Own(findings::Code::TooFewTrials);
+const ERRORS: Flaw = Flaw::Own(findings::Code::Errors);
+const FEW: Flaw = Flaw::Own(findings::Code::TooFewTrials);
 
-fn codes(audit: &Audit) -> Vec<Code> {
+fn codes(audit: &Audit) -> Vec<Flaw> {
     audit.warnings.iter().map(|warning| warning.code).collect()
 }
 
-fn warning(audit: &Audit, code: Code) -> &Warning {
+fn warning(audit: &Audit, code: Flaw) -> &Warning {
     let found = audit.warnings.iter().find(|warning| warning.code == code);
     found.unwrap_or_else(|| panic!("no {code:?} in {:?}", audit.warnings))
 }
@@ -119,7 +119,7 @@ fn libuvs_row_is_void() {
 #[test]
 fn latencies_that_were_left_out_are_found() {
     let audit = audited("iodash");
-    let found = warning(&audit, Code::CensoredLatency);
+    let found = warning(&audit, Flaw::CensoredLatency);
     assert_eq!(found.rows, ["Boost", "Node.js"]);
     assert_says(&found.message, &["Boost: 1065 answers", "maximum of 1980 ms", "Node.js: 1251 answers"]);
 }
@@ -147,7 +147,7 @@ fn nodes_unsteady_run_is_found() {
     );
     assert_eq!(
         codes(&audit),
-        [ERRORS, Code::CensoredLatency, own(Doubt::HiddenQueueing), own(Doubt::UnsteadyWindow), FEW]
+        [ERRORS, Flaw::CensoredLatency, own(Doubt::HiddenQueueing), own(Doubt::UnsteadyWindow), FEW]
     );
 }
 
@@ -188,7 +188,7 @@ fn rows_shorter_than_two_seconds_are_found() {
 #[test]
 fn rows_above_the_pools_ceiling_are_found() {
     let audit = audited("pools-2019");
-    let found = warning(&audit, Code::AboveCeiling);
+    let found = warning(&audit, Flaw::AboveCeiling);
     assert_eq!(clients(found), [("Buoy", 24), ("Httpc", 5), ("Ibrowse", 15), ("Mojito", 5)].into());
     let table = load("pools-2019").unwrap();
     let Rows::Clients(rows) = &table.rows else { panic!() };
@@ -196,7 +196,7 @@ fn rows_above_the_pools_ceiling_are_found() {
         let m = &row.measured;
         assert!(!found.rows.contains(&label) || m.error_percent > 6.0, "{label}: Mojito's came with errors");
     }
-    assert_eq!(clients(warning(&audited("pools-original"), Code::AboveCeiling)), [("Httpc", 4)].into());
+    assert_eq!(clients(warning(&audited("pools-original"), Flaw::AboveCeiling)), [("Httpc", 4)].into());
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn the_packet_tables_sender_is_found_at_its_limit() {
 #[test]
 fn the_packet_tables_inverted_row_is_found() {
     let audit = audited("erlang-packet");
-    let found = warning(&audit, Code::Contradiction);
+    let found = warning(&audit, Flaw::Contradiction);
     assert_says(
         &found.message,
         &["at 1400 bytes", "once > true > 40", "at 3 other sizes once is the slowest"],
@@ -256,7 +256,7 @@ fn the_packet_tables_inverted_row_is_found() {
 #[test]
 fn the_packet_tables_cells_and_its_cliff_are_found() {
     let audit = audited("erlang-packet");
-    let flaws = warning(&audit, Code::MalformedCell);
+    let flaws = warning(&audit, Flaw::MalformedCell);
     assert_eq!(flaws.rows.len(), 2);
     assert_says(&flaws.message, &["\"8,950,000 - 9,100,000 -\" has a dash too many"]);
     assert_says(&flaws.message, &["\"9,470,000 - 9,260,000\" has the larger figure first"]);
@@ -275,7 +275,7 @@ fn the_packet_tables_cells_and_its_cliff_are_found() {
 fn cowboys_means_without_spread_are_found() {
     for name in ["cowboy-sizes", "cowboy-modes", "cowboy-buffers"] {
         let audit = audited(name);
-        assert!(warning(&audit, Code::MeanWithoutSpread).rows.is_empty(), "in all rows of {name}");
+        assert!(warning(&audit, Flaw::MeanWithoutSpread).rows.is_empty(), "in all rows of {name}");
         assert!(warning(&audit, FEW).rows.is_empty());
         let times =
             "(active_n 100, buffer 1460, length 8000000, size 1G) stands 3 times in the document's tables";
@@ -290,7 +290,7 @@ fn cowboys_means_without_spread_are_found() {
 #[test]
 fn differences_within_the_noise_are_named_and_the_others_too() {
     let modes = audited("cowboy-modes");
-    let noise = warning(&modes, Code::WithinNoise);
+    let noise = warning(&modes, Flaw::WithinNoise);
     assert_says(
         &noise.message,
         &["`length` 80000000 instead of 8000000", "`length` 800000000 instead of 80000000"],
@@ -300,7 +300,7 @@ fn differences_within_the_noise_are_named_and_the_others_too() {
     assert_eq!(modes.found.len(), 3, "{:?}", modes.found);
     let buffers = audited("cowboy-buffers");
     assert!(
-        !codes(&buffers).contains(&Code::WithinNoise),
+        !codes(&buffers).contains(&Flaw::WithinNoise),
         "each step of the buffer is larger than the noise"
     );
     assert_found(&buffers, "`buffer` 8192 instead of 1460: 3.2x to 3.6x less time in both comparisons");
@@ -310,7 +310,7 @@ fn differences_within_the_noise_are_named_and_the_others_too() {
 #[test]
 fn ten_times_the_work_in_less_time_is_found() {
     let audit = audited("cowboy-sizes");
-    let found = warning(&audit, Code::Contradiction);
+    let found = warning(&audit, Flaw::Contradiction);
     assert_eq!(found.rows, ["cowboy1.1.2 otp21 size=1M", "cowboy1.1.2 otp21 size=10M"]);
     assert_says(&found.message, &["1M took 18.766 ms and 10M 17.877 ms"]);
     assert_found(

@@ -120,8 +120,23 @@ impl Account {
         }
     }
 
+    /// The whole life, as the server and the driver counted it.
+    pub(super) fn server_counts(&self, server: Snapshot) -> ServerCounts {
+        ServerCounts {
+            requests: server.requests,
+            responses: server.responses,
+            connections: server.connections,
+            peak_connections: server.peak_connections,
+            closes: server.closes,
+            client_attempts: self.total.attempts,
+            client_successes: self.total.successes,
+            client_errors: self.total.errors.clone(),
+        }
+    }
+
     /// What the driver measured, beside what the server counted.
     pub(super) fn measurement(self, server: Snapshot) -> Measurement {
+        let counts = self.server_counts(server);
         let failed = Latency::from_buckets(self.failed_us);
         Measurement {
             elapsed_s: Duration::from_micros(self.elapsed_us).as_secs_f64(),
@@ -141,16 +156,7 @@ impl Account {
             error_ordinals: self.failed_ordinals.into_iter().take(load::Tally::ORDINALS).collect(),
             first_errors: self.first_errors,
             connections: server.peak_connections,
-            server: Some(ServerCounts {
-                requests: server.requests,
-                responses: server.responses,
-                connections: server.connections,
-                peak_connections: server.peak_connections,
-                closes: server.closes,
-                client_attempts: self.total.attempts,
-                client_successes: self.total.successes,
-                client_errors: self.total.errors,
-            }),
+            server: Some(counts),
             ..Measurement::default()
         }
     }

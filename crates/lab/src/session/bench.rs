@@ -12,6 +12,7 @@ use systems::process::Launch;
 use systems::{Catalog, Role, SystemError};
 
 use crate::observation::{Outcome, Trial};
+use crate::plan;
 use crate::session::place::{Place, Stopped};
 use crate::session::{Executor, Interrupted, clients, drive};
 
@@ -62,12 +63,18 @@ impl Bench {
         built
     }
 
-    fn attempt(&mut self, trial: &Trial) -> Result<Outcome, Stopped> {
-        let measurement = self.with_place(trial, |place, port| match port {
-            Some(port) => drive::measure(place, port),
+    /// Executes a trial, with or without counting what the kernel does for a server.
+    pub(super) fn measure(&mut self, trial: &Trial, counting: bool) -> Result<Outcome, Interrupted> {
+        let end = self.with_place(trial, |place, port| match port {
+            Some(port) => drive::measure(place, port, counting),
             None => clients::measure(place),
-        })?;
-        Ok(Outcome::Measured(Box::new(measurement)))
+        });
+        match end {
+            // What was measured to its end is kept, whatever came then.
+            Ok(measurement) => Ok(Outcome::Measured(Box::new(measurement))),
+            Err(Stopped::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
+            Err(_) => Err(Interrupted),
+        }
     }
 
     /// Builds the trial's system, and does something with it and, if it is a server, its port.
@@ -122,14 +129,6 @@ impl Bench {
 
 impl Executor for Bench {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
-        let end = self.attempt(trial);
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(Interrupted);
-        }
-        match end {
-            Ok(outcome) => Ok(outcome),
-            Err(Stopped::Failed(failure)) => Ok(Outcome::Failed(failure)),
-            Err(Stopped::Interrupted) => Err(Interrupted),
-        }
+        self.measure(trial, plan::is_counted(trial))
     }
 }

@@ -12,11 +12,12 @@ use systems::{Value, Workload};
 use wire::frames::Prefix;
 
 use crate::observation::{Counted, Measurement};
+use crate::plan::COUNTING_S;
 use crate::session::place::{Place, Stopped};
 use crate::session::watch::Watched;
 
-/// Starts the server, checks that it does the work, drives it for the trial's time, and stops it.
-pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {
+/// Starts the server, checks that it does the work, drives it for the trial's time, counts if that is wanted, and stops it.
+pub(super) fn measure(place: &Place<'_>, port: u16, counting: bool) -> Result<Measurement, Stopped> {
     let running = place.start()?;
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
@@ -32,7 +33,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
-    let counted = if place.trial.round == 0 { count(place, &job, &running) } else { None };
+    let counted = if counting { count(place, &job, &running) } else { None };
     let theirs = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -49,8 +50,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     Ok(measurement)
 }
 
-/// How long the kernel's work for a server is counted, and with what: enough for a figure per operation.
-const COUNTING: Duration = Duration::from_millis(200);
+/// The largest body and the most connections that are counted with.
 const COUNTED_BODY: u64 = 16 << 20;
 const COUNTED_CONNECTIONS: usize = 100;
 
@@ -58,14 +58,14 @@ const COUNTED_CONNECTIONS: usize = 100;
 fn count(place: &Place<'_>, measured: &Job, running: &Running) -> Option<Counted> {
     let mut job = measured.clone();
     job.connections = job.connections.min(COUNTED_CONNECTIONS);
-    (job.warmup, job.stop) = (Duration::ZERO, Stop::After(COUNTING));
+    (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
     if let Traffic::Http(http) = &mut job.target.traffic
         && place.workload() == Workload::Upload
     {
         *http = upload(place, place.number("size").ok()?.min(COUNTED_BODY));
     }
     let calls = running.calls();
-    // What goes wrong here costs these counts, not the trial, which is measured.
+    // What goes wrong here, an interruption too, costs these counts, not the trial, which is measured.
     let tally = place.drive(&job, &|_| {}).ok()?;
     let found = calls.finish();
     let any = found.system_calls.or(found.reads).or(found.instructions).is_some();
@@ -117,15 +117,9 @@ fn target(port: u16, traffic: Traffic) -> Target {
 
 fn request(place: &Place<'_>) -> Http {
     Http {
-        method: "GET".to_owned(),
-        host: "127.0.0.1".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: Body::None,
         keep_alive: place.says("keep_alive", &Value::Boolean(true)),
-        expect_continue: false,
-        ids: false,
-        expect: Expect { status: Some(200), body: Some(place.manifest.answer_body().as_bytes().to_vec()) },
+        expect: Expect::exactly(place.manifest.answer_body()),
+        ..Http::get("127.0.0.1", "/")
     }
 }
 
@@ -136,7 +130,7 @@ fn upload(place: &Place<'_>, size: u64) -> Http {
         body: Body::Pattern(size),
         keep_alive: place.says("reuse", &Value::Boolean(true)),
         expect_continue: place.says("expect", &Value::Boolean(true)) && size > 0,
-        expect: Expect { status: Some(200), body: Some(size.to_string().into_bytes()) },
+        expect: Expect::exactly(size.to_string()),
         ..request(place)
     }
 }

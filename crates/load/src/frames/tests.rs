@@ -5,8 +5,8 @@ use wire::frames::FrameCounter;
 use super::*;
 
 /// Sends a stream that is told to close after `sends` pieces; what it amounted to, and its state.
-fn stream(target: Target, sends: usize) -> (Summary, Frames, State) {
-    let mut frames = Frames::new(&target, target.count, 1).expect("frames that fit their prefix");
+fn stream(target: Frames, sends: usize) -> (Summary, Streams, State) {
+    let mut frames = Streams::new(&target, target.count, 1).expect("frames that fit their prefix");
     let mut state = frames.open();
     frames.begin(&mut state);
     let mut counter = FrameCounter::new(target.prefix);
@@ -21,8 +21,8 @@ fn stream(target: Target, sends: usize) -> (Summary, Frames, State) {
     (counter.summary(), frames, state)
 }
 
-fn target(size: u64, count: Option<u64>) -> Target {
-    Target { size, prefix: Prefix::Four, count }
+fn target(size: u64, count: Option<u64>) -> Frames {
+    Frames { size, prefix: Prefix::Four, count }
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn the_answer_must_be_the_count_that_was_sent() {
 
 #[test]
 fn an_answer_before_the_end_of_the_stream_is_a_fault() {
-    let mut frames = Frames::new(&target(10, None), None, 1).expect("frames");
+    let mut frames = Streams::new(&target(10, None), None, 1).expect("frames");
     let mut state = frames.open();
     frames.begin(&mut state);
     frames.next(&mut state, false);
@@ -66,7 +66,7 @@ fn an_answer_before_the_end_of_the_stream_is_a_fault() {
 
 #[test]
 fn a_number_of_frames_is_spread_over_connections_and_none_is_lost() {
-    let mut frames = Frames::new(&target(1, None), Some(11), 4).expect("frames");
+    let mut frames = Streams::new(&target(1, None), Some(11), 4).expect("frames");
     let mut counts = Vec::new();
     for _ in 0..4 {
         let mut state = frames.open();
@@ -79,6 +79,6 @@ fn a_number_of_frames_is_spread_over_connections_and_none_is_lost() {
 
 #[test]
 fn a_frame_that_its_prefix_cannot_announce_is_refused() {
-    let too_long = Target { size: 256, prefix: Prefix::One, count: None };
-    assert!(Frames::new(&too_long, None, 1).is_err());
+    let too_long = Frames { size: 256, prefix: Prefix::One, count: None };
+    assert!(Streams::new(&too_long, None, 1).is_err());
 }

@@ -3,23 +3,13 @@
 use super::*;
 use crate::protocol::Reply;
 
-fn target(body: Body) -> Target {
-    Target {
-        method: "GET".to_owned(),
-        host: "h".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body,
-        keep_alive: true,
-        expect_continue: false,
-        ids: false,
-        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
-    }
+fn target(body: Body) -> Http {
+    Http { body, expect: Expect::exactly("ok"), ..Http::get("h", "/") }
 }
 
 /// One exchange sent; then what the answer's bytes lead to.
-fn answer(target: &Target, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>) {
-    let mut http = Http::new(target, 1, 0).expect("a request that can be written");
+fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>) {
+    let mut http = Requests::new(target, 1, 0).expect("a request that can be written");
     let mut state = http.open();
     http.begin(&mut state);
     while let Next::Send(payload) = http.next(&mut state, false) {
@@ -65,7 +55,7 @@ fn a_stray_byte_spoils_the_answer_before_it_and_the_connection() {
 
 #[test]
 fn bytes_that_nobody_asked_for_are_a_fault_of_the_connection() {
-    let mut http = Http::new(&target(Body::None), 1, 0).expect("a request");
+    let mut http = Requests::new(&target(Body::None), 1, 0).expect("a request");
     let mut state = http.open();
     let end = http.receive(&mut state, b"HTTP/1.1 200 OK\r\n", &mut Vec::new());
     assert_eq!(end.expect_err("unasked").class, ErrorClass::Protocol);
@@ -73,7 +63,7 @@ fn bytes_that_nobody_asked_for_are_a_fault_of_the_connection() {
 
 #[test]
 fn an_answer_without_length_ends_with_the_connection() {
-    let mut http = Http::new(&target(Body::None), 1, 0).expect("a request");
+    let mut http = Requests::new(&target(Body::None), 1, 0).expect("a request");
     let mut state = http.open();
     http.begin(&mut state);
     http.next(&mut state, false);
@@ -98,7 +88,7 @@ fn the_id_of_another_request_is_noticed() {
 
 #[test]
 fn a_pipeline_goes_out_in_one_send_and_each_answer_frees_a_place() {
-    let mut http = Http::new(&target(Body::None), 3, 0).expect("a request");
+    let mut http = Requests::new(&target(Body::None), 3, 0).expect("a request");
     let mut state = http.open();
     for _ in 0..3 {
         http.begin(&mut state);
@@ -115,7 +105,7 @@ fn a_pipeline_goes_out_in_one_send_and_each_answer_frees_a_place() {
 #[test]
 fn a_large_body_is_the_pattern_from_beginning_to_end() {
     let size = 700_001;
-    let mut http = Http::new(&target(Body::Pattern(size)), 1, 0).expect("a request");
+    let mut http = Requests::new(&target(Body::Pattern(size)), 1, 0).expect("a request");
     let mut state = http.open();
     http.begin(&mut state);
     let mut sent = Vec::new();
@@ -132,7 +122,7 @@ fn the_body_waits_for_100_continue_or_for_the_nudge() {
     let mut target = target(Body::Pattern(10));
     target.expect_continue = true;
     for nudged in [false, true] {
-        let mut http = Http::new(&target, 1, 0).expect("a request");
+        let mut http = Requests::new(&target, 1, 0).expect("a request");
         let mut state = http.open();
         http.begin(&mut state);
         assert!(matches!(http.next(&mut state, false), Next::Send(_)), "the head");

@@ -1,6 +1,7 @@
 //! What there is to know of a machine before anything is measured on it. Reads, and judges nothing.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use systems::machine::{self, Environment, Limit};
 
@@ -23,6 +24,8 @@ pub struct Facts {
     pub interface: String,
     /// Whether the kernel knows counters of this processor's hardware.
     pub hardware_counters: bool,
+    /// Why the kernel's tracepoints cannot be read; None where they can.
+    pub tracing: Option<ErrorKind>,
 }
 
 impl Facts {
@@ -39,6 +42,7 @@ impl Facts {
             ports: machine::ports(),
             interface: made.map_or_else(|e| e.to_string(), |mut made| made.io().backend().to_owned()),
             hardware_counters: hardware_counters(),
+            tracing: systems::calls::tracing().err().map(|why| why.kind()),
             environment,
         }
     }

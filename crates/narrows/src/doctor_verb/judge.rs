@@ -1,5 +1,7 @@
 //! What of a machine is in the way of measuring, and the command that mends it. Pure.
 
+use std::io::ErrorKind;
+
 use lab::findings::Unit;
 use serde::Serialize;
 use systems::machine::{Limit, Placement};
@@ -97,6 +99,17 @@ fn kernel(facts: &Facts) -> Vec<Finding> {
         "the processor's counters are hidden, as in most virtual machines (`perf stat true`): one that passes them on, or bare \
          metal; only what is told of instructions needs them"
     };
+    let (tracing, mount) = match facts.tracing {
+        None => ("can be read", ""),
+        Some(ErrorKind::PermissionDenied) => (
+            "not for this user",
+            "`sudo mount -o remount,mode=750,gid=$(id -g) /sys/kernel/tracing`; only what is told of system calls needs it",
+        ),
+        Some(_) => (
+            "not mounted",
+            "as root: `mount -t tracefs nodev /sys/kernel/tracing`; only what is told of system calls needs it",
+        ),
+    };
     let known = if facts.hardware_counters { "known" } else { "none" };
     let Limit { before, now, hard } = facts.environment.files;
     vec![
@@ -107,6 +120,7 @@ fn kernel(facts: &Facts) -> Vec<Finding> {
             closed || !facts.hardware_counters,
             counters,
         ),
+        check("tracepoints", tracing.to_owned(), facts.tracing.is_some(), mount),
         check(
             "open files",
             format!("{now} (found {before}, hard limit {hard})"),
@@ -216,6 +230,7 @@ mod tests {
             ports: 28_232,
             interface: "io_uring".to_owned(),
             hardware_counters: true,
+            tracing: None,
         }
     }
 
@@ -232,7 +247,7 @@ mod tests {
     /// What is done to a fit machine, what must be found of it, and the command that mends it.
     type Case = (fn(&mut Facts), &'static str, &'static str);
 
-    const CASES: [Case; 15] = [
+    const CASES: [Case; 17] = [
         (|f| f.environment.cores = vec![0], "cores", "taskset -cp 0-1"),
         (|f| (f.environment.cores, f.online) = (vec![0], 1), "cores", "lscpu"),
         (|f| f.load = 0.6, "other work", "top"),
@@ -254,6 +269,8 @@ mod tests {
             "sysctl -w kernel.perf_event_paranoid=1",
         ),
         (|f| f.hardware_counters = false, "perf counters", "perf stat"),
+        (|f| f.tracing = Some(ErrorKind::PermissionDenied), "tracepoints", "mount -o remount"),
+        (|f| f.tracing = Some(ErrorKind::NotFound), "tracepoints", "mount -t tracefs"),
         (|f| f.environment.files.now = 1024, "open files", "prlimit"),
         (|f| set(f, "net.core.somaxconn", "128"), "accept queue", "sysctl -w net.core.somaxconn=4096"),
         (|f| f.ports = 1000, "ports", "sysctl -w net.ipv4.ip_local_port_range"),

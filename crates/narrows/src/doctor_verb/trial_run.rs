@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use load::target::{Body, Expect, Http, Traffic};
+use load::target::{Expect, Http, Traffic};
 use load::{Job, Stop, Tally, Target};
 use serde::Serialize;
 use serve::{Farewell, Speaks};
@@ -96,18 +96,8 @@ fn noise(rates: &[[f64; 2]]) -> Option<(f64, f64)> {
 }
 
 fn target(address: SocketAddr) -> Target {
-    let traffic = Traffic::Http(Http {
-        method: "GET".to_owned(),
-        host: "127.0.0.1".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        body: Body::None,
-        keep_alive: true,
-        expect_continue: false,
-        ids: false,
-        expect: Expect { status: Some(200), body: Some(b"ok".to_vec()) },
-    });
-    Target { address, traffic }
+    let http = Http { expect: Expect::exactly("ok"), ..Http::get("127.0.0.1", "/") };
+    Target { address, traffic: Traffic::Http(http) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The seconds of a drive as they pass: throughput, percentiles and errors of each.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -105,10 +105,7 @@ impl Seconds {
         let line = line(seconds, &all, self.open_loop);
         match &self.bar {
             Some(bar) => bar.set_message(line),
-            None => {
-                // A reader that has gone costs the lines, not the drive: `eprintln!` would panic.
-                let _ = writeln!(std::io::stderr(), "{line}");
-            }
+            None => crate::common::say(line),
         }
     }
 }

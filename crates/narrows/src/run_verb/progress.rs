@@ -1,7 +1,7 @@
 //! How a run goes, while it goes: what runs now, trials done, time left, the verdicts so far and the last warning. In place at the
 //! foot of a terminal; elsewhere a plain line when an experiment has come to an end of its trials.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,6 +10,7 @@ use lab::plan::{Plan, estimate_s};
 use lab::session::Progress;
 
 use super::running::Running;
+use crate::common;
 
 /// Some lines at the foot of the terminal, or plain ones.
 pub struct Live {
@@ -64,7 +65,7 @@ impl Live {
         let left = trials.map(estimate_s).sum();
         let in_place = !plain && std::io::stderr().is_terminal();
         let foot = in_place.then(|| Foot::new(pending.len(), plan.experiments.len()));
-        let running = Running::new(plan, seen);
+        let running = Running::new(plan, seen, in_place);
         Self { foot, running, left, expected: 0.0, began: Instant::now(), failed: 0 }
     }
 
@@ -79,7 +80,7 @@ impl Live {
     fn say(&self, text: String) {
         match &self.foot {
             Some(foot) => foot.trials.println(text),
-            None => plain(&text),
+            None => common::say(text),
         }
     }
 
@@ -88,11 +89,6 @@ impl Live {
             if self.expected > 0.0 { self.began.elapsed().as_secs_f64() / self.expected } else { 1.0 };
         Duration::from_secs_f64((self.left * factor).max(0.0))
     }
-}
-
-/// Whoever listened may have gone; that is no reason to lose the run.
-fn plain(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 impl Progress for Live {
@@ -134,20 +130,14 @@ impl Progress for Live {
                 self.say(format!("{}: {}: {}", scenario.system, failure.stage, failure.reason));
             }
         }
-        let standing = self.running.ended(observation);
-        match (&self.foot, standing) {
-            (Some(foot), standing) => {
-                foot.trials.inc(1);
-                let Some(standing) = standing else { return };
-                foot.show(&foot.experiments[standing.experiment], standing.line);
-                if let Some(warning) = standing.warning {
-                    foot.show(&foot.warning, warning);
-                }
-            }
-            (None, Some(standing)) if self.running.is_complete(&scenario.experiment) => {
-                plain(&standing.line);
-            }
-            (None, _) => {}
+        if let Some(foot) = &self.foot {
+            foot.trials.inc(1);
+        }
+        let Some(standing) = self.running.ended(observation) else { return };
+        let Some(foot) = &self.foot else { return common::say(standing.line) };
+        foot.show(&foot.experiments[standing.experiment], standing.line);
+        if let Some(warning) = standing.warning {
+            foot.show(&foot.warning, warning);
         }
     }
 }

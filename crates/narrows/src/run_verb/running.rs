@@ -6,18 +6,25 @@ use std::time::{Duration, Instant};
 
 use lab::findings::{Code, Warning, findings};
 use lab::observation::{Observation, Trial};
-use lab::plan::Plan;
+use lab::plan::{Plan, Planned};
 
 /// Looking costs at most one part in so many of the run's time.
 const COST: u32 = 50;
 
-/// The plan and what was observed of it, judged anew from time to time.
+/// The experiments and what was observed of them, judged anew from time to time.
 pub struct Running {
-    plan: Plan,
-    seen: Vec<Observation>,
+    parts: Vec<Part>,
+    /// Whether an experiment is looked at before its last trial, too.
+    early: bool,
     warned: BTreeSet<String>,
     /// Not to be judged again before this.
     rest: Option<Instant>,
+}
+
+/// An experiment by itself: a plan of nothing else, and the observations of that.
+struct Part {
+    plan: Plan,
+    seen: Vec<Observation>,
 }
 
 /// An experiment as it stands.
@@ -31,52 +38,59 @@ pub struct Standing {
 }
 
 impl Running {
-    /// Of a plan of which so much has been done before.
-    pub fn new(plan: &Plan, seen: Vec<Observation>) -> Self {
-        Self { plan: plan.clone(), seen, warned: BTreeSet::new(), rest: None }
+    /// Of a plan of which so much has been done before; `early`: also of what has not come to its end.
+    pub fn new(plan: &Plan, seen: Vec<Observation>, early: bool) -> Self {
+        let (seed, budget_s) = (plan.seed, plan.budget_s);
+        let part = |planned: &Planned| {
+            let experiments = vec![planned.clone()];
+            Part { plan: Plan { seed, budget_s, experiments, trials: Vec::new() }, seen: Vec::new() }
+        };
+        let parts = plan.experiments.iter().map(part).collect();
+        let mut running = Self { parts, early, warned: BTreeSet::new(), rest: None };
+        running.added(&plan.trials);
+        for observation in seen {
+            if let Some(at) = running.find(&observation.trial) {
+                running.parts[at].seen.push(observation);
+            }
+        }
+        running
+    }
+
+    /// The experiment of this trial.
+    fn find(&self, trial: &Trial) -> Option<usize> {
+        self.parts.iter().position(|part| part.plan.experiments[0].name == trial.scenario.experiment)
     }
 
     /// These trials were added to the plan.
     pub fn added(&mut self, trials: &[Trial]) {
         for trial in trials {
-            let own = self.plan.experiments.iter_mut().find(|e| e.name == trial.scenario.experiment);
-            if let Some(planned) = own {
-                planned.rounds = planned.rounds.max(trial.round + 1);
-            }
+            let Some(at) = self.find(trial) else { continue };
+            let plan = &mut self.parts[at].plan;
+            plan.experiments[0].rounds = plan.experiments[0].rounds.max(trial.round + 1);
+            plan.trials.push(trial.clone());
         }
-        self.plan.trials.extend_from_slice(trials);
     }
 
     /// How the experiment of this observation stands now, if it is time to look: when the last of its trials has ended in any
     /// case, else when looking is cheap.
     pub fn ended(&mut self, observation: &Observation) -> Option<Standing> {
-        self.seen.push(observation.clone());
-        let name = &observation.trial.scenario.experiment;
-        let experiment = self.plan.experiments.iter().position(|planned| planned.name == *name)?;
-        let last = self.is_complete(name);
-        if !last && self.rest.is_some_and(|rest| Instant::now() < rest) {
+        let at = self.find(&observation.trial)?;
+        let part = &mut self.parts[at];
+        part.seen.push(observation.clone());
+        let last = part.seen.len() >= part.plan.trials.len();
+        if !last && (!self.early || self.rest.is_some_and(|rest| Instant::now() < rest)) {
             return None;
         }
         let began = Instant::now();
-        let standing = self.look(experiment, name);
+        let standing = self.look(at);
         self.rest = Some(Instant::now() + (began.elapsed() * COST).max(Duration::from_millis(100)));
         standing
     }
 
-    /// Whether every trial that is planned for an experiment has been observed.
-    pub fn is_complete(&self, name: &str) -> bool {
-        let planned = self.plan.trials.iter().filter(|trial| trial.scenario.experiment == *name).count();
-        let done = self.seen.iter().filter(|seen| seen.trial.scenario.experiment == *name).count();
-        done >= planned
-    }
-
-    fn look(&mut self, experiment: usize, name: &str) -> Option<Standing> {
-        let own: Vec<Observation> =
-            self.seen.iter().filter(|seen| seen.trial.scenario.experiment == *name).cloned().collect();
-        let mut plan = self.plan.clone();
-        plan.experiments = vec![plan.experiments.swap_remove(experiment)];
-        let found = findings(&plan, &own).experiments.pop()?;
-        let rounds = own.iter().map(|seen| seen.trial.round + 1).max().unwrap_or(0);
+    fn look(&mut self, experiment: usize) -> Option<Standing> {
+        let Part { plan, seen } = &self.parts[experiment];
+        let found = findings(plan, seen).experiments.pop()?;
+        let (name, rounds) = (&found.name, whole_rounds(&plan.trials, seen.iter().map(|seen| &seen.trial)));
         let sentence = found.headlines.first().map_or("nothing to compare yet", String::as_str);
         let line = format!("{name} ({rounds} of {} rounds): {sentence}", found.rounds);
         // That there are few trials yet is no news while more are on their way.
@@ -86,5 +100,46 @@ impl Running {
         let warning = fresh.map(|warning| format!("{name}: warning: {}", warning.message));
         self.warned.extend(found.warnings.iter().map(|warning| warning.message.clone()));
         Some(Standing { experiment, line, warning })
+    }
+}
+
+/// Rounds of which every trial has been observed.
+fn whole_rounds<'a>(planned: &[Trial], done: impl Iterator<Item = &'a Trial>) -> usize {
+    let done: BTreeSet<u32> = done.map(|trial| trial.index).collect();
+    let all: BTreeSet<u32> = planned.iter().map(|trial| trial.round).collect();
+    let open = planned.iter().filter(|trial| !done.contains(&trial.index));
+    all.len() - open.map(|trial| trial.round).collect::<BTreeSet<u32>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::observation::{Scenario, Timing};
+    use systems::{Point, Workload};
+
+    use super::*;
+
+    #[test]
+    fn a_round_counts_when_all_of_its_trials_have_ended() {
+        let scenario = Scenario {
+            experiment: "e".to_owned(),
+            system: "s".to_owned(),
+            workload: Workload::Requests,
+            point: Point::new(),
+        };
+        let timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
+        let trial =
+            |index| Trial { index, round: index / 2, scenario: scenario.clone(), timing, twin: false };
+        let planned: Vec<Trial> = (0..6).map(trial).collect();
+        for (done, whole) in [
+            (&[][..], 0),
+            (&[0], 0),
+            (&[1, 0], 1),
+            (&[0, 1, 2, 4], 1),
+            (&[3, 2, 5, 4], 2),
+            (&[0, 1, 2, 3, 4, 5], 3),
+        ] {
+            let done = done.iter().map(|index| &planned[*index]);
+            assert_eq!(whole_rounds(&planned, done.clone()), whole, "{:?}", done.collect::<Vec<_>>());
+        }
     }
 }

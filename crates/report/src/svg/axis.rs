@@ -122,7 +122,7 @@ pub(super) struct Range {
 
 impl Range {
     /// How far along a value is, 0..=1; what lies outside is at an end.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log => {
@@ -131,6 +131,22 @@ impl Range {
             }
         };
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+/// A range between two places on the canvas.
+pub(super) struct Span {
+    pub(super) range: Range,
+    /// Where its low end lies.
+    pub(super) from: f64,
+    /// Where its high end lies.
+    pub(super) to: f64,
+}
+
+impl Span {
+    /// Where a value lies.
+    pub(super) fn at(&self, value: f64) -> f64 {
+        self.from + self.range.share(value) * (self.to - self.from)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values along an axis: sweeps of a knob, percentiles, the course of a window.
 
-use super::axis::{Axis, Range, apart};
+use super::axis::{Axis, Span, apart};
 use super::canvas::{Anchor, Canvas, n, width_of};
 use super::{Data, Interval, Style, Width};
 
@@ -39,24 +39,10 @@ pub(crate) struct Lines {
     pub(crate) interval: String,
 }
 
-/// Where the plot lies, and what it shows.
+/// Where the plot lies, and what it shows: from the left to the right, and from the bottom to the top.
 struct Plot {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-    x: Range,
-    y: Range,
-}
-
-impl Plot {
-    fn x(&self, value: f64) -> f64 {
-        self.left + self.x.share(value) * (self.right - self.left)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        self.bottom - self.y.share(value) * (self.bottom - self.top)
-    }
+    x: Span,
+    y: Span,
 }
 
 impl Lines {
@@ -71,13 +57,11 @@ impl Lines {
         let marks = if self.bands.is_empty() { 0.0 } else { 16.0 };
         let ends = |p: &Point| [p.y, p.interval.map_or(p.y, |i| i.0), p.interval.map_or(p.y, |i| i.1)];
         let banded = self.bands.iter().flat_map(|band| [band.from, band.to]);
+        let x = self.x.range(self.points().map(|p| p.x).chain(banded));
+        let y = self.y.range(self.points().flat_map(ends));
         let plot = Plot {
-            left: 58.0 + inset,
-            right: width.units() - 10.0 - inset,
-            top: 28.0 + marks,
-            bottom: height - 44.0,
-            x: self.x.range(self.points().map(|p| p.x).chain(banded)),
-            y: self.y.range(self.points().flat_map(ends)),
+            x: Span { range: x, from: 58.0 + inset, to: width.units() - 10.0 - inset },
+            y: Span { range: y, from: height - 44.0, to: 28.0 + marks },
         };
         self.frame(canvas, &plot, inset, width);
         self.bands(canvas, &plot);
@@ -90,45 +74,46 @@ impl Lines {
     }
 
     fn frame(&self, canvas: &mut Canvas, plot: &Plot, inset: f64, width: Width) {
-        let (left, right) = (plot.left - inset, plot.right + inset);
+        let (left, right, bottom) = (plot.x.from - inset, plot.x.to + inset, plot.y.from);
         canvas.open("axes");
-        for (value, label) in self.y.ticks(&plot.y, 6) {
-            let y = plot.y(value);
+        for (value, label) in self.y.ticks(&plot.y.range, 6) {
+            let y = plot.y.at(value);
             canvas.line("grid", (left, y), (right, y));
             canvas.text("tick", Anchor::End, (left - 6.0, y + 4.0), &label);
         }
         let about = if width == Width::Wide { 9 } else { 5 };
-        let ticks = self.x.ticks(&plot.x, about);
+        let ticks = self.x.ticks(&plot.x.range, about);
         for (value, _) in &ticks {
-            let x = plot.x(*value);
-            canvas.line("notch", (x, plot.bottom), (x, plot.bottom + 4.0));
+            let x = plot.x.at(*value);
+            canvas.line("notch", (x, bottom), (x, bottom + 4.0));
         }
-        for (value, label) in apart(ticks, |value| plot.x(value)) {
+        for (value, label) in apart(ticks, |value| plot.x.at(value)) {
             let most = width.units() - width_of(&label) / 2.0;
-            canvas.text("tick", Anchor::Middle, (plot.x(value).min(most), plot.bottom + 17.0), &label);
+            canvas.text("tick", Anchor::Middle, (plot.x.at(value).min(most), bottom + 17.0), &label);
         }
-        canvas.line("rule", (left, plot.bottom), (right, plot.bottom));
+        canvas.line("rule", (left, bottom), (right, bottom));
         canvas.text("axis", Anchor::Start, (0.0, 13.0), &self.y.label);
-        canvas.text("axis", Anchor::End, (right, plot.bottom + 36.0), &self.x.label);
+        canvas.text("axis", Anchor::End, (right, bottom + 36.0), &self.x.label);
         canvas.close();
     }
 
     fn bands(&self, canvas: &mut Canvas, plot: &Plot) {
         for band in &self.bands {
-            let (from, to) = (plot.x(band.from.min(band.to)), plot.x(band.from.max(band.to)));
+            let (from, to) = (plot.x.at(band.from.min(band.to)), plot.x.at(band.from.max(band.to)));
             let wide = (to - from).max(3.0);
             let left = (from + to - wide) / 2.0;
-            canvas.rect("cliff", (left, plot.top), (wide, plot.bottom - plot.top), "", &band.label);
+            let (bottom, top) = (plot.y.from, plot.y.to);
+            canvas.rect("cliff", (left, top), (wide, bottom - top), "", &band.label);
             let half = width_of(&band.label) / 2.0;
             let middle =
-                ((from + to) / 2.0).clamp(plot.left + half, (plot.right - half).max(plot.left + half));
-            canvas.text("cliff", Anchor::Middle, (middle, plot.top - 6.0), &band.label);
+                ((from + to) / 2.0).clamp(plot.x.from + half, (plot.x.to - half).max(plot.x.from + half));
+            canvas.text("cliff", Anchor::Middle, (middle, top - 6.0), &band.label);
         }
     }
 
     fn one(&self, canvas: &mut Canvas, plot: &Plot, series: &Series, shift: f64) {
         canvas.open(&series.style.class());
-        let at = |p: &Point| (plot.x(p.x), plot.y(p.y));
+        let at = |p: &Point| (plot.x.at(p.x), plot.y.at(p.y));
         let path: Vec<String> = series
             .points
             .iter()
@@ -138,7 +123,7 @@ impl Lines {
         canvas.path("line", &path.concat());
         for p in &series.points {
             if let Some((low, high)) = p.interval {
-                let (x, low, high) = (at(p).0 + shift, plot.y(low), plot.y(high));
+                let (x, low, high) = (at(p).0 + shift, plot.y.at(low), plot.y.at(high));
                 let d = format!("M{} {}h6m-3 0V{}m-3 0h6", n(x - 3.0), n(low), n(high));
                 canvas.path("whisker", &d);
             }

@@ -1,6 +1,6 @@
 //! Values one below the other: ratios with their intervals, rankings, memory.
 
-use super::axis::{Axis, Range, apart};
+use super::axis::{Axis, Span, apart};
 use super::canvas::{Anchor, Canvas, fitted, n, width_of};
 use super::{Data, Interval, Style, Width};
 
@@ -30,18 +30,6 @@ pub(crate) struct Rows {
     pub(crate) interval: String,
 }
 
-struct Plot {
-    left: f64,
-    right: f64,
-    x: Range,
-}
-
-impl Plot {
-    fn x(&self, value: f64) -> f64 {
-        self.left + self.x.share(value) * (self.right - self.left)
-    }
-}
-
 const TOP: f64 = 8.0;
 
 impl Rows {
@@ -60,13 +48,10 @@ impl Rows {
             .chain(self.rule)
             .chain(self.noise.into_iter().flat_map(|n| [n.0, n.1]))
             .chain(self.bars.then_some(0.0));
-        let plot = Plot {
-            left: gutter + 6.0,
-            right: width.units() - notes - 6.0,
-            x: self.x.range(values.collect::<Vec<_>>().into_iter()),
-        };
+        let range = self.x.range(values.collect::<Vec<_>>().into_iter());
+        let x = Span { range, from: gutter + 6.0, to: width.units() - notes - 6.0 };
         let bottom = TOP + high * self.rows.len() as f64 + 4.0;
-        self.frame(canvas, &plot, bottom, wide);
+        self.frame(canvas, &x, bottom, wide);
         for (i, row) in self.rows.iter().enumerate() {
             let y = TOP + high * i as f64;
             let middle = if wide { y + high / 2.0 } else { y + 27.0 };
@@ -76,53 +61,48 @@ impl Rows {
                 (Anchor::Start, (0.0, y + 13.0), width.units())
             };
             canvas.text("label", anchor, at, &fitted(&row.label, room));
-            self.one(canvas, &plot, row, middle);
+            self.one(canvas, &x, row, middle);
             let note = fitted(&row.note, notes - 4.0);
-            canvas.text("value", Anchor::Start, (plot.right + 12.0, middle + 4.0), &note);
+            canvas.text("value", Anchor::Start, (x.to + 12.0, middle + 4.0), &note);
         }
         bottom + 40.0
     }
 
-    fn frame(&self, canvas: &mut Canvas, plot: &Plot, bottom: f64, wide: bool) {
+    fn frame(&self, canvas: &mut Canvas, x: &Span, bottom: f64, wide: bool) {
         canvas.open("axes");
-        let about = ((plot.right - plot.left) / 62.0) as usize;
-        let ticks = apart(self.x.ticks(&plot.x, about.clamp(2, 7)), |v| plot.x(v));
+        let about = ((x.to - x.from) / 62.0) as usize;
+        let ticks = apart(self.x.ticks(&x.range, about.clamp(2, 7)), |v| x.at(v));
         for (value, label) in ticks {
-            let x = plot.x(value);
-            canvas.line("grid", (x, TOP), (x, bottom));
-            canvas.text("tick", Anchor::Middle, (x, bottom + 15.0), &label);
+            let at = x.at(value);
+            canvas.line("grid", (at, TOP), (at, bottom));
+            canvas.text("tick", Anchor::Middle, (at, bottom + 15.0), &label);
         }
         if let Some((low, high)) = self.noise {
-            let (low, high) = (plot.x(low), plot.x(high));
+            let (low, high) = (x.at(low), x.at(high));
             canvas.rect("noise", (low, TOP), (high - low, bottom - TOP), "", "noise");
         }
         if let Some(value) = self.rule {
-            let x = plot.x(value);
-            canvas.line("zero", (x, TOP), (x, bottom));
+            let at = x.at(value);
+            canvas.line("zero", (at, TOP), (at, bottom));
         }
-        canvas.text(
-            "axis",
-            Anchor::Start,
-            (if wide { plot.left } else { 0.0 }, bottom + 34.0),
-            &self.x.label,
-        );
+        canvas.text("axis", Anchor::Start, (if wide { x.from } else { 0.0 }, bottom + 34.0), &self.x.label);
         canvas.close();
     }
 
-    fn one(&self, canvas: &mut Canvas, plot: &Plot, row: &Row, y: f64) {
+    fn one(&self, canvas: &mut Canvas, x: &Span, row: &Row, y: f64) {
         canvas.open(&row.style.class());
         let mut tip = format!("{}: {}", row.label, self.x.word(row.value));
         if self.bars {
-            let left = plot.x(0.0);
-            let wide = plot.x(row.value) - left;
+            let left = x.at(0.0);
+            let wide = x.at(row.value) - left;
             canvas.rect("bar", (left, y - 6.0), (wide.max(1.0), 12.0), "", &tip);
         } else {
             if let Some((low, high)) = row.interval {
                 tip += &format!(" [{}, {}]", self.x.word(low), self.x.word(high));
-                let (low, high) = (plot.x(low), plot.x(high));
+                let (low, high) = (x.at(low), x.at(high));
                 canvas.path("whisker", &format!("M{} {}v8m0-4H{}m0-4v8", n(low), n(y - 4.0), n(high)));
             }
-            canvas.mark(row.style, plot.x(row.value), y, &tip);
+            canvas.mark(row.style, x.at(row.value), y, &tip);
         }
         canvas.close();
     }

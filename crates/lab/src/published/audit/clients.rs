@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::super::{Client, Row, Table};
-use super::{Code, Doubtful, Parts, indices};
+use super::{Doubtful, Flaw, Parts, indices};
 use crate::doubt::{Doubt, QUICKER};
-use crate::findings::{self, Cell, Column, RANKED_ERRORS, Unit, words};
+use crate::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column, words};
 
 /// A row shorter than this is mostly its beginning: connections are made and the timeout of a second has hardly
 /// passed once.
@@ -68,7 +68,7 @@ pub(super) fn audit(table: &Table, rows: &[Row<Client>], labels: &[String]) -> P
 fn errors(rows: &[Row<Client>]) -> Doubtful {
     let code = findings::Code::Errors;
     let message = format!("{}, more than {} %", words(code).0, RANKED_ERRORS * 100.0);
-    Doubtful { code: Code::Own(code), message, rows: indices(rows, |row| !row.measured.few_errors()) }
+    Doubtful { code: Flaw::Own(code), message, rows: indices(rows, |row| !row.measured.few_errors()) }
 }
 
 /// The longest that a failure can have taken on average: all callers' time went into failures.
@@ -98,7 +98,7 @@ fn fail_fast(
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::FailFast)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::FailFast)),
         message: message.unwrap_or_default(),
         rows: found,
     }
@@ -108,7 +108,7 @@ fn fail_fast(
 /// `1 - requests x connections / attempts`.
 fn schedules(rows: &[Row<Client>], derived: &[Option<Derived>]) -> (Vec<String>, Doubtful) {
     let mut found = Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
         message: String::new(),
         rows: Vec::new(),
     };
@@ -165,7 +165,7 @@ fn too_short(rows: &[Row<Client>], derived: &[Option<Derived>], labels: &[String
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::TooShort)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
         message: message.unwrap_or_default(),
         rows: found,
     }
@@ -186,7 +186,7 @@ fn above_ceiling(table: &Table, rows: &[Row<Client>], labels: &[String]) -> Doub
             labels[at], rows[at].measured.requests_per_s, rows[at].measured.connections
         ))
     });
-    Doubtful { code: Code::AboveCeiling, message: message.unwrap_or_default(), rows: found }
+    Doubtful { code: Flaw::AboveCeiling, message: message.unwrap_or_default(), rows: found }
 }
 
 /// Attempts that took longer than the timeout and did not fail: it does not bound what a caller waits for.
@@ -207,7 +207,7 @@ fn unbound(table: &Table, rows: &[Row<Client>], derived: &[Option<Derived>], lab
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::HiddenQueueing)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::HiddenQueueing)),
         message: message.unwrap_or_default(),
         rows: found,
     }
@@ -239,8 +239,7 @@ fn ranking(rows: &[Row<Client>], labels: &[String], above: &[usize]) -> findings
         }
         findings::Row { cells, block: false }
     };
-    let column =
-        |name: &str, figure: bool| Column { name: name.to_owned(), unit: figure.then_some(Unit::AsPrinted) };
+    let figure = |name| column(name, Unit::AsPrinted);
     let percent = RANKED_ERRORS * 100.0;
     let missing: Vec<&str> = published
         .iter()
@@ -262,13 +261,13 @@ fn ranking(rows: &[Row<Client>], labels: &[String], above: &[usize]) -> findings
             "Each client's best row: as published, and among the rows with {percent} % errors or fewer."
         ),
         columns: vec![
-            column("#", true),
-            column("as published", false),
-            column("Req/sec", true),
-            column("Error %", true),
-            column(&format!("at {percent} % errors or fewer"), false),
-            column("Req/sec", true),
-            column("Error %", true),
+            figure("#"),
+            Column::words("as published"),
+            figure("Req/sec"),
+            figure("Error %"),
+            Column::words(format!("at {percent} % errors or fewer")),
+            figure("Req/sec"),
+            figure("Error %"),
         ],
         keys: 1,
         rows: (0..published.len()).map(line).collect(),

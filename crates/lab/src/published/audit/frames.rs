@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::{Frames, Row, Table};
-use super::{Code, Doubtful, Parts, indices, times};
+use super::{Doubtful, Flaw, Parts, indices, times};
 use crate::doubt::{Doubt, FEWEST, HALVES};
 use crate::findings::{self, CLIFF};
 
@@ -79,7 +79,7 @@ fn generator_bound(ways: &Ways) -> Doubtful {
         }
     }
     bound.sort_unstable();
-    let code = Code::Own(findings::Code::Trial(Doubt::GeneratorBound));
+    let code = Flaw::Own(findings::Code::Trial(Doubt::GeneratorBound));
     Doubtful { code, message: words.join("; "), rows: bound }
 }
 
@@ -91,7 +91,7 @@ fn inverted(rows: &[Row<Frames>]) -> Doubtful {
         sizes.entry(key).or_default().push((at, row));
     }
     sizes.retain(|_, ways| ways.len() >= 3);
-    let mut found = Doubtful { code: Code::Contradiction, message: String::new(), rows: Vec::new() };
+    let mut found = Doubtful { code: Flaw::Contradiction, message: String::new(), rows: Vec::new() };
     for ((framing, size), ways) in &sizes {
         let mut sorted = ways.clone();
         sorted.sort_by(|a, b| b.1.measured.mean().total_cmp(&a.1.measured.mean()));
@@ -118,7 +118,7 @@ fn inverted(rows: &[Row<Frames>]) -> Doubtful {
 fn malformed(rows: &[Row<Frames>]) -> Doubtful {
     let flaws: Vec<&str> = rows.iter().filter_map(|row| row.measured.flaw.as_deref()).collect();
     Doubtful {
-        code: Code::MalformedCell,
+        code: Flaw::MalformedCell,
         message: flaws.join("; "),
         rows: indices(rows, |row| row.measured.flaw.is_some()),
     }
@@ -136,7 +136,7 @@ fn few(table: &Table, rows: &[Row<Frames>], labels: &[String]) -> Doubtful {
         )
     });
     Doubtful {
-        code: Code::Own(findings::Code::Trial(Doubt::TooShort)),
+        code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
         message: words.collect::<Vec<_>>().join("; "),
         rows: found,
     }

@@ -1,7 +1,7 @@
 //! What wrk's figures show: void rows, latencies that were left out, queues that nobody sees, unsteady runs.
 
 use super::super::{Request, Row, Table};
-use super::{Code, Doubtful, Parts, indices};
+use super::{Doubtful, Flaw, Parts, indices};
 use crate::doubt::{Doubt, HALVES, Setting, doubts};
 use crate::findings::{self, words};
 use crate::observation::{Latency, Measurement};
@@ -29,7 +29,7 @@ fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
         ));
     }
     Doubtful {
-        code: Code::Own(code),
+        code: Flaw::Own(code),
         message,
         rows: indices(rows, |row| row.measured.errors > 0 || row.measured.void()),
     }
@@ -51,7 +51,7 @@ fn censored(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful
         format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[at], m.timeouts)
     });
     let message = each.collect::<Vec<_>>().join("; ");
-    Doubtful { code: Code::CensoredLatency, message, rows: found }
+    Doubtful { code: Flaw::CensoredLatency, message, rows: found }
 }
 
 /// A row as a trial of Narrows: what wrk took for complete counts here, as it does in its rate.
@@ -83,7 +83,7 @@ fn own(table: &Table, rows: &[Row<Request>], labels: &[String], code: Doubt) -> 
         Some((at, format!("{}: {}", labels[at], finding.message)))
     });
     let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
-    Doubtful { code: Code::Own(findings::Code::Trial(code)), message: messages.join("; "), rows }
+    Doubtful { code: Flaw::Own(findings::Code::Trial(code)), message: messages.join("; "), rows }
 }
 
 /// Samples of a thread's rate scatter more than their mean; or all threads at that mean would have done more than
@@ -107,7 +107,7 @@ fn unsteady(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful
         (!why.is_empty()).then(|| (at, format!("{}: {}", labels[at], why.join(", "))))
     });
     let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
-    let code = Code::Own(findings::Code::Trial(Doubt::UnsteadyWindow));
+    let code = Flaw::Own(findings::Code::Trial(Doubt::UnsteadyWindow));
     Doubtful { code, message: messages.join("; "), rows }
 }
 

@@ -7,7 +7,7 @@ use super::{
     FLAT, Pair, Round, Shape, figure, figures, judged, likeness, shown, stand_in, stands_for, still,
 };
 use crate::experiment::Figure;
-use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, label};
+use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, column, label};
 use crate::plan::Planned;
 
 /// A system, with its figure then and today.
@@ -94,7 +94,6 @@ pub(super) fn clients(
 }
 
 fn empty(table: &Table) -> findings::Table {
-    let column = |name: &str, unit: Option<Unit>| Column { name: name.to_owned(), unit };
     findings::Table {
         title: format!("Beside {}", table.name),
         about: format!(
@@ -105,11 +104,11 @@ fn empty(table: &Table) -> findings::Table {
             RANKED_ERRORS * 100.0
         ),
         columns: vec![
-            column("client", None),
-            column("published at", None),
-            column("published", Some(Unit::Times)),
-            column("today at", None),
-            column("today", Some(Unit::Times)),
+            Column::words("client"),
+            Column::words("published at"),
+            column("published", Unit::Times),
+            Column::words("today at"),
+            column("today", Unit::Times),
         ],
         keys: 1,
         rows: Vec::new(),

@@ -35,6 +35,19 @@ fn pools(setting: &str) -> String {
 
 const POOLS: &str = "system,pools,pool_size,concurrency,requests_per_s,error_percent\n";
 
+fn frames() -> String {
+    let columns = [
+        ("system", ""),
+        ("frame_size", "integer"),
+        ("framing", "choice"),
+        ("active", "any"),
+        ("messages", ""),
+    ];
+    head("frames", "", &columns)
+}
+
+const FRAMES: &str = "system,frame_size,framing,active,messages\n";
+
 #[test]
 fn sound_clients_are_not_doubted() {
     let setting = "attempts = 500000\ndelay_ms = 10\ntimeout_ms = 1000";
@@ -84,18 +97,11 @@ fn a_sound_run_of_wrk_is_not_doubted() {
 
 #[test]
 fn sound_frames_and_uploads_are_not_doubted() {
-    let columns = [
-        ("system", ""),
-        ("frame_size", "integer"),
-        ("framing", "choice"),
-        ("active", "any"),
-        ("messages", ""),
-    ];
-    let rows = "system,frame_size,framing,active,messages\na,10,4,once,900 - 910\na,100,4,once,700 - 710\na,1000,4,once,300 - 310\n";
-    assert_eq!(codes(&audit_of(&head("frames", "", &columns), rows)), []);
+    let rows = format!("{FRAMES}a,10,4,once,900 - 910\na,100,4,once,700 - 710\na,1000,4,once,300 - 310\n");
+    assert_eq!(codes(&audit_of(&frames(), &rows)), []);
     let columns = [("system", ""), ("size", "size"), ("mean_ms", "")];
     let audit = audit_of(&head("upload", "", &columns), "system,size,mean_ms\na,1M,10\na,10M,90\n");
-    assert_eq!(codes(&audit), [Code::MeanWithoutSpread], "a mean is all that such a table has");
+    assert_eq!(codes(&audit), [Flaw::MeanWithoutSpread], "a mean is all that such a table has");
 }
 
 #[test]
@@ -151,16 +157,7 @@ fn mistakes_in_what_is_said_of_a_table_are_shown_with_their_place() {
 
 #[test]
 fn cells_of_two_runs_are_read_as_they_were_printed() {
-    let columns = [
-        ("system", ""),
-        ("frame_size", "integer"),
-        ("framing", "choice"),
-        ("active", "any"),
-        ("messages", ""),
-    ];
-    let head = head("frames", "", &columns);
-    let table =
-        |cell: &str| read(&head, &format!("system,frame_size,framing,active,messages\na,10,4,once,{cell}\n"));
+    let table = |cell: &str| read(&frames(), &format!("{FRAMES}a,10,4,once,{cell}\n"));
     for (cell, runs, flawed) in [
         ("\"1,000 - 2,000\"", [1000.0, 2000.0], false),
         ("5 - 5", [5.0, 5.0], false),

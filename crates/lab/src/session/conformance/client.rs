@@ -89,9 +89,6 @@ fn honest(place: &Place<'_>, checks: &mut Checks) -> Result<(), Stopped> {
             if clean { Ok(seen) } else { Err(seen) },
             remedy,
         );
-        let agree = total.successes <= counts.responses
-            && counts.responses <= counts.requests
-            && counts.requests <= total.attempts;
         let seen = format!(
             "{} successes, {} answered, {} read, {} attempts",
             total.successes, counts.responses, counts.requests, total.attempts
@@ -99,7 +96,7 @@ fn honest(place: &Place<'_>, checks: &mut Checks) -> Result<(), Stopped> {
         let remedy = "count an attempt before it is sent, a success when its answer was checked; no retries behind the caller's back";
         checks.judge(
             "clients: its counts agree with the server's",
-            if agree { Ok(seen) } else { Err(seen) },
+            if done.server_counts(counts).agree() { Ok(seen) } else { Err(seen) },
             remedy,
         );
         let cap = 8;
