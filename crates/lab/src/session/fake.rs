@@ -211,9 +211,9 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     }
 }
 
-/// Memory that grows by a tenth to its peak, in quarters of the window.
+/// Memory that grows by a tenth to its peak, seen in the middle of each quarter of the window.
 fn course(peak: u64, elapsed_s: f64) -> Vec<(u64, u64)> {
-    let quarter = |at: u64| ((elapsed_s * 250.0 * at as f64) as u64, peak / 30 * (27 + at));
+    let quarter = |at: u64| ((elapsed_s * 250.0 * (at as f64 + 0.5)) as u64, peak / 30 * (27 + at));
     (0..4).map(quarter).collect()
 }
 
