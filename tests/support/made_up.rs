@@ -102,6 +102,7 @@ impl MadeUp<'_> {
         buckets.iter_mut().for_each(|bucket| bucket.1 = share);
         buckets[0].1 += successes - share * self.latencies;
         let latency = Latency::from_buckets(buckets);
+        let peak_pss_bytes = 30_000_000 + system * 7_000_000;
         Measurement {
             elapsed_s: 1.0,
             attempts: successes + 64,
@@ -114,7 +115,8 @@ impl MadeUp<'_> {
             concurrency: 64,
             system: SystemUse {
                 cpu_s: 0.9,
-                peak_pss_bytes: 30_000_000 + system * 7_000_000,
+                peak_pss_bytes,
+                pss_course: (0..10).map(|i| (i * 100, peak_pss_bytes / 40 * (31 + i))).collect(),
                 context_switches: successes / 3,
                 socket_memory_bytes: 4_000_000,
                 cores: vec![1],

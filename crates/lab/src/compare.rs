@@ -9,6 +9,7 @@ mod select;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Bar, FEWEST_ROUNDS, LEVEL, Location, Verdict, difference, holm};
 
@@ -39,7 +40,7 @@ pub struct Chosen {
 }
 
 /// A scenario of the first with one of the second.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Matched {
     /// The experiment.
     pub experiment: String,
@@ -60,7 +61,7 @@ pub struct Matched {
 }
 
 /// What comparing came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RunComparison {
     /// The first, against which the second is judged.
     pub a: String,

@@ -103,7 +103,7 @@ pub struct ExperimentFindings {
     pub axes: Vec<Axis>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
-    /// The published figures beside these: which of their shapes are found again. Their table is the last of `tables`.
+    /// The published figures beside these: which of their shapes are found again.
     #[serde(default)]
     pub beside: Option<Beside>,
     /// What makes numbers untrustworthy, with its remedy.
@@ -154,10 +154,6 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let mut tables = tables(planned, plan.design(), &estimates);
     tables.extend(effect::table(planned, &estimates, &effects));
     tables.push(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
-    let beside = published::beside(planned, &estimates).map(|(table, beside)| {
-        tables.push(table);
-        beside
-    });
     ExperimentFindings {
         name: planned.name.clone(),
         title: planned.title.clone(),
@@ -179,7 +175,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
         tables,
-        beside,
+        beside: published::beside(planned, &estimates),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),

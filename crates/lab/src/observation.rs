@@ -206,11 +206,11 @@ pub struct Latency {
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// A long run holds millions of buckets in memory, of which a vector that has grown keeps room for up to twice as many.
+/// A long run holds millions of pairs in memory, of which a vector that has grown keeps room for up to twice as many.
 fn no_longer_than_needed<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64, u64)>, D::Error> {
-    let mut buckets = Vec::deserialize(from)?;
-    buckets.shrink_to_fit();
-    Ok(buckets)
+    let mut pairs = Vec::deserialize(from)?;
+    pairs.shrink_to_fit();
+    Ok(pairs)
 }
 
 /// What the system under test used during the measured window.
@@ -220,6 +220,9 @@ pub struct SystemUse {
     pub cpu_s: f64,
     /// Highest proportional set size seen, bytes.
     pub peak_pss_bytes: u64,
+    /// That size as it went: milliseconds since the window opened, bytes; empty where nobody looked.
+    #[serde(default, deserialize_with = "no_longer_than_needed")]
+    pub pss_course: Vec<(u64, u64)>,
     /// Highest resident size since its start (VmHWM), bytes.
     pub peak_rss_bytes: u64,
     /// Voluntary and involuntary context switches.

@@ -37,8 +37,15 @@ pub enum Ending {
 pub enum Moment<'a> {
     /// The measured window begins.
     Opened,
-    /// Another [`Job::reports`](crate::Job) has passed in the window of the thread of this number: its counts so far.
-    Passed(usize, &'a Tally),
+    /// Another [`Job::reports`](crate::Job) has passed in a thread's window.
+    Passed {
+        /// The thread's number.
+        thread: usize,
+        /// How many have passed.
+        times: u32,
+        /// What the thread has counted since its window opened.
+        so_far: &'a Tally,
+    },
     /// The window has ended.
     Closed,
 }

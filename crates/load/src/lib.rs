@@ -141,7 +141,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     let (opened, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let watch = |moment: Moment<'_>| {
         let (count, one) = match moment {
-            Moment::Passed(..) => return watch(moment),
+            Moment::Passed { .. } => return watch(moment),
             Moment::Opened => (&opened, 1),
             Moment::Closed => (&closed, threads),
         };

@@ -121,8 +121,8 @@ pub fn run(args: &Args) -> End {
     let before = Disturbance::so_far();
     let live = (!args.json).then(|| live::Seconds::new(&job, args.quiet));
     let tally = load::drive(&job, &cancel, &|moment| {
-        if let (load::Moment::Passed(thread, so_far), Some(live)) = (moment, &live) {
-            live.passed(thread, so_far);
+        if let (load::Moment::Passed { thread, times, so_far }, Some(live)) = (moment, &live) {
+            live.passed(thread, times, so_far);
         }
     });
     drop(live);

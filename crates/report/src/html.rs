@@ -1,7 +1,7 @@
 //! Findings as one HTML file: no network, readable without script, light and dark, on paper and on a phone.
 //!
 //! The page is written from top to bottom as a person reads it: the answer, its figure, its table, what makes it
-//! doubtful; then the machine, the command that repeats the run, and how to apply what was found. Everything that
+//! doubtful, what others published; then the machine, the command that repeats the run, and how to apply what was found. Everything that
 //! comes from manifests, servers or the command line passes [`escape`].
 
 mod date;

@@ -1,13 +1,15 @@
-//! Findings as JSON, for programs: raw numbers, and a schema number that changes when a field does.
+//! Findings as JSON, for programs: raw numbers, and for each form a schema number that changes when a field does.
 
 use lab::compare::RunComparison;
 use lab::findings::{ExperimentFindings, Findings};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// The version of the JSON's form.
-pub const SCHEMA: u32 = 2;
+/// The version of a report's form.
+pub const SCHEMA: u32 = 3;
+/// The version of a comparison's form.
+pub const COMPARISON_SCHEMA: u32 = 2;
 
 /// What Narrows found in a run. Numbers are raw; a table's columns say their units.
 #[derive(JsonSchema, Serialize)]
@@ -22,22 +24,38 @@ struct Document<'a> {
     experiments: &'a [ExperimentFindings],
 }
 
+/// How two runs, or scenarios of runs, compare. Ratios say how many times faster the second is.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Comparison")]
+struct Compared<'a> {
+    /// The version of this form: another number wherever a field is removed or means something else.
+    #[schemars(extend("const" = COMPARISON_SCHEMA))]
+    schema: u32,
+    /// All that was found.
+    comparison: &'a RunComparison,
+}
+
 /// One object: `schema`, `environment`, `experiments`, as docs/schema/report.schema.json describes it.
 pub fn json(findings: &Findings, environment: &Value) -> String {
-    let document = Document { schema: SCHEMA, environment, experiments: &findings.experiments };
+    pretty(&Document { schema: SCHEMA, environment, experiments: &findings.experiments })
+}
+
+/// One object: `schema`, `comparison`, as docs/schema/comparison.schema.json describes it.
+pub fn comparison_json(found: &RunComparison) -> String {
+    pretty(&Compared { schema: COMPARISON_SCHEMA, comparison: found })
+}
+
+fn pretty(document: &impl Serialize) -> String {
     // Only a map whose keys are no strings could fail, and there is none.
-    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
     format!("{text}\n")
 }
 
-/// The JSON Schema (draft 2020-12) of [`json`]: what docs/schema/report.schema.json holds.
-pub fn schema() -> String {
-    let schema = schemars::schema_for!(Document);
-    format!("{:#}\n", schema.to_value())
-}
-
-/// A comparison as one object.
-pub fn comparison_json(found: &RunComparison) -> String {
-    let value = json!({ "schema": SCHEMA, "comparison": found });
-    format!("{value:#}\n")
+/// The JSON Schemas (draft 2020-12) of [`json`] and [`comparison_json`], by the names of the files in docs/schema.
+pub fn schemas() -> [(&'static str, String); 2] {
+    let text = |schema: schemars::Schema| format!("{:#}\n", schema.to_value());
+    [
+        ("report.schema.json", text(schemars::schema_for!(Document))),
+        ("comparison.schema.json", text(schemars::schema_for!(Compared))),
+    ]
 }

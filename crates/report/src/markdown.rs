@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, Findings, Table};
+use lab::findings::{ExperimentFindings, FailedTrials, Findings, Table, Warning};
 
+use crate::parts::{ORDER, Part};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -17,36 +18,49 @@ fn experiment(e: &ExperimentFindings) -> String {
     if !e.about.is_empty() {
         let _ = writeln!(out, "{}\n", plain(&e.about));
     }
-    for (i, sentence) in e.headlines.iter().enumerate() {
-        let _ = if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
-    }
-    for table in &e.tables {
-        out.push('\n');
-        self::table(&mut out, table);
-    }
-    list(
-        &mut out,
-        "Warnings",
-        e.warnings.iter().map(|w| {
-            let places =
-                if w.scenarios.is_empty() { String::new() } else { format!(" ({})", w.scenarios.join("; ")) };
-            format!("{}: {}{places}", w.message, w.remedy)
-        }),
-    );
-    list(&mut out, "Outlying trials, kept", e.outliers.iter().map(crate::outlier));
-    list(
-        &mut out,
-        "Failed trials",
-        e.failures.iter().map(|f| {
-            let output =
-                if f.output.is_empty() { String::new() } else { format!("; output: {}", f.output.trim()) };
-            format!("{}: {} of its trials, at {}: {}{output}", f.scenario, f.trials, f.stage, f.reason)
-        }),
-    );
-    list(&mut out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
-    list(&mut out, "Notes", e.notes.iter().cloned());
-    list(&mut out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
+    ORDER.into_iter().for_each(|which| part(&mut out, which, e));
     out
+}
+
+fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
+    match which {
+        Part::Answer => {
+            for (i, sentence) in e.headlines.iter().enumerate() {
+                let _ =
+                    if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
+            }
+        }
+        Part::Tables => e.tables.iter().for_each(|each| below(out, each)),
+        Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
+        Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
+        Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(crate::outlier)),
+        Part::Beside => e.beside.iter().for_each(|beside| below(out, &beside.table)),
+        Part::Excluded => {
+            list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+        }
+        Part::Notes => list(out, "Notes", e.notes.iter().cloned()),
+        Part::Versions => {
+            list(out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
+        }
+        // Markdown that is pasted has no pictures.
+        Part::Figures | Part::Explanations => {}
+    }
+}
+
+fn below(out: &mut String, table: &Table) {
+    out.push('\n');
+    self::table(out, table);
+}
+
+fn warning(warning: &Warning) -> String {
+    let Warning { message, remedy, scenarios, .. } = warning;
+    let places = if scenarios.is_empty() { String::new() } else { format!(" ({})", scenarios.join("; ")) };
+    format!("{message}: {remedy}{places}")
+}
+
+fn failure(f: &FailedTrials) -> String {
+    let output = if f.output.is_empty() { String::new() } else { format!("; output: {}", f.output.trim()) };
+    format!("{}: {} of its trials, at {}: {}{output}", f.scenario, f.trials, f.stage, f.reason)
 }
 
 pub(crate) fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {

@@ -8,7 +8,10 @@ use lab::published::{Audit, Table};
 use serde_json::json;
 
 use crate::text::{BOLD, DIM, Page, YELLOW};
-use crate::{csv as table_csv, json as findings_json, markdown as page};
+use crate::{csv as table_csv, markdown as page};
+
+/// The version of the JSON's form.
+const SCHEMA: u32 = 2;
 
 /// An audit for a terminal, in lines of at most `width` columns as far as words and keys allow.
 pub fn text(audit: &Audit, width: usize, colour: bool) -> String {
@@ -55,7 +58,7 @@ pub fn markdown(audit: &Audit) -> String {
 
 /// One object: `schema`, `table`.
 pub fn json(audit: &Audit) -> String {
-    let value = json!({ "schema": findings_json::SCHEMA, "table": audit });
+    let value = json!({ "schema": SCHEMA, "table": audit });
     format!("{value:#}\n")
 }
 
@@ -88,6 +91,6 @@ pub fn list_json(tables: &[Table]) -> String {
         })
     };
     let entries: Vec<_> = tables.iter().map(entry).collect();
-    let value = json!({ "schema": findings_json::SCHEMA, "tables": entries });
+    let value = json!({ "schema": SCHEMA, "tables": entries });
     format!("{value:#}\n")
 }

@@ -2,18 +2,20 @@
 //!
 //! Knows units and pixels; nothing of findings. Hand-made rather than by a plotting crate: each figure needs a title, a
 //! description and tooltips for those who do not see it, colours that follow the page's light or dark scheme, and a
-//! second drawing for a narrow screen; and the three kinds of figure here are less code than wrapping one that has none
+//! second drawing for a narrow screen; and the kinds of figure here are less code than wrapping one that has none
 //! of this.
 
 mod axis;
 mod canvas;
 mod heat;
 mod lines;
+mod panels;
 mod rows;
 
 pub(crate) use axis::{Axis, Scale, Ticks};
 pub(crate) use heat::Heat;
 pub(crate) use lines::{Band, Lines, Point, Series};
+pub(crate) use panels::Panels;
 pub(crate) use rows::{Row, Rows};
 
 use canvas::Canvas;
@@ -61,6 +63,8 @@ pub(crate) type Interval = (f64, f64);
 pub(crate) enum Drawing {
     /// Values along an axis.
     Lines(Lines),
+    /// Values of several units along one axis.
+    Panels(Panels),
     /// Values by two knobs.
     Heat(Heat),
     /// Values one below the other.
@@ -109,6 +113,7 @@ impl Drawing {
         let mut canvas = Canvas::default();
         let height = match self {
             Self::Lines(lines) => lines.draw(&mut canvas, width),
+            Self::Panels(panels) => panels.draw(&mut canvas, width),
             Self::Heat(heat) => heat.draw(&mut canvas, width),
             Self::Rows(rows) => rows.draw(&mut canvas, width),
         };
@@ -127,6 +132,7 @@ impl Drawing {
     pub(crate) fn data(&self) -> Data {
         match self {
             Self::Lines(lines) => lines.data(),
+            Self::Panels(panels) => panels.data(),
             Self::Heat(heat) => heat.data(),
             Self::Rows(rows) => rows.data(),
         }

@@ -3,8 +3,9 @@
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form};
 use lab::findings::{
-    Cell, Code, Column, ExperimentFindings, FailedTrials, Findings, Row, Table, Unit, Warning,
+    Cell, Code, Column, ExperimentFindings, FailedTrials, Findings, Row, Snippet, Table, Unit, Warning,
 };
+use lab::published::{Beside, Shape};
 
 use super::*;
 
@@ -47,6 +48,24 @@ fn buffers() -> Table {
     }
 }
 
+fn beside() -> Beside {
+    let agrees = Shape { agrees: Some(true), text: "the best is 256K then, 256K today".to_owned() };
+    Beside {
+        published: "old-buffers".to_owned(),
+        source: "a document".to_owned(),
+        table: Table {
+            title: "Beside old-buffers".to_owned(),
+            about: "Beside the published table.".to_owned(),
+            columns: vec![column("buffer", None), column("then", Some(Unit::Times))],
+            keys: 1,
+            rows: vec![Row { cells: vec![Cell::Text("1460".to_owned()), Cell::Number(6.5)], block: false }],
+            notes: vec![format!("agrees: {}", agrees.text)],
+        },
+        shapes: vec![agrees],
+        differences: Vec::new(),
+    }
+}
+
 fn fixed() -> Findings {
     let table = buffers();
     Findings {
@@ -74,7 +93,7 @@ fn fixed() -> Findings {
             ],
             tables: vec![table],
             estimates: Vec::new(),
-            beside: None,
+            beside: Some(beside()),
             warnings: vec![Warning {
                 code: Code::Unsteady,
                 message: "trials lie apart in 1 of 3 scenarios".to_owned(),
@@ -116,9 +135,14 @@ reference       -  66.0 ms   100 %
   failed: node (3 trials) at start: it ended
     |  [2Jno such | file
     | <b>
+
+Beside the published table.
+buffer   then
+1460    6.50x
+  agrees: the best is 256K then, 256K today
+  not run: cowboy1: not packaged
   note: node: limit raised
   versions: cowboy2 2.8.0
-  not run: cowboy1: not packaged
 ";
     assert!(shown.ends_with(rest), "{shown}");
 }
@@ -190,6 +214,14 @@ Failed trials:
 
 - node: 3 of its trials, at start: it ended; output:  [2Jno such | file &lt;b>
 
+Beside the published table.
+
+| buffer | then |
+| --- | ---: |
+| 1460 | 6.50x |
+
+agrees: the best is 256K then, 256K today
+
 Not run here:
 
 - cowboy1: not packaged
@@ -206,6 +238,34 @@ Versions:
 }
 
 #[test]
+fn every_form_is_read_in_the_same_order() {
+    let mut found = fixed();
+    found.experiments[0].snippets.push(Snippet {
+        system: "cowboy2".to_owned(),
+        point: systems::Point::new(),
+        text: "set it so".to_owned(),
+    });
+    let run = Run {
+        id: 7,
+        started_unix_s: 0.0,
+        command: "run upload-buffers",
+        seed: 5,
+        environment: &serde_json::json!({ "kernel": "of a test" }),
+    };
+    let section =
+        ["is 6.8x faster", "Medians over 3 rounds", "trials lie apart", "Beside the published table"];
+    let page = ["of a test", "narrows run upload-buffers --seed 5", "set it so"];
+    for (form, words) in [
+        (text(&found, 200, false), section.to_vec()),
+        (markdown(&found), section.to_vec()),
+        (html(&found, &run), [&section[..], &page].concat()),
+    ] {
+        let places: Vec<Option<usize>> = words.iter().map(|word| form.find(word)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{words:?} at {places:?}: {form}");
+    }
+}
+
+#[test]
 fn csv_is_raw() {
     let mut findings = fixed();
     findings.experiments[0].tables[0].rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
@@ -214,7 +274,9 @@ fn csv_is_raw() {
         "experiment,system,buffer (bytes),time (ms),of ref (share of 1)\r\n\
          upload-buffers,cowboy2,1460,5605,0.012\r\n\
          upload-buffers,cowboy2,262144,823.25,0.41\r\n\
-         upload-buffers,\"a \"\"b\"\", c\",,66,1\r\n"
+         upload-buffers,\"a \"\"b\"\", c\",,66,1\r\n\r\n\
+         experiment,buffer,then\r\n\
+         upload-buffers,1460,6.5\r\n"
     );
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, Findings, Row, Table};
+use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warning};
 
+use crate::parts::{ORDER, Part};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -39,51 +40,62 @@ impl Page {
         if !e.about.is_empty() {
             self.paragraph(&mut out, DIM, "", &e.about);
         }
-        if !e.headlines.is_empty() {
-            out.push('\n');
-        }
-        for (i, sentence) in e.headlines.iter().enumerate() {
-            self.paragraph(&mut out, if i == 0 { BOLD } else { "" }, "  ", sentence);
-        }
-        for table in &e.tables {
-            out.push('\n');
-            self.table(&mut out, table);
-        }
-        for warning in &e.warnings {
-            let places = if warning.scenarios.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", warning.scenarios.join("; "))
-            };
-            let message = format!("{}{places}.", warning.message);
-            self.paragraph(
-                &mut out,
-                YELLOW,
-                "  ",
-                &format!("warning: {message} Remedy: {}.", warning.remedy),
-            );
-        }
-        for outlier in &e.outliers {
-            self.paragraph(&mut out, DIM, "  ", &crate::outlier(outlier));
-        }
-        for f in &e.failures {
-            let what = format!("failed: {} ({} trials) at {}: {}", f.scenario, f.trials, f.stage, f.reason);
-            self.paragraph(&mut out, RED, "  ", &what);
-            for line in f.output.lines() {
-                let _ = writeln!(out, "    | {}", printable(line));
-            }
-        }
-        for note in &e.notes {
-            self.paragraph(&mut out, DIM, "  ", &format!("note: {note}"));
-        }
-        if !e.versions.is_empty() {
-            let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();
-            self.paragraph(&mut out, DIM, "  ", &format!("versions: {}", versions.join("; ")));
-        }
-        for excluded in &e.excluded {
-            self.paragraph(&mut out, "", "  ", &format!("not run: {}: {}", excluded.system, excluded.reason));
-        }
+        ORDER.into_iter().for_each(|which| self.part(&mut out, which, e));
         out
+    }
+
+    fn part(&self, out: &mut String, which: Part, e: &ExperimentFindings) {
+        match which {
+            Part::Answer => {
+                for (i, sentence) in e.headlines.iter().enumerate() {
+                    if i == 0 {
+                        out.push('\n');
+                    }
+                    self.paragraph(out, if i == 0 { BOLD } else { "" }, "  ", sentence);
+                }
+            }
+            Part::Tables => e.tables.iter().for_each(|each| self.below(out, each)),
+            Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
+            Part::Failures => e.failures.iter().for_each(|f| self.failure(out, f)),
+            Part::Outliers => {
+                e.outliers.iter().for_each(|o| self.paragraph(out, DIM, "  ", &crate::outlier(o)));
+            }
+            Part::Beside => e.beside.iter().for_each(|beside| self.below(out, &beside.table)),
+            Part::Excluded => {
+                for excluded in &e.excluded {
+                    let what = format!("not run: {}: {}", excluded.system, excluded.reason);
+                    self.paragraph(out, "", "  ", &what);
+                }
+            }
+            Part::Notes => {
+                e.notes.iter().for_each(|note| self.paragraph(out, DIM, "  ", &format!("note: {note}")));
+            }
+            Part::Versions if !e.versions.is_empty() => {
+                let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();
+                self.paragraph(out, DIM, "  ", &format!("versions: {}", versions.join("; ")));
+            }
+            // A terminal has no pictures.
+            Part::Versions | Part::Figures | Part::Explanations => {}
+        }
+    }
+
+    fn below(&self, out: &mut String, table: &Table) {
+        out.push('\n');
+        self.table(out, table);
+    }
+
+    fn warning(&self, out: &mut String, warning: &Warning) {
+        let Warning { message, remedy, scenarios, .. } = warning;
+        let places = if scenarios.is_empty() { String::new() } else { format!(": {}", scenarios.join("; ")) };
+        self.paragraph(out, YELLOW, "  ", &format!("warning: {message}{places}. Remedy: {remedy}."));
+    }
+
+    fn failure(&self, out: &mut String, f: &FailedTrials) {
+        let what = format!("failed: {} ({} trials) at {}: {}", f.scenario, f.trials, f.stage, f.reason);
+        self.paragraph(out, RED, "  ", &what);
+        for line in f.output.lines() {
+            let _ = writeln!(out, "    | {}", printable(line));
+        }
     }
 
     /// Words wrapped at the width; where there is an indent, further lines have two more.

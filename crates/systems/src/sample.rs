@@ -2,6 +2,8 @@
 //!
 //! A thread follows what has a peak; what only grows is read at the two ends of the window, so that these are exact.
 
+mod course;
+
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,14 +12,17 @@ use std::time::{Duration, Instant};
 
 use crate::attach::Theirs;
 use crate::proc;
+use course::Course;
 
 /// What a system's processes used during a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Use {
     /// CPU seconds, user and kernel, of all processes and of their children that ended.
     pub cpu_s: f64,
     /// The highest sum of proportional set sizes seen in the window, bytes.
     pub peak_pss_bytes: u64,
+    /// That sum as it went: milliseconds since the window began, bytes; some dozens of points at most, the peak among them.
+    pub pss_course: Vec<(u64, u64)>,
     /// The highest resident size since the start (VmHWM), summed over the processes, bytes.
     pub peak_rss_bytes: u64,
     /// Voluntary and involuntary context switches of all threads that live at the end.
@@ -57,10 +62,11 @@ struct Shared {
     wake: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     members: Vec<u32>,
-    pss: u64,
+    /// When the window began, and the sum of proportional set sizes since.
+    opened: Instant,
+    pss: Course,
     rss: u64,
     socket_pages: u64,
     /// Counts the marks, so that a sample that was begun before one does not count after it.
@@ -83,7 +89,7 @@ const COST: u32 = 50;
 impl Sampler {
     /// Begins to follow them; before the load, so that the sockets' memory has something to grow from.
     pub(crate) fn start(whose: Whose) -> Self {
-        let state = State { members: whose.members(), ..State::default() };
+        let state = State::new(whose.members());
         let shared = Arc::new(Shared {
             whose,
             socket_pages_before: proc::tcp_memory_pages().unwrap_or(0),
@@ -101,9 +107,8 @@ impl Sampler {
     pub fn mark(&mut self) {
         let members = {
             let mut state = self.shared.lock();
-            (state.pss, state.rss, state.socket_pages) = (0, 0, 0);
-            state.window += 1;
-            state.sample_now = true;
+            let members = std::mem::take(&mut state.members);
+            *state = State { window: state.window + 1, sample_now: true, ..State::new(members) };
             state.members.clone()
         };
         self.shared.wake.notify_all();
@@ -119,14 +124,16 @@ impl Sampler {
         let mut state = self.shared.lock();
         state.ended = true;
         self.shared.wake.notify_all();
-        if state.pss == 0 {
+        let mut pss = std::mem::take(&mut state.pss);
+        if pss.highest() == 0 {
             // The window was shorter than the thread's first sample.
-            state.pss = total_pss(&members);
+            pss.push(state.elapsed_ms(), total_pss(&members));
         }
         let growth = state.socket_pages.max(pages).saturating_sub(self.shared.socket_pages_before);
         Use {
             cpu_s: Duration::from_nanos(now.cpu_ns.saturating_sub(self.marked.cpu_ns)).as_secs_f64(),
-            peak_pss_bytes: state.pss,
+            peak_pss_bytes: pss.highest(),
+            pss_course: pss.into_points(),
             peak_rss_bytes: state.rss.max(rss),
             context_switches: now.switches_since(&self.marked),
             socket_memory_bytes: growth * page_size(),
@@ -147,6 +154,26 @@ impl Drop for Sampler {
     }
 }
 
+impl State {
+    /// Of a window that begins now.
+    fn new(members: Vec<u32>) -> Self {
+        Self {
+            members,
+            opened: Instant::now(),
+            pss: Course::default(),
+            rss: 0,
+            socket_pages: 0,
+            window: 0,
+            sample_now: false,
+            ended: false,
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -163,7 +190,8 @@ impl Shared {
             let mut state = self.lock();
             state.members = members;
             if state.window == window {
-                state.pss = state.pss.max(pss);
+                let ms = state.elapsed_ms();
+                state.pss.push(ms, pss);
                 state.rss = state.rss.max(rss);
                 state.socket_pages = state.socket_pages.max(pages);
             }

@@ -18,6 +18,8 @@ fn busy_programs_use_what_their_children_use() {
         std::thread::sleep(Duration::from_millis(50));
         let used = sampler.finish();
         assert!(used.peak_pss_bytes > 0 && used.peak_rss_bytes >= used.peak_pss_bytes / 2, "{used:?}");
+        let highest = used.pss_course.iter().map(|(_, bytes)| *bytes).max();
+        assert_eq!(highest, Some(used.peak_pss_bytes), "{used:?}");
         used.cpu_s > 0.0 && used.context_switches > 0
     });
     running.stop();

@@ -1,5 +1,6 @@
 //! What differs between two runs beside their figures: the machine, its settings, the versions, the length of trials.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use super::{Chosen, Matched};
 use crate::findings::ExperimentFindings;
 
 /// One thing that is not the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Difference {
     /// What: `kernel`, `sysctls net.core.somaxconn`, `frames measure_s`.
     pub what: String,

@@ -1,9 +1,8 @@
-//! What figures show of a scenario beside its estimate: the latency distribution, the course of the window, and what the
-//! kernel was asked to do.
+//! What figures show of a scenario beside its estimate: the latency distribution, and the course of the window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{median, median_ratio, percentile_of_buckets};
+use stats::{median, percentile_of_buckets};
 
 use crate::observation::Measurement;
 
@@ -19,18 +18,18 @@ pub struct Detail {
     pub percentiles_us: Vec<(f64, u64)>,
     /// Successes a second in each tenth of the window: medians over trials. Empty where nobody looked.
     pub tenths_per_s: Vec<f64>,
+    /// The system's memory over the window: seconds, and the proportional set size in bytes, of each stretch of the window
+    /// in which somebody looked its middle and the median over trials of its highest.
+    pub memory_bytes: Vec<(f64, f64)>,
     /// Seconds of the measured window: the median over trials.
     pub window_s: Option<f64>,
-    /// Context switches of the system for each request, payload byte (`upload`) or frame: the median over trials.
-    pub switches_per_unit: Option<f64>,
 }
 
 impl Detail {
-    /// Of a scenario's trials: `buckets` are their latencies together, `units` what one of them is divided by.
+    /// Of a scenario's trials; `buckets` are their latencies together.
     pub(super) fn of<'a>(
         trials: impl Iterator<Item = &'a Measurement> + Clone,
         buckets: &[(u64, u64)],
-        units: impl Fn(&Measurement) -> u64,
     ) -> Self {
         let supported = |p: f64| Some((p, percentile_of_buckets(buckets, p)?));
         let tenth = |at: usize| {
@@ -41,12 +40,64 @@ impl Detail {
             median(rates)
         };
         let tenths = trials.clone().map(|m| m.tenths.len()).max().unwrap_or(0);
-        let switches = trials.clone().map(|m| (m.system.context_switches as f64, units(m) as f64));
+        let window_s = median(trials.clone().map(|m| m.elapsed_s));
         Self {
             percentiles_us: PERCENTILES.into_iter().filter_map(supported).collect(),
             tenths_per_s: (0..tenths).map_while(tenth).collect(),
-            window_s: median(trials.clone().map(|m| m.elapsed_s)),
-            switches_per_unit: median_ratio(switches),
+            memory_bytes: memory(window_s.unwrap_or(0.0), trials),
+            window_s,
         }
+    }
+}
+
+/// Memory over a window of this length. Trials need not have looked at the same times: the window has as many stretches as
+/// a trial has samples, in the median.
+fn memory<'a>(window_s: f64, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Vec<(f64, f64)> {
+    let course = |m: &'a Measurement| m.system.pss_course.as_slice();
+    let seen =
+        |m: &&'a Measurement| m.elapsed_s > 0.0 && m.system.peak_pss_bytes > 0 && !course(m).is_empty();
+    let trials = trials.filter(seen);
+    let stretches = median(trials.clone().map(|m| course(m).len() as f64)).unwrap_or(0.0) as usize;
+    let highest = |m: &'a Measurement, at: usize| {
+        let share = |ms: u64| ms as f64 / 1e3 / m.elapsed_s;
+        let stretch = |ms: u64| ((share(ms) * stretches as f64) as usize).min(stretches - 1);
+        let inside = course(m).iter().filter(|(ms, _)| stretch(*ms) == at);
+        inside.map(|(_, bytes)| *bytes as f64).reduce(f64::max)
+    };
+    let point = |at: usize| {
+        let bytes = median(trials.clone().filter_map(|m| highest(m, at)))?;
+        Some((window_s * (at as f64 + 0.5) / stretches as f64, bytes))
+    };
+    (0..stretches).filter_map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::SystemUse;
+
+    fn trial(elapsed_s: f64, course: &[(u64, u64)]) -> Measurement {
+        let peak_pss_bytes = course.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+        let system = SystemUse { pss_course: course.to_vec(), peak_pss_bytes, ..SystemUse::default() };
+        Measurement { elapsed_s, system, ..Measurement::default() }
+    }
+
+    #[test]
+    fn memory_over_the_window_is_that_of_the_trial_in_the_middle() {
+        let trials = [
+            trial(1.0, &[(10, 100), (260, 200), (510, 300), (760, 400)]),
+            trial(1.0, &[(0, 110), (249, 190), (500, 310), (750, 410), (999, 450)]),
+            trial(2.0, &[(0, 120), (500, 220), (1000, 320), (1900, 420)]),
+            trial(1.0, &[]),
+            trial(1.0, &[(0, 0), (500, 0)]),
+        ];
+        let uneven = trial(1.0, &[(0, 10), (240, 20), (700, 30), (900, 40)]);
+        assert_eq!(
+            memory(1.0, trials.iter()),
+            [(0.125, 120.0), (0.375, 210.0), (0.625, 310.0), (0.875, 420.0)]
+        );
+        // Nobody looked in the second quarter.
+        assert_eq!(memory(1.0, [&uneven].into_iter()), [(0.125, 20.0), (0.625, 30.0), (0.875, 40.0)]);
+        assert!(memory(1.0, trials[3..].iter()).is_empty());
     }
 }

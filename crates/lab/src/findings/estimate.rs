@@ -211,7 +211,7 @@ fn estimate(
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| s.agree())),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(scenario, trials),
-        detail: Detail::of(all(), &response, |m| units(scenario.workload, m)),
+        detail: Detail::of(all(), &response),
     }
 }
 

@@ -8,7 +8,7 @@ use stats::{median, median_ratio};
 use systems::Workload;
 
 use super::Estimate;
-use super::table::{Cell, Part, Table, Unit, column, list_of, part};
+use super::table::{Part, Table, Unit, column, list_of, part};
 use crate::observation::Measurement;
 use crate::plan::Planned;
 
@@ -118,10 +118,15 @@ fn grouped(count: f64) -> String {
     shown
 }
 
-/// The counts as a table, if anything was counted.
+/// The counts as a table, those that there are; none if nothing was counted.
 pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
-    if !rows.iter().any(|e| e.work.calls_per_unit.is_some()) {
+    let works = |e: &&Estimate| {
+        let counts = [e.work.switches_per_unit, e.work.calls_per_unit];
+        counts.into_iter().flatten().any(|count| count > 0.0)
+    };
+    // Where nothing was switched to and nothing was called, nobody looked.
+    if !rows.iter().any(works) {
         return None;
     }
     let (unit, factor) = match planned.workload {
@@ -129,22 +134,28 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> 
         Workload::Frames => ("op", 1.0),
         Workload::Requests | Workload::Clients => ("req", 1.0),
     };
-    let scaled = move |count: Option<f64>| Cell::from(count.map(|count| count * factor));
-    let mut parts: Vec<Part> = vec![
-        part(column(format!("switches/{unit}"), Unit::Count), move |e| scaled(e.work.switches_per_unit)),
-        part(column(format!("calls/{unit}"), Unit::Count), move |e| scaled(e.work.calls_per_unit)),
-        part(column("bytes/read", Unit::Count), |e| e.work.bytes_per_read.map(f64::round).into()),
+    let each: [(String, fn(&Work) -> Option<f64>, f64); 5] = [
+        (format!("switches/{unit}"), |work| work.switches_per_unit, factor),
+        (format!("calls/{unit}"), |work| work.calls_per_unit, factor),
+        ("bytes/read".to_owned(), |work| work.bytes_per_read.map(f64::round), 1.0),
+        (format!("instr/{unit}"), |work| work.instructions_per_unit, factor),
+        ("retransmits".to_owned(), |work| work.retransmits, 1.0),
     ];
-    if rows.iter().any(|e| e.work.instructions_per_unit.is_some()) {
-        parts.push(part(column(format!("instr/{unit}"), Unit::Count), move |e| {
-            scaled(e.work.instructions_per_unit)
-        }));
-    }
-    parts.push(part(column("retransmits", Unit::Count), |e| e.work.retransmits.into()));
-    let about = "Why: what the kernel did for the system. System calls and reads are counted in a short drive of its own \
-                 after the first round; a system that reads through io_uring has no calls for it.";
-    Some(list_of(planned, &rows, parts, "the reason", about))
+    let known = each.into_iter().filter(|(_, of, _)| rows.iter().any(|e| of(&e.work).is_some()));
+    let parts: Vec<Part> = known
+        .map(|(name, of, factor)| {
+            part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * factor).into())
+        })
+        .collect();
+    let counted = if rows.iter().any(|e| e.work.calls_per_unit.is_some()) { COUNTED } else { "" };
+    let about = format!(
+        "Why: what the kernel did for the system; context switches are those of the windows.{counted}"
+    );
+    Some(list_of(planned, &rows, parts, "the reason", &about))
 }
+
+const COUNTED: &str = " System calls and reads are counted in a short drive of its own after the first round; a system that \
+                       reads through io_uring has no calls for it.";
 
 #[cfg(test)]
 mod tests {
@@ -205,7 +216,18 @@ mod tests {
         assert!(!equal.headlines[0].contains("a read takes"), "{:?}", equal.headlines);
         let none = uploads(None);
         assert!(!none.headlines[0].contains("system calls"), "{:?}", none.headlines);
-        assert!(none.tables.iter().all(|table| !table.title.ends_with("the reason")));
+    }
+
+    #[test]
+    fn context_switches_are_told_also_where_the_kernel_counts_nothing_else() {
+        let columns = |counted: Option<[u64; 2]>| {
+            let found = uploads(counted);
+            let table = found.tables.into_iter().find(|table| table.title.ends_with("the reason")).unwrap();
+            table.columns.into_iter().map(|column| column.name).collect::<Vec<_>>()
+        };
+        assert_eq!(columns(None)[2..], ["switches/MB", "retransmits"]);
+        let all = ["switches/MB", "calls/MB", "bytes/read", "retransmits"];
+        assert_eq!(columns(Some([1430, 250_000]))[2..], all);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Beside {
     pub shapes: Vec<Shape>,
     /// What stood otherwise than in the document, and what of it did not run.
     pub differences: Vec<String>,
+    /// Both figures of each row, as ratios; its notes are the sentences of `shapes` and `differences`.
+    pub table: findings::Table,
 }
 
 /// One shape, then and today.
@@ -128,9 +130,9 @@ impl Pair<'_> {
     }
 }
 
-/// The published table of an experiment beside its estimates: as a table for reports, and what was found. None where
-/// the experiment names no table, or one of other work or of another figure.
-pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<(findings::Table, Beside)> {
+/// The published table of an experiment beside its estimates. None where the experiment names no table, or one of other
+/// work or of another figure.
+pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<Beside> {
     let name = planned.published.as_deref()?;
     let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
     let natural = match table.workload {
@@ -142,7 +144,7 @@ pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<(findi
         .then(|| compare(&table, planned, estimates))
 }
 
-fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> (findings::Table, Beside) {
+fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> Beside {
     let (pairs, mut differences) = pairs(table, planned, estimates);
     let (mut shown, shapes) = match table.workload {
         Workload::Clients => order::clients(table, planned, estimates),
@@ -156,8 +158,7 @@ fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> (finding
     differences.extend(missing(table, &pairs, estimates));
     shown.notes.extend(shapes.iter().map(Shape::sentence));
     shown.notes.extend(differences.iter().cloned());
-    let beside = Beside { published: table.name.clone(), source: table.source.clone(), shapes, differences };
-    (shown, beside)
+    Beside { published: table.name.clone(), source: table.source.clone(), shapes, differences, table: shown }
 }
 
 /// The published figure of each row; None of rows that may not be compared.

@@ -54,7 +54,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     account.check(place.window()).map_err(|wrong| {
         Stopped::failed("counts", format!("the driver's account does not add up: {wrong}"))
     })?;
-    let mut system = place.system_use(watched.used);
+    let mut system = place.system_use(&watched.used);
     if !account.version.is_empty() {
         system.version.clone_from(&account.version);
     }

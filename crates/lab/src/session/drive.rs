@@ -28,7 +28,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16, counting: bool) -> Result<Me
         match moment {
             Moment::Opened => watched.opened(),
             Moment::Closed => watched.closed(),
-            Moment::Passed(..) => {}
+            Moment::Passed { .. } => {}
         }
     };
     let tally = place.drive(&job, &watch)?;
@@ -38,7 +38,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16, counting: bool) -> Result<Me
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut measurement = Measurement::of(&tally);
-    measurement.system = place.system_use(watched.used);
+    measurement.system = place.system_use(&watched.used);
     if let Some(cores) = theirs {
         measurement.system.cores = cores; // its user's choice
     }

@@ -191,6 +191,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         system: SystemUse {
             cpu_s: elapsed_s / 2.0,
             peak_pss_bytes: 38_000_000,
+            pss_course: course(38_000_000, elapsed_s),
             socket_memory_bytes: 4_000_000,
             cores: vec![1],
             ..SystemUse::default()
@@ -208,6 +209,12 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         }),
         ..Measurement::default()
     }
+}
+
+/// Memory that grows by a tenth to its peak, seen in the middle of each quarter of the window.
+fn course(peak: u64, elapsed_s: f64) -> Vec<(u64, u64)> {
+    let quarter = |at: u64| ((elapsed_s * 250.0 * (at as f64 + 0.5)) as u64, peak / 30 * (27 + at));
+    (0..4).map(quarter).collect()
 }
 
 /// The connections that a client may have.

@@ -121,10 +121,11 @@ impl Place<'_> {
         if self.placement.shared { Vec::new() } else { cores.to_vec() }
     }
 
-    pub(super) fn system_use(&self, used: systems::sample::Use) -> SystemUse {
+    pub(super) fn system_use(&self, used: &systems::sample::Use) -> SystemUse {
         SystemUse {
             cpu_s: used.cpu_s,
             peak_pss_bytes: used.peak_pss_bytes,
+            pss_course: used.pss_course.clone(),
             peak_rss_bytes: used.peak_rss_bytes,
             context_switches: used.context_switches,
             socket_memory_bytes: used.socket_memory_bytes,

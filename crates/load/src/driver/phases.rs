@@ -148,7 +148,8 @@ impl<P: Protocol> Driver<'_, P> {
         let Some(every) = self.share.reports.filter(|_| self.window) else { return };
         if self.now.duration_since(self.since) >= every * (self.reported + 1) {
             self.reported += 1;
-            (self.watch)(Moment::Passed(self.share.number, &self.tally));
+            let (thread, times) = (self.share.number, self.reported);
+            (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
         }
     }
 

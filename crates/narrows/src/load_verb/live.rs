@@ -1,7 +1,11 @@
 //! The seconds of a drive as they pass: throughput, percentiles and errors of each.
+//!
+//! The generator's threads only hand over what they have counted; a thread of its own makes lines of it and prints them, so
+//! that a slow terminal slows nothing that is measured.
 
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -12,22 +16,21 @@ use load::{Arrivals, Job, Tally};
 /// How often a line is shown.
 pub const EVERY: Duration = Duration::from_secs(1);
 
+/// Snapshots of each generator thread that may wait to be shown.
+const ROOM: usize = 2;
+
 /// A line each second: the same line again on a terminal, plain lines elsewhere. Its end takes the line away.
 pub struct Seconds {
-    /// None where lines are plain.
-    bar: Option<ProgressBar>,
-    /// What each thread had counted when it last told, and the seconds it has told of.
-    threads: Mutex<Vec<Told>>,
-    open_loop: bool,
+    /// None once the drive is over.
+    snapshots: Option<SyncSender<Snapshot>>,
+    shown: Option<JoinHandle<()>>,
 }
 
-#[derive(Default, Clone)]
-struct Told {
-    /// In all.
+/// What a generator thread had counted after so many seconds, in all.
+struct Snapshot {
+    thread: usize,
+    second: u32,
     so_far: Counts,
-    /// In its last second.
-    second: Counts,
-    seconds: u32,
 }
 
 /// What a line is made of.
@@ -75,46 +78,75 @@ impl Counts {
 impl Seconds {
     /// For a job; on a terminal in place unless lines are to be plain.
     pub fn new(job: &Job, plain: bool) -> Self {
-        let bar = (!plain && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        let threads = Mutex::new(vec![Told::default(); job.workers()]);
-        Self { bar, threads, open_loop: job.arrivals != Arrivals::Closed }
+        let (snapshots, taken) = sync_channel(ROOM * job.workers());
+        let lines = Lines::new(job.workers(), job.arrivals != Arrivals::Closed);
+        let show = move || show(taken, lines, plain);
+        // Without the thread there are no lines, and the drive is the same.
+        let shown = thread::Builder::new().name("live".to_owned()).spawn(show).ok();
+        Self { snapshots: Some(snapshots), shown }
     }
 
-    /// A thread has counted so much. The line appears when the last of the threads has told of its second.
-    pub fn passed(&self, thread: usize, tally: &Tally) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(told) = threads.get_mut(thread) else { return };
-        let so_far = Counts::of(tally);
-        // A thread may tell twice before another tells once: nothing of it is lost.
-        told.second.add(&so_far.clone().since(&told.so_far));
-        told.so_far = so_far;
-        told.seconds += 1;
-        let seconds = told.seconds;
-        if threads.iter().any(|told| told.seconds < seconds) {
-            return;
-        }
-        let mut all = Counts::default();
-        threads.iter_mut().for_each(|told| all.add(&std::mem::take(&mut told.second)));
-        drop(threads);
-        let line = line(seconds, &all, self.open_loop);
-        match &self.bar {
-            Some(bar) => bar.set_message(line),
-            None => crate::common::say(line),
+    /// A thread has counted so much in so many seconds. Never waits: what finds no room is part of the thread's next snapshot.
+    pub fn passed(&self, thread: usize, second: u32, tally: &Tally) {
+        if let Some(snapshots) = &self.snapshots {
+            let _ = snapshots.try_send(Snapshot { thread, second, so_far: Counts::of(tally) });
         }
     }
 }
 
 impl Drop for Seconds {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        self.snapshots = None;
+        if let Some(shown) = self.shown.take() {
+            let _ = shown.join();
         }
+    }
+}
+
+/// Shows lines until the drive is over.
+fn show(snapshots: Receiver<Snapshot>, mut lines: Lines, plain: bool) {
+    let bar = (!plain && std::io::stderr().is_terminal()).then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+            bar.set_style(style);
+        }
+        bar
+    });
+    for line in snapshots.into_iter().filter_map(|snapshot| lines.take(snapshot)) {
+        match &bar {
+            Some(bar) => bar.set_message(line),
+            None => crate::common::say(line),
+        }
+    }
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+}
+
+/// From snapshots to lines.
+struct Lines {
+    /// Of each thread: the seconds it has told of, and its counts.
+    latest: Vec<(u32, Counts)>,
+    /// The same as of the last line, of all threads.
+    shown: (u32, Counts),
+    open_loop: bool,
+}
+
+impl Lines {
+    fn new(threads: usize, open_loop: bool) -> Self {
+        Self { latest: vec![(0, Counts::default()); threads], shown: (0, Counts::default()), open_loop }
+    }
+
+    /// A line when the last of the threads has told of a second: what came since the line before.
+    fn take(&mut self, snapshot: Snapshot) -> Option<String> {
+        *self.latest.get_mut(snapshot.thread)? = (snapshot.second, snapshot.so_far);
+        let second = self.latest.iter().map(|(second, _)| *second).min()?;
+        let passed = second.checked_sub(self.shown.0).filter(|passed| *passed > 0)?;
+        let mut all = Counts::default();
+        self.latest.iter().for_each(|(_, counts)| all.add(counts));
+        let line = line(second, EVERY * passed, &all.clone().since(&self.shown.1), self.open_loop);
+        self.shown = (second, all);
+        Some(line)
     }
 }
 
@@ -122,8 +154,8 @@ impl Drop for Seconds {
 const WIDTH: usize = 80;
 
 /// At most that many columns: `  12 s   99.0k/s   p50 607 us   p99 8.24 ms   max 51.4 ms`, and what was late or failed.
-fn line(second: u32, counts: &Counts, open_loop: bool) -> String {
-    let rate = report::show(counts.units as f64 / EVERY.as_secs_f64(), Unit::PerSecond);
+fn line(second: u32, passed: Duration, counts: &Counts, open_loop: bool) -> String {
+    let rate = report::show(counts.units as f64 / passed.as_secs_f64(), Unit::PerSecond);
     let mut line = format!("{second:>4} s  {rate:>8}");
     let samples = counts.response.len();
     for (name, p) in [("p50", 50.0), ("p99", 99.0)] {
@@ -152,24 +184,53 @@ fn micros(nanos: u64) -> String {
 mod tests {
     use super::*;
 
+    /// So many answers in this time each.
+    fn tally(answers: &[(u64, u64)]) -> Tally {
+        let mut tally = Tally { units: answers.iter().map(|(count, _)| count).sum(), ..Tally::default() };
+        answers.iter().for_each(|(count, nanos)| tally.response.saturating_record_n(*nanos, *count));
+        tally
+    }
+
+    fn snapshot(thread: usize, second: u32, answers: &[(u64, u64)]) -> Snapshot {
+        Snapshot { thread, second, so_far: Counts::of(&tally(answers)) }
+    }
+
     #[test]
-    fn a_second_is_what_came_since_the_one_before() {
-        let mut tally = Tally { units: 300, ..Tally::default() };
-        (0..300).for_each(|_| tally.response.saturating_record(100_000));
-        let first = Counts::of(&tally);
-        tally.units = 500;
-        (0..200).for_each(|_| tally.response.saturating_record(2_000_000));
-        let second = Counts::of(&tally).since(&first);
-        assert_eq!(line(1, &first, false), "   1 s     300/s  p50  100 us  p99       -  max  100 us");
-        assert_eq!(line(2, &second, false), "   2 s     200/s  p50 2.00 ms  p99       -  max 2.00 ms");
+    fn a_line_is_what_all_threads_did_since_the_line_before() {
+        let mut lines = Lines::new(2, false);
+        let (quick, slow) = (100_000, 2_000_000);
+        assert_eq!(lines.take(snapshot(0, 1, &[(200, quick)])), None);
+        let first = lines.take(snapshot(1, 1, &[(100, quick)])).unwrap();
+        assert_eq!(first, "   1 s     300/s  p50  100 us  p99       -  max  100 us");
+        assert_eq!(lines.take(snapshot(1, 2, &[(100, quick), (50, slow)])), None);
+        let second = lines.take(snapshot(0, 2, &[(200, quick), (150, slow)])).unwrap();
+        assert_eq!(second, "   2 s     200/s  p50 2.00 ms  p99       -  max 2.00 ms");
+    }
+
+    #[test]
+    fn the_next_snapshot_has_what_a_lost_one_had() {
+        let mut lines = Lines::new(1, false);
+        assert!(lines.take(snapshot(0, 1, &[(100, 100_000)])).is_some());
+        // That of the second second found no room.
+        let third = lines.take(snapshot(0, 3, &[(700, 100_000)])).unwrap();
+        assert!(third.starts_with("   3 s     300/s"), "{third}");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_screen_that_stands_still() {
+        let (snapshots, taken) = sync_channel(1);
+        let live = Seconds { snapshots: Some(snapshots), shown: None };
+        (1..=3).for_each(|second| live.passed(0, second, &tally(&[(u64::from(second), 1000)])));
+        drop(live);
+        assert_eq!(taken.into_iter().map(|snapshot| snapshot.second).collect::<Vec<_>>(), [1]);
     }
 
     #[test]
     fn the_longest_line_has_80_columns() {
-        let mut tally = Tally { units: 123_456_789, late: 123_456, ..Tally::default() };
+        let mut tally = tally(&[(5000, 12_345_678_901)]);
+        (tally.units, tally.late) = (123_456_789, 123_456);
         tally.errors[0] = 1_234_567;
-        (0..5000).for_each(|_| tally.response.saturating_record(12_345_678_901));
-        let line = line(3600, &Counts::of(&tally), true);
+        let line = line(3600, EVERY, &Counts::of(&tally), true);
         assert!(line.len() <= WIDTH, "{}: {line}", line.len());
     }
 }

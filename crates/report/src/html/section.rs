@@ -1,4 +1,4 @@
-//! One experiment: the answer, its figures, its tables, what makes them doubtful, what did not run.
+//! One experiment, part by part: figures and tables, and whatever is said of them.
 
 use std::fmt::Write;
 
@@ -7,6 +7,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
 use super::figure::Figure;
 use super::figures::{self, Palette};
 use super::{sentence, table};
+use crate::parts::{ORDER, Part};
 use crate::show;
 use crate::svg::escape;
 
@@ -22,28 +23,51 @@ pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings,
         escape(&e.name),
         escape(&e.title)
     );
-    answer(out, e);
-    if !e.about.is_empty() {
-        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", sentence(&e.about));
-    }
-    charts(out, &format!("e{index}-f"), &figures::answers(e, palette));
-    for (i, each) in e.tables.iter().enumerate() {
-        if each.title != e.title {
-            let _ = writeln!(out, "<h3>{}</h3>", escape(&each.title));
-        }
-        table::write(out, &format!("e{index}-t{i}"), each, palette);
-    }
-    warnings(out, &e.warnings);
-    failures(out, &e.failures);
-    list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
-    let more = figures::more(e, palette);
-    if !more.is_empty() {
-        out.push_str("<h3>More figures</h3>\n");
-        charts(out, &format!("e{index}-m"), &more);
-    }
-    list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
-    list(out, "Notes", e.notes.iter().cloned());
+    ORDER.into_iter().for_each(|which| part(out, which, index, e, palette));
     out.push_str("</section>\n");
+}
+
+fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, palette: &Palette) {
+    match which {
+        Part::Answer => answer(out, e),
+        Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
+        Part::Tables => {
+            for (i, each) in e.tables.iter().enumerate() {
+                if each.title != e.title {
+                    heading(out, &each.title);
+                }
+                table::write(out, &format!("e{index}-t{i}"), each, palette);
+            }
+        }
+        Part::Warnings => warnings(out, &e.warnings),
+        Part::Failures => failures(out, &e.failures),
+        Part::Outliers => {
+            list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
+        }
+        Part::Beside => {
+            if let Some(beside) = &e.beside {
+                heading(out, &beside.table.title);
+                table::write(out, &format!("e{index}-b"), &beside.table, palette);
+            }
+        }
+        Part::Explanations => {
+            let more = figures::more(e, palette);
+            if !more.is_empty() {
+                heading(out, "More figures");
+                charts(out, &format!("e{index}-m"), &more);
+            }
+        }
+        Part::Excluded => {
+            list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+        }
+        Part::Notes => list(out, "Notes", e.notes.iter().cloned()),
+        // Among the facts of the environment.
+        Part::Versions => {}
+    }
+}
+
+fn heading(out: &mut String, words: &str) {
+    let _ = writeln!(out, "<h3>{}</h3>", escape(words));
 }
 
 /// Such trials count like all.
@@ -83,13 +107,17 @@ fn answer(out: &mut String, e: &ExperimentFindings) {
             e.trials_done, e.trials_planned
         );
     }
+    if !e.about.is_empty() {
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", sentence(&e.about));
+    }
 }
 
 fn warnings(out: &mut String, warnings: &[Warning]) {
     if warnings.is_empty() {
         return;
     }
-    out.push_str("<h3>Warnings</h3>\n<ul class=\"warnings\">\n");
+    heading(out, "Warnings");
+    out.push_str("<ul class=\"warnings\">\n");
     for warning in warnings {
         let _ = write!(
             out,
@@ -120,7 +148,8 @@ fn failures(out: &mut String, failures: &[FailedTrials]) {
     if failures.is_empty() {
         return;
     }
-    out.push_str("<h3>Failed trials</h3>\n<ul class=\"failures\">\n");
+    heading(out, "Failed trials");
+    out.push_str("<ul class=\"failures\">\n");
     for f in failures {
         let _ = write!(
             out,
@@ -141,6 +170,7 @@ fn failures(out: &mut String, failures: &[FailedTrials]) {
 fn list(out: &mut String, heading: &str, items: impl Iterator<Item = String>) {
     let items: Vec<String> = items.map(|item| format!("<li>{}</li>\n", escape(&item))).collect();
     if !items.is_empty() {
-        let _ = writeln!(out, "<h3>{heading}</h3>\n<ul class=\"plain\">\n{}</ul>", items.concat());
+        self::heading(out, heading);
+        let _ = writeln!(out, "<ul class=\"plain\">\n{}</ul>", items.concat());
     }
 }

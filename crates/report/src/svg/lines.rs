@@ -41,6 +41,8 @@ pub(crate) struct Lines {
 
 /// Where the plot lies, and what it shows: from the left to the right, and from the bottom to the top.
 struct Plot {
+    /// The upper edge of everything, labels included.
+    edge: f64,
     x: Span,
     y: Span,
 }
@@ -50,18 +52,29 @@ impl Lines {
         self.series.iter().flat_map(|series| &series.points)
     }
 
+    /// Everything that must be on the x axis.
+    pub(super) fn xs(&self) -> impl Iterator<Item = f64> + Clone {
+        let banded = self.bands.iter().flat_map(|band| [band.from, band.to]);
+        self.points().map(|p| p.x).chain(banded)
+    }
+
     /// Draws it; returns the height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let height = if width == Width::Wide { 340.0 } else { 270.0 };
+        self.draw_at(canvas, width, (0.0, height), self.x.range(self.xs()));
+        height
+    }
+
+    /// Draws it from this edge downwards in this height, over these values of x.
+    pub(super) fn draw_at(&self, canvas: &mut Canvas, width: Width, (edge, height): (f64, f64), x: Range) {
         let inset = if width == Width::Wide { 18.0 } else { 10.0 };
         let marks = if self.bands.is_empty() { 0.0 } else { 16.0 };
         let ends = |p: &Point| [p.y, p.interval.map_or(p.y, |i| i.0), p.interval.map_or(p.y, |i| i.1)];
-        let banded = self.bands.iter().flat_map(|band| [band.from, band.to]);
-        let x = self.x.range(self.points().map(|p| p.x).chain(banded));
         let y = self.y.range(self.points().flat_map(ends));
         let plot = Plot {
+            edge,
             x: Span { range: x, from: 58.0 + inset, to: width.units() - 10.0 - inset },
-            y: Span { range: y, from: height - 44.0, to: 28.0 + marks },
+            y: Span { range: y, from: edge + height - 44.0, to: edge + 28.0 + marks },
         };
         self.frame(canvas, &plot, inset, width);
         self.bands(canvas, &plot);
@@ -70,7 +83,6 @@ impl Lines {
             let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 1.5;
             self.one(canvas, &plot, series, shift);
         }
-        height
     }
 
     fn frame(&self, canvas: &mut Canvas, plot: &Plot, inset: f64, width: Width) {
@@ -92,7 +104,7 @@ impl Lines {
             canvas.text("tick", Anchor::Middle, (plot.x.at(value).min(most), bottom + 17.0), &label);
         }
         canvas.line("rule", (left, bottom), (right, bottom));
-        canvas.text("axis", Anchor::Start, (0.0, 13.0), &self.y.label);
+        canvas.text("axis", Anchor::Start, (0.0, plot.edge + 13.0), &self.y.label);
         canvas.text("axis", Anchor::End, (right, bottom + 36.0), &self.x.label);
         canvas.close();
     }

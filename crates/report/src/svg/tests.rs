@@ -13,9 +13,9 @@ fn style(system: usize) -> Style {
     Style { hue: (system > 0).then_some(system), shape: system }
 }
 
-fn lines(points: &[(f64, f64, Option<Interval>)]) -> Drawing {
+fn chart(points: &[(f64, f64, Option<Interval>)]) -> Lines {
     let point = |&(x, y, interval): &(f64, f64, Option<Interval>)| Point { x, y, interval };
-    Drawing::Lines(Lines {
+    Lines {
         x: axis(Scale::Log),
         y: axis(Scale::Linear),
         series: vec![Series {
@@ -25,7 +25,11 @@ fn lines(points: &[(f64, f64, Option<Interval>)]) -> Drawing {
         }],
         bands: vec![Band { from: 10.0, to: 20.0, label: HOSTILE.to_owned() }],
         interval: "95 % interval".to_owned(),
-    })
+    }
+}
+
+fn lines(points: &[(f64, f64, Option<Interval>)]) -> Drawing {
+    Drawing::Lines(chart(points))
 }
 
 fn rows(values: &[(f64, Option<Interval>)], bars: bool) -> Drawing {
@@ -64,6 +68,7 @@ fn all() -> Vec<Drawing> {
         lines(&[(1.0, 2.0, Some((1.0, 3.0))), (100.0, 5.0, None)]),
         lines(&[]),
         lines(&[(0.0, 0.0, Some((nan, inf))), (-5.0, nan, None), (inf, -inf, Some((0.0, 0.0)))]),
+        Drawing::Panels(Panels(vec![chart(&[(1.0, 2.0, None)]), chart(&[(9.0, 5.0, None)]), chart(&[])])),
         rows(&[(6.9, Some((6.5, 7.2))), (0.2, None)], false),
         rows(&[(3.0, None), (0.0, None), (nan, None)], true),
         rows(&[], true),
@@ -111,8 +116,32 @@ fn the_data_is_what_is_drawn() {
     assert_eq!(data.columns.len(), 4);
     assert_eq!(data.rows[0], [HOSTILE, "1", "2", "1 to 3"]);
     assert_eq!(data.rows[1], [HOSTILE, "100", "5", "-"]);
+    let panels = vec![chart(&[(1.0, 2.0, None), (3.0, 4.0, None)]), chart(&[(2.0, 7.0, None)])];
+    let data = Drawing::Panels(Panels(panels)).data();
+    assert_eq!(data.columns.len(), 4);
+    assert_eq!(
+        data.rows[1..],
+        [[HOSTILE, "3", "4", "-"], [HOSTILE, "2", "-", "7"]].map(|r| r.map(str::to_owned).to_vec())
+    );
     let data = rows(&[(6.0, Some((5.0, 7.0)))], false).data();
     assert_eq!(data.rows, [[HOSTILE, "6", "5 to 7", HOSTILE].map(str::to_owned).to_vec()]);
     let data = heat(vec![vec![Some(1000.0), None]], (1.0, 1.0)).data();
     assert_eq!(data.rows[0][1..], ["1.00k/s", "-"]);
+}
+
+#[test]
+fn panels_share_their_x_axis_and_stand_below_each_other() {
+    let panels =
+        vec![chart(&[(1.0, 2.0, None), (50.0, 4.0, None)]), chart(&[(50.0, 7.0, None), (900.0, 8.0, None)])];
+    let svg = Drawing::Panels(Panels(panels)).svg(Width::Half, "f1", "t", "d");
+    // Both charts' points at 50, by the beginning of their mark's path.
+    let marks = svg.split("<path class=\"mark\" d=\"M").skip(1).filter_map(|rest| rest.split('l').next());
+    let places: Vec<Vec<f64>> =
+        marks.map(|at| at.split(' ').filter_map(|number| number.parse().ok()).collect()).collect();
+    assert_eq!(places.len(), 4, "{svg}");
+    assert_eq!(places[1][0], places[2][0]);
+    assert!(
+        places[..2].iter().all(|above| places[2..].iter().all(|below| below[1] > above[1])),
+        "{places:?}"
+    );
 }

@@ -155,7 +155,7 @@ fn a_buffer_that_moves_as_published_agrees() {
     assert_eq!(beside.differences[..2], ["`expect`: true then, false today", "`size`: 1G then, 64M today"]);
     assert_eq!(beside.differences[2], "cowboy2 stands for cowboy2_so_buffer today");
     assert!(beside.differences[3].contains("10 of 16 published rows"), "{:?}", beside.differences);
-    let table = e.tables.last().unwrap();
+    let table = &beside_of(&e).table;
     let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["runtime", "buffer", "published", "today"]);
     // Three buffers under two runtimes, in ratios to the best; today's is the same in both.
@@ -193,7 +193,7 @@ fn what_rounds_contradict_or_are_too_few_for_is_open() {
     let seen = &beside_of(&few).shapes[0];
     assert_eq!(seen.agrees, None);
     assert!(seen.text.ends_with("fewer than 3 rounds to judge by"), "{}", seen.text);
-    let notes = &few.tables.last().unwrap().notes;
+    let notes = &beside_of(&few).table.notes;
     assert!(notes[0].starts_with("open: "), "{notes:?}");
 }
 
@@ -210,7 +210,7 @@ fn the_same_version_is_taken_before_another_and_the_two_are_not_mixed() {
     let beside = beside_of(&e);
     assert_eq!(beside.shapes[0].agrees, Some(true), "{beside:?}");
     assert!(beside.shapes[0].text.contains("8.0x today"), "{beside:?}");
-    assert_eq!(e.tables.last().unwrap().rows.len(), 4, "8192 ran with the other version only");
+    assert_eq!(beside_of(&e).table.rows.len(), 4, "8192 ran with the other version only");
     assert!(beside.differences.iter().all(|sentence| !sentence.contains("stands for")), "{beside:?}");
 }
 
@@ -273,7 +273,7 @@ fn the_cliff_of_frames_is_looked_for_where_it_was() {
     let elsewhere = run("1456, 1457", 400_000.0);
     let cliff = shape(beside_of(&elsewhere), "framing 4, active once, from 1400");
     assert!(cliff.agrees.is_none() && cliff.text.ends_with("not measured today"), "{}", cliff.text);
-    assert_eq!(elsewhere.tables.last().unwrap().rows.len(), 0);
+    assert_eq!(beside_of(&elsewhere).table.rows.len(), 0);
 }
 
 fn servers(systems: &str, rates: &[(&str, f64)]) -> ExperimentFindings {
@@ -381,7 +381,7 @@ fn clients_are_ranked_at_their_best_with_few_errors() {
     let order = &beside_of(&e).shapes[0];
     assert_eq!(order.agrees, Some(true), "{}", order.text);
     assert!(order.text.ends_with("today: MachineGun > Httpc (1.80x less)"), "{}", order.text);
-    let table = e.tables.last().unwrap();
+    let table = &beside_of(&e).table;
     let row = |client: &str| table.rows.iter().find(|r| r.cells[0] == Cell::Text(client.to_owned())).unwrap();
     let text = |word: &str| Cell::Text(word.to_owned());
     assert_eq!(row("MachineGun").cells[1..3], [text("MachineGun 1x1024@2048"), Cell::Number(1.0)]);

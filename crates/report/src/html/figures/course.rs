@@ -1,11 +1,11 @@
-//! Figures of distributions and of time: the latency spectrum, the window's tenths, the rounds.
+//! Figures of distributions and of time: the latency spectrum, throughput and memory over the window, the rounds.
 
 use lab::findings::{Estimate, Unit};
 use systems::Workload;
 
 use super::super::figure::Figure;
 use super::View;
-use crate::svg::{Axis, Drawing, Lines, Point, Scale, Series, Ticks};
+use crate::svg::{Axis, Drawing, Lines, Panels, Point, Scale, Series, Style, Ticks};
 
 /// Rounds from which a course of them shows more than its ends.
 const ROUNDS: usize = 3;
@@ -36,10 +36,7 @@ pub(super) fn spectrum(view: &View) -> Option<Figure> {
     let highest = series.iter().flat_map(|s| &s.points).map(|p| p.x).fold(0.0, f64::max);
     let labelled = LABELLED.iter().filter(|(p, _)| nines(*p) <= highest + 0.01);
     let ticks = labelled.map(|(p, word)| (nines(*p), (*word).to_owned())).collect();
-    lines(
-        "Latency spectrum",
-        "Response times of all rounds together, each system at its best. A percentile is drawn only where ten samples lie \
-         beyond it. Lower is better.",
+    let panel = lines(
         Axis {
             label: "percentile".to_owned(),
             unit: Unit::Count,
@@ -53,11 +50,36 @@ pub(super) fn spectrum(view: &View) -> Option<Figure> {
             ticks: Ticks::Round,
         },
         series,
+    );
+    figure(
+        "Latency spectrum",
+        "Response times of all rounds together, each system at its best. A percentile is drawn only where ten samples lie \
+         beyond it. Lower is better.",
+        panel.into_iter().collect(),
     )
 }
 
-/// Throughput in each tenth of the measured window.
+/// What a heap profiler's curve is read for, beside what was done meanwhile.
 pub(super) fn window(view: &View) -> Option<Figure> {
+    let panels = [throughput(view), memory(view)];
+    let (title, what) = match panels {
+        [Some(_), Some(_)] => {
+            ("Throughput and memory over the window", format!("{ANSWERS} Below it {MEMORY}"))
+        }
+        [Some(_), None] => ("Throughput over the window", ANSWERS.to_owned()),
+        [None, _] => ("Memory over the window", format!("Shown is {MEMORY}")),
+    };
+    let about = format!("{what} Medians over rounds, each system at its best.");
+    figure(title, &about, panels.into_iter().flatten().collect())
+}
+
+const ANSWERS: &str = "Verified answers a second in each tenth of the measured window: a level line is a steady window, a \
+                       rising one an unfinished warm-up.";
+const MEMORY: &str =
+    "the memory of the system's processes (proportional set size): what goes on rising is not given back.";
+
+/// Verified answers in each tenth of the window.
+fn throughput(view: &View) -> Option<Lines> {
     if !short_exchanges(view) {
         return None;
     }
@@ -67,26 +89,26 @@ pub(super) fn window(view: &View) -> Option<Figure> {
         let point = |(i, y): (usize, &f64)| Point { x: wide * (i as f64 + 0.5), y: *y, interval: None };
         tenths.iter().enumerate().map(point).collect()
     });
-    let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();
-    let scale = Scale::of(values.iter().copied());
-    lines(
-        "Throughput over the window",
-        "Verified answers a second in each tenth of the measured window, medians over rounds, each system at its best: a \
-         level line is a steady window, a rising one an unfinished warm-up.",
-        Axis {
-            label: "seconds into the window".to_owned(),
-            unit: Unit::Count,
-            scale: Scale::Linear,
-            ticks: Ticks::Round,
-        },
-        Axis {
-            label: format!("requests a second{}", log(scale)),
-            unit: Unit::PerSecond,
-            scale,
-            ticks: Ticks::Round,
-        },
-        series,
-    )
+    over_time("requests a second", Unit::PerSecond, series)
+}
+
+/// Memory wherever the sampler looked.
+fn memory(view: &View) -> Option<Lines> {
+    let point = |&(x, y): &(f64, f64)| Point { x, y, interval: None };
+    let series = series(view, |e| e.detail.memory_bytes.iter().map(point).collect());
+    over_time("memory", Unit::Bytes, series)
+}
+
+fn over_time(quantity: &str, unit: Unit, series: Vec<Series>) -> Option<Lines> {
+    let scale = Scale::of(series.iter().flat_map(|s| &s.points).map(|p| p.y));
+    let label = format!("{quantity}{}", log(scale));
+    let x = Axis {
+        label: "seconds into the window".to_owned(),
+        unit: Unit::Count,
+        scale: Scale::Linear,
+        ticks: Ticks::Round,
+    };
+    lines(x, Axis { label, unit, scale, ticks: Ticks::Round }, series)
 }
 
 /// The figure in each round: whether the machine drifted while the run went on.
@@ -102,13 +124,13 @@ pub(super) fn rounds(view: &View) -> Option<Figure> {
     let last = view.e.rounds;
     let every = last.div_ceil(20).max(1) as usize;
     let ticks = (1..=last).step_by(every).map(|round| (f64::from(round), round.to_string())).collect();
-    lines(
+    let x =
+        Axis { label: "round".to_owned(), unit: Unit::Count, scale: Scale::Linear, ticks: Ticks::At(ticks) };
+    figure(
         "Round by round",
         "The figure of each round, each system at its best. Lines that rise and fall together are the machine's doing: \
          comparisons are made inside a round.",
-        Axis { label: "round".to_owned(), unit: Unit::Count, scale: Scale::Linear, ticks: Ticks::At(ticks) },
-        view.axis(&values),
-        series,
+        lines(x, view.axis(&values), series).into_iter().collect(),
     )
 }
 
@@ -126,12 +148,22 @@ fn series(view: &View, points: impl Fn(&Estimate) -> Vec<Point>) -> Vec<Series> 
     each.filter(|series| series.points.len() > 1).collect()
 }
 
-fn lines(title: &str, about: &str, x: Axis, y: Axis, series: Vec<Series>) -> Option<Figure> {
-    (!series.is_empty()).then(|| Figure {
-        title: title.to_owned(),
-        about: about.to_owned(),
-        legend: series.iter().map(|s| (s.label.clone(), s.style)).collect(),
-        drawing: Drawing::Lines(Lines { x, y, series, bands: Vec::new(), interval: String::new() }),
-        main: false,
-    })
+fn lines(x: Axis, y: Axis, series: Vec<Series>) -> Option<Lines> {
+    (!series.is_empty()).then(|| Lines { x, y, series, bands: Vec::new(), interval: String::new() })
+}
+
+/// None without a panel.
+fn figure(title: &str, about: &str, mut panels: Vec<Lines>) -> Option<Figure> {
+    let mut legend: Vec<(String, Style)> = Vec::new();
+    for series in panels.iter().flat_map(|panel| &panel.series) {
+        if legend.iter().all(|(label, _)| *label != series.label) {
+            legend.push((series.label.clone(), series.style));
+        }
+    }
+    let drawing = match panels.len() {
+        0 => return None,
+        1 => Drawing::Lines(panels.remove(0)),
+        _ => Drawing::Panels(Panels(panels)),
+    };
+    Some(Figure { title: title.to_owned(), about: about.to_owned(), legend, drawing, main: false })
 }
