@@ -123,7 +123,10 @@ fn waiting_for_an_answer_costs_no_processor() {
         let (_, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
         // Other work on the machine can only make it less.
         assert!(json["generator"]["busiest_core"].as_f64().unwrap() < 0.2, "{io}: {json}");
-        assert_eq!(json["warnings"], serde_json::json!([]), "{io}: {json}");
+        // What the machine did meanwhile (time that went to other ones, heat) may be said, and nothing of the generator.
+        let warnings = json["warnings"].as_array().expect("warnings");
+        let machine = |code: &serde_json::Value| *code == "stolen_time" || *code == "throttled";
+        assert!(warnings.iter().all(|warning| machine(&warning["code"])), "{io}: {json}");
     }
 }
 
