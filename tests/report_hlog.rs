@@ -50,7 +50,7 @@ fn each_trial_is_a_series_and_each_scenario_one_of_its_rounds() {
     let tags: BTreeSet<&str> = trials.iter().map(|line| &*line.tag).collect();
     assert_eq!(tags.len(), trials.len(), "each has a name of its own");
     for name in
-        ["e;alpha;buffer=2048;connections=64;threads=1;round=1", "e;reference;connections=64;round=3;twin"]
+        ["e;alpha;buffer=2048;connections=64;threads=1;round=2", "e;reference;connections=64;round=3;twin"]
     {
         assert!(tags.contains(name), "{name}: {tags:#?}");
     }
