@@ -67,6 +67,19 @@ fn a_server_that_closes_within_an_answer_closed_early() {
         connection.request();
         connection.send("HTTP/1.1 200 O");
     });
+    // What came of it is part of the example, behind a whole one, too.
+    let peer = Peer::new(|mut connection| {
+        connection.request();
+        connection.ok();
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    });
+    for io in backends() {
+        let (_, json) = load_json(&[&peer.url("http"), "-n", "4", "-c", "1", "--reactor", io]);
+        let first = json["first_errors"]["closed_early"].as_str().expect("an example");
+        let seen = r#""HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf" (connection 0, its exchange 2, "#;
+        assert!(first.starts_with(seen), "{io}: {first}");
+    }
 }
 
 #[test]

@@ -166,3 +166,9 @@ fn messages_have_figures_and_remedies() {
         }
     }
 }
+
+#[test]
+fn a_window_that_never_opened_raises_no_doubt() {
+    let m = Measurement { stolen_s: 0.5, ..Measurement::default() };
+    assert_eq!(codes(&m, &SETTING), []);
+}
