@@ -147,8 +147,13 @@ fn open_loops_add_up_whatever_fails() {
             }
         });
         let url = peer.url("http");
-        let words = ["-c", "4", "-d", "400ms", "--rate", "1k", "--gaps", "poisson", "--reactor", io];
-        let (_, json) = load_json(&[&[&*url], &words[..]].concat());
+        let open = |stop: [&str; 2]| {
+            let words = ["-c", "4", "--rate", "1k", "--gaps", "poisson", "--reactor", io];
+            load_json(&[&[&*url], &words[..], &stop].concat()).1
+        };
+        open(["-d", "400ms"]);
+        // A number of arrivals, whatever time they take: every class is met.
+        let json = open(["-n", "400"]);
         for class in ["status", "closed_early"] {
             assert!(json["errors"][class].as_u64() > Some(0), "{io}: {json}");
         }

@@ -1,5 +1,5 @@
 //! The systems of the BEAM whose packages come from hex: what is said of them where the registry answers and where it does not;
-//! and what their common driver computes. rebar3 and elixir are stand-ins, so that no test depends on a registry.
+//! and what their common driver computes and sends by a schedule. rebar3 and elixir are stand-ins, so that no test depends on a registry.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use support::home::Home;
+use support::home::{Home, all_took_part};
 use support::{Ended, checkout, has, run, squeezed};
 
 /// The systems of the checkout that declare packages for rebar3 or mix.
@@ -170,4 +170,61 @@ fn what_the_driver_computes() {
     ] {
         erlang(folder.path(), expression);
     }
+}
+
+/// The common driver's open loop, with the one client that needs no package.
+#[test]
+fn the_driver_sends_by_a_schedule() {
+    let home = Home::with(&["httpc"]);
+    // Of the last, two callers with answers after 50 ms carry 40 of 1000 arrivals a second.
+    let grid = "[[grid]]\npool_size = 4\nconcurrency = 16\ndelay_ms = 1\ntimeout_ms = 20000\nrate = 400\ngaps = [\"constant\", \"poisson\"]\n\
+                [[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 50\ntimeout_ms = 20000\nrate = 1000\n";
+    home.timed_experiment("clients", "[\"httpc\"]", 1, 0.5, grid);
+    if !all_took_part(&home.run(["run", "e", "--rounds", "1"]).code(0)) {
+        return;
+    }
+    let seen = home.observations();
+    let own = seen.iter().filter(|observation| observation.trial.scenario.system == "httpc");
+    let (scenarios, measured) = (own.map(|o| &o.trial.scenario), home.measured("httpc"));
+    assert_eq!(measured.len(), 3);
+    for (scenario, m) in scenarios.zip(&measured) {
+        let errors: u64 = m.errors.values().sum();
+        assert_eq!(m.attempts, m.successes + errors + m.in_flight, "{m:#?}");
+        assert_eq!(m.response_us.count, m.successes, "{m:#?}");
+        let server = m.server.as_ref().expect("counts");
+        assert!(server.client_successes > 0 && server.client_successes <= server.responses, "{server:#?}");
+        assert!(server.requests <= server.client_attempts, "{server:#?}");
+        // Whatever the machine does, each arrival of the window was sent or is counted as dropped; at most those of the 0.05 s of
+        // the warm-up come to them.
+        let arrivals = m.attempts + m.dropped;
+        let poisson = scenario.point.get("gaps") == Some(&systems::Value::Text("poisson".to_owned()));
+        let expected = match scenario.number("rate") {
+            Some(1000) => 500..=550,
+            _ if poisson => 120..=320,
+            _ => 200..=220,
+        };
+        assert!(expected.contains(&arrivals), "{scenario:?}: {m:#?}");
+        if scenario.number("rate") == Some(1000) {
+            assert!(m.late + m.dropped > m.successes, "{m:#?}");
+        }
+    }
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let warnings = report["experiments"][0]["warnings"].as_array().expect("warnings").clone();
+    assert!(warnings.iter().any(|warning| warning["code"] == "behind_schedule"), "{warnings:?}");
+
+    let words = [
+        "run",
+        "e",
+        "--rounds",
+        "1",
+        "--systems",
+        "httpc",
+        "--set",
+        "rate=2000000",
+        "--set",
+        "gaps=constant",
+    ];
+    home.run(words).code(0);
+    let failure = home.failed("httpc").remove(0);
+    assert!(failure.reason.contains("this driver knows rates above 0"), "{failure:#?}");
 }

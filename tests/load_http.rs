@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use support::peer::{Peer, Request};
 use support::{Served, backend_name, backends, load, load_json};
@@ -206,13 +207,18 @@ fn expect_continue_keeps_the_body_back_until_it_is_asked_for() {
         for io in backends() {
             let early = Arc::new(Mutex::new(Vec::new()));
             let kept = Arc::clone(&early);
+            // No request can have been sent before this. It waits a second to be asked for its body, and then sends it all
+            // the same: what is there so late, because this machine stood still, is not early.
+            let begin = Instant::now();
             let peer = Peer::new(move |mut connection| {
+                let mut sent = begin;
                 while let Some(mut request) = connection.head() {
-                    kept.lock()
-                        .unwrap()
-                        .push((request.header("expect").map(str::to_owned), connection.unread()));
+                    let unread = connection.unread();
+                    let early = if sent.elapsed() < Duration::from_millis(900) { unread } else { 0 };
+                    kept.lock().unwrap().push((request.header("expect").map(str::to_owned), early));
                     connection.send("HTTP/1.1 100 Continue\r\n\r\n");
                     connection.body(&mut request);
+                    sent = Instant::now();
                     connection.ok();
                 }
             });

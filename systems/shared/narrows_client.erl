@@ -23,6 +23,8 @@
 -type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
 
 -record(caller, {client, pools, url, timeout, window_start, window_end, number,
+                 schedule,             % the process that says when requests are due; `closed`: as soon as there is an answer
+                 late = 0,             % requests that ended inside the window and were sent more than a millisecond after they were due
                  sent = 0,             % requests so far: the id of the next, and the attempts of the whole life
                  in_flight = 0,        % 1 if a request was under way as the window closed
                  inside = #{},         % outcome => count, of the requests that ended inside the window
@@ -49,7 +51,6 @@ main([Module | Args]) ->
 run(Client, Args) ->
     #{<<"url">> := Text, <<"pools">> := Pools, <<"pool_size">> := Size, <<"concurrency">> := Concurrency,
       <<"timeout_ms">> := Timeout, <<"warmup_ms">> := Warmup, <<"duration_ms">> := Duration} = Config = read_line(),
-    not is_map_key(<<"rate">>, Config) orelse fail("rate is not known to this driver"),
     #{host := Host, port := Port, path := Path} = uri_string:parse(Text),
     Url = #{text => Text, host => Host, port => Port, path => Path},
     persistent_term:put(?MODULE, counters:new(1, [])),
@@ -63,8 +64,10 @@ run(Client, Args) ->
 
     Begin = now_us(),
     WindowStart = Begin + 1000 * Warmup,
-    Caller = #caller{client = Client, pools = AllPools, url = Url, timeout = Timeout,
-                     window_start = WindowStart, window_end = WindowStart + 1000 * Duration},
+    WindowEnd = WindowStart + 1000 * Duration,
+    Schedule = schedule(Config, Begin, WindowStart, WindowEnd),
+    Caller = #caller{client = Client, pools = AllPools, url = Url, timeout = Timeout, schedule = Schedule,
+                     window_start = WindowStart, window_end = WindowEnd},
     Callers = [spawn_monitor(fun() -> call(Caller#caller{number = integer_to_binary(N)}) end) || N <- lists:seq(1, Concurrency)],
     Ended = [receive {'DOWN', Ref, process, Pid, {ended, C}} -> C;
                      {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
@@ -72,6 +75,7 @@ run(Client, Args) ->
 
     Inside = sum([C#caller.inside || C <- Ended]),
     Total = sum([C#caller.total || C <- Ended]),
+    Sent = lists:sum([C#caller.sent || C <- Ended]),
     InFlight = lists:sum([C#caller.in_flight || C <- Ended]),
     Pairs = fun(Field) ->
         Counts = sum([element(Field, C) || C <- Ended]),
@@ -90,9 +94,11 @@ run(Client, Args) ->
                 {service_us, Pairs(#caller.service)},
                 {failed_us, Pairs(#caller.failed)},
                 {failed_ordinals, lists:sublist(Pairs(#caller.ordinals), 32)},
+                {late, lists:sum([C#caller.late || C <- Ended])},
+                {dropped, dropped(Schedule, Sent)},
                 {first_errors, {[{Class, first(First)} || {Class, First} <- maps:to_list(Firsts)]}},
                 {total, {[
-                    {attempts, lists:sum([C#caller.sent || C <- Ended])},
+                    {attempts, Sent},
                     {successes, maps:get(ok, Total, 0)},
                     {errors, {maps:to_list(maps:remove(ok, Total))}}]}},
                 {version, iolist_to_binary(Client:version())}]}),
@@ -100,38 +106,125 @@ run(Client, Args) ->
 
 %% One caller, request after request. The window is two points in time, and what ended between them counts.
 call(Caller = #caller{window_end = End}) ->
-    case now_us() of
-        Start when Start >= End -> exit({ended, Caller});
-        Start -> call(request(Start, Caller))
+    case due(Caller) of
+        {_, Start} when Start >= End -> exit({ended, Caller});
+        {Due, Start} -> call(request(Due, Start, Caller))
     end.
 
-request(Start, Caller = #caller{client = Client, pools = Pools, url = Url, timeout = Timeout, number = Number, sent = Sent,
-                                total = Total}) ->
+request(Due, Start, Caller = #caller{client = Client, pools = Pools, url = Url, timeout = Timeout, number = Number, sent = Sent,
+                                     total = Total}) ->
     Id = <<Number/binary, $-, (integer_to_binary(Sent))/binary>>,
     Pool = element(rand:uniform(tuple_size(Pools)), Pools),
-    Answer = Client:get(Pool, Url, Id, Timeout),
+    %% What it waited for a caller is a part of its time.
+    Answer = Client:get(Pool, Url, Id, max(1, Timeout - (Start - Due) div 1000)),
     End = now_us(),
-    Outcome = outcome(Answer, Id, End - Start, 1000 * Timeout),
+    Outcome = outcome(Answer, Id, End - Due, 1000 * Timeout),
     Next = Caller#caller{sent = Sent + 1, total = add(Outcome, Total)},
     if
         End >= Caller#caller.window_end -> Next#caller{in_flight = 1};
         End < Caller#caller.window_start -> Next;
-        true -> inside(Outcome, Answer, Start, End, Next)
+        Start - Due > 1000 -> inside(Outcome, Answer, {Due, Start, End}, Next#caller{late = Next#caller.late + 1});
+        true -> inside(Outcome, Answer, {Due, Start, End}, Next)
     end.
 
 %% It ended inside the window.
-inside(ok, {ok, _, _, _, Waited}, Start, End, Caller = #caller{inside = Inside, latency = Latency}) ->
-    Known = Caller#caller{inside = add(ok, Inside), latency = add(bucket(End - Start), Latency)},
+inside(ok, {ok, _, _, _, Waited}, {Due, Start, End}, Caller = #caller{inside = Inside, latency = Latency}) ->
+    Known = Caller#caller{inside = add(ok, Inside), latency = add(bucket(End - Due), Latency)},
     case Waited of
         unknown -> Known;
-        _ -> Known#caller{waits = add(bucket(Waited), Known#caller.waits),
+        _ -> Known#caller{waits = add(bucket(Start - Due + Waited), Known#caller.waits),
                           service = add(bucket(max(0, End - Start - Waited)), Known#caller.service)}
     end;
-inside(Class, Answer, Start, End, Caller = #caller{inside = Inside, failed = Failed, firsts = Firsts}) ->
+inside(Class, Answer, {_, Start, End}, Caller = #caller{inside = Inside, failed = Failed, firsts = Firsts}) ->
     First = {End - Caller#caller.window_start, Answer},
     Ordinals = case Answer of {error, _, _, Ordinal} -> add(Ordinal, Caller#caller.ordinals); _ -> Caller#caller.ordinals end,
     Caller#caller{inside = add(Class, Inside), failed = add(bucket(End - Start), Failed), ordinals = Ordinals,
                   firsts = case Firsts of #{Class := _} -> Firsts; _ -> Firsts#{Class => First} end}.
+
+%% Open loop: the arrivals, handed out one by one, in their order, to callers that have nothing to do. The schedule knows nothing of
+%% answers: where every caller is busy, an arrival waits for one, and is given up when its time is over.
+-record(schedule, {start, gap, random,   % microseconds; `constant`, or the state of the random numbers
+                   mass = 0,             % the next arrival's place, in gaps
+                   window_start, window_end, timeout,
+                   handed = 0, dropped = 0}).
+
+%% More than this is not sent by any client on the BEAM.
+-define(MOST, 1.0e6).
+
+schedule(#{<<"rate">> := Rate, <<"timeout_ms">> := Timeout} = Config, Begin, WindowStart, WindowEnd) when is_number(Rate) ->
+    Rate > 0 andalso Rate =< ?MOST orelse fail(io_lib:format("rate is ~w; this driver knows rates above 0, up to ~w", [Rate, ?MOST])),
+    Random = case maps:get(<<"gaps">>, Config, <<"constant">>) of
+                 <<"constant">> -> constant;
+                 <<"poisson">> -> rand:seed_s(exsss, maps:get(<<"seed">>, Config, 0));
+                 Other -> fail(["gaps are constant or poisson, not ", Other])
+             end,
+    Schedule = #schedule{start = Begin, gap = 1.0e6 / Rate, random = Random, window_start = WindowStart, window_end = WindowEnd,
+                         timeout = 1000 * Timeout},
+    spawn_link(fun() -> hand_out(if Random =:= constant -> Schedule; true -> later(Schedule) end) end);
+schedule(_, _, _, _) -> closed.
+
+hand_out(Schedule) ->
+    receive
+        {next, Caller, Ref} ->
+            {Due, Next} = next(Schedule, now_us()),
+            Caller ! {Ref, Due},
+            hand_out(Next);
+        {over, Caller, Ref, Sent} ->
+            %% What nobody took, and what somebody took and came too late to send.
+            #schedule{handed = Handed, dropped = Dropped} = rest(Schedule),
+            Caller ! {Ref, Dropped + Handed - Sent}
+    end.
+
+%% Behind the last arrival of the window there is only its end.
+next(Schedule = #schedule{window_end = End, timeout = Timeout, window_start = Start}, Now) ->
+    case arrival(Schedule) of
+        Due when Due >= End -> {End, Schedule};
+        Due when Due + Timeout > Now -> {Due, (later(Schedule))#schedule{handed = Schedule#schedule.handed + 1}};
+        _ when Now < Start -> next(later(Schedule), Now);
+        _ -> next((later(Schedule))#schedule{dropped = Schedule#schedule.dropped + 1}, Now)
+    end.
+
+rest(Schedule = #schedule{window_end = End, dropped = Dropped}) ->
+    case arrival(Schedule) < End of
+        true -> rest((later(Schedule))#schedule{dropped = Dropped + 1});
+        false -> Schedule
+    end.
+
+arrival(#schedule{start = Start, gap = Gap, mass = Mass}) -> Start + trunc(Gap * Mass).
+
+later(Schedule = #schedule{mass = Mass, random = constant}) -> Schedule#schedule{mass = Mass + 1};
+later(Schedule = #schedule{mass = Mass, random = Random}) ->
+    {Uniform, Next} = rand:uniform_real_s(Random),
+    Schedule#schedule{mass = Mass - math:log(Uniform), random = Next}.
+
+%% Arrivals that were given up.
+dropped(closed, _) -> 0;
+dropped(Schedule, Sent) -> ask(Schedule, fun(Ref) -> {over, self(), Ref, Sent} end).
+
+%% When the next request was due, and when it is; in an open loop it waits until then.
+due(#caller{schedule = closed}) ->
+    Now = now_us(),
+    {Now, Now};
+due(#caller{schedule = Schedule}) ->
+    Due = ask(Schedule, fun(Ref) -> {next, self(), Ref} end),
+    wait_until(Due),
+    {Due, now_us()}.
+
+ask(Schedule, Question) ->
+    Ref = make_ref(),
+    Schedule ! Question(Ref),
+    receive {Ref, Answer} -> Answer end.
+
+%% The runtime's timers know whole milliseconds: the last of them passes in giving way to whoever has something to do.
+wait_until(Due) ->
+    case Due - now_us() of
+        Left when Left > 2000 ->
+            receive after Left div 1000 - 1 -> wait_until(Due) end;
+        Left when Left > 0 ->
+            erlang:yield(),
+            wait_until(Due);
+        _ -> ok
+    end.
 
 %% What was seen, and when; long reasons are cut.
 first({Into, Answer}) ->

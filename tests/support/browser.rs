@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -166,7 +167,8 @@ impl Browser {
         let height = height.map_or(whole, u64::from).min(whole).min(16_000);
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
         let wanted = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
-        base64(self.call("Page.captureScreenshot", wanted)["data"].as_str().expect("a picture"))
+        let picture = self.call("Page.captureScreenshot", wanted);
+        BASE64_STANDARD.decode(picture["data"].as_str().expect("a picture")).expect("base64")
     }
 }
 
@@ -199,19 +201,4 @@ fn messages(pipe: impl std::io::Read + Send + 'static) -> Receiver<Value> {
         }
     });
     receiver
-}
-
-/// RFC 4648, as far as the protocol uses it.
-fn base64(text: &str) -> Vec<u8> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut values = [0_u32; 256];
-    ALPHABET.iter().enumerate().for_each(|(value, letter)| values[usize::from(*letter)] = value as u32);
-    let letters: Vec<u32> =
-        text.bytes().filter(|byte| *byte != b'=').map(|byte| values[usize::from(byte)]).collect();
-    let mut bytes = Vec::with_capacity(letters.len() * 3 / 4);
-    for group in letters.chunks(4) {
-        let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    bytes
 }

@@ -2,7 +2,7 @@
 // table: requests are pipelined on a random connection; when the server closes one, what was sent on it fails, it is made
 // again only after a pause, and meanwhile a call that finds no open connection fails at once.
 //
-// usage: node fail_fast.js BACKOFF_MS ATTEMPTS, the latter 0 for as many as the time allows
+// usage: node fail_fast.js BACKOFF_MS ATTEMPTS, the latter 0 for as many as the time allows; else so many, whatever time they take
 'use strict';
 const net = require('net');
 const readline = require('readline');
@@ -71,20 +71,20 @@ class Connection {
 const tally = { attempts: 0, successes: 0, errors: {} };
 const inside = { successes: 0, errors: {}, in_flight: 0, latency: {}, failed: {}, ordinals: {} };
 
-// One call after another until the time is over, or the attempts are used up.
+// One call after another until the attempts are used up or, without a number of them, the time is over.
 function caller(pool, window, done) {
   const next = () => {
     const began = now();
-    if (began >= window.end || (most > 0 && tally.attempts >= most)) return done();
+    if (most > 0 ? tally.attempts >= most : began >= window.end) return done();
     const call = { id: String(tally.attempts++), end: (error, ordinal) => {
       const ended = now();
       if (error) add(tally.errors, error); else tally.successes += 1;
-      if (ended >= window.end) inside.in_flight += 1;
-      else if (ended >= window.start && error) {
+      if (began < window.end && ended >= window.end) inside.in_flight += 1;
+      else if (ended < window.end && ended >= window.start && error) {
         add(inside.errors, error);
         add(inside.failed, bucket(ended - began));
         if (ordinal) add(inside.ordinals, ordinal);
-      } else if (ended >= window.start) {
+      } else if (ended < window.end && ended >= window.start) {
         inside.successes += 1;
         add(inside.latency, bucket(ended - began));
       }

@@ -288,8 +288,9 @@ fn limit_near(m: &Measurement) -> Option<String> {
 }
 
 fn stolen_time(m: &Measurement) -> Option<String> {
-    let share = m.stolen_s / m.elapsed_s.max(f64::MIN_POSITIVE);
-    (share > STOLEN)
+    let share = m.stolen_s / m.elapsed_s;
+    // A window that never opened has no share of anything.
+    (m.elapsed_s > 0.0 && share > STOLEN)
         .then(|| format!("{:.1} % of a core's time went to other machines on the host", share * 100.0))
 }
 

@@ -37,12 +37,20 @@ pub enum Figure {
     FramesPerS,
     /// Verified answers a second.
     RequestsPerS,
+    /// Microseconds from when a request was due within which 99 of 100 were answered.
+    P99Us,
 }
 
 impl Figure {
     /// Whether more is better; false for times.
     pub fn more_is_better(self) -> bool {
-        self != Self::MsPerUpload
+        !matches!(self, Self::MsPerUpload | Self::P99Us)
+    }
+
+    /// Whether it is one of open loops only: a closed loop asks again when it has its answer, so that no request is due
+    /// while the server stands still.
+    pub fn needs_rate(self) -> bool {
+        self == Self::P99Us
     }
 
     /// How many times better `a` is than `b`: above 1 where `a` is better, whichever way the figure points.
@@ -56,6 +64,7 @@ impl Figure {
             Self::FramesPerS => workload == Workload::Frames,
             Self::BytesPerS => matches!(workload, Workload::Upload | Workload::Frames),
             Self::RequestsPerS => workload != Workload::Frames,
+            Self::P99Us => workload == Workload::Requests,
         }
     }
 }
@@ -84,7 +93,7 @@ pub struct Experiment {
     /// The systems by name, in the file's order; never the reference, which is always added.
     pub systems: Vec<Spanned<String>>,
     /// What its table shows.
-    pub figure: Figure,
+    pub figure: Spanned<Figure>,
     /// The name of a table under `published/`.
     pub published: Option<String>,
     /// The share by which two figures must differ for the difference to be worth having: 0.05 is 5 %.
@@ -127,7 +136,7 @@ impl Experiment {
         if !file.figure.get_ref().fits(file.workload) {
             let message = format!("this figure does not exist for the workload `{}`", file.workload);
             let help = "ms_per_upload: upload; bytes_per_s: upload, frames; frames_per_s: frames; \
-                        requests_per_s: requests, clients, upload";
+                        requests_per_s: requests, clients, upload; p99_us: requests";
             return Err(source.error(file.figure.span(), message, help));
         }
         if let Some(table) = &file.published {
@@ -139,7 +148,7 @@ impl Experiment {
             about: file.about,
             workload: file.workload,
             systems: file.systems,
-            figure: file.figure.into_inner(),
+            figure: file.figure,
             published: file.published.map(Spanned::into_inner),
             threshold: file
                 .threshold

@@ -276,4 +276,6 @@ impl Estimate {
 #[cfg(test)]
 mod doubt_tests;
 #[cfg(test)]
+mod open_loop_tests;
+#[cfg(test)]
 mod tests;

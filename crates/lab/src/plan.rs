@@ -227,7 +227,7 @@ fn planned(
         title: experiment.title.clone(),
         about: experiment.about.clone(),
         workload: experiment.workload,
-        figure: experiment.figure,
+        figure: *experiment.figure.get_ref(),
         published: experiment.published.clone(),
         form: *form,
         rounds: overrides.rounds.unwrap_or(schedule.rounds),

@@ -67,6 +67,8 @@ pub(crate) struct State {
     /// Ids of the open exchanges, oldest first.
     ids: VecDeque<u64>,
     answer: Answer,
+    /// The beginning of an answer that is not whole.
+    came: Option<Seen>,
 }
 
 #[derive(Default, PartialEq)]
@@ -142,6 +144,7 @@ impl Requests {
     /// Judges a complete answer.
     fn judge(&mut self, state: &mut State) -> Reply {
         let answer = std::mem::take(&mut state.answer);
+        state.came = None;
         state.open = state.open.saturating_sub(1);
         state.ids.pop_front();
         // An answer before the whole body was sent leaves the connection mid-request.
@@ -279,6 +282,8 @@ impl Protocol for Requests {
 
     fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
         let mut rest = bytes;
+        // From where on they are the present answer's.
+        let mut answer = rest;
         loop {
             if state.open == 0 && state.decoder.idle() {
                 return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
@@ -289,15 +294,24 @@ impl Protocol for Requests {
                 state.answer.body(whole.body, self.expect.body.as_deref());
                 rest = &rest[whole.consumed..];
                 self.complete(state, replies);
+                answer = rest;
                 continue;
             }
             let step = state.decoder.push(rest).map_err(|error| unreadable(error, rest))?;
             rest = &rest[step.consumed..];
             match step.event {
-                Event::NeedMore => return Ok(()),
+                Event::NeedMore => {
+                    if !answer.is_empty() {
+                        state.came.get_or_insert_with(|| Seen::bytes(answer));
+                    }
+                    return Ok(());
+                }
                 Event::Head(head) => state.answer = Answer::begin(&head, state.ids.front()),
                 Event::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
-                Event::End => self.complete(state, replies),
+                Event::End => {
+                    self.complete(state, replies);
+                    answer = rest;
+                }
             }
         }
     }
@@ -309,6 +323,12 @@ impl Protocol for Requests {
     fn end(&mut self, state: &mut State) -> Option<Reply> {
         match state.decoder.finish() {
             Ok(true) => Some(self.judge(state)),
+            // What came of it is worth telling. Where more are lost with it, the driver tells of all alike: each was the next.
+            _ if state.open == 1 => {
+                let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
+                state.open = 0;
+                Some(Reply { result: Err(fault), keep: false })
+            }
             _ => None,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -110,6 +110,26 @@ pub struct Args {
     reactor: common::ReactorChoice,
 }
 
+/// The machine as the first thread's window opens, and as the last one's closes: the warm-up's troubles are not the window's.
+#[derive(Default)]
+struct Window(Mutex<[Option<Disturbance>; 2]>);
+
+impl Window {
+    fn look(&self, moment: load::Moment<'_>) {
+        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match moment {
+            load::Moment::Opened => _ = ends[0].get_or_insert_with(Disturbance::so_far),
+            load::Moment::Closed => ends[1] = Some(Disturbance::so_far()),
+            load::Moment::Passed(..) => {}
+        }
+    }
+
+    fn disturbed(&self) -> Disturbance {
+        let [opened, closed] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.zip(closed).map_or_else(Disturbance::default, |(opened, closed)| closed.since(opened))
+    }
+}
+
 /// Drives the target and prints what came of it.
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
@@ -118,16 +138,17 @@ pub fn run(args: &Args) -> End {
         return find_max_rate(args, &job, slo, &cancel);
     }
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let before = Disturbance::so_far();
+    let window = Window::default();
     let live = (!args.json).then(|| live::Seconds::new(&job, args.quiet));
     let tally = load::drive(&job, &cancel, &|moment| {
         if let (load::Moment::Passed { thread, times, so_far }, Some(live)) = (moment, &live) {
             live.passed(thread, times, so_far);
         }
+        window.look(moment);
     });
     drop(live);
     let tally = tally.map_err(classify)?;
-    let driven = Driven { job: &job, tally: &tally, disturbed: Disturbance::so_far().since(before) };
+    let driven = Driven { job: &job, tally: &tally, disturbed: window.disturbed() };
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
     } else {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lab::findings::findings;
-use lab::observation::{Observation, Outcome};
+use lab::observation::{Measurement, Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
 use report::Interval;
 
@@ -27,6 +27,8 @@ enum Format {
     Csv,
     /// The latencies of every trial, as an HdrHistogram log.
     Hlog,
+    /// The same of every scenario, its rounds merged.
+    HlogMerged,
 }
 
 /// `narrows report`
@@ -62,7 +64,8 @@ pub fn run(args: &Args) -> End {
                 Format::Html => report::html(&found, &about(run, &header)),
                 Format::Json => report::json(&found, &header.environment),
                 Format::Csv => report::csv(&found),
-                Format::Hlog => report::hlog(&intervals(&observations)),
+                Format::Hlog => report::hlog(&by_trial(&observations)),
+                Format::HlogMerged => report::hlog(&by_scenario(&observations)),
             }
         }
         None => list(&store)?,
@@ -87,33 +90,57 @@ fn about(id: RunId, header: &RunHeader) -> report::Run<'_> {
     }
 }
 
-/// The latencies of every measured trial, from the intended send where that is known.
-fn intervals(observations: &[Observation]) -> Vec<Interval> {
-    let measured = observations.iter().filter_map(|observation| match &observation.outcome {
-        Outcome::Measured(m) => Some((observation, m)),
+/// Trials that were measured.
+fn measured(observations: &[Observation]) -> impl Iterator<Item = (&Observation, &Measurement)> {
+    observations.iter().filter_map(|observation| match &observation.outcome {
+        Outcome::Measured(m) => Some((observation, m.as_ref())),
         Outcome::Failed(_) => None,
+    })
+}
+
+/// The latencies of every measured trial, from the intended send where that is known; rounds count from 1.
+fn by_trial(observations: &[Observation]) -> Vec<Interval> {
+    let each = measured(observations).map(|(observation, m)| {
+        let trial = &observation.trial;
+        let twin = if trial.twin { ";twin" } else { "" };
+        let tag = format!("{};round={}{twin}", series(&trial.scenario), trial.round + 1);
+        interval(tag, observation, m)
     });
-    measured
-        .map(|(observation, m)| {
-            let trial = &observation.trial;
-            let knobs = trial.scenario.point.iter().map(|(name, value)| format!("{name}={value}"));
-            let words: Vec<String> = [trial.scenario.experiment.clone(), trial.scenario.system.clone()]
-                .into_iter()
-                .chain(knobs)
-                .collect();
-            Interval {
-                tag: format!(
-                    "{};round={}{}",
-                    words.join(";"),
-                    trial.round,
-                    if trial.twin { ";twin" } else { "" }
-                ),
-                began_unix_s: observation.began_unix_s,
-                length_s: m.elapsed_s,
-                histogram: m.latency().to_nanos(),
+    each.collect()
+}
+
+/// The same of every scenario: what the report's percentiles stand on, the twin not among them. The length of a series is
+/// that of its windows together, so that its count by its length is a rate.
+fn by_scenario(observations: &[Observation]) -> Vec<Interval> {
+    let mut merged: Vec<(&Scenario, Interval)> = Vec::new();
+    for (observation, m) in measured(observations).filter(|(observation, _)| !observation.trial.twin) {
+        let scenario = &observation.trial.scenario;
+        let next = interval(series(scenario), observation, m);
+        match merged.iter_mut().find(|(known, _)| *known == scenario) {
+            Some((_, all)) => {
+                all.length_s += next.length_s;
+                all.histogram += next.histogram;
             }
-        })
-        .collect()
+            None => merged.push((scenario, next)),
+        }
+    }
+    merged.into_iter().map(|(_, interval)| interval).collect()
+}
+
+fn interval(tag: String, observation: &Observation, m: &Measurement) -> Interval {
+    Interval {
+        tag,
+        began_unix_s: observation.began_unix_s,
+        length_s: m.elapsed_s,
+        histogram: m.latency().to_nanos(),
+    }
+}
+
+/// `experiment;system;knob=value;…`
+fn series(scenario: &Scenario) -> String {
+    let knobs = scenario.point.iter().map(|(name, value)| format!("{name}={value}"));
+    let names = [scenario.experiment.clone(), scenario.system.clone()];
+    names.into_iter().chain(knobs).collect::<Vec<_>>().join(";")
 }
 
 fn list(store: &Store) -> anyhow::Result<String> {

@@ -41,7 +41,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// What is done to a sound trial, and the one doubt that must come of it.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 19] = [
+const CASES: [Case; 21] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
@@ -65,11 +65,16 @@ const CASES: [Case; 19] = [
     }),
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(100, 40), (200, 30), (300, 5)])),
     (Doubt::TooShort, |m| m.elapsed_s = 0.05),
+    (Doubt::TooShort, |m| m.successes = 19),
     (Doubt::UnsteadyWindow, |m| m.tenths = [vec![10_000; 5], vec![12_500; 5]].concat()),
     (Doubt::UnsteadyWindow, |m| m.tenths = vec![0, 0, 0, 0, 50_000, 50_000, 0, 0, 0, 0]),
     (Doubt::WarmUpUnfinished, |m| m.tenths[0] = 6_000),
     (Doubt::Bimodal, |m| m.service_us.buckets = vec![(1_000, 99_000), (100_000, 1_000)]),
     (Doubt::CoresShared, |m| m.system.cores = vec![0]),
+    (Doubt::CoresShared, |m| {
+        (m.system.cores, m.generator.cores) = (vec![], vec![]);
+        m.system.cpu_s = 1.0;
+    }),
     (Doubt::PoolCapExceeded, |m| {
         m.server = Some(ServerCounts { peak_connections: 33, ..ServerCounts::default() });
     }),
@@ -91,9 +96,10 @@ fn each_doubt_arises_alone_when_it_should() {
 }
 
 /// Just on the good side of each limit.
-const NEARLY: [fn(&mut Measurement); 14] = [
+const NEARLY: [fn(&mut Measurement); 19] = [
     |m| m.generator.busiest_core = 0.9,
     |m| m.late = 900,
+    |m| m.dropped = 900,
     |m| m.concurrency = 140,
     |m| {
         // As slow as successes: a server that answers 500 after its work.
@@ -114,12 +120,20 @@ const NEARLY: [fn(&mut Measurement); 14] = [
     },
     |m| m.error_ordinals = BTreeMap::from([(100, 40), (201, 30), (300, 5)]),
     |m| m.error_ordinals = BTreeMap::from([(100, 2)]),
+    |m| (m.successes, m.concurrency) = (20, 0),
+    |m| (m.elapsed_s, m.concurrency) = (0.1, 0),
+    |m| {
+        // Nothing is known of a server that was not started here.
+        m.system = SystemUse::default();
+        m.generator.cores = vec![];
+    },
     |m| m.tenths = [vec![10_000; 5], vec![11_000; 5]].concat(),
     |m| m.tenths[0] = 9_000,
     |m| m.service_us.buckets = vec![(1_000, 50_000), (2_000, 50_000)],
     |m| m.service_us.buckets = vec![(1_000, 99_990), (100_000, 10)],
     |m| (m.ports, m.files, m.time_wait) = (150, 150, 60_000),
     |m| m.stolen_s = 0.1,
+    |m| m.server = Some(ServerCounts { peak_connections: 32, ..ServerCounts::default() }),
 ];
 
 #[test]
@@ -151,4 +165,10 @@ fn messages_have_figures_and_remedies() {
             assert!(!finding.remedy.is_empty());
         }
     }
+}
+
+#[test]
+fn a_window_that_never_opened_raises_no_doubt() {
+    let m = Measurement { stolen_s: 0.5, ..Measurement::default() };
+    assert_eq!(codes(&m, &SETTING), []);
 }

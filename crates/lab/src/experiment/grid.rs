@@ -269,12 +269,27 @@ pub fn scenarios(
             }
             let (system, workload) = (&manifest.name, experiment.workload);
             for point in points.into_iter().filter(|p| seen.insert((system.clone(), p.clone()))) {
-                let (experiment, system) = (experiment.name.clone(), system.clone());
-                grid.scenarios.push(Scenario { experiment, system, workload, point });
+                let (name, system) = (experiment.name.clone(), system.clone());
+                let scenario = Scenario { experiment: name, system, workload, point };
+                check_rate(experiment, &scenario)?;
+                grid.scenarios.push(scenario);
             }
         }
     }
     Ok(grid)
+}
+
+/// A figure that counts from when a request was due needs a schedule.
+fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
+    if !experiment.figure.get_ref().needs_rate() || scenario.is_open_loop() {
+        return Ok(());
+    }
+    let message = "this figure counts from when a request was due, and a closed loop has no schedule";
+    Err(experiment.source.error(
+        experiment.figure.span(),
+        message,
+        "give `rate` a value above 0 in every block",
+    ))
 }
 
 impl Grid {

@@ -22,7 +22,10 @@ pub(crate) const CLIFF: f64 = 1.5;
 
 /// Knobs that set how much work one operation is, or how long it must wait: that more work takes longer is no
 /// finding. Only cliffs are.
-const WORK: [&str; 5] = ["size", "frame_size", "delay_ms", "timeout_ms", "rate"];
+const WORK: [&str; 5] = ["size", "frame_size", "delay_ms", "timeout_ms", RATE];
+
+/// The arrivals of an open loop.
+const RATE: &str = "rate";
 
 /// In what two scenarios differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -82,7 +85,9 @@ pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
 pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
     // The time of one upload among several that share a machine is work, too.
     let shared = planned.figure == Figure::MsPerUpload && axis.knob == "concurrency";
-    axis.workload && (shared || WORK.contains(&axis.knob.as_str()))
+    // More requests a second are not more work for one of them: whether its response time keeps is the question.
+    let asked = planned.figure == Figure::P99Us && axis.knob == RATE;
+    axis.workload && !asked && (shared || WORK.contains(&axis.knob.as_str()))
 }
 
 /// The systems' scenarios, by position.
@@ -123,12 +128,14 @@ fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
     };
     group.retain(|at| number(*at).is_some());
     group.sort_by(|a, b| number(*a).unwrap_or(0.0).total_cmp(&number(*b).unwrap_or(0.0)));
+    // As many answers as were asked for: what is done grows with a rate, and falls with the size of one operation.
+    let sign = if axis.knob == RATE && planned.figure.more_is_better() { 1.0 } else { -1.0 };
     let pairs = group.windows(2).filter_map(|pair| Some((pair, number(pair[0])?, number(pair[1])?)));
     let each = pairs.map(|(pair, small, large)| Asked {
         scenario: pair[1],
         against: pair[0],
         by: By::Step(axis.knob.clone()),
-        expected: -(large / small).ln(),
+        expected: sign * (large / small).ln(),
         threshold: CLIFF.ln(),
     });
     each.collect()

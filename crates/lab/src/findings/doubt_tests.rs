@@ -72,6 +72,68 @@ fn warnings_of_several_trials_arise_when_they_should() {
     assert!(!seen(Code::NothingFinished, &steady(1)));
 }
 
+/// Codes of an experiment's warnings, when `a` has these measurements, one a round.
+fn codes(workload: Workload, of: impl Fn(u32) -> Measurement) -> Vec<Code> {
+    let one_value = int(&[1]);
+    let knob = if workload == Workload::Clients { "pool_size" } else { "connections" };
+    let axes: Axes = &[(knob, Kind::Integer, &one_value)];
+    let plan = plan_of(workload, Figure::RequestsPerS, &["a"], axes);
+    let observations = observe(&plan, |t| {
+        let reference = is_reference(&t.scenario.system);
+        measured(if reference { measurement(9000, 500.0) } else { of(t.round) })
+    });
+    one(findings(&plan, &observations)).warnings.into_iter().map(|warning| warning.code).collect()
+}
+
+#[test]
+fn sound_trials_are_not_warned_of() {
+    assert_eq!(codes(Workload::Requests, |_| measurement(4000, 500.0)), []);
+    assert_eq!(codes(Workload::Clients, |_| measurement(4000, 500.0)), []);
+}
+
+#[test]
+fn one_disturbed_trial_does_not_speak_for_all_and_two_of_three_do() {
+    let stolen = |trials: u32| {
+        codes(Workload::Requests, |round| {
+            let mut m = measurement(4000, 500.0);
+            m.stolen_s = if round < trials { 0.5 } else { 0.0 };
+            m
+        })
+    };
+    assert_eq!((stolen(1), stolen(2)), (vec![], vec![Code::Trial(Doubt::StolenTime)]));
+}
+
+#[test]
+fn errors_contradictions_and_other_work_are_warned_of() {
+    let errors = codes(Workload::Requests, |_| {
+        let mut m = measurement(4000, 500.0);
+        m.errors = BTreeMap::from([("status".to_owned(), 1)]);
+        m.mean_error_us = 500.0;
+        m
+    });
+    assert_eq!(errors, [Code::Errors]);
+    let counts = |responses: u64| {
+        codes(Workload::Clients, |_| {
+            let mut m = measurement(4000, 500.0);
+            m.server = Some(crate::observation::ServerCounts {
+                requests: 4001,
+                responses,
+                client_attempts: 4001,
+                client_successes: 4000,
+                ..Default::default()
+            });
+            m
+        })
+    };
+    assert_eq!((counts(4000), counts(3999)), (vec![], vec![Code::CountsDisagree]));
+    let other = codes(Workload::Requests, |_| {
+        let mut m = measurement(4000, 500.0);
+        m.system.unequal = "it answers nothing".to_owned();
+        m
+    });
+    assert_eq!(other, [Code::UnequalWork]);
+}
+
 #[test]
 fn a_trial_that_is_disqualified_is_shown_and_never_ranked() {
     let pool = int(&[32]);

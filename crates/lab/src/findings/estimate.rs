@@ -91,7 +91,7 @@ pub struct Estimate {
     pub detail: Detail,
 }
 
-/// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded.
+/// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded (for a percentile: too few).
 ///
 /// `ms_per_upload` is the trial's *mean* service time: its total is what a sequence of uploads costs, it is exact where
 /// a percentile of a handful of uploads would not be. Across trials it is the median that counts, so that one
@@ -103,6 +103,7 @@ pub fn figure_of(figure: Figure, m: &Measurement) -> Option<f64> {
         Figure::BytesPerS => rate(m.payload_bytes),
         Figure::FramesPerS => rate(m.units),
         Figure::RequestsPerS => rate(m.successes),
+        Figure::P99Us => percentile_of_buckets(&m.response_us.buckets, 99.0).map(|us| us as f64),
     }
 }
 

@@ -7,6 +7,7 @@ use systems::Value;
 use super::asked::CLIFF;
 use super::verdicts::{FAR, share};
 use super::{By, Comparison, Effect, Estimate, Ratio, reason};
+use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
@@ -214,6 +215,9 @@ impl Page<'_> {
     /// What stood still, as far as it differs between rows, and how many rounds there were.
     fn context(&self, c: &Comparison, but: Option<&str>) -> String {
         let mut words = Vec::new();
+        if self.planned.figure == Figure::P99Us {
+            words.push("p99".to_owned());
+        }
         let of = &self.estimates[c.scenario].scenario;
         if but.is_some() {
             words.push(of.system.clone());

@@ -147,6 +147,7 @@ pub(super) fn figure_column(figure: Figure) -> Column {
         Figure::BytesPerS => column("bytes/s", Unit::BytesPerSecond),
         Figure::FramesPerS => column("frames/s", Unit::PerSecond),
         Figure::RequestsPerS => column("req/s", Unit::PerSecond),
+        Figure::P99Us => column("p99", Unit::Microseconds),
     }
 }
 
@@ -188,7 +189,7 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         parts.push(part(column("errors", Unit::Share), |e| Cell::Number(e.error_share)));
     }
     if shows_percentiles(planned.workload) {
-        parts.extend(latencies(rows));
+        parts.extend(latencies(planned.figure, rows));
     }
     let (name, unit) = match planned.workload {
         Workload::Upload => ("CPU/MB", Unit::SecondsPerByte),
@@ -207,13 +208,17 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
 }
 
 /// Response times; where they differ from service times for a known reason (a schedule, a pool), those and what lies between.
-fn latencies(rows: &[&Estimate]) -> Vec<Part<'static>> {
+fn latencies(figure: Figure, rows: &[&Estimate]) -> Vec<Part<'static>> {
     let micros = |name: &str, of: fn(&Estimate) -> Option<u64>| {
         part(column(name, Unit::Microseconds), move |e| count(of(e)))
     };
     let share =
         |name: &str, of: fn(&Estimate) -> Option<f64>| part(column(name, Unit::Share), move |e| of(e).into());
-    let mut parts = vec![micros("p50", |e| e.p50_us), micros("p99", |e| e.p99_us)];
+    let mut parts = vec![micros("p50", |e| e.p50_us)];
+    // Where it is the figure, it stands there already, trial by trial.
+    if figure != Figure::P99Us {
+        parts.push(micros("p99", |e| e.p99_us));
+    }
     let waits = rows.iter().any(|e| e.pool_wait_p50_us.is_some());
     let open = rows.iter().any(|e| e.late_share.is_some());
     if waits {
@@ -355,6 +360,7 @@ pub(super) fn medians(planned: &Planned) -> String {
         Figure::BytesPerS => "of verified payload bytes a second",
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
         Figure::RequestsPerS => "of verified answers a second",
+        Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
     };
     format!("Medians over {} rounds {what}, ± half of the 95 % interval.", planned.rounds)
 }

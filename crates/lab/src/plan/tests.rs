@@ -131,6 +131,7 @@ fn the_ready_made_experiments_are_sound() {
         "clients",
         "connections",
         "frames",
+        "open-loop",
         "pools",
         "receivers",
         "servers",

@@ -167,15 +167,21 @@ impl Executor for Fake {
     }
 }
 
+/// Operations that support a p99.
+const ENOUGH: f64 = 2000.0;
+
 /// A sound measurement with this figure.
 fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     let window = trial.timing.measure_s;
     // A whole number of operations in a window whose length makes the rate exact.
-    let (count, elapsed_s) = match kind {
-        Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window),
-        _ => ((figure * window).round().max(1.0), (figure * window).round().max(1.0) / figure),
+    let (count, elapsed_s, us) = match kind {
+        Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window, figure * 1e3),
+        Figure::P99Us => (ENOUGH, window, figure),
+        _ => {
+            let count = (figure * window).round().max(1.0);
+            (count, count / figure, 1e6 / figure)
+        }
     };
-    let us = if kind == Figure::MsPerUpload { figure * 1e3 } else { 1e6 * elapsed_s / count };
     let n = count as u64;
     let latency =
         Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us.round().max(1.0) as u64, n)] };

@@ -109,6 +109,7 @@ impl<'a> View<'a> {
             Quantity::BytesPerS => ("payload bytes a second", Unit::BytesPerSecond),
             Quantity::FramesPerS => ("frames a second", Unit::PerSecond),
             Quantity::RequestsPerS => ("requests a second", Unit::PerSecond),
+            Quantity::P99Us => ("p99 response time", Unit::Microseconds),
         }
     }
 
