@@ -120,7 +120,7 @@ impl Window {
         match moment {
             load::Moment::Opened => _ = ends[0].get_or_insert_with(Disturbance::so_far),
             load::Moment::Closed => ends[1] = Some(Disturbance::so_far()),
-            load::Moment::Passed(..) => {}
+            load::Moment::Passed { .. } => {}
         }
     }
 

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use lab::session::Bench;
 use lab::session::conformance::{self, Check, Verdict};
 use serde::Serialize;
+use systems::build;
 use systems::machine::Placement;
 use systems::probe::{self, Availability, Context};
 use systems::{Catalog, Manifest};
@@ -146,7 +147,7 @@ impl Checked {
 
 fn list(manifest: &Manifest, context: Context<'_>) -> Listed {
     let (versions, missing) = match probe::availability(manifest, context) {
-        Availability::Ready { versions } => (versions, Vec::new()),
+        Availability::Ready { versions } => (versions, Vec::from_iter(unbuilt(manifest, context))),
         Availability::Missing { what } => (
             Vec::new(),
             what.into_iter()
@@ -172,6 +173,17 @@ fn list(manifest: &Manifest, context: Context<'_>) -> Listed {
         knobs: knobs.collect(),
         broken: None,
     }
+}
+
+/// What was said when the system could not be built, as where a registry is out of reach.
+fn unbuilt(manifest: &Manifest, context: Context<'_>) -> Option<Missing> {
+    let detail = build::last_failure(manifest, context)?;
+    let get = manifest.build.as_ref().and_then(|build| build.get.clone());
+    Some(Missing {
+        name: "a build that succeeds".to_owned(),
+        get: get.unwrap_or_else(|| format!("narrows systems --check {} tries again", manifest.name)),
+        detail,
+    })
 }
 
 impl Listed {

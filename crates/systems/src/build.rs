@@ -50,6 +50,16 @@ pub fn build(manifest: &Manifest, context: Context<'_>) -> Result<Built, SystemE
     Ok(Built { out, version })
 }
 
+/// How the last build of these files failed, in a line; `None` if it did not, or was not tried. It is tried again when the system
+/// is next run.
+pub fn last_failure(manifest: &Manifest, context: Context<'_>) -> Option<String> {
+    let out = context.home.join("target/systems").join(&manifest.name);
+    let work = Work { manifest, context, out: &out };
+    let kept = fs::read_to_string(work.beside("failed")).ok()?;
+    let why = kept.strip_prefix(&work.stamp(manifest.build.as_ref()?).ok()?)?;
+    Some(why.trim().to_owned())
+}
+
 struct Work<'a> {
     manifest: &'a Manifest,
     context: Context<'a>,
@@ -112,7 +122,10 @@ impl Work<'_> {
 
     fn run(&self, build: &Build, stamp_file: &Path, stamp: &str) -> Result<(), SystemError> {
         let cannot = |what: &str, e: io::Error| self.wrong(format!("cannot {what}: {e}"));
-        let _ = fs::remove_file(stamp_file);
+        let failed = self.beside("failed");
+        for old in [stamp_file, &failed] {
+            let _ = fs::remove_file(old);
+        }
         match fs::remove_dir_all(self.out) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(cannot("empty its build folder", e)),
             _ => fs::create_dir_all(self.out).map_err(|e| cannot("make its build folder", e))?,
@@ -135,10 +148,17 @@ impl Work<'_> {
             Waited::TimedOut => {
                 format!("the build was killed after build.timeout_s = {}", build.timeout.as_secs())
             }
-            Waited::Cancelled => "interrupted".to_owned(),
+            Waited::Cancelled => {
+                return Err(self.wrong(format!("interrupted; all of its output is in {}", log.display())));
+            }
         };
-        let reason = format!("{why}; all of its output is in {}", log.display());
-        Err(self.wrong(reason).with_output(end_of(&log).unwrap_or_default()))
+        let output = end_of(&log).unwrap_or_default();
+        let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        // Only a listing reads it, so that to fail here changes nothing.
+        let _ = fs::write(failed, format!("{stamp}{}\n", last.unwrap_or(&why)));
+        let get = build.get.as_ref().map(|get| format!("; to get what it fetches: {get}"));
+        let reason = format!("{why}; all of its output is in {}{}", log.display(), get.unwrap_or_default());
+        Err(self.wrong(reason).with_output(output))
     }
 
     fn version(&self, command: &[String]) -> Result<String, SystemError> {

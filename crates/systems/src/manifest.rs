@@ -76,6 +76,8 @@ pub struct Build {
     pub timeout: Duration,
     /// Prints the version of the library under test; may hold placeholders.
     pub version: Option<Vec<String>>,
+    /// How a person gets what it fetches, where it cannot.
+    pub get: Option<String>,
 }
 
 /// How a system comes to run.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use common::{CALM, Home, eventually, odd_seconds, with_argument};
+use systems::build::last_failure;
 use systems::{Availability, Context, Manifest, Stage, availability, build};
 
 fn built_by(home: &Home, script: &str, lines: &str) -> Manifest {
@@ -71,6 +72,27 @@ fn a_failure_shows_the_end_of_the_output_and_is_not_remembered() {
     }
     let error = build(&built_by(&home, "true", "version=['cat','{out}/no']"), context(&home)).unwrap_err();
     assert!(error.reason.contains("build.version: `cat` exited with code 1"), "{error}");
+}
+
+#[test]
+fn a_failure_is_listed_until_the_build_succeeds_or_changes() {
+    let home = Home::new();
+    let script = "echo much; if [ ! -e here ]; then echo out of reach >&2; echo; exit 1; fi";
+    let manifest = built_by(&home, script, "get='fetch it'");
+    let listed = |manifest: &Manifest| last_failure(manifest, context(&home));
+    assert_eq!(listed(&manifest), None, "not tried");
+    let error = build(&manifest, context(&home)).unwrap_err();
+    assert!(error.reason.ends_with("; to get what it fetches: fetch it"), "{error}");
+    assert_eq!(listed(&manifest).as_deref(), Some("out of reach"));
+    assert_eq!(listed(&built_by(&home, "true", "")), None, "another build");
+    let silent = built_by(&home, "exit 3", "");
+    build(&silent, context(&home)).unwrap_err();
+    assert_eq!(listed(&silent).as_deref(), Some("the build exited with code 3"));
+    build(&manifest, context(&home)).unwrap_err();
+    std::fs::write(home.dir().join("here"), "").unwrap();
+    build(&manifest, context(&home)).unwrap();
+    std::fs::remove_file(home.dir().join("here")).unwrap();
+    assert_eq!(listed(&manifest), None, "it succeeded");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Values along an axis: sweeps of a knob, percentiles, the course of a window.
 
-use super::axis::{Axis, Span, apart};
+use super::axis::{Axis, Range, Span, apart};
 use super::canvas::{Anchor, Canvas, n, width_of};
 use super::{Data, Interval, Style, Width};
 

@@ -58,6 +58,7 @@ pub(super) struct RawBuild {
     command: Command,
     timeout_s: Option<Spanned<i64>>,
     version: Option<Command>,
+    get: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -284,6 +285,7 @@ impl Reader<'_> {
             command: self.command(&raw.command, &known)?,
             timeout: Duration::from_secs(timeout),
             version: version.transpose()?,
+            get: raw.get.clone(),
         })
     }
 

@@ -3,7 +3,9 @@
 //!
 //! Four short trials at each end, in turn. A difference counts when all figures of one end lie apart from all of the other (which
 //! happens by chance to 1 in 35 figures that are alike) and the medians differ by 30 %: evidence for a glance, not a finding.
-//! Speed is not looked at; on a busy machine it varies most.
+//! Speed is not looked at; on a busy machine it varies most. Where small usual work shows nothing, other work is looked at.
+
+use std::fmt;
 
 use systems::knob::Kind;
 use systems::{Knob, Manifest, Point, Value, Workload};
@@ -39,16 +41,25 @@ pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks)
         let mut seen = Vec::new();
         let mut wrong = None;
         for workload in &knob.workloads {
+            let work = Work { workload: *workload, but: &[] };
             // Words have no order, so that what lies between two of them is no word's matter.
             let words =
                 knob.values.iter().filter(|v| matches!(v, Value::Text(_)) && ![&low, &high].contains(v));
             for word in words {
-                wrong = wrong.or(once(bench, manifest, *workload, name, word)?.err());
+                wrong = wrong.or(once(bench, manifest, work, name, word)?.err());
             }
-            match at_both(bench, manifest, *workload, name, [&low, &high])? {
+            match at_both(bench, manifest, work, name, [&low, &high])? {
                 Ok(differences) => seen.extend(differences),
                 Err(why) => wrong = wrong.or(Some(why)),
             }
+        }
+        let others = knob.workloads.iter().flat_map(|workload| others(*workload));
+        for work in others {
+            if wrong.is_some() || !seen.is_empty() {
+                break;
+            }
+            // What the system cannot do at all, or not in so short a time, is not the knob's matter.
+            seen.extend(at_both(bench, manifest, work, name, [&low, &high])?.unwrap_or_default());
         }
         let span = format!("{} and {}", shown(knob, &low), shown(knob, &high));
         judge(&title, knob, &span, wrong, &seen, checks);
@@ -124,14 +135,14 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
 fn at_both(
     bench: &mut Bench,
     manifest: &Manifest,
-    workload: Workload,
+    work: Work,
     name: &str,
     ends: [&Value; 2],
 ) -> Result<Result<Vec<String>, String>, Interrupted> {
     let mut seen: [Vec<Measurement>; 2] = Default::default();
     for _ in 0..TRIALS {
         for (value, seen) in ends.iter().zip(&mut seen) {
-            match once(bench, manifest, workload, name, value)? {
+            match once(bench, manifest, work, name, value)? {
                 Ok(measured) => seen.push(measured),
                 Err(why) => return Ok(Err(why)),
             }
@@ -139,7 +150,7 @@ fn at_both(
     }
     let differences = FIGURES.iter().filter_map(|(what, figure)| {
         let [low, high] = [0, 1].map(|end| seen[end].iter().map(figure).collect::<Vec<f64>>());
-        Some(format!("{workload}: {what} {}", apart(&low, &high)?))
+        Some(format!("{work}: {what} {}", apart(&low, &high)?))
     });
     Ok(Ok(differences.collect()))
 }
@@ -148,42 +159,77 @@ fn at_both(
 fn once(
     bench: &mut Bench,
     manifest: &Manifest,
-    workload: Workload,
+    work: Work,
     name: &str,
     value: &Value,
 ) -> Result<Result<Measurement, String>, Interrupted> {
-    let mut point = usual(workload);
+    let mut point = work.point();
     point.insert(name.to_owned(), value.clone());
-    Ok(match bench.measure(&trial(manifest, workload, point), false)? {
+    Ok(match bench.measure(&trial(manifest, work.workload, point), true)? {
         Outcome::Measured(m) => Ok(*m),
         Outcome::Failed(failure) => {
             let why = super::with_output(&failure.reason, &failure.output);
-            Err(format!("at {value}, {workload}: {}: {why}", failure.stage))
+            Err(format!("at {value}, {work}: {}: {why}", failure.stage))
         }
     })
 }
 
-/// Small work in which a knob has something to do.
-fn usual(workload: Workload) -> Point {
-    let knobs: &[(&str, i64)] = match workload {
-        Workload::Upload => &[("size", 4 << 20)],
-        Workload::Frames => &[("frame_size", 10_000)],
-        Workload::Requests => &[("connections", 16)],
-        Workload::Clients => &[("pool_size", 8), ("concurrency", 32), ("delay_ms", 2)],
-    };
-    let mut point: Point =
-        knobs.iter().map(|(knob, value)| ((*knob).to_owned(), Value::Integer(*value))).collect();
-    if workload == Workload::Upload {
-        // What uploads on a kept connection do to one another is looked at elsewhere.
-        point.insert("reuse".to_owned(), Value::Boolean(false));
+/// Small work in which a knob has something to do: the usual one of the workload, but for some knobs.
+#[derive(Clone, Copy)]
+struct Work {
+    workload: Workload,
+    but: &'static [(&'static str, Value)],
+}
+
+impl Work {
+    fn point(self) -> Point {
+        let usual: &[(&str, Value)] = match self.workload {
+            // What uploads on a kept connection do to one another is looked at elsewhere.
+            Workload::Upload => &[("size", Value::Integer(4 << 20)), ("reuse", Value::Boolean(false))],
+            Workload::Frames => &[("frame_size", Value::Integer(10_000))],
+            Workload::Requests => &[("connections", Value::Integer(16))],
+            Workload::Clients => &[
+                ("pool_size", Value::Integer(8)),
+                ("concurrency", Value::Integer(32)),
+                ("delay_ms", Value::Integer(2)),
+            ],
+        };
+        usual.iter().chain(self.but).map(|(knob, value)| ((*knob).to_owned(), value.clone())).collect()
     }
-    point
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.workload)?;
+        self.but.iter().try_for_each(|(knob, value)| write!(f, " {knob}={value}"))
+    }
+}
+
+/// Other work of a workload, for knobs of which the usual one shows nothing.
+fn others(workload: Workload) -> impl Iterator<Item = Work> {
+    let but: &[&[(&str, Value)]] = match workload {
+        Workload::Upload => &[&[("size", Value::Integer(64 << 20))]],
+        Workload::Frames => &[&[("frame_size", Value::Integer(100))]],
+        Workload::Requests => &[
+            &[("pipeline", Value::Integer(16))],
+            &[("connections", Value::Integer(64)), ("keep_alive", Value::Boolean(false))],
+        ],
+        // Idle connections, and connections that are lost.
+        Workload::Clients => {
+            &[&[("concurrency", Value::Integer(2))], &[("max_keepalive", Value::Integer(10))]]
+        }
+    };
+    but.iter().map(move |but| Work { workload, but })
 }
 
 type Figure = (&'static str, fn(&Measurement) -> f64);
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 7] = [
     ("CPU time of an operation", |m| m.system.cpu_s / m.units as f64),
+    ("system calls of an operation", |m| {
+        let calls = m.counted.and_then(|counted| Some((counted.system_calls?, counted.operations)));
+        calls.map_or(f64::NAN, |(calls, operations)| calls as f64 / operations as f64)
+    }),
     ("context switches of an operation", |m| m.system.context_switches as f64 / m.units as f64),
     ("memory", |m| m.system.peak_pss_bytes as f64),
     ("most connections at once", |m| m.server.as_ref().map_or(0.0, |s| s.peak_connections as f64)),
