@@ -145,10 +145,12 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
     let home = Home::new();
     home.twin("libuv");
     home.twin("node");
-    home.experiment(
+    // Long enough for an answer of each on a machine that does other work.
+    home.timed_experiment(
         "requests",
         "[\"libuv\", \"node\"]",
         1,
+        1.0,
         "[[grid]]\nconnections = 2\nkeep_alive = false\n",
     );
     let text = std::fs::read_to_string(home.path("experiments/e.toml")).unwrap();

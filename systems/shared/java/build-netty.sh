@@ -3,6 +3,7 @@
 set -eu
 out=$1
 flock "$out/../maven.lock" mvn --batch-mode --quiet -f ../shared/java/pom.xml dependency:copy-dependencies "-DoutputDirectory=$out/lib" || {
+    echo # behind what Maven leaves on its last line
     echo "Maven could not get what systems/shared/java/pom.xml names: the central repository must be within reach" >&2
     exit 1
 }

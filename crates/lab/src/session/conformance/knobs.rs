@@ -224,7 +224,7 @@ fn others(workload: Workload) -> impl Iterator<Item = Work> {
 
 type Figure = (&'static str, fn(&Measurement) -> f64);
 
-const FIGURES: [Figure; 7] = [
+const FIGURES: [Figure; 8] = [
     ("CPU time of an operation", |m| m.system.cpu_s / m.units as f64),
     ("system calls of an operation", |m| {
         let calls = m.counted.and_then(|counted| Some((counted.system_calls?, counted.operations)));
@@ -237,6 +237,7 @@ const FIGURES: [Figure; 7] = [
         m.server.as_ref().map_or(0.0, |s| s.connections as f64 / s.requests as f64)
     }),
     ("share of errors", |m| m.errors.values().sum::<u64>() as f64 / m.attempts as f64),
+    ("share of successes", |m| m.successes as f64 / m.attempts as f64),
 ];
 
 /// How many times more or less the second is, if every figure of one lies apart from every one of the other.
