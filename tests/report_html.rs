@@ -177,6 +177,13 @@ fn a_large_run_is_a_page_that_a_browser_takes() {
     assert!(bytes < 5_000_000, "{bytes}");
     let mut browser = Browser::start();
     assert_sound(&mut browser, &page, 8);
+    let over_time = browser.eval(
+        "[...[...document.querySelectorAll('figure')]
+            .find((figure) => figure.innerText.startsWith('Throughput and memory over the window'))
+            .querySelectorAll('details.data th')].map((th) => th.textContent)",
+    );
+    let columns = ["series", "seconds into the window", "requests a second", "memory"];
+    assert_eq!(over_time, serde_json::json!(columns));
     let table = first_table(&mut browser);
     assert!(column(&mut browser, &table, 0).len() > 200);
     let at = heading(&mut browser, &table, "req/s");

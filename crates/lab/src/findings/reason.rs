@@ -118,6 +118,9 @@ fn grouped(count: f64) -> String {
     shown
 }
 
+/// One of the counts.
+type Count = fn(&Work) -> Option<f64>;
+
 /// The counts as a table, those that there are; none if nothing was counted.
 pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
@@ -134,7 +137,7 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> 
         Workload::Frames => ("op", 1.0),
         Workload::Requests | Workload::Clients => ("req", 1.0),
     };
-    let each: [(String, fn(&Work) -> Option<f64>, f64); 5] = [
+    let each: [(String, Count, f64); 5] = [
         (format!("switches/{unit}"), |work| work.switches_per_unit, factor),
         (format!("calls/{unit}"), |work| work.calls_per_unit, factor),
         ("bytes/read".to_owned(), |work| work.bytes_per_read.map(f64::round), 1.0),
