@@ -82,8 +82,9 @@ fn a_server_of_the_users_that_ends_costs_its_own_trials() {
     }
     let home = Home::new();
     let port = systems::free_port().expect("a free port");
+    // The check of equal work is three requests; then each of two connections brings one.
     let script = format!(
-        "let n = 0; require('http').createServer((q, a) => {{ a.end('ok'); if (++n > 20) process.exit(0); }}).listen({port}, '127.0.0.1')"
+        "let n = 0; require('http').createServer((q, a) => {{ a.end('ok'); if (++n > 4) process.exit(0); }}).listen({port}, '127.0.0.1')"
     );
     let mut command = Command::new("node");
     support::plain(&mut command);
