@@ -100,12 +100,16 @@ fn a_program_that_is_not_there_fails_at_the_start_and_is_named() {
 #[test]
 fn a_system_that_does_not_build_costs_its_own_trials_only() {
     let home = Home::new();
-    let build =
-        "[build]\ncommand = [\"sh\", \"-c\", \"echo 'server.c:7: error: no such header' >&2; exit 1\"]";
+    let build = "[build]\ncommand = [\"sh\", \"-c\", \"echo 'server.c:7: error: no such header' >&2; exit 1\"]\nget = \"fetch it\"";
     home.server("bad", r#"["{narrows}", "serve", "--any", "{port}"]"#, build);
     let (ended, _) = assert_fails(&home, "build", "exited with code 1", "server.c:7: error: no such header");
     // It is said before the first trial as well, when there is still time to mend it.
-    ended.says(&["bad: build:", "server.c:7: error: no such header"]);
+    ended.says(&["bad: build:", "to get what it fetches: fetch it", "server.c:7: error: no such header"]);
+    let listed = home.run(["systems", "--json"]).code(0).json();
+    let bad = listed.as_array().into_iter().flatten().find(|system| system["name"] == "bad").expect("it");
+    let missing = (&bad["missing"][0]["detail"], &bad["missing"][0]["get"], &bad["available"]);
+    let expected = (&"server.c:7: error: no such header".into(), &"fetch it".into(), &false.into());
+    assert_eq!(missing, expected, "{listed}");
 }
 
 #[test]
