@@ -289,7 +289,8 @@ impl Studio {
     fn picture(&mut self, name: &str, width: u32, last: Option<&str>, dark: bool) {
         self.browser.open(&self.page.path().join("page.html"), width, dark);
         let height = last.map(|element| {
-            let end = format!("Math.ceil(document.querySelector('{element}').getBoundingClientRect().bottom)");
+            let end =
+                format!("Math.ceil(document.querySelector('{element}').getBoundingClientRect().bottom)");
             let end = self.browser.eval(&end).as_u64().expect("a height");
             u32::try_from(end).expect("a height in pixels")
         });
