@@ -248,9 +248,10 @@ fn ten_thousand() {
 #[ignore = "writes pictures; for people"]
 fn pictures() {
     let Some(mut studio) = Studio::open("NARROWS_PICTURES") else { return };
-    studio.picture("report", 1000, Some(1330), false);
-    studio.picture("report-dark", 1000, Some(1330), true);
-    studio.picture("report-phone", 360, Some(1240), false);
+    // The answer and what shows it: the sweep, and on larger screens what was compared.
+    studio.picture("report", 1000, Some("#e0-f1"), false);
+    studio.picture("report-dark", 1000, Some("#e0-f1"), true);
+    studio.picture("report-phone", 360, Some("#e0-f0"), false);
 }
 
 /// For people: the whole page at every width, light and dark; as `pictures`, with `NARROWS_LOOK`.
@@ -284,8 +285,15 @@ impl Studio {
         Some(Self { folder, page, browser: Browser::start() })
     }
 
-    fn picture(&mut self, name: &str, width: u32, height: Option<u32>, dark: bool) {
+    /// Of the page down to the end of an element, or the whole of it.
+    fn picture(&mut self, name: &str, width: u32, last: Option<&str>, dark: bool) {
         self.browser.open(&self.page.path().join("page.html"), width, dark);
+        let height = last.map(|element| {
+            let end =
+                format!("Math.ceil(document.querySelector('{element}').getBoundingClientRect().bottom)");
+            let end = self.browser.eval(&end).as_u64().expect("a height");
+            u32::try_from(end).expect("a height in pixels")
+        });
         let path = self.folder.join(format!("{name}.png"));
         fs::write(path, self.browser.screenshot(width, height)).expect("a picture");
     }

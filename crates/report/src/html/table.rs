@@ -5,6 +5,7 @@ use std::fmt::Write;
 use lab::findings::{Cell, Column, Table};
 
 use super::figures::Palette;
+use super::sentence;
 use crate::svg::{Style, escape};
 use crate::{cell, show};
 
@@ -13,7 +14,7 @@ const MANY: usize = 6;
 
 /// `id` is unique on the page.
 pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette) {
-    let _ = writeln!(out, "<p class=\"about\" id=\"{id}-about\">{}</p>", escape(&table.about));
+    let _ = writeln!(out, "<p class=\"about\" id=\"{id}-about\">{}</p>", sentence(&table.about));
     let filter = if table.rows.len() >= MANY { " data-filter" } else { "" };
     let _ = writeln!(
         out,
@@ -34,7 +35,7 @@ pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette
     }
     out.push_str("</tbody></table></div>\n");
     for note in &table.notes {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(note));
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", sentence(note));
     }
 }
 

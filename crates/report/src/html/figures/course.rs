@@ -145,11 +145,18 @@ fn series(view: &View, points: impl Fn(&Estimate) -> Vec<Point>) -> Vec<Series> 
         style: view.palette.style(&e.scenario.system, 0),
         points: points(e),
     });
-    each.filter(|series| series.points.len() > 1).collect()
+    each.filter(|series| !series.points.is_empty()).collect()
 }
 
+/// A chart, if there is a course: points that stand alone are shown beside others' only.
 fn lines(x: Axis, y: Axis, series: Vec<Series>) -> Option<Lines> {
-    (!series.is_empty()).then(|| Lines { x, y, series, bands: Vec::new(), interval: String::new() })
+    series.iter().any(|s| s.points.len() > 1).then(|| Lines {
+        x,
+        y,
+        series,
+        bands: Vec::new(),
+        interval: String::new(),
+    })
 }
 
 /// None without a panel.
