@@ -3,11 +3,16 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::proc;
 
 const FIRST: u32 = 10_000;
+/// So many ports are one run's alone, as long as it lives: so many trials take longer than a closed connection lingers (60 s).
+const BLOCK: u32 = 256;
 
 /// A port that nobody listens on.
 ///
@@ -16,18 +21,39 @@ const FIRST: u32 = 10_000;
 /// last trial's closing connections on its port.
 pub fn free_port() -> io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let room = ephemeral_start().saturating_sub(FIRST);
-    // Runs at the same time begin at different places.
-    let begin = std::process::id().wrapping_mul(97);
-    for _ in 0..room.min(2000) {
-        let offset = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % room;
-        if let Ok(port) = u16::try_from(FIRST + offset)
-            && port_free(port)
-        {
-            return Ok(port);
+    static OWN: OnceLock<Option<Block>> = OnceLock::new();
+    if let Some(own) = OWN.get_or_init(|| Block::claim(ephemeral_start().saturating_sub(FIRST) / BLOCK)) {
+        for _ in 0..BLOCK {
+            let offset = own.number * BLOCK + NEXT.fetch_add(1, Ordering::Relaxed) % BLOCK;
+            if let Ok(port) = u16::try_from(FIRST + offset)
+                && port_free(port)
+            {
+                return Ok(port);
+            }
         }
     }
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Ports that no other run takes: between the look whether one is free and the server that binds it, two runs at the same
+/// time would else choose the same.
+struct Block {
+    number: u32,
+    /// Its name, which the kernel gives to one process at a time and takes back at its end, in whatever way that comes.
+    _held: UnixDatagram,
+}
+
+impl Block {
+    /// The first of `count` blocks that nobody holds. Runs at the same time begin to look at different places.
+    fn claim(count: u32) -> Option<Self> {
+        let begin = std::process::id();
+        (0..count).find_map(|n| {
+            let number = begin.wrapping_add(n) % count;
+            let name = SocketAddr::from_abstract_name(format!("narrows-ports-{number}")).ok()?;
+            let _held = UnixDatagram::bind_addr(&name).ok()?;
+            Some(Self { number, _held })
+        })
+    }
 }
 
 fn ephemeral_start() -> u32 {
@@ -67,6 +93,20 @@ pub(crate) fn owner(port: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_runs_have_the_same_block() {
+        // Far more than there are ports for, so that no run takes part.
+        let count = 1 << 22;
+        let blocks: Vec<Block> = (0..3).filter_map(|_| Block::claim(count)).collect();
+        let numbers: HashSet<u32> = blocks.iter().map(|block| block.number).collect();
+        assert_eq!((blocks.len(), numbers.len()), (3, 3));
+        let first = numbers.iter().min().copied().expect("three");
+        drop(blocks);
+        let name = SocketAddr::from_abstract_name(format!("narrows-ports-{first}")).expect("a name");
+        assert!(UnixDatagram::bind_addr(&name).is_ok(), "it is given back");
+        assert!(Block::claim(0).is_none());
+    }
 
     #[test]
     fn free_ports_are_free_and_taken_ones_are_not() {

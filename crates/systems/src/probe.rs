@@ -48,7 +48,7 @@ pub struct Missing {
 }
 
 /// A probe only prints a version; longer than this it hangs.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs each need's probe.
 pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
