@@ -176,12 +176,14 @@ pub(crate) fn drive<P: Protocol>(
             driver.close_window();
             break;
         }
-        let patience = driver.patience();
-        if driver.may_sleep() {
-            reactor.sleep(patience, &mut driver)?;
-        } else {
-            reactor.turn(patience, &mut driver)?;
+        let mut patience = driver.patience();
+        if driver.may_sleep() && reactor.sleep(patience) {
+            // What is due goes first; the answers that came meanwhile have their stamps.
+            driver.now = Instant::now();
+            driver.arrive(reactor.io());
+            patience = Duration::ZERO;
         }
+        reactor.turn(patience, &mut driver)?;
         driver.now = Instant::now();
         driver.arrive(reactor.io());
         driver.retry(reactor.io());

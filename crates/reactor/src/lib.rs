@@ -107,15 +107,6 @@ impl Delivery {
     }
 }
 
-/// What ends a wait.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wake {
-    /// Anything that happens.
-    Event,
-    /// The time, unless something happens that carries none.
-    Time,
-}
-
 /// One finished operation, as a backend reports it.
 enum Done {
     Accepted(Conn),
@@ -257,9 +248,9 @@ impl Io {
         }
     }
 
-    fn wait(&mut self, timeout: Duration, wake: Wake) -> io::Result<()> {
+    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         match &mut self.kernel {
-            Kernel::Uring(uring) => uring.wait(&mut self.slots, timeout, wake),
+            Kernel::Uring(uring) => uring.wait(&mut self.slots, timeout),
             Kernel::Epoll(epoll) => epoll.wait(timeout),
         }
     }
@@ -312,21 +303,7 @@ impl Reactor {
     /// # Errors
     /// The kernel's interface failed as a whole; single connections fail as events.
     pub fn turn(&mut self, timeout: Duration, handler: &mut impl Handler) -> io::Result<()> {
-        self.wait(timeout, Wake::Event, handler)
-    }
-
-    /// Waits for `time` to pass, or for an event that cannot lie that long without harm, and hands every event at hand to
-    /// `handler`: what arrives meanwhile with a stamp wakes nobody. Messages must be smaller than a buffer: the rest of a longer
-    /// one would stay in the socket, and in the end with the peer.
-    ///
-    /// # Errors
-    /// As [`turn`](Self::turn).
-    pub fn sleep(&mut self, time: Duration, handler: &mut impl Handler) -> io::Result<()> {
-        self.wait(time, Wake::Time, handler)
-    }
-
-    fn wait(&mut self, timeout: Duration, wake: Wake, handler: &mut impl Handler) -> io::Result<()> {
-        self.io.wait(timeout, wake)?;
+        self.io.wait(timeout)?;
         while let Some((conn, done)) = self.io.next() {
             match done {
                 Done::Accepted(listener) => handler.event(&mut self.io, conn, Event::Accepted(listener)),
@@ -344,5 +321,20 @@ impl Reactor {
             }
         }
         Ok(())
+    }
+
+    /// Lets `time` pass, in which nothing is heard of and nothing wakes this thread: what arrives meanwhile carries its stamp.
+    /// False, and at once, where something may happen that has none: a connection that is being made, a send that is
+    /// waited for, a kernel that does not stamp. Messages must be smaller than a buffer: the rest of a longer one would stay in the
+    /// socket, and in the end with the peer.
+    pub fn sleep(&mut self, time: Duration) -> bool {
+        let sleeps = match &mut self.io.kernel {
+            Kernel::Uring(uring) => uring.may_sleep(),
+            Kernel::Epoll(_) => false,
+        };
+        if sleeps {
+            std::thread::sleep(time);
+        }
+        sleeps
     }
 }

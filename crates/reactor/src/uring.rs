@@ -18,7 +18,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Carries, Config, Delivery, Done, STALL, Wake};
+use crate::{Carries, Config, Delivery, Done, STALL};
 use buffers::Buffers;
 use stamps::Stamps;
 
@@ -297,7 +297,17 @@ impl Uring {
         slots.release(conn);
     }
 
-    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration, wake: Wake) -> io::Result<()> {
+    /// Whether all that may happen would carry its time; what is queued is handed over then. As its work is deferred, the
+    /// kernel wakes nobody who does not wait for the ring.
+    pub(crate) fn may_sleep(&mut self) -> bool {
+        let may = self.stamps.is_some() && self.prompt == 0;
+        if may && !self.ring.submission().is_empty() {
+            let _ = self.ring.submit();
+        }
+        may
+    }
+
+    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
         let now = if self.stalled.is_empty() { None } else { Some(Instant::now()) };
         for (at, conn) in std::mem::take(&mut self.stalled) {
             if now.is_some_and(|now| at <= now) {
@@ -308,9 +318,7 @@ impl Uring {
         }
         let timespec = Timespec::from(timeout);
         let args = SubmitArgs::new().timespec(&timespec);
-        // More than will come: the kernel then wakes this thread for the time only, and completes before it returns.
-        let wanted = if wake == Wake::Time && self.prompt == 0 { COMPLETIONS as usize } else { 1 };
-        match self.ring.submitter().submit_with_args(wanted, &args) {
+        match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => {}
             Err(error) => match error.raw_os_error() {
                 // Nothing came in time; a signal; completions must be taken first: all are taken below.
