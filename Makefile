@@ -13,7 +13,6 @@ build: install
 test: install-test
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo build --release --locked -p narrows
 	NARROWS_TEST_ALL=1 cargo test --workspace --locked
 
 install:

@@ -12,7 +12,6 @@ use systems::process::Launch;
 use systems::{Catalog, Role, SystemError};
 
 use crate::observation::{Outcome, Trial};
-use crate::plan;
 use crate::session::place::{Place, Stopped};
 use crate::session::{Executor, Interrupted, clients, drive};
 
@@ -61,20 +60,6 @@ impl Bench {
             self.built.insert(system.to_owned(), built.clone());
         }
         built
-    }
-
-    /// Executes a trial, with or without counting what the kernel does for a server.
-    pub(super) fn measure(&mut self, trial: &Trial, counting: bool) -> Result<Outcome, Interrupted> {
-        let end = self.with_place(trial, |place, port| match port {
-            Some(port) => drive::measure(place, port, counting),
-            None => clients::measure(place),
-        });
-        match end {
-            // What was measured to its end is kept, whatever came then.
-            Ok(measurement) => Ok(Outcome::Measured(Box::new(measurement))),
-            Err(Stopped::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
-            Err(_) => Err(Interrupted),
-        }
     }
 
     /// Builds the trial's system, and does something with it and, if it is a server, its port.
@@ -129,6 +114,15 @@ impl Bench {
 
 impl Executor for Bench {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
-        self.measure(trial, plan::is_counted(trial))
+        let end = self.with_place(trial, |place, port| match port {
+            Some(port) => drive::measure(place, port),
+            None => clients::measure(place),
+        });
+        match end {
+            // What was measured to its end is kept, whatever came then.
+            Ok(measurement) => Ok(Outcome::Measured(Box::new(measurement))),
+            Err(Stopped::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
+            Err(_) => Err(Interrupted),
+        }
     }
 }

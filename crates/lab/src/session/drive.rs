@@ -12,12 +12,12 @@ use systems::{Value, Workload};
 use wire::frames::Prefix;
 
 use crate::observation::{Counted, Measurement};
-use crate::plan::COUNTING_S;
+use crate::plan::{COUNTING_S, is_counted};
 use crate::session::place::{Place, Stopped};
 use crate::session::watch::Watched;
 
-/// Starts the server, checks that it does the work, drives it for the trial's time, counts if that is wanted, and stops it.
-pub(super) fn measure(place: &Place<'_>, port: u16, counting: bool) -> Result<Measurement, Stopped> {
+/// Starts the server, checks that it does the work, drives it for the trial's time, counts if it is one for that, and stops it.
+pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {
     let running = place.start()?;
     check_equal_work(place, port, &running)?;
     let job = job(place, port)?;
@@ -33,7 +33,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16, counting: bool) -> Result<Me
     };
     let tally = place.drive(&job, &watch)?;
     running.check_alive()?;
-    let counted = if counting { count(place, &job, &running) } else { None };
+    let counted = if is_counted(place.trial) { count(place, &job, &running) } else { None };
     let theirs = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
     running.stop();
     let watched = watched.into_inner().unwrap_or_else(PoisonError::into_inner);

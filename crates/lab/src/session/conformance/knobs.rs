@@ -13,9 +13,9 @@ use systems::{Knob, Manifest, Point, Value, Workload};
 use super::{Checks, Verdict, trial};
 use crate::experiment::grid::show_size;
 use crate::observation::{Measurement, Outcome};
-use crate::session::Interrupted;
 use crate::session::bench::Bench;
 use crate::session::place::Stopped;
+use crate::session::{Executor, Interrupted};
 
 /// Trials at each end.
 const TRIALS: usize = 4;
@@ -165,7 +165,7 @@ fn once(
 ) -> Result<Result<Measurement, String>, Interrupted> {
     let mut point = work.point();
     point.insert(name.to_owned(), value.clone());
-    Ok(match bench.measure(&trial(manifest, work.workload, point), true)? {
+    Ok(match bench.execute(&trial(manifest, work.workload, point))? {
         Outcome::Measured(m) => Ok(*m),
         Outcome::Failed(failure) => {
             let why = super::with_output(&failure.reason, &failure.output);
