@@ -9,6 +9,7 @@
 
 mod lines;
 mod phases;
+mod share;
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,10 +19,11 @@ use std::time::{Duration, Instant};
 use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor};
 
 use crate::fault::{ErrorClass, Example, Fault, Seen};
-use crate::pacer::{Arrivals, Pacer, Schedule, Stop};
+use crate::pacer::{Arrivals, Pacer};
 use crate::protocol::{Next, Protocol, Reply};
 use crate::tally::Tally;
 use lines::{Lines, Stamp};
+pub(crate) use share::Share;
 
 /// How the measured window ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,25 +54,6 @@ pub enum Moment<'a> {
 
 /// Who watches.
 pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
-
-/// What one thread does.
-pub(crate) struct Share {
-    /// Of the thread.
-    pub number: usize,
-    pub reports: Option<Duration>,
-    pub connections: usize,
-    pub callers: usize,
-    pub pipeline: usize,
-    pub pool: bool,
-    pub arrivals: Arrivals,
-    /// Which part of a gap this thread's schedule is shifted by.
-    pub offset: f64,
-    pub warmup: Duration,
-    pub stop: Stop,
-    pub ending: Ending,
-    pub timeout: Duration,
-    pub drain: Duration,
-}
 
 /// A connection that could not be made is tried again after this: a refusal costs microseconds, and trying as fast as it
 /// fails would measure the kernel's refusals.
@@ -456,21 +439,6 @@ impl<P: Protocol> Driver<'_, P> {
                 self.pump(io, index);
             }
         }
-    }
-}
-
-impl Share {
-    /// The warm-up runs at the rate that the window begins with.
-    fn warmup_pacer(&self) -> Pacer {
-        let arrivals = match self.arrivals {
-            Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(Schedule { to: schedule.from, ..schedule }),
-        };
-        Pacer::new(arrivals, Stop::After(self.warmup), self.offset)
-    }
-
-    fn stop_reached(&self, elapsed: Duration) -> bool {
-        matches!(self.stop, Stop::After(length) if elapsed >= length)
     }
 }
 
