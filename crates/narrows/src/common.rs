@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use systems::{CatalogError, InputError};
 
 /// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
@@ -58,6 +59,15 @@ pub fn print(text: &str) -> std::io::Result<()> {
 /// would panic.
 pub fn say(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A line that changes in place on standard error, of this form (indicatif's) and so many steps.
+pub fn status_line(template: &str, steps: Option<u64>) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 /// The terminal's width in columns; 100 where there is none.

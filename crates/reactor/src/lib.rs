@@ -325,7 +325,7 @@ impl Reactor {
 
     /// Lets `time` pass, in which nothing is heard of and nothing wakes this thread: what arrives meanwhile carries its stamp.
     /// False, and at once, where something may happen that has none: a connection that is being made, a send that is
-    /// waited for, a kernel that does not stamp. Messages must be smaller than a buffer: the rest of a longer one would stay in the
+    /// waited for, all that epoll tells of. Messages must be smaller than a buffer: the rest of a longer one would stay in the
     /// socket, and in the end with the peer.
     pub fn sleep(&mut self, time: Duration) -> bool {
         let sleeps = match &mut self.io.kernel {

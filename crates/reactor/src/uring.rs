@@ -445,8 +445,8 @@ impl Uring {
         let buffer = cqueue::buffer_select(entry.flags())?;
         let start = self.buffers(bulk).start(buffer);
         let mut delivery = Delivery { start, len, buffer, bulk, stamp: None };
-        if op_of(entry.user_data()) == Op::StampedReceive {
-            stamps::unwrap(&mut delivery);
+        if let (Op::StampedReceive, Some(stamps)) = (op_of(entry.user_data()), &self.stamps) {
+            stamps.unwrap(&mut delivery);
         }
         Some(delivery)
     }

@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::findings::Unit;
 use load::{Arrivals, Job, Tally};
 
@@ -105,13 +104,8 @@ impl Drop for Seconds {
 
 /// Shows lines until the drive is over.
 fn show(snapshots: Receiver<Snapshot>, mut lines: Lines, plain: bool) {
-    let bar = (!plain && std::io::stderr().is_terminal()).then(|| {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-            bar.set_style(style);
-        }
-        bar
-    });
+    let in_place = !plain && std::io::stderr().is_terminal();
+    let bar = in_place.then(|| crate::common::status_line("{wide_msg}", None));
     for line in snapshots.into_iter().filter_map(|snapshot| lines.take(snapshot)) {
         match &bar {
             Some(bar) => bar.set_message(line),

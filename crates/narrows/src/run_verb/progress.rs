@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use lab::observation::{Observation, Outcome, Trial};
 use lab::plan::{Plan, estimate_s};
 use lab::session::Progress;
@@ -36,17 +36,11 @@ struct Foot {
 impl Foot {
     fn new(pending: usize, experiments: usize) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let line = |template: &str, length| {
-            let bar = ProgressBar::new(length);
-            match ProgressStyle::with_template(template) {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            }
-        };
-        let trials = all.add(line("{pos}/{len} {wide_msg}", pending as u64));
+        let trials = all.add(common::status_line("{pos}/{len} {wide_msg}", Some(pending as u64)));
+        let line = || common::status_line("  {wide_msg}", Some(1));
         // Lines that are cut at the terminal's edge: what wraps would flicker.
-        let experiments = (0..experiments).map(|_| line("  {wide_msg}", 1)).collect();
-        Self { all, trials, experiments, warning: line("  {wide_msg}", 1) }
+        let experiments = (0..experiments).map(|_| line()).collect();
+        Self { all, trials, experiments, warning: line() }
     }
 
     /// An experiment's line appears when there is something to say.

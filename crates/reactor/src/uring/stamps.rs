@@ -17,7 +17,10 @@ pub(super) struct Stamps(Box<libc::msghdr>);
 
 impl Default for Stamps {
     fn default() -> Self {
-        Self(Box::new(header()))
+        // SAFETY: all-zero bytes are a valid msghdr: no name, no vectors, no flags.
+        let mut header: libc::msghdr = unsafe { mem::zeroed() };
+        header.msg_controllen = CONTROL as _;
+        Self(Box::new(header))
     }
 }
 
@@ -25,27 +28,20 @@ impl Stamps {
     pub(super) fn header(&self) -> *const libc::msghdr {
         &raw const *self.0
     }
-}
 
-fn header() -> libc::msghdr {
-    // SAFETY: all-zero bytes are a valid msghdr: no name, no vectors, no flags.
-    let mut header: libc::msghdr = unsafe { mem::zeroed() };
-    header.msg_controllen = CONTROL as _;
-    header
-}
-
-/// Leaves the bytes alone in a delivery, and the time of their arrival if the kernel gave it. None are left at the end of the stream.
-pub(super) fn unwrap(delivery: &mut Delivery) {
-    // SAFETY: so many bytes the kernel wrote into a buffer of ours, which nobody else touches before it is recycled.
-    let all = unsafe { std::slice::from_raw_parts(delivery.start, delivery.len) };
-    let Ok(parts) = RecvMsgOut::parse(all, &header()) else {
-        delivery.len = 0;
-        return;
-    };
-    let payload = parts.payload_data();
-    delivery.stamp = stamp(parts.control_data());
-    delivery.start = payload.as_ptr();
-    delivery.len = payload.len();
+    /// Leaves the bytes alone in a delivery, and the time of their arrival if the kernel gave it. None are left at the end of the stream.
+    pub(super) fn unwrap(&self, delivery: &mut Delivery) {
+        // SAFETY: so many bytes the kernel wrote into a buffer of ours, which nobody else touches before it is recycled.
+        let all = unsafe { std::slice::from_raw_parts(delivery.start, delivery.len) };
+        let Ok(parts) = RecvMsgOut::parse(all, &self.0) else {
+            delivery.len = 0;
+            return;
+        };
+        let payload = parts.payload_data();
+        delivery.stamp = stamp(parts.control_data());
+        delivery.start = payload.as_ptr();
+        delivery.len = payload.len();
+    }
 }
 
 /// The time in the only control message that was asked for.

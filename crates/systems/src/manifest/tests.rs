@@ -140,18 +140,23 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("role = \"server\"", "role = \"server", "2:"),
 ];
 
-#[test]
-fn mistakes_have_place_and_remedy() {
+/// Behind `before`, `text` with the first of each pair replaced by the second: what is said of it has the third.
+fn assert_mistakes(before: &str, text: &str, cases: &[(&str, &str, &str)]) {
     let mut wrong = Vec::new();
-    for (old, new, expected) in BROKEN {
-        assert!(GOOD.contains(old), "{old}");
-        let line =
-            parse(&GOOD.replacen(old, new, 1)).map_or_else(|e| e.one_line(), |_| "no error".to_owned());
+    for (old, new, expected) in cases {
+        assert!(text.contains(old), "{old}");
+        let whole = format!("{before}{}", text.replacen(old, new, 1));
+        let line = parse(&whole).map_or_else(|e| e.one_line(), |_| "no error".to_owned());
         if !line.contains(expected) {
             wrong.push(format!("{line}\n  has no {expected}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn mistakes_have_place_and_remedy() {
+    assert_mistakes("", GOOD, BROKEN);
 }
 
 const VARIANTS: &str = r#"
@@ -202,7 +207,7 @@ fn variants_are_whole_manifests() {
 
 #[test]
 fn mistakes_in_variants() {
-    for (old, new, expected) in [
+    let cases = [
         ("[variants.emu]", "[variants.'a b']", ":11: `a b` cannot be a variant's name"),
         ("[variants.emu]", "[variants.emu]\nknobs = 1", "unknown field `knobs`"),
         (
@@ -216,12 +221,8 @@ fn mistakes_in_variants() {
         ("\"{port}\", \"{buffer}\", \"{variant}\"", "\"{buffer}\"", "the server is not told its port"),
         ("\"{buffer}\", \"{variant}\"", "\"{variant}\"", "the program is not told the knob `buffer`"),
         ("\"{variant}\"]", "\"{$OTP26}\"]", "unknown placeholder `{$OTP26}`"),
-    ] {
-        assert!(VARIANTS.contains(old), "{old}");
-        let text = format!("{GOOD}{}", VARIANTS.replacen(old, new, 1));
-        let line = parse(&text).unwrap_err().one_line();
-        assert!(line.contains(expected), "{line}\nhas no {expected}");
-    }
+    ];
+    assert_mistakes(GOOD, VARIANTS, &cases);
 }
 
 const ATTACHED: &str = r#"name = "cowboy2"
@@ -254,7 +255,7 @@ fn a_server_of_the_users() {
 
 #[test]
 fn mistakes_in_attaching() {
-    for (old, new, expected) in [
+    let cases = [
         ("http://127.0.0.1:8082/", "http://10.0.0.1:8082", "6:10: cannot attach to `http://10.0.0.1:8082`"),
         ("http://127.0.0.1:8082/", "127.0.0.1:8082", "cannot attach to"),
         ("http://127.0.0.1:8082/", "http://127.0.0.1", "cannot attach to"),
@@ -272,11 +273,8 @@ fn mistakes_in_attaching() {
         ),
         ("\"requests\"", "\"upload\"", "[answer] is for systems that do requests only"),
         ("about = \"no body\"", "", "missing field `about`"),
-    ] {
-        assert!(ATTACHED.contains(old), "{old}");
-        let line = parse(&ATTACHED.replacen(old, new, 1)).unwrap_err().one_line();
-        assert!(line.contains(expected), "{line}\nhas no {expected}");
-    }
+    ];
+    assert_mistakes("", ATTACHED, &cases);
     let neither = GOOD.split("[start]").next().unwrap();
     assert!(parse(neither).unwrap_err().one_line().contains("1:8: it does not say how to start it"));
 }
