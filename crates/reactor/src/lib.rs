@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use payload::{Payload, Shared};
 pub use slots::Conn;
-pub use socket::listener;
+pub use socket::{listener, unused};
 pub use thread::{exact_timers, open_files, pin, thread_cpu};
 
 use epoll::Epoll;

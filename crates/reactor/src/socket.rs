@@ -78,6 +78,24 @@ const BACKLOG: libc::c_int = 65_535;
 /// # Errors
 /// The address is in use, or not of this machine.
 pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
+    let fd = bound(address, shared)?;
+    // SAFETY: listen(2) takes no pointers.
+    if unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(fd.into())
+}
+
+/// Whether nobody has this address, shared or not: then the address, with the port that the kernel chose for port 0.
+/// Nothing listens meanwhile, so no client can take this look for a server.
+///
+/// # Errors
+/// The address is in use, or not of this machine.
+pub fn unused(address: SocketAddr) -> io::Result<SocketAddr> {
+    TcpListener::from(bound(address, false)?).local_addr()
+}
+
+fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     let raw = RawAddress::new(address);
     let fd = stream(raw.family())?;
     set(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR);
@@ -85,16 +103,10 @@ pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
         set(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT);
     }
     // SAFETY: the address is alive during the call.
-    let result = unsafe {
-        match libc::bind(fd.as_raw_fd(), raw.pointer(), raw.len()) {
-            0 => libc::listen(fd.as_raw_fd(), BACKLOG),
-            failed => failed,
-        }
-    };
-    if result != 0 {
+    if unsafe { libc::bind(fd.as_raw_fd(), raw.pointer(), raw.len()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(fd.into())
+    Ok(fd)
 }
 
 /// Requests must not wait for Nagle's algorithm: that is a measurement of the sender's own delay.

@@ -73,8 +73,8 @@ pub fn start(config: &Config) -> io::Result<Server> {
     let addresses = config
         .ports
         .iter()
-        // Made alone first: a shared address would not notice that somebody else has it.
-        .map(|(address, _)| reactor::listener(*address, false)?.local_addr())
+        // A shared address would not notice that somebody else has it.
+        .map(|(address, _)| if several { reactor::unused(*address) } else { Ok(*address) })
         .collect::<io::Result<Vec<_>>>()?;
     let counts = Arc::new(Counts::default());
     let stop = Arc::new(AtomicBool::new(false));
@@ -86,6 +86,7 @@ pub fn start(config: &Config) -> io::Result<Server> {
             .zip(&config.ports)
             .map(|(address, (_, speaks))| Ok((reactor::listener(*address, several)?, *speaks)))
             .collect::<io::Result<Vec<(TcpListener, Speaks)>>>()?;
+        server.addresses = listeners.iter().map(|(l, _)| l.local_addr()).collect::<io::Result<Vec<_>>>()?;
         let (config, core) = (config.clone(), *core);
         let (counts, stop) = (Arc::clone(&server.counts), Arc::clone(&server.stop));
         let work = move || server::serve(&config, listeners, core, &counts, &stop);

@@ -72,10 +72,26 @@ pub fn listeners(port: u16) -> Vec<u32> {
     if inodes.is_empty() { Vec::new() } else { holders(proc::pids(), &inodes) }
 }
 
+/// Who a listening socket belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A process of the group that was asked about.
+    Group,
+    /// Somebody else.
+    Stranger,
+    /// Nobody just now, or it changed hands during the look: to be asked again.
+    Unsettled,
+}
+
 /// Whether a process of this group listens on the port.
-pub(crate) fn belongs_to(port: u16, group: u32) -> bool {
+pub(crate) fn holder(port: u16, group: u32) -> Holder {
     let inodes = proc::listening(port);
-    proc::members(group).into_iter().any(|pid| proc::holds(pid, &inodes))
+    if proc::members(group).into_iter().any(|pid| proc::holds(pid, &inodes)) {
+        return Holder::Group;
+    }
+    // A server may close one listener and open the next between the two readings above: only a socket that was
+    // there before and after the look at who holds it is somebody else's.
+    if proc::listening(port).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
 }
 
 fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {
@@ -106,6 +122,17 @@ mod tests {
         let name = SocketAddr::from_abstract_name(format!("narrows-ports-{first}")).expect("a name");
         assert!(UnixDatagram::bind_addr(&name).is_ok(), "it is given back");
         assert!(Block::claim(0).is_none());
+    }
+
+    #[test]
+    fn a_listener_belongs_to_its_group_or_to_a_stranger() {
+        let own = proc::stat(std::process::id()).unwrap().group;
+        let port = free_port().unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert_eq!(holder(port, own), Holder::Group);
+        assert_eq!(holder(port, u32::MAX), Holder::Stranger);
+        drop(listener);
+        assert_eq!(holder(port, own), Holder::Unsettled);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::group::{Group, poll};
 use crate::knob::Point;
 use crate::manifest::{Fill, Manifest, Program, Start};
 use crate::output::{LONGEST_LINE, Line, SHOWN, Tail};
-use crate::ports;
+use crate::ports::{self, Holder};
 use crate::ready;
 use crate::sample::{Sampler, Whose};
 use crate::workload::Role;
@@ -232,13 +232,13 @@ impl Running {
         let Some(port) = self.port else { return Ok(()) };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
-        let mut answered = false;
+        let mut holder = None;
         poll(deadline, || {
             match ready::ask(port, self.http.as_deref(), deadline, &over) {
-                Ok(()) => answered = true,
+                Ok(()) => holder = self.settled_holder(port),
                 Err(why) => last = why,
             }
-            answered || over()
+            holder.is_some() || over()
         });
         if let Some(exit) = self.held.exited() {
             return Err(self.died(Stage::Ready, exit));
@@ -246,24 +246,29 @@ impl Running {
         if cancel.load(Ordering::Relaxed) {
             return Err(self.wrong(Stage::Ready, "interrupted"));
         }
-        if !answered {
-            let what =
-                self.http.as_ref().map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
-            let reason =
-                format!("not ready in time: {what} on 127.0.0.1:{port}: {last}; see ready.timeout_s");
-            return Err(self.wrong(Stage::Ready, &reason));
+        let reason = match holder {
+            Some(Holder::Stranger) => format!(
+                "port {port} is served by {}, not by the process group that was started: a system must listen \
+                 itself, and must not daemonize",
+                ports::owner(port)
+            ),
+            Some(_) => return Ok(()),
+            None => {
+                let path = self.http.as_ref();
+                let what = path.map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
+                format!("not ready in time: {what} on 127.0.0.1:{port}: {last}; see ready.timeout_s")
+            }
+        };
+        Err(self.wrong(Stage::Ready, &reason))
+    }
+
+    /// Who holds the port that just answered; `None`: whoever answered has let go of it, so ask again.
+    fn settled_holder(&self, port: u16) -> Option<Holder> {
+        match &self.held {
+            Held::Ours(group) => Some(ports::holder(port, group.id())).filter(|h| *h != Holder::Unsettled),
+            // Found by its port.
+            Held::Theirs(_) => Some(Holder::Group),
         }
-        if let Held::Ours(group) = &self.held
-            && !ports::belongs_to(port, group.id())
-        {
-            let owner = ports::owner(port);
-            let reason = format!(
-                "port {port} is served by {owner}, not by the process group that was started: a system must \
-                                  listen itself, and must not daemonize"
-            );
-            return Err(self.wrong(Stage::Ready, &reason));
-        }
-        Ok(())
     }
 
     /// Sends a driver one line. Does not block: a driver that does not read is an error.
