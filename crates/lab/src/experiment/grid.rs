@@ -236,7 +236,7 @@ fn known_knobs<'a>(
     own.chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
 }
 
-/// Every scenario of a form: for each system, the union of its blocks' products.
+/// Every scenario of a form: for each system, the union of its blocks' products over the knobs that any block names.
 ///
 /// # Errors
 /// A system, knob or value that does not exist, with its place and the nearest that does.
@@ -249,6 +249,7 @@ pub fn scenarios(
     check_knobs(experiment, form, overrides, catalog)?;
     let blocks = &experiment.schedule(form).blocks;
     let wanted = blocks.iter().map(|block| wanted(block, overrides)).collect::<Result<Vec<_>, _>>()?;
+    let named = named(&wanted);
     let (good, broken) = systems(experiment, overrides, catalog)?;
     let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), broken };
     let mut seen = BTreeSet::new();
@@ -261,9 +262,12 @@ pub fn scenarios(
                 continue;
             }
             let mut points = vec![Point::new()];
-            for (name, written) in wanted {
+            for name in &named {
                 let Some(knob) = manifest.knob(experiment.workload, name) else { continue };
-                let values = values(experiment, knob, written)?;
+                let values = match wanted.iter().find(|(known, _)| known == name) {
+                    Some((_, written)) => values(experiment, knob, written)?,
+                    None => vec![knob.default.clone()],
+                };
                 grid.note(experiment, name, knob, &values);
                 points = product(&points, name, &values);
             }
@@ -326,6 +330,18 @@ fn product(points: &[Point], knob: &str, values: &[Value]) -> Vec<Point> {
         point
     };
     points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect()
+}
+
+/// Every knob that some block names, in the order of the file. Where a block is silent on one of them, its rows stand beside
+/// others that are not: they say the default.
+fn named<'a>(blocks: &[Vec<Wanted<'a>>]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for (name, _) in blocks.iter().flatten() {
+        if !names.contains(name) {
+            names.push(*name);
+        }
+    }
+    names
 }
 
 /// A block's axes after the command line had its say: replaced in place, or added behind.

@@ -68,19 +68,19 @@ fn lines(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn blocks_are_joined_and_unknown_knobs_dropped_for_those_that_lack_them() {
+fn blocks_are_joined_silent_ones_say_defaults_and_knobs_are_dropped_for_systems_that_lack_them() {
     let grid = "[[quick.grid]]\nsize = [\"1K\", 2048]\nbuffer = \"all\"\n\
                 [[quick.grid]]\nbuffer = 8192\nsize = 1024\n\
                 [[quick.grid]]\nsystems = [\"node\"]\nsize = 7\nexpect = true\n";
     assert_eq!(
         lines(&planned(grid, Overrides::default()).unwrap()),
         [
-            "cowboy buffer=1460 size=1024",
-            "cowboy buffer=8192 size=1024",
-            "cowboy buffer=1460 size=2048",
-            "cowboy buffer=8192 size=2048",
-            "node size=1024",
-            "node size=2048",
+            "cowboy buffer=1460 expect=false size=1024",
+            "cowboy buffer=8192 expect=false size=1024",
+            "cowboy buffer=1460 expect=false size=2048",
+            "cowboy buffer=8192 expect=false size=2048",
+            "node expect=false size=1024",
+            "node expect=false size=2048",
             "node expect=true size=7",
         ]
     );

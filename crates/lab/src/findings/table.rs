@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, LEVEL};
 use systems::knob::Kind;
-use systems::{Value, Workload};
+use systems::{Value, Workload, is_reference};
 
 use super::Estimate;
 use super::comparison::log_ratios;
@@ -121,10 +121,18 @@ pub(super) fn varied(planned: &Planned) -> impl Iterator<Item = &Axis> {
 
 /// What is the same in every row, as "size 64M, concurrency 1"; and what a figure is.
 pub(super) fn fixed(planned: &Planned) -> String {
+    let own = || planned.scenarios.iter().filter(|scenario| !is_reference(&scenario.system));
     let fixed = planned.axes.iter().filter(|axis| axis.values.len() == 1);
-    let fixed: Vec<String> =
-        fixed.map(|axis| format!("{} {}", axis.knob, axis.show(&axis.values[0]))).collect();
-    if fixed.is_empty() { String::new() } else { format!("Everywhere: {}. ", fixed.join(", ")) }
+    let (everywhere, somewhere): (Vec<&Axis>, Vec<&Axis>) =
+        fixed.partition(|axis| own().all(|scenario| scenario.point.contains_key(&axis.knob)));
+    let said = |axes: Vec<&Axis>| {
+        let words: Vec<String> =
+            axes.into_iter().map(|axis| format!("{} {}", axis.knob, axis.show(&axis.values[0]))).collect();
+        words.join(", ")
+    };
+    let sentences = [("Everywhere", said(everywhere)), ("Where there is such a knob", said(somewhere))];
+    let told = sentences.iter().filter(|(_, said)| !said.is_empty());
+    told.map(|(place, said)| format!("{place}: {said}. ")).collect()
 }
 
 /// A knob's value as a cell of its column.

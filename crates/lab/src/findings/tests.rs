@@ -153,6 +153,20 @@ fn uploads_have_one_line_each_in_grid_order() {
     assert_eq!(table.notes, ["no trial failed, no operation failed"]);
 }
 
+#[test]
+fn what_is_held_fixed_says_where() {
+    let (size, buffer) = (int(&[1 << 20]), int(&[8192]));
+    let axes: Axes = &[("size", Kind::Size, &size), ("buffer", Kind::Size, &buffer)];
+    let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2", "node"], axes);
+    let about = |plan: &Plan| one(findings(plan, &[])).tables[0].about.clone();
+    assert!(about(&plan).starts_with("Everywhere: size 1M, buffer 8K. "), "{}", about(&plan));
+    let planned = &mut plan.experiments[0];
+    let node = planned.scenarios.iter_mut().find(|s| s.system == "node").expect("planned");
+    node.point.remove("buffer");
+    let expected = "Everywhere: size 1M. Where there is such a knob: buffer 8K. ";
+    assert!(about(&plan).starts_with(expected), "{}", about(&plan));
+}
+
 impl From<&str> for Cell {
     fn from(word: &str) -> Self {
         Self::Text(word.to_owned())
