@@ -67,18 +67,26 @@ fn a_server_that_closes_within_an_answer_closed_early() {
         connection.request();
         connection.send("HTTP/1.1 200 O");
     });
-    // What came of it is part of the example, behind a whole one, too.
-    let peer = Peer::new(|mut connection| {
-        connection.request();
-        connection.ok();
-        connection.request();
-        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-    });
-    for io in backends() {
-        let (_, json) = load_json(&[&peer.url("http"), "-n", "4", "-c", "1", "--reactor", io]);
-        let first = json["first_errors"]["closed_early"].as_str().expect("an example");
-        let seen = r#""HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf" (connection 0, its exchange 2, "#;
-        assert!(first.starts_with(seen), "{io}: {first}");
+    // What came of it is part of the example, behind a whole one, too, and with others behind it that are lost alike.
+    for pipeline in [1, 3] {
+        let peer = Peer::new(move |mut connection| {
+            (0..pipeline).for_each(|_| drop(connection.request()));
+            connection.ok();
+            if pipeline == 1 {
+                connection.request();
+            }
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        });
+        for io in backends() {
+            let (url, depth) = (peer.url("http"), pipeline.to_string());
+            let (_, json) = load_json(&[&url, "-n", "3", "-c", "1", "--pipeline", &depth, "--reactor", io]);
+            let first = json["first_errors"]["closed_early"].as_str().expect("an example");
+            let seen =
+                r#""HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf" (connection 0, its exchange 2, "#;
+            assert!(first.starts_with(seen), "{io}, {pipeline} at once: {first}");
+            let lost = if pipeline == 1 { 1 } else { 2 };
+            assert_eq!(json["errors"], serde_json::json!({ "closed_early": lost }), "{json}");
+        }
     }
 }
 

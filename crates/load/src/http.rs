@@ -323,13 +323,12 @@ impl Protocol for Requests {
     fn end(&mut self, state: &mut State) -> Option<Reply> {
         match state.decoder.finish() {
             Ok(true) => Some(self.judge(state)),
-            // What came of it is worth telling. Where more are lost with it, the driver tells of all alike: each was the next.
-            _ if state.open == 1 => {
+            // What came of it is worth telling; of those behind it nothing came.
+            _ => {
                 let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
-                state.open = 0;
+                state.open = state.open.saturating_sub(1);
                 Some(Reply { result: Err(fault), keep: false })
             }
-            _ => None,
         }
     }
 
