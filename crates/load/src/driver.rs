@@ -14,9 +14,9 @@ mod share;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor};
+use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor, Time};
 
 use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::pacer::{Arrivals, Pacer};
@@ -80,25 +80,25 @@ pub(crate) struct Driver<'a, P: Protocol> {
     lines: Lines<P::State>,
     pacer: Pacer,
     /// Callers or arrivals without a connection, by when they wanted to send.
-    waiting: VecDeque<Instant>,
+    waiting: VecDeque<Time>,
     /// Open loop: lines with room, the one that has been idle longest first.
     idle: VecDeque<usize>,
     /// Lines that wait to try their connection again, by when; the earliest first, since all wait equally long.
-    retries: VecDeque<(Instant, usize)>,
+    retries: VecDeque<(Time, usize)>,
     replies: Vec<Reply>,
     /// The beginning of what a failing exchange received, while it is judged.
     heard: Seen,
     tally: Tally,
     phase: Phase,
     /// When the present phase began.
-    since: Instant,
-    now: Instant,
+    since: Time,
+    now: Time,
     /// Since the phase began: exchanges begun, or (open loop) arrivals.
     begun: u64,
     /// Exchanges under way.
     open: u64,
     cpu: Duration,
-    swept: Instant,
+    swept: Time,
     window: bool,
     /// The tenth of the window that it is now.
     tenth: usize,
@@ -118,7 +118,7 @@ pub(crate) fn drive<P: Protocol>(
     cancel: &AtomicBool,
     watch: &Watch<'_>,
 ) -> io::Result<Tally> {
-    let now = Instant::now();
+    let now = Time::now();
     let lines = Lines::new(share.connections, share.pipeline);
     protocol.repeated().into_iter().for_each(|bytes| reactor.io().keep(bytes));
     let mut driver = Driver {
@@ -162,12 +162,12 @@ pub(crate) fn drive<P: Protocol>(
         let mut patience = driver.patience();
         if driver.may_sleep() && reactor.sleep(patience) {
             // What is due goes first; the answers that came meanwhile have their stamps.
-            driver.now = Instant::now();
+            driver.now = Time::now();
             driver.arrive(reactor.io());
             patience = Duration::ZERO;
         }
         reactor.turn(patience, &mut driver)?;
-        driver.now = Instant::now();
+        driver.now = Time::now();
         driver.arrive(reactor.io());
         driver.retry(reactor.io());
         driver.advance(reactor.io());
@@ -223,31 +223,24 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Gives the kernel what this connection has to send.
     fn pump(&mut self, io: &mut Io, index: usize) {
-        let line = &mut self.lines[index];
-        let Some(conn) = line.conn else { return self.connect(io, index) };
-        if !line.connected || line.sending {
-            return;
-        }
-        let Some(state) = &mut line.state else { return };
-        let closing = matches!(self.phase, Phase::Settle | Phase::Drain) || {
-            let elapsed = self.now.duration_since(self.since);
-            self.phase == Phase::WarmUp && elapsed >= self.share.warmup
-                || self.phase == Phase::Measure && self.share.stop_reached(elapsed)
-        };
-        match self.protocol.next(state, closing) {
-            Next::Send(payload) => {
-                if self.window {
-                    self.tally.bytes_sent += payload.bytes().len() as u64;
-                }
-                // One payload at a time: `sending` says so before the reactor would.
-                let told = io.send(conn, payload).unwrap_or(false);
-                self.lines[index].sending = told;
-                if !told {
-                    self.pump(io, index);
-                }
+        let closing = self.is_closing();
+        loop {
+            let line = &mut self.lines[index];
+            let Some(conn) = line.conn else { return self.connect(io, index) };
+            if !line.connected || line.sending {
+                return;
             }
-            Next::HalfClose => io.half_close(conn),
-            Next::Nothing => {}
+            let Some(state) = &mut line.state else { return };
+            match self.protocol.next(state, closing) {
+                Next::Send(payload) => {
+                    if self.window {
+                        self.tally.bytes_sent += payload.bytes().len() as u64;
+                    }
+                    line.sending = io.send(conn, payload).unwrap_or(false);
+                }
+                Next::HalfClose => return io.half_close(conn),
+                Next::Nothing => return,
+            }
         }
     }
 
@@ -263,20 +256,20 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     /// The oldest exchange of a connection ended at that time.
-    fn settle(&mut self, index: usize, reply: Reply, at: Instant) {
+    fn settle(&mut self, index: usize, reply: Reply, at: Time) {
         let line = &mut self.lines[index];
         let Some(stamp) = line.stamps.pop_front() else { return };
         line.carried += 1;
         self.open -= 1;
         if self.window && self.is_open() {
-            self.tally.sent_behind(stamp.sent.duration_since(stamp.intended));
+            self.tally.sent_behind(stamp.sent.since(stamp.intended));
         }
         match reply.result {
             Ok(success) => {
                 self.tally.total.successes += 1;
                 if self.window {
-                    let nanos = |from| at.saturating_duration_since(from).as_nanos() as u64;
-                    self.tally.succeed(success, self.tenth, nanos(stamp.sent), nanos(stamp.intended));
+                    let (service, response) = (at.nanos_since(stamp.sent), at.nanos_since(stamp.intended));
+                    self.tally.succeed(success, self.tenth, service, response);
                 }
             }
             Err(fault) => self.failed(fault, stamp.sent, Some(index)),
@@ -284,25 +277,25 @@ impl<P: Protocol> Driver<'_, P> {
         self.caller_returns();
     }
 
-    fn failed(&mut self, fault: Fault, since: Instant, line: Option<usize>) {
+    fn failed(&mut self, fault: Fault, since: Time, line: Option<usize>) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.window {
             let open = line.map(|index| &self.lines[index]).filter(|line| line.connected);
             let example = Example {
                 fault,
                 heard: self.heard,
-                at: self.now.duration_since(self.since),
+                at: self.now.since(self.since),
                 connection: line,
                 exchange: open.map(|line| line.carried),
             };
-            self.tally.fail(example, self.now.duration_since(since));
+            self.tally.fail(example, self.now.since(since));
         }
     }
 
     /// Callers that have waited for a connection longer than their patience.
     fn expire(&mut self) {
         let timeout = self.share.timeout;
-        while self.waiting.front().is_some_and(|since| self.now.duration_since(*since) >= timeout) {
+        while self.waiting.front().is_some_and(|since| self.now.since(*since) >= timeout) {
             let Some(since) = self.waiting.pop_front() else { break };
             if self.is_open() {
                 self.tally.dropped += u64::from(self.window);
@@ -355,7 +348,7 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// So many bytes came, so long ago.
     fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8], age: Duration) {
-        let at = self.now.checked_sub(age).unwrap_or(self.now);
+        let at = self.now.before(age);
         if self.window {
             self.tally.bytes_received += bytes.len() as u64;
         }
@@ -415,7 +408,7 @@ impl<P: Protocol> Driver<'_, P> {
     /// Looks after what no event tells of: timeouts, retries, and lines that wait for callers.
     fn sweep(&mut self, io: &mut Io) {
         let every = (self.share.timeout / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
-        if self.now.duration_since(self.swept) < every {
+        if self.now.since(self.swept) < every {
             return;
         }
         self.swept = self.now;
@@ -432,7 +425,7 @@ impl<P: Protocol> Driver<'_, P> {
                 let class =
                     if line.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
                 self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
-            } else if self.now.duration_since(oldest.sent) >= NUDGE {
+            } else if self.now.since(oldest.sent) >= NUDGE {
                 if let Some(state) = &mut line.state {
                     self.protocol.nudge(state);
                 }
@@ -445,7 +438,7 @@ impl<P: Protocol> Driver<'_, P> {
 impl<P: Protocol> Handler for Driver<'_, P> {
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
         let Some(index) = self.lines.of(conn) else { return };
-        self.now = Instant::now();
+        self.now = Time::now();
         match event {
             Event::Received(bytes, age) => self.received(io, index, bytes, age),
             Event::Sent(payload) => {

@@ -9,6 +9,7 @@ mod payload;
 mod slots;
 mod socket;
 mod thread;
+mod time;
 pub mod timers;
 mod uring;
 
@@ -21,6 +22,7 @@ pub use payload::{Payload, Shared};
 pub use slots::Conn;
 pub use socket::{listener, unused};
 pub use thread::{exact_timers, open_files, pin, thread_cpu};
+pub use time::Time;
 
 use epoll::Epoll;
 use slots::Slots;

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use reactor::Conn;
+use reactor::{Conn, Time};
 
 /// When an exchange was wanted, and when it was sent.
 pub(super) struct Stamp {
-    pub intended: Instant,
-    pub sent: Instant,
+    pub intended: Time,
+    pub sent: Time,
 }
 
 /// One line.
@@ -23,13 +23,13 @@ pub(super) struct Line<S> {
     /// The open exchanges, oldest first.
     pub stamps: VecDeque<Stamp>,
     /// When patience ends: a timeout after the last byte that the kernel took, or after the exchange began.
-    pub deadline: Instant,
+    pub deadline: Time,
     /// Exchanges that ended on the present connection.
     pub carried: u64,
     /// It stands in the queue of idle lines.
     pub idle: bool,
     /// No connection is tried before this.
-    pub retry_at: Option<Instant>,
+    pub retry_at: Option<Time>,
     depth: usize,
 }
 
@@ -39,7 +39,7 @@ impl<S> Line<S> {
     }
 
     /// An answer came: the exchange that is now the oldest has its own patience.
-    pub(super) fn restamp(&mut self, now: Instant, timeout: Duration) {
+    pub(super) fn restamp(&mut self, now: Time, timeout: Duration) {
         if !self.stamps.is_empty() {
             self.deadline = now + timeout;
         }
@@ -55,7 +55,7 @@ pub(super) struct Lines<S> {
 
 impl<S> Lines<S> {
     pub(super) fn new(count: usize, depth: usize) -> Self {
-        let now = Instant::now();
+        let now = Time::now();
         let line = || Line {
             conn: None,
             connected: false,

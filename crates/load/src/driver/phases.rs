@@ -1,8 +1,8 @@
 //! The course of a drive: what may begin now, and when the measured window opens and closes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use reactor::Io;
+use reactor::{Io, Time};
 
 use super::{Driver, Ending, Moment, Phase, TURN};
 use crate::pacer::{Arrivals, Pace, Pacer, Stop};
@@ -15,9 +15,9 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// How long the loop may sleep: until the phase ends or something arrives, at most a turn.
     pub(super) fn patience(&mut self) -> Duration {
-        let now = Instant::now();
-        let elapsed = now.duration_since(self.since);
-        let retry = self.retries.front().map_or(TURN, |(at, _)| at.saturating_duration_since(now));
+        let now = Time::now();
+        let elapsed = now.since(self.since);
+        let retry = self.retries.front().map_or(TURN, |(at, _)| at.since(now));
         let length = match (self.phase, self.share.stop) {
             (Phase::WarmUp, _) => self.share.warmup,
             (Phase::Measure, Stop::After(length)) => length,
@@ -45,10 +45,17 @@ impl<P: Protocol> Driver<'_, P> {
     /// What the pacer says in a phase in which exchanges begin.
     pub(super) fn pace(&mut self) -> Pace {
         match self.phase {
-            Phase::WarmUp | Phase::Measure => {
-                self.pacer.pace(self.now.duration_since(self.since), self.begun)
-            }
+            Phase::WarmUp | Phase::Measure => self.pacer.pace(self.now.since(self.since), self.begun),
             Phase::Settle | Phase::Drain | Phase::Done => Pace::Stop,
+        }
+    }
+
+    /// No exchange is to begin any more.
+    pub(super) fn is_closing(&self) -> bool {
+        match self.phase {
+            Phase::Settle | Phase::Drain | Phase::Done => true,
+            Phase::WarmUp => self.now.since(self.since) >= self.share.warmup,
+            Phase::Measure => self.share.stop_reached(self.now.since(self.since)),
         }
     }
 
@@ -68,7 +75,7 @@ impl<P: Protocol> Driver<'_, P> {
 
     pub(super) fn open_window(&mut self) {
         (self.watch)(Moment::Opened);
-        self.now = Instant::now();
+        self.now = Time::now();
         self.enter(Phase::Measure);
         self.window = true;
         self.tally.attempts = self.open;
@@ -79,7 +86,7 @@ impl<P: Protocol> Driver<'_, P> {
         if !std::mem::take(&mut self.window) {
             return;
         }
-        let elapsed = self.now.duration_since(self.since);
+        let elapsed = self.now.since(self.since);
         self.tally.elapsed = elapsed;
         self.tally.in_flight = self.open;
         if self.is_open() {
@@ -106,7 +113,7 @@ impl<P: Protocol> Driver<'_, P> {
     /// Goes from phase to phase as time passes and exchanges end.
     pub(super) fn advance(&mut self, io: &mut Io) {
         if let (true, Stop::After(length)) = (self.window, self.share.stop) {
-            let elapsed = self.now.duration_since(self.since).as_secs_f64();
+            let elapsed = self.now.since(self.since).as_secs_f64();
             // A finishing window goes on after its length; what ends then belongs to the last tenth.
             self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
         }
@@ -137,7 +144,7 @@ impl<P: Protocol> Driver<'_, P> {
                 self.close_window();
                 self.phase = Phase::Done;
             }
-            Phase::Drain if !self.window && self.now.duration_since(self.since) > self.share.drain => {
+            Phase::Drain if !self.window && self.now.since(self.since) > self.share.drain => {
                 self.phase = Phase::Done
             }
             _ => {}
@@ -146,7 +153,7 @@ impl<P: Protocol> Driver<'_, P> {
 
     fn report(&mut self) {
         let Some(every) = self.share.reports.filter(|_| self.window) else { return };
-        if self.now.duration_since(self.since) >= every * (self.reported + 1) {
+        if self.now.since(self.since) >= every * (self.reported + 1) {
             self.reported += 1;
             let (thread, times) = (self.share.number, self.reported);
             (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
