@@ -175,7 +175,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
         tables,
-        beside: published::beside(planned, &estimates),
+        beside: published::beside(planned, plan.design(), noise_floor.as_ref(), &estimates),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         excluded: planned.excluded.clone(),

@@ -8,17 +8,20 @@
 mod cliffs;
 mod order;
 mod steps;
+mod today;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use stats::Design;
 use systems::{Point, Value, Workload};
 
 use super::{Rows, Table};
 use crate::experiment::Figure;
-use crate::findings::{self, Cell, Column, Estimate, FEWEST_TRIALS, Unit, column};
+use crate::findings::{self, Cell, Column, Estimate, NoiseFloor, Unit, column};
 use crate::plan::Planned;
+use today::{Today, all, within};
 
 /// Ratios nearer to 1 than this are no difference: about three times what rows of one published configuration lie apart.
 const FLAT: f64 = 1.05;
@@ -87,39 +90,15 @@ struct Pair<'a> {
     now: Option<&'a Estimate>,
 }
 
-/// Which of today's figures: the median over rounds, or that of one round.
-type Round = Option<u32>;
-
-/// An estimate's figure in a round, or its median.
-fn figure(estimate: &Estimate, round: Round) -> Option<f64> {
-    round.map_or(estimate.figure, |round| estimate.by_round.get(&round).copied())
-}
-
-/// A shape as the medians show it, and whether each round judges it so: what one round contradicts is open.
-fn judged(estimates: &[Estimate], shape: impl Fn(Round) -> Option<Shape>) -> Option<Shape> {
-    let mut seen = shape(None)?;
-    let Some(agrees) = seen.agrees else { return Some(seen) };
-    let rounds: BTreeSet<u32> = estimates.iter().flat_map(|e| e.by_round.keys().copied()).collect();
-    let each: Vec<bool> = rounds.into_iter().filter_map(|round| shape(Some(round))?.agrees).collect();
-    if (each.len() as u32) < FEWEST_TRIALS {
-        seen.agrees = None;
-        seen.text.push_str(&format!("; fewer than {FEWEST_TRIALS} rounds to judge by"));
-    } else if each.iter().any(|round| *round != agrees) {
-        seen.agrees = None;
-        seen.text.push_str("; the rounds contradict each other");
-    }
-    Some(seen)
-}
-
 impl Pair<'_> {
-    /// Today's figure.
-    fn today(&self, round: Round) -> Option<f64> {
-        figure(self.now?, round)
+    /// Today's figure, the median over rounds.
+    fn today(&self) -> Option<f64> {
+        self.now?.figure
     }
 
     /// Both figures, where there are both.
-    fn both(&self, round: Round) -> Option<(f64, f64)> {
-        Some((self.then?, self.today(round)?))
+    fn both(&self) -> Option<(f64, f64)> {
+        Some((self.then?, self.today()?))
     }
 
     fn integer(&self, knob: &str) -> Option<i64> {
@@ -132,7 +111,12 @@ impl Pair<'_> {
 
 /// The published table of an experiment beside its estimates. None where the experiment names no table, or one of other
 /// work or of another figure.
-pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<Beside> {
+pub(crate) fn beside(
+    planned: &Planned,
+    design: Design,
+    floor: Option<&NoiseFloor>,
+    estimates: &[Estimate],
+) -> Option<Beside> {
     let name = planned.published.as_deref()?;
     let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
     let natural = match table.workload {
@@ -141,18 +125,18 @@ pub(crate) fn beside(planned: &Planned, estimates: &[Estimate]) -> Option<Beside
         Workload::Requests | Workload::Clients => Figure::RequestsPerS,
     };
     (table.workload == planned.workload && planned.figure == natural)
-        .then(|| compare(&table, planned, estimates))
+        .then(|| compare(&table, planned, &Today::new(natural, design, floor), estimates))
 }
 
-fn compare(table: &Table, planned: &Planned, estimates: &[Estimate]) -> Beside {
+fn compare(table: &Table, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Beside {
     let (pairs, mut differences) = pairs(table, planned, estimates);
     let (mut shown, shapes) = match table.workload {
-        Workload::Clients => order::clients(table, planned, estimates),
+        Workload::Clients => order::clients(table, planned, today, estimates),
         Workload::Requests => {
-            (points(table, planned, &pairs), order::requests(table, planned, &pairs, estimates))
+            (points(table, planned, &pairs), order::requests(table, today, &pairs, estimates))
         }
-        Workload::Upload => (points(table, planned, &pairs), steps::steps(table, &pairs, estimates)),
-        Workload::Frames => (points(table, planned, &pairs), cliffs::cliffs(&pairs, estimates)),
+        Workload::Upload => (points(table, planned, &pairs), steps::steps(table, &pairs, today)),
+        Workload::Frames => (points(table, planned, &pairs), cliffs::cliffs(&pairs, today)),
     };
     differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
@@ -313,7 +297,7 @@ fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String>
 
 /// The rows that have both figures, each by the best of its runtime and, of uploads, of its size.
 fn points(table: &Table, planned: &Planned, pairs: &[Pair]) -> findings::Table {
-    let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both(None).is_some()).collect();
+    let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both().is_some()).collect();
     let same_work = |a: &Pair, b: &Pair| {
         a.variant == b.variant
             && (table.workload != Workload::Upload || a.integer("size") == b.integer("size"))
@@ -335,7 +319,7 @@ fn points(table: &Table, planned: &Planned, pairs: &[Pair]) -> findings::Table {
     let row = |(at, pair): (usize, &&Pair)| {
         let mut cells: Vec<Cell> = keys.iter().map(|&key| printed(&table.printed[pair.at][key])).collect();
         cells.push(worse(|p| p.then, pair).into());
-        cells.push(worse(|p| p.today(None), pair).into());
+        cells.push(worse(|p| p.today(), pair).into());
         findings::Row { cells, block: at > 0 && shown[at - 1].variant != pair.variant }
     };
     let better = if planned.figure.more_is_better() { "less" } else { "longer" };
@@ -373,16 +357,6 @@ fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 fn shown((low, high): (f64, f64)) -> String {
     let (low, high) = (super::audit::times(low), super::audit::times(high));
     if low == high { low } else { format!("{low} to {high}") }
-}
-
-/// Whether today's factors are of the size of those then: both flat, or within the published range widened.
-fn same_size(then: (f64, f64), now: (f64, f64)) -> bool {
-    let (then_flat, now_flat) = (then.1 < FLAT, now.1 < FLAT);
-    match (then_flat, now_flat) {
-        (true, true) => true,
-        (false, false) => now.0 >= then.0 / SAME_SIZE && now.1 <= then.1 * SAME_SIZE,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{FLAT, Pair, Round, Shape, judged, shown};
-use crate::findings::{CLIFF, Estimate};
+use super::today::{OPEN, same_side};
+use super::{Pair, Shape, Today, all, shown, within};
+use crate::findings::CLIFF;
 
 /// Sizes further apart than this say nothing of what lies between them.
 const APART: f64 = 10.0;
@@ -11,22 +12,22 @@ const APART: f64 = 10.0;
 /// One way to receive, by size.
 type Ways<'a> = BTreeMap<(String, String), BTreeMap<i64, &'a Pair<'a>>>;
 
-pub(super) fn cliffs(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
+pub(super) fn cliffs(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let mut ways = Ways::new();
     for pair in pairs {
         let knob = |name: &str| pair.point.get(name).map_or(String::new(), ToString::to_string);
         let Some(size) = pair.integer("frame_size") else { continue };
         ways.entry((knob("framing"), knob("active"))).or_default().insert(size, pair);
     }
-    let mut all: Vec<Shape> = ways.iter().flat_map(|way| falls(way, estimates)).collect();
-    all.extend(judged(estimates, |round| framings(&ways, round)));
+    let mut all: Vec<Shape> = ways.iter().flat_map(|way| falls(way, today)).collect();
+    all.extend(framings(&ways, today));
     all
 }
 
 /// Falls between neighbouring published sizes beyond what the larger messages explain.
 fn falls(
     ((framing, active), sizes): (&(String, String), &BTreeMap<i64, &Pair>),
-    estimates: &[Estimate],
+    today: &Today,
 ) -> Vec<Shape> {
     let rows: Vec<(&i64, &&Pair)> = sizes.iter().collect();
     let fall = |pair: &[(&i64, &&Pair)]| {
@@ -38,49 +39,47 @@ fn falls(
         }
         let what = format!("framing {framing}, active {active}, from {small} to {large} bytes");
         let what = format!("{what}: {} fewer frames then", shown((then, then)));
-        judged(estimates, |round| {
-            Some(match (before.today(round), after.today(round)) {
-                (Some(rate), Some(fallen)) => {
-                    let now = rate / fallen;
-                    Shape {
-                        agrees: Some(now / grown >= CLIFF),
-                        text: format!("{what}, {} today", shown((now, now))),
-                    }
-                    .unless_held_back([**before, **after])
-                }
-                _ => Shape { agrees: None, text: format!("{what}; not measured today") },
-            })
-        })
+        let (Some(rate), Some(fallen)) = (before.today(), after.today()) else {
+            return Some(Shape { agrees: None, text: format!("{what}; not measured today") });
+        };
+        let now = rate / fallen;
+        let ratio = before.now.zip(after.now).and_then(|(a, b)| today.ratio(a, b, 1));
+        let agrees = within(ratio, (CLIFF * grown, f64::INFINITY));
+        let open = if agrees.is_none() { OPEN } else { "" };
+        let text = format!("{what}, {} today{open}", shown((now, now)));
+        Some(Shape { agrees, text }.unless_held_back([**before, **after]))
     };
     rows.windows(2).filter_map(fall).collect()
 }
 
 /// The runtime's framing by the program's, size by size: which is ahead.
-fn framings(ways: &Ways, round: Round) -> Option<Shape> {
+fn framings(ways: &Ways, today: &Today) -> Option<Shape> {
     let find = |framing: &str| ways.iter().find(|((f, active), _)| f == framing && active == "once");
     let ((_, by), (_, own)) = (find("0")?, find("4")?);
+    let in_both =
+        |size: &&i64| own[*size].both().is_some() && by.get(*size).is_some_and(|b| b.both().is_some());
+    let sizes: Vec<&i64> = own.keys().filter(in_both).collect();
     let ratio = |size: &i64| {
-        let (four, zero) = (own.get(size)?.both(round)?, by.get(size)?.both(round)?);
-        Some((*size, four.0 / zero.0, four.1 / zero.1))
+        let (four, zero) = (own[size], by[size]);
+        let (then, now) = (four.then? / zero.then?, four.today()? / zero.today()?);
+        let ratio = four.now.zip(zero.now).and_then(|(a, b)| today.ratio(a, b, sizes.len()));
+        Some((*size, then, now, same_side(then, ratio)))
     };
-    let ratios: Vec<(i64, f64, f64)> = own.keys().filter_map(ratio).collect();
+    let ratios: Vec<(i64, f64, f64, Option<bool>)> = sizes.iter().filter_map(|size| ratio(size)).collect();
     if ratios.is_empty() {
         return None;
     }
-    // Ahead, behind, or neither.
-    let side = |ratio: f64| i8::from(ratio > FLAT) - i8::from(ratio < 1.0 / FLAT);
-    let against: Vec<String> = ratios
-        .iter()
-        .filter(|(_, then, now)| side(*then) != side(*now))
-        .map(|row| row.0.to_string())
-        .collect();
     let words: Vec<String> =
-        ratios.iter().map(|(size, then, now)| format!("{then:.2} and {now:.2} at {size}")).collect();
-    let which =
-        if against.is_empty() { String::new() } else { format!("; not the same at {}", against.join(", ")) };
+        ratios.iter().map(|(size, then, now, _)| format!("{then:.2} and {now:.2} at {size}")).collect();
+    let which = |wanted: Option<bool>, said: &str| {
+        let found = ratios.iter().filter(|row| row.3 == wanted).map(|row| row.0.to_string());
+        let found: Vec<String> = found.collect();
+        if found.is_empty() { String::new() } else { format!("; {said} at {}", found.join(", ")) }
+    };
+    let (against, open) = (which(Some(false), "not the same"), which(None, "not decided by these rounds"));
     let found = Shape {
-        agrees: Some(against.is_empty()),
-        text: format!("framing 4 by 0, active once, then and today: {}{which}", words.join(", ")),
+        agrees: all(ratios.iter().map(|row| row.3)),
+        text: format!("framing 4 by 0, active once, then and today: {}{open}{against}", words.join(", ")),
     };
     let rows = ratios.iter().flat_map(|(size, ..)| [own[size], by[size]]);
     Some(found.unless_held_back(rows))

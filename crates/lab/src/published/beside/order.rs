@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::super::{Rows, Table};
-use super::{
-    FLAT, Pair, Round, Shape, figure, figures, judged, likeness, shown, stand_in, stands_for, still,
-};
-use crate::experiment::Figure;
+use super::today::{same_side, side};
+use super::{FLAT, Pair, Shape, Today, all, figures, likeness, shown, stand_in, stands_for, still, within};
 use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, column, label};
 use crate::plan::Planned;
 
@@ -19,27 +17,21 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn today(&self, round: Round) -> Option<f64> {
-        figure(self.now?, round)
+    fn today(&self) -> Option<f64> {
+        self.now?.figure
     }
 }
 
 /// The order of servers at the published point.
-pub(super) fn requests(
-    table: &Table,
-    planned: &Planned,
-    pairs: &[Pair],
-    estimates: &[Estimate],
-) -> Vec<Shape> {
+pub(super) fn requests(table: &Table, today: &Today, pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
     let entries = pairs.iter().map(|pair| Entry { system: pair.system, then: pair.then, now: pair.now });
     let entries: Vec<Entry> = entries.collect();
-    let order = judged(estimates, |round| Some(order(planned.figure, &entries, round)));
-    let mut shapes: Vec<Shape> = order.into_iter().collect();
+    let mut shapes = vec![order(today, &entries)];
     let void = pairs.iter().filter(|pair| pair.then.is_none());
     shapes.extend(void.map(|pair| {
-        let today = pair.today(None);
+        let now = pair.today();
         let ran = estimates.iter().any(|e| stands_for(table, pair.system, "", e).is_some());
-        let words = match today {
+        let words = match now {
             Some(_) => "today it has one",
             None if ran => "nor has it today",
             None => "it was not run today",
@@ -53,6 +45,7 @@ pub(super) fn requests(
 pub(super) fn clients(
     table: &Table,
     planned: &Planned,
+    today: &Today,
     estimates: &[Estimate],
 ) -> (findings::Table, Vec<Shape>) {
     let Rows::Clients(rows) = &table.rows else { return (empty(table), Vec::new()) };
@@ -75,22 +68,21 @@ pub(super) fn clients(
     best.sort_by(|a, b| b.1.then.unwrap_or(0.0).total_cmp(&a.1.then.unwrap_or(0.0)));
     let highest =
         |of: fn(&Entry) -> Option<f64>| best.iter().filter_map(|(_, entry)| of(entry)).fold(0.0, f64::max);
-    let (top_then, top_now) = (highest(|e| e.then), highest(|e| e.today(None)));
+    let (top_then, top_now) = (highest(|e| e.then), highest(|e| e.today()));
     let line = |(row, entry): &(Option<usize>, Entry)| findings::Row {
         cells: vec![
             Cell::Text(entry.system.to_owned()),
             row.map_or(Cell::Empty, |at| Cell::Text(labels[at].clone())),
             entry.then.map(|figure| top_then / figure).into(),
             entry.now.map_or(Cell::Empty, |e| Cell::Text(label(planned, &e.scenario))),
-            entry.today(None).map(|figure| top_now / figure).into(),
+            entry.today().map(|figure| top_now / figure).into(),
         ],
         block: false,
     };
     let mut side = empty(table);
     side.rows = best.iter().map(line).collect();
     let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
-    let order = judged(estimates, |round| Some(order(planned.figure, &entries, round)));
-    (side, order.into_iter().collect())
+    (side, vec![order(today, &entries)])
 }
 
 fn empty(table: &Table) -> findings::Table {
@@ -117,55 +109,64 @@ fn empty(table: &Table) -> findings::Table {
 }
 
 /// Both orders, and whether every two systems that are in both stand the same way round.
-fn order(figure: Figure, entries: &[Entry], round: Round) -> Shape {
-    let words = |of: &dyn Fn(&Entry) -> Option<f64>| {
-        let mut sorted: Vec<(&str, f64, bool)> = entries
-            .iter()
-            .filter_map(|e| Some((e.system, of(e)?, e.now.is_some_and(Estimate::is_lower_bound))))
-            .collect();
-        sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
-        sorted
-    };
-    let (then, now) = (words(&|e| e.then), words(&|e| e.today(round)));
-    let chain = |order: &[(&str, f64, bool)], bounds: bool| {
-        let each = order.iter().map(|(system, own, bound)| {
-            let behind = order[0].1 / own;
-            let least = if bounds && *bound { " at least" } else { "" };
-            let by =
-                if behind > 1.0 { format!(" ({} less)", shown((behind, behind))) } else { String::new() };
-            format!("{system}{least}{by}")
-        });
-        if order.is_empty() { "nothing".to_owned() } else { each.collect::<Vec<_>>().join(" > ") }
-    };
-    let mut text = format!("order then: {}; today: {}", chain(&then, false), chain(&now, true));
-    let common: Vec<(&Entry, f64, f64)> =
-        entries.iter().filter_map(|e| Some((e, e.then?, e.today(round)?))).collect();
-    let (mut against, mut unknown) = (Vec::new(), Vec::new());
-    for (i, a) in common.iter().enumerate() {
-        for b in &common[i + 1..] {
-            let (then, now) = (figure.advantage(a.1, b.1), figure.advantage(a.2, b.2));
-            let names = format!("{} and {}", a.0.system, b.0.system);
-            let turned = (then > FLAT && now < 1.0 / FLAT) || (then < 1.0 / FLAT && now > FLAT);
-            let level = (now.max(1.0 / now) < FLAT) != (then.max(1.0 / then) < FLAT);
+fn order(today: &Today, entries: &[Entry]) -> Shape {
+    let mut text = format!(
+        "order then: {}; today: {}",
+        chain(entries, |e| e.then, false),
+        chain(entries, |e| e.today(), true)
+    );
+    let common: Vec<(&Entry, f64, &Estimate)> =
+        entries.iter().filter(|e| e.today().is_some()).filter_map(|e| Some((e, e.then?, e.now?))).collect();
+    let several = common.len() * common.len().saturating_sub(1) / 2;
+    let (mut against, mut held, mut open, mut each) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (i, (a, a_then, a_now)) in common.iter().enumerate() {
+        for (b, b_then, b_now) in &common[i + 1..] {
+            let then = today.figure.advantage(*a_then, *b_then);
+            let ratio = today.ratio(a_now, b_now, several);
+            let names = format!("{} and {}", a.system, b.system);
             // What the generator held back may be faster than the one before it.
-            let slower = if now > 1.0 { b.0 } else { a.0 };
-            match () {
-                () if slower.now.is_some_and(Estimate::is_lower_bound) => unknown.push(names),
-                () if turned => against.push(format!("{names} are the other way round today")),
-                () if level => against.push(format!("{names} are level in one of the two")),
-                () => {}
+            let slower = if ratio.is_some_and(|r| r.estimate > 1.0) { b_now } else { a_now };
+            if slower.is_lower_bound() {
+                held.push(names);
+                each.push(None);
+                continue;
+            }
+            let same = same_side(then, ratio);
+            each.push(same);
+            match same {
+                Some(true) => {}
+                None => open.push(names),
+                Some(false) if side(then) == 0 || within(ratio, (1.0 / FLAT, FLAT)) == Some(true) => {
+                    against.push(format!("{names} are level in one of the two"));
+                }
+                Some(false) => against.push(format!("{names} are the other way round today")),
             }
         }
     }
-    if !unknown.is_empty() {
-        text.push_str(&format!("; the generator was at its limit: no order of {}", unknown.join(", ")));
+    if !held.is_empty() {
+        text.push_str(&format!("; the generator was at its limit: no order of {}", held.join(", ")));
+    }
+    if !open.is_empty() {
+        text.push_str(&format!("; these rounds do not decide the order of {}", open.join(", ")));
     }
     if !against.is_empty() {
         text.push_str(&format!("; {}", against.join(", ")));
     }
-    let agrees = (common.len() > 1 && unknown.is_empty()).then_some(against.is_empty());
     if common.len() < 2 {
         text.push_str("; fewer than two of them are in both");
     }
-    Shape { agrees, text }
+    Shape { agrees: all(each).filter(|_| common.len() > 1), text }
+}
+
+/// Systems by their figures, the best first, as `A > B (2.0x less)`.
+fn chain(entries: &[Entry], of: fn(&Entry) -> Option<f64>, bounds: bool) -> String {
+    let mut sorted: Vec<(&Entry, f64)> = entries.iter().filter_map(|e| Some((e, of(e)?))).collect();
+    sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let each = sorted.iter().map(|(entry, own)| {
+        let behind = sorted[0].1 / own;
+        let least = if bounds && entry.now.is_some_and(Estimate::is_lower_bound) { " at least" } else { "" };
+        let by = if behind > 1.0 { format!(" ({} less)", shown((behind, behind))) } else { String::new() };
+        format!("{}{least}{by}", entry.system)
+    });
+    if sorted.is_empty() { "nothing".to_owned() } else { each.collect::<Vec<_>>().join(" > ") }
 }

@@ -5,71 +5,96 @@ use std::collections::{BTreeMap, BTreeSet};
 use systems::{Point, Value};
 
 use super::super::Table;
-use super::{FLAT, Pair, Round, SAME_SIZE, Shape, judged, range, same_size, shown, systems_of};
+use super::today::{OPEN, same_size};
+use super::{FLAT, Pair, SAME_SIZE, Shape, Today, all, range, shown, systems_of, within};
 use crate::experiment::grid::show_size;
-use crate::findings::Estimate;
 
-pub(super) fn steps(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
+pub(super) fn steps(table: &Table, pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let knobs = table.varied().filter(|column| column.name != "size");
-    let mut all: Vec<Shape> =
-        knobs.filter_map(|column| judged(estimates, |round| knob(&column.name, pairs, round))).collect();
-    all.extend(systems(pairs, estimates));
+    let mut all: Vec<Shape> = knobs.filter_map(|column| knob(&column.name, pairs, today)).collect();
+    all.extend(systems(pairs, today));
     all
 }
 
-/// The values of one knob while all else stands still: the value, then, today, in milliseconds.
-type Series<'a> = Vec<(&'a Value, f64, f64)>;
+/// A row that has both figures, with its value of a knob.
+struct Step<'a> {
+    value: &'a Value,
+    pair: &'a Pair<'a>,
+    then: f64,
+    now: f64,
+}
+
+/// The values of one knob while all else stands still.
+type Series<'a> = Vec<Step<'a>>;
+
+fn quickest<'a>(series: &'a Series<'a>, of: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
+    series.iter().min_by(|a, b| of(a).total_cmp(&of(b)))
+}
+
+fn slowest<'a>(series: &'a Series<'a>, of: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
+    series.iter().max_by(|a, b| of(a).total_cmp(&of(b)))
+}
 
 /// What a knob moves from its worst to its best value, and which value that is.
-fn knob(name: &str, pairs: &[Pair], round: Round) -> Option<Shape> {
+fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
     let mut groups: BTreeMap<(&str, &str, Point), Series> = BTreeMap::new();
     for pair in pairs {
-        let (Some((then, now)), Some(value)) = (pair.both(round), pair.point.get(name)) else { continue };
+        let (Some((then, now)), Some(value)) = (pair.both(), pair.point.get(name)) else { continue };
         let mut rest = pair.point.clone();
         rest.remove(name);
-        groups.entry((pair.variant, pair.system, rest)).or_default().push((value, then, now));
+        groups.entry((pair.variant, pair.system, rest)).or_default().push(Step { value, pair, then, now });
     }
     let groups: Vec<Series> = groups.into_values().filter(|series| series.len() > 1).collect();
-    let factor = |of: fn(&(&Value, f64, f64)) -> f64| {
-        range(groups.iter().filter_map(|series| {
-            let (low, high) = range(series.iter().map(of))?;
-            Some(high / low)
-        }))
+    let factor = |of: fn(&Step) -> f64| {
+        range(groups.iter().filter_map(|s| Some(of(slowest(s, of)?) / of(quickest(s, of)?))))
     };
-    let (then, now) = (factor(|row| row.1)?, factor(|row| row.2)?);
+    let (then, now) = (factor(|step| step.then)?, factor(|step| step.now)?);
     let mut text =
         format!("`{name}` from its worst to its best value: {} then, {} today", shown(then), shown(now));
-    let mut agrees = same_size(then, now);
+    // The best and the worst are chosen by the result: as if all values had been compared with each other.
+    let several: usize = groups.iter().map(|s| s.len() * (s.len() - 1) / 2).sum();
+    let ratio = |a: &Step, b: &Step| today.ratio(a.pair.now?, b.pair.now?, several);
+    let mut agrees = all(groups.iter().map(|series| {
+        let ends = quickest(series, |step| step.now).zip(slowest(series, |step| step.now));
+        same_size(then, ends.and_then(|(best, worst)| ratio(best, worst)))
+    }));
     // Where nothing moves there is no best value.
     if then.1 >= FLAT && now.1 >= FLAT {
-        let best = |of: fn(&(&Value, f64, f64)) -> f64| {
-            let each = groups.iter().filter_map(|s| s.iter().min_by(|a, b| of(a).total_cmp(&of(b))));
-            each.map(|(value, _, _)| *value).collect::<BTreeSet<&Value>>()
+        let best = |of: fn(&Step) -> f64| {
+            groups.iter().filter_map(|s| Some(quickest(s, of)?.value)).collect::<BTreeSet<&Value>>()
         };
         let words = |values: &BTreeSet<&Value>| {
             values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
         };
-        let (best_then, best_now) = (best(|row| row.1), best(|row| row.2));
+        let (best_then, best_now) = (best(|step| step.then), best(|step| step.now));
         text.push_str(&format!("; the best is {} then, {} today", words(&best_then), words(&best_now)));
-        // A value that is as good as today's best is no other optimum.
-        let as_good = groups.iter().all(|series| {
-            let least = series.iter().map(|row| row.2).fold(f64::INFINITY, f64::min);
-            series.iter().any(|(value, _, now)| best_then.contains(value) && *now < FLAT * least)
-        });
-        if as_good && best_then != best_now {
+        // A value than which no other is better today is no other optimum.
+        let as_good = all(groups.iter().map(|series| {
+            let own = series.iter().filter(|step| best_then.contains(step.value));
+            let own = own.min_by(|a, b| a.now.total_cmp(&b.now))?;
+            let others = series.iter().filter(|step| step.value != own.value);
+            all(others.map(|other| within(ratio(other, own), (0.0, FLAT))))
+        }));
+        if best_then != best_now && as_good == Some(true) {
             text.push_str(", from which it is less than 5 % away");
+        } else if best_then != best_now && as_good.is_none() {
+            text.push_str(", which may be as good");
         }
-        agrees &= as_good;
+        agrees = all([agrees, as_good]);
     }
-    let own = pairs.iter().filter(|pair| pair.both(round).is_some());
-    Some(Shape { agrees: Some(agrees), text }.unless_held_back(own))
+    if agrees.is_none() {
+        text.push_str(OPEN);
+    }
+    let own = pairs.iter().filter(|pair| pair.both().is_some());
+    Some(Shape { agrees, text }.unless_held_back(own))
 }
 
 /// The later system by the earlier at each size.
-fn systems(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
+fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let [first, second] = systems_of(pairs)[..] else { return Vec::new() };
     let sizes: BTreeSet<i64> = pairs.iter().filter_map(|pair| pair.integer("size")).collect();
     let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
+    let several = sizes.len();
     let at_size = |size: i64| {
         let find = |system: &str, variant: &str| {
             pairs
@@ -80,17 +105,14 @@ fn systems(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
             variants.iter().filter_map(|v| Some((find(first, v)?, find(second, v)?))).collect();
         let then = range(couples.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
         let what = format!("{second} by {first} at {}: {} the time then", show_size(size), shown(then));
-        judged(estimates, |round| {
-            let now = couples.iter().find_map(|(a, b)| Some(b.today(round)? / a.today(round)?));
-            Some(match now {
-                Some(now) => Shape {
-                    agrees: Some(now >= then.0 / SAME_SIZE && now <= then.1 * SAME_SIZE),
-                    text: format!("{what}, {} today", shown((now, now))),
-                }
-                .unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])),
-                None => Shape { agrees: None, text: format!("{what}; one of them is missing today") },
-            })
-        })
+        let now = couples.iter().find_map(|(a, b)| Some((b.today()? / a.today()?, a.now?, b.now?)));
+        let Some((now, a, b)) = now else {
+            return Some(Shape { agrees: None, text: format!("{what}; one of them is missing today") });
+        };
+        let agrees = within(today.ratio(a, b, several), (then.0 / SAME_SIZE, then.1 * SAME_SIZE));
+        let open = if agrees.is_none() { OPEN } else { "" };
+        let text = format!("{what}, {} today{open}", shown((now, now)));
+        Some(Shape { agrees, text }.unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])))
     };
     sizes.into_iter().filter_map(at_size).collect()
 }

@@ -188,11 +188,11 @@ fn what_rounds_contradict_or_are_too_few_for_is_open() {
         buffers(3, |round| if round == 1 { [350.0, 40.0, 50.0] } else { [350.0, 115.0, 50.0] });
     let seen = &beside_of(&contradicted).shapes[0];
     assert_eq!(seen.agrees, None);
-    assert!(seen.text.ends_with("the rounds contradict each other"), "{}", seen.text);
+    assert!(seen.text.ends_with("these rounds do not decide it"), "{}", seen.text);
     let few = buffers(2, |_| [350.0, 115.0, 50.0]);
     let seen = &beside_of(&few).shapes[0];
     assert_eq!(seen.agrees, None);
-    assert!(seen.text.ends_with("fewer than 3 rounds to judge by"), "{}", seen.text);
+    assert!(seen.text.ends_with("these rounds do not decide it"), "{}", seen.text);
     let notes = &beside_of(&few).table.notes;
     assert!(notes[0].starts_with("open: "), "{notes:?}");
 }
@@ -307,6 +307,23 @@ fn the_order_of_servers_is_that_of_one_request_per_connection() {
     assert!(order.text.ends_with("IODash and Boost are the other way round today"), "{}", order.text);
     let level = servers(all, &[("iodash", 36e3), ("boost-asio", 36e3), ("node", 6e3), ("libuv", 35e3)]);
     assert_eq!(beside_of(&level).shapes[0].agrees, Some(false));
+}
+
+/// Three rounds of noise point the same way by chance in a quarter of all runs.
+#[test]
+fn equal_servers_are_rarely_put_in_an_order() {
+    let grid = "[[grid]]\nconnections = 10000\nkeep_alive = false\n";
+    let systems = "\"iodash\", \"boost-asio\", \"node\"";
+    let text = experiment("requests", "requests_per_s", "published = \"iodash\"", systems, grid);
+    let claims = (0..200).filter(|seed| {
+        let e = ran(&text, 3, |trial| {
+            let mut rng = stats::SplitMix64::new(seed * 1000 + u64::from(trial.index));
+            measurement(Workload::Requests, 40e3 * (0.1 * rng.normal()).exp())
+        });
+        let order = &beside_of(&e).shapes[0];
+        order.agrees == Some(true) || order.text.contains("the other way round")
+    });
+    assert!(claims.count() <= 10, "more than one in twenty");
 }
 
 #[test]
