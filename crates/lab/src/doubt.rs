@@ -66,6 +66,8 @@ pub struct Setting {
     pub closed_loop: bool,
     /// Whether exchanges are many and short, so that latencies and tenths of the window say something.
     pub short_exchanges: bool,
+    /// Whether the schedule's rate changes in the window, and with it all that is counted.
+    pub ramp: bool,
 }
 
 /// The busy share of a core from which the generator may be what was measured.
@@ -140,6 +142,7 @@ pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Finding> {
     let found = |code: Doubt, message: Option<String>| {
         message.map(|message| Finding { code, message, remedy: code.remedy().to_owned() })
     };
+    let steady = setting.short_exchanges && !setting.ramp;
     let each = [
         found(Doubt::GeneratorBound, generator_bound(m)),
         found(Doubt::BehindSchedule, behind_schedule(m)),
@@ -147,8 +150,8 @@ pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Finding> {
         found(Doubt::FailFast, fail_fast(m, setting)),
         found(Doubt::ErrorsOnSchedule, errors_on_schedule(m)),
         found(Doubt::TooShort, too_short(m, setting)),
-        found(Doubt::UnsteadyWindow, setting.short_exchanges.then(|| shape::unsteady(&m.tenths)).flatten()),
-        found(Doubt::WarmUpUnfinished, setting.short_exchanges.then(|| shape::rising(&m.tenths)).flatten()),
+        found(Doubt::UnsteadyWindow, steady.then(|| shape::unsteady(&m.tenths)).flatten()),
+        found(Doubt::WarmUpUnfinished, steady.then(|| shape::rising(&m.tenths)).flatten()),
         found(
             Doubt::Bimodal,
             setting.short_exchanges.then(|| shape::bimodal(&m.service_us.buckets)).flatten(),
@@ -194,7 +197,7 @@ fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<String> {
     if !setting.closed_loop || !setting.short_exchanges || m.successes == 0 || m.latency().count == 0 {
         return None;
     }
-    let ended = m.successes + errors(m);
+    let ended = m.ended();
     let cycle_us = m.concurrency as f64 * m.elapsed_s * 1e6 / ended as f64;
     let shown = m.latency().mean;
     // What began before the window and ended in it, and the reverse, blur this by one cycle.
@@ -236,13 +239,32 @@ fn failing_us(m: &Measurement, setting: &Setting) -> Option<f64> {
     (closed && error_share(m) > EXPLODING).then(|| left_us.max(0.0) / errors(m) as f64)
 }
 
+/// Failures at multiples of one number, more of them than chance puts there; others may have other causes.
 fn errors_on_schedule(m: &Measurement) -> Option<String> {
-    let gcd = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
-    let count: u64 = m.error_ordinals.values().sum();
+    let total: u64 = m.error_ordinals.values().sum();
+    let on = |every: u64| -> u64 {
+        let there = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
+        there.map(|(_, count)| count).sum()
+    };
+    let common = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
+    let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
+    let (count, every) = candidates.map(|every| (on(every), every)).max()?;
     // Three by chance on multiples of ten or more is one in a thousand.
-    (gcd >= 10 && count >= 3).then(|| {
-        format!("all {count} failures on open connections came with request {gcd}, {}, … of one", 2 * gcd)
+    (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln()).then(|| {
+        let of = if count == total { format!("all {total}") } else { format!("{count} of {total}") };
+        format!("{of} failures on open connections came with request {every}, {}, … of one", 2 * every)
     })
+}
+
+/// One in a thousand.
+const THOUSANDTH: f64 = 0.001;
+
+/// How likely `count` of `total` failures lie on multiples of `every` by chance, at most, as a logarithm: the binomial's tail,
+/// with the entropy bound of its coefficient.
+fn chance_ln(total: u64, count: u64, every: u64) -> f64 {
+    let share = count as f64 / total as f64;
+    let part = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
+    total as f64 * (part(share) + part(1.0 - share)) - count as f64 * (every as f64).ln()
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -250,7 +272,11 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 fn too_short(m: &Measurement, setting: &Setting) -> Option<String> {
-    if !setting.short_exchanges || m.successes == 0 {
+    if m.successes == 0 {
+        let nothing = m.attempts > 0 && m.ended() == 0 && m.elapsed_s > 0.0;
+        return nothing.then(|| format!("none of {} operations ended in {:.2} s", m.attempts, m.elapsed_s));
+    }
+    if !setting.short_exchanges {
         return None;
     }
     let mean_s = m.service_us.mean.max(m.response_us.mean) / 1e6;

@@ -213,9 +213,14 @@ fn measurements<'a>(observations: &[&'a Observation]) -> impl Iterator<Item = (&
 }
 
 fn notes(observations: &[&Observation]) -> Vec<String> {
-    let all = measurements(observations)
+    let told = measurements(observations)
         .flat_map(|(system, m)| m.notes.iter().map(move |n| format!("{system}: {n}")));
-    all.collect::<BTreeSet<String>>().into_iter().collect()
+    let empty = measurements(observations).filter(|(_, m)| m.attempts > 0 && m.ended() == 0);
+    let empty = empty.map(|(system, m)| {
+        let (under_way, window) = (m.attempts, m.elapsed_s);
+        format!("{system}: a trial has no figure: none of {under_way} operations ended in {window:.2} s")
+    });
+    told.chain(empty).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {

@@ -347,6 +347,11 @@ impl Latency {
 }
 
 impl Measurement {
+    /// Operations that ended, verified or not.
+    pub fn ended(&self) -> u64 {
+        self.successes + self.errors.values().sum::<u64>()
+    }
+
     /// Times from the intended send; where nobody kept a schedule, those from the actual send.
     pub fn latency(&self) -> &Latency {
         if self.response_us.count > 0 { &self.response_us } else { &self.service_us }

@@ -14,6 +14,7 @@ pub mod search;
 mod tally;
 pub mod target;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -164,10 +165,18 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
             .collect()
     });
     let (mut total, mut connections) = (Tally::default(), 0);
+    let mut cores = BTreeMap::<usize, Duration>::new();
     for (number, result) in results.into_iter().enumerate() {
-        total.merge(&result?, connections);
+        let tally = result?;
+        total.merge(&tally, connections);
         connections += job.part(number, job.connections as u64) as usize;
+        if let Some(core) = job.threads[number] {
+            *cores.entry(core).or_default() += tally.cpu;
+        }
     }
+    // Several threads may share a core, which is full before any of them is.
+    let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
+    total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
     Ok(total)
 }
 

@@ -8,18 +8,16 @@ pub struct Search {
     /// The lowest rate that failed.
     pub fails: Option<f64>,
     start: f64,
+    lowest: f64,
     highest: f64,
 }
 
 /// The bracket is narrow enough when its ends are this near: rates nearer than this are within what trials differ by.
 const NEAR: f64 = 1.05;
-/// A rate below this share of the first is not looked for.
-const LOWEST: f64 = 1.0 / 1024.0;
-
 impl Search {
-    /// Begins at `start`, and does not look above `highest`; both per second.
-    pub fn new(start: f64, highest: f64) -> Self {
-        Self { holds: None, fails: None, start: start.min(highest), highest }
+    /// Begins at `start`, and does not look below `lowest` or above `highest`; all per second.
+    pub fn new(start: f64, lowest: f64, highest: f64) -> Self {
+        Self { holds: None, fails: None, start: start.clamp(lowest, highest), lowest, highest }
     }
 
     /// The rate to try next; `None` when the bracket is narrow enough, or there is nowhere left to look.
@@ -27,7 +25,7 @@ impl Search {
         match (self.holds, self.fails) {
             (None, None) => Some(self.start),
             (Some(holds), None) => (holds < self.highest).then(|| (holds * 2.0).min(self.highest)),
-            (None, Some(fails)) => (fails > self.start * LOWEST).then_some(fails / 2.0),
+            (None, Some(fails)) => (fails > self.lowest).then(|| (fails / 2.0).max(self.lowest)),
             // The geometric mean: a gap of ratios is halved in ratio.
             (Some(holds), Some(fails)) => (fails / holds > NEAR).then(|| (holds * fails).sqrt()),
         }
@@ -49,7 +47,7 @@ mod tests {
     use super::*;
 
     fn search(limit: f64, start: f64, highest: f64) -> (Search, usize) {
-        let (mut search, mut steps) = (Search::new(start, highest), 0);
+        let (mut search, mut steps) = (Search::new(start, start / 1000.0, highest), 0);
         while let Some(rate) = search.next() {
             search.tried(rate, rate <= limit);
             steps += 1;
@@ -63,7 +61,7 @@ mod tests {
         for limit in [3.0, 999.0, 12_345.0, 800_000.0] {
             for start in [1.0, 1000.0, 5_000_000.0 / 8.0] {
                 let (found, steps) = search(limit, start, 5_000_000.0);
-                if limit < start * LOWEST {
+                if limit < start / 1000.0 {
                     continue;
                 }
                 let (holds, fails) = (found.holds.expect("held"), found.fails.expect("failed"));
@@ -81,6 +79,6 @@ mod tests {
         let (found, _) = search(f64::INFINITY, 1000.0, 50_000.0);
         assert_eq!((found.holds, found.fails), (Some(50_000.0), None));
         let (found, steps) = search(0.0, 1000.0, 50_000.0);
-        assert!(found.holds.is_none() && steps <= 12, "{found:?}");
+        assert!(found.holds.is_none() && found.fails == Some(1.0) && steps <= 12, "{found:?}");
     }
 }

@@ -56,7 +56,7 @@ pub struct Tally {
     pub elapsed: Duration,
     /// CPU time of the generator's threads in the window.
     pub cpu: Duration,
-    /// The share of the window in which the busiest thread worked.
+    /// The share of the window in which the busiest core worked, as far as threads are pinned; else the busiest thread.
     pub busiest: f64,
     /// `io_uring` or `epoll`.
     pub backend: &'static str,

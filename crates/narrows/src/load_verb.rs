@@ -78,12 +78,12 @@ pub struct Args {
     /// Only this status is a success; default: any 2xx
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
     expect_status: Option<u16>,
-    /// Payload bytes of one frame
-    #[arg(long, value_name = "SIZE", default_value = "1000", value_parser = common::size)]
-    frame_size: u64,
-    /// Bytes of the length before each frame: 1, 2 or 4
-    #[arg(long, value_name = "BYTES", default_value = "4", value_parser = prefix)]
-    frame_prefix: Prefix,
+    /// Payload bytes of one frame; 1000, if not said
+    #[arg(long, value_name = "SIZE", value_parser = common::size)]
+    frame_size: Option<u64>,
+    /// Bytes of the length before each frame: 1, 2 or 4; 4, if not said
+    #[arg(long, value_name = "BYTES", value_parser = prefix)]
+    frame_prefix: Option<Prefix>,
     /// Allow a target that is not this machine
     #[arg(long)]
     allow_remote: bool,
@@ -94,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// Write the latencies to this file, as an HdrHistogram log
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "find_max_rate")]
     hlog: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
@@ -201,6 +201,9 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
 impl Args {
     fn job(&self) -> anyhow::Result<Job> {
         let url = Url::parse(&self.target).map_err(classify)?;
+        if let Some(why) = self.contradiction(&url.scheme) {
+            bail!(Usage(why));
+        }
         let address = target::resolve(&url.host, url.port, self.allow_remote)?;
         let traffic = if url.scheme == "frames" {
             Traffic::Frames(self.frames())
@@ -211,8 +214,8 @@ impl Args {
             (Some(count), _) => Stop::Count(count),
             (None, _) => Stop::After(self.duration),
         };
-        if self.pipeline > 1 && (self.close || matches!(traffic, Traffic::Frames(_))) {
-            bail!(Usage("--pipeline needs http:// and connections that are kept".to_owned()));
+        if self.pipeline > 1 && self.close {
+            bail!(Usage("--pipeline needs connections that are kept".to_owned()));
         }
         let mut job = Job::new(Target { address, traffic }, self.connections, stop);
         job.pipeline = self.pipeline;
@@ -239,7 +242,42 @@ impl Args {
     }
 
     fn frames(&self) -> Frames {
-        Frames { size: self.frame_size, prefix: self.frame_prefix, count: self.number }
+        let prefix = self.frame_prefix.unwrap_or(Prefix::Four);
+        Frames { size: self.frame_size.unwrap_or(1000), prefix, count: self.number }
+    }
+
+    /// What was asked of a target that does not know it, or twice.
+    fn contradiction(&self, scheme: &str) -> Option<String> {
+        let available = systems::machine::available_cores();
+        let missing = self.cores.iter().find(|core| !available.contains(core));
+        let of_http = self.body.is_some()
+            || self.body_size.is_some()
+            || self.request.is_some()
+            || !self.headers.is_empty()
+            || self.expect_continue
+            || self.expect_status.is_some()
+            || self.close
+            || self.pipeline > 1;
+        match scheme {
+            _ if self.duration.is_zero() && self.number.is_none() => {
+                Some("-d 0s measures nothing: give it a length, or a number with -n".to_owned())
+            }
+            _ if self.find_max_rate && self.rate.is_some_and(|(from, to)| from != to) => {
+                Some("--find-max-rate begins at one rate: give --rate one, not a ramp".to_owned())
+            }
+            _ if missing.is_some() => Some(format!(
+                "--cores: this process may not run on core {}; it may on {available:?}",
+                missing.unwrap_or(&0)
+            )),
+            "frames" if of_http => Some(
+                "frames:// has no bodies, methods, headers, statuses, --close or --pipeline: those are of http://"
+                    .to_owned(),
+            ),
+            "http" if self.frame_size.is_some() || self.frame_prefix.is_some() => {
+                Some("--frame-size and --frame-prefix are of frames://".to_owned())
+            }
+            _ => None,
+        }
     }
 
     fn http(&self, url: &Url) -> anyhow::Result<Http> {

@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub responses: u64,
     /// Connections accepted.
     pub connections: u64,
-    /// Most connections open at once.
+    /// Most connections open at once, but for those that took the place of others whose end was heard of a moment later.
     pub peak_connections: u64,
     /// Connections that the server was the first to close: they had carried their number of requests, or the request asked for it.
     pub closes: u64,
@@ -44,10 +44,16 @@ impl Counts {
         }
     }
 
-    pub(crate) fn opened(&self) {
+    /// A connection begins; whether there were never so many.
+    pub(crate) fn opened(&self) -> bool {
         self.connections.fetch_add(1, Relaxed);
         let open = self.open.fetch_add(1, Relaxed) + 1;
-        self.peak.fetch_max(open, Relaxed);
+        self.peak.fetch_max(open, Relaxed) < open
+    }
+
+    /// The last to begin took another's place: there were not so many.
+    pub(crate) fn replaced(&self) {
+        self.peak.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn closed(&self) {

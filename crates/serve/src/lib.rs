@@ -7,6 +7,7 @@
 mod counts;
 mod http;
 mod peer;
+mod replaced;
 mod server;
 
 use std::io;

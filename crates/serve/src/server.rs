@@ -10,6 +10,7 @@ use reactor::{Conn, Event, Handler, Io, Payload, Reactor};
 
 use crate::http::Rules;
 use crate::peer::Peer;
+use crate::replaced::Raised;
 use crate::{Config, Counts, Speaks};
 
 /// The loop turns at least this often, to see that it should stop.
@@ -24,6 +25,7 @@ struct Server<'a> {
     ports: Vec<(Conn, Speaks)>,
     seats: Vec<Option<Seat>>,
     timers: Timers<Conn>,
+    raised: Raised,
 }
 
 /// A connection and its conversation.
@@ -35,6 +37,8 @@ struct Seat {
     queued: u64,
     under_way: u64,
     sending: bool,
+    /// When it was accepted.
+    since: Instant,
     heard_all: bool,
     /// The server has ended its side, and reads what the peer still sends until then.
     lingers_until: Option<Instant>,
@@ -57,7 +61,8 @@ pub(crate) fn serve(
         .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
         .collect::<io::Result<Vec<_>>>()?;
     let rules = Rules { max_keepalive: config.max_keepalive, farewell: config.farewell };
-    let mut server = Server { rules, counts, ports, seats: Vec::new(), timers: Timers::default() };
+    let (seats, timers, raised) = (Vec::new(), Timers::default(), Raised::default());
+    let mut server = Server { rules, counts, ports, seats, timers, raised };
     let mut worked = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let wait = server.timers.wait(Instant::now()).unwrap_or(TURN).min(TURN);
@@ -88,7 +93,10 @@ impl Server<'_> {
         if self.seats.len() <= conn.index() {
             self.seats.resize_with(conn.index() + 1, || None);
         }
-        self.counts.opened();
+        let now = Instant::now();
+        if self.counts.opened() {
+            self.raised.note(now);
+        }
         self.seats[conn.index()] = Some(Seat {
             conn,
             peer: Peer::new(speaks),
@@ -96,9 +104,19 @@ impl Server<'_> {
             queued: 0,
             under_way: 0,
             sending: false,
+            since: now,
             heard_all: false,
             lingers_until: None,
         });
+    }
+
+    /// The peer is the first to end a connection.
+    fn ended(&mut self, conn: Conn, now: Instant) {
+        let Some(seat) = self.seat(conn).filter(|seat| seat.is_open()) else { return };
+        let since = seat.since;
+        if self.raised.took_the_place(since, now) {
+            self.counts.replaced();
+        }
     }
 
     fn leave(&mut self, io: &mut Io, conn: Conn) {
@@ -186,6 +204,7 @@ impl Handler for Server<'_> {
                 self.speak(io, conn, Instant::now());
             }
             Event::Eof => {
+                self.ended(conn, Instant::now());
                 let Some(seat) = self.seat(conn) else { return };
                 let first = seat.is_open();
                 seat.heard_all = true;
@@ -196,7 +215,10 @@ impl Handler for Server<'_> {
                 }
                 self.speak(io, conn, Instant::now());
             }
-            Event::Failed(_) => self.leave(io, conn),
+            Event::Failed(_) => {
+                self.ended(conn, Instant::now());
+                self.leave(io, conn);
+            }
             Event::Connected => {}
         }
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
 
-const SETTING: Setting = Setting { pool_cap: Some(32), closed_loop: true, short_exchanges: true };
+const SETTING: Setting =
+    Setting { pool_cap: Some(32), closed_loop: true, short_exchanges: true, ramp: false };
 
 /// A trial that nothing is wrong with: 100 under way, 10 ms each, for ten seconds.
 fn sound() -> Measurement {
@@ -41,7 +42,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// What is done to a sound trial, and the one doubt that must come of it.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 21] = [
+const CASES: [Case; 22] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
@@ -64,6 +65,8 @@ const CASES: [Case; 21] = [
         m.errors = BTreeMap::from([("busy".to_owned(), 400_000)]);
     }),
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(100, 40), (200, 30), (300, 5)])),
+    // Beside failures of another kind.
+    (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(7, 40), (100, 20), (200, 18)])),
     (Doubt::TooShort, |m| m.elapsed_s = 0.05),
     (Doubt::TooShort, |m| m.successes = 19),
     (Doubt::UnsteadyWindow, |m| m.tenths = [vec![10_000; 5], vec![12_500; 5]].concat()),
@@ -96,7 +99,7 @@ fn each_doubt_arises_alone_when_it_should() {
 }
 
 /// Just on the good side of each limit.
-const NEARLY: [fn(&mut Measurement); 19] = [
+const NEARLY: [fn(&mut Measurement); 20] = [
     |m| m.generator.busiest_core = 0.9,
     |m| m.late = 900,
     |m| m.dropped = 900,
@@ -118,8 +121,10 @@ const NEARLY: [fn(&mut Measurement); 19] = [
         m.service_us = Latency::default();
         m.errors = BTreeMap::from([("status".to_owned(), 10_000)]);
     },
-    |m| m.error_ordinals = BTreeMap::from([(100, 40), (201, 30), (300, 5)]),
     |m| m.error_ordinals = BTreeMap::from([(100, 2)]),
+    // Three of a thousand on one number, and ten on multiples of another: as chance has it.
+    |m| m.error_ordinals = (1..=997).map(|n| (n, 1)).chain([(5_000, 3)]).collect(),
+    |m| m.error_ordinals = BTreeMap::from([(10, 1), (20, 1), (33, 1), (47, 1)]),
     |m| (m.successes, m.concurrency) = (20, 0),
     |m| (m.elapsed_s, m.concurrency) = (0.1, 0),
     |m| {
@@ -143,6 +148,24 @@ fn what_is_nearly_doubtful_is_not() {
         spoil(&mut m);
         assert_eq!(codes(&m, &SETTING), [], "case {number}");
     }
+}
+
+#[test]
+fn a_ramp_is_not_called_unsteady() {
+    let mut m = sound();
+    m.tenths = (1..=10).map(|tenth| tenth * 1_000).collect();
+    let ramp = Setting { ramp: true, ..SETTING };
+    assert_eq!(codes(&m, &ramp), []);
+    assert!(codes(&m, &SETTING).contains(&Doubt::UnsteadyWindow));
+}
+
+#[test]
+fn a_window_in_which_nothing_ended_was_too_short() {
+    let mut m = sound();
+    (m.successes, m.attempts, m.concurrency) = (0, 10, 0);
+    m.service_us = Latency::default();
+    assert_eq!(codes(&m, &SETTING), [Doubt::TooShort]);
+    assert_eq!(codes(&m, &Setting { short_exchanges: false, ..SETTING }), [Doubt::TooShort]);
 }
 
 #[test]

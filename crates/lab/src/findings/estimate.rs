@@ -96,8 +96,10 @@ pub struct Estimate {
 /// `ms_per_upload` is the trial's *mean* service time: its total is what a sequence of uploads costs, it is exact where
 /// a percentile of a handful of uploads would not be. Across trials it is the median that counts, so that one
 /// disturbed trial does not move it.
+///
+/// A window in which nothing ended, well or badly, has no rate: what was under way may be a moment from its end.
 pub fn figure_of(figure: Figure, m: &Measurement) -> Option<f64> {
-    let rate = |units: u64| (m.elapsed_s > 0.0 && m.attempts > 0).then(|| units as f64 / m.elapsed_s);
+    let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
     match figure {
         Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
         Figure::BytesPerS => rate(m.payload_bytes),
@@ -239,6 +241,7 @@ pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Finding> {
         pool_cap: pool_cap(scenario),
         closed_loop: !scenario.is_open_loop(),
         short_exchanges: matches!(scenario.workload, Workload::Requests | Workload::Clients),
+        ramp: false,
     };
     doubts(m, &setting)
 }

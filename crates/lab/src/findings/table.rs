@@ -194,7 +194,9 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         parts.push(part(column("failed", Unit::Count), |e| Cell::Number(e.failed.into())));
     }
     if !errors && rows.iter().any(|e| !e.errors.is_empty()) {
-        parts.push(part(column("errors", Unit::Share), |e| Cell::Number(e.error_share)));
+        parts.push(part(column("errors", Unit::Share), |e| {
+            if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
+        }));
     }
     if shows_percentiles(planned.workload) {
         parts.extend(latencies(planned.figure, rows));

@@ -302,7 +302,7 @@ fn failures_and_doubts_are_listed() {
             output: "boom".to_owned(),
         }),
         ("b", round) => {
-            let mut m = measurement(if round == 0 { 0 } else { 10 }, 5.0);
+            let mut m = measurement(if round == 0 { 1 } else { 10 }, 5.0);
             m.generator = GeneratorUse { busiest_core: 0.95, cores: vec![1], ..GeneratorUse::default() };
             measured(m)
         }
@@ -456,4 +456,20 @@ fn what_matters_is_applied_as_the_manifest_writes_it() {
     assert_eq!(snippets(&plan, &observations), []);
     observations.clear();
     assert_eq!(snippets(&plan, &observations), []);
+}
+
+#[test]
+fn a_trial_in_which_nothing_ended_has_no_figure_and_is_named() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], axes);
+    let observations = observe(&plan, |t| {
+        let still = t.scenario.system == "a" && t.round == 1;
+        let mut m = measurement(if still { 0 } else { 4000 }, 5.0);
+        m.attempts = 4000;
+        measured(m)
+    });
+    let e = one(findings(&plan, &observations));
+    assert_eq!((e.estimates[0].by_round.len(), e.comparisons.len()), (2, 0));
+    assert_eq!(e.notes, ["a: a trial has no figure: none of 4000 operations ended in 2.00 s"]);
 }

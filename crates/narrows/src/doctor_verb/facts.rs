@@ -24,6 +24,8 @@ pub struct Facts {
     pub interface: String,
     /// Whether the kernel knows counters of this processor's hardware.
     pub hardware_counters: bool,
+    /// Whether this user may count whatever `kernel.perf_event_paranoid` says.
+    pub privileged: bool,
     /// Why the kernel's tracepoints cannot be read; None where they can.
     pub tracing: Option<ErrorKind>,
 }
@@ -42,6 +44,7 @@ impl Facts {
             ports: machine::ports(),
             interface: made.map_or_else(|e| e.to_string(), |mut made| made.io().backend().to_owned()),
             hardware_counters: hardware_counters(),
+            privileged: privileged(&fs::read_to_string("/proc/self/status").unwrap_or_default()),
             tracing: systems::calls::tracing().err().map(|why| why.kind()),
             environment,
         }
@@ -63,6 +66,14 @@ fn cores_of(list: &str) -> usize {
     list.trim().split(',').filter_map(range).sum()
 }
 
+/// Whether the process has CAP_PERFMON or CAP_SYS_ADMIN (capabilities(7)), by its `/proc/PID/status`.
+fn privileged(status: &str) -> bool {
+    const ENOUGH: u64 = 1 << 38 | 1 << 21;
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & ENOUGH != 0)
+}
+
 /// A processor's counters are an event source of their own: `cpu` on x86, `cpu_core` on mixed ones, `armv8_…` on ARM.
 fn hardware_counters() -> bool {
     let sources = fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
@@ -80,6 +91,19 @@ mod tests {
         for (list, count) in [("0\n", 1), ("0-1\n", 2), ("0-3,6,8-9\n", 7), ("", 0), ("x", 0), ("3-1", 0)] {
             assert_eq!(cores_of(list), count, "{list:?}");
         }
+    }
+
+    #[test]
+    fn who_may_count_is_told_by_capabilities() {
+        for (mask, may) in [
+            ("000001ffffffffff", true),
+            ("0000004000000000", true),
+            ("0000000000000000", false),
+            ("x", false),
+        ] {
+            assert_eq!(privileged(&format!("Name:\tx\nCapEff:\t{mask}\n")), may, "{mask}");
+        }
+        assert!(!privileged(""));
     }
 
     #[test]

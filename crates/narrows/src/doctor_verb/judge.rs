@@ -92,7 +92,7 @@ fn kernel(facts: &Facts) -> Vec<Finding> {
          epoll is used meanwhile"
     };
     let paranoid = facts.sysctl("kernel.perf_event_paranoid");
-    let closed = paranoid.parse::<i64>().is_ok_and(|level| level > 1);
+    let closed = !facts.privileged && paranoid.parse::<i64>().is_ok_and(|level| level > 1);
     let counters = if closed {
         "`sysctl -w kernel.perf_event_paranoid=1`; only what is told of system calls and instructions needs it"
     } else {
@@ -230,6 +230,7 @@ mod tests {
             ports: 28_232,
             interface: "io_uring".to_owned(),
             hardware_counters: true,
+            privileged: false,
             tracing: None,
         }
     }
@@ -247,7 +248,7 @@ mod tests {
     /// What is done to a fit machine, what must be found of it, and the command that mends it.
     type Case = (fn(&mut Facts), &'static str, &'static str);
 
-    const CASES: [Case; 17] = [
+    const CASES: [Case; 18] = [
         (|f| f.environment.cores = vec![0], "cores", "taskset -cp 0-1"),
         (|f| (f.environment.cores, f.online) = (vec![0], 1), "cores", "lscpu"),
         (|f| f.load = 0.6, "other work", "top"),
@@ -269,6 +270,15 @@ mod tests {
             "sysctl -w kernel.perf_event_paranoid=1",
         ),
         (|f| f.hardware_counters = false, "perf counters", "perf stat"),
+        // For who is not bound by it, the setting mends nothing.
+        (
+            |f| {
+                (f.hardware_counters, f.privileged) = (false, true);
+                set(f, "kernel.perf_event_paranoid", "4");
+            },
+            "perf counters",
+            "perf stat",
+        ),
         (|f| f.tracing = Some(ErrorKind::PermissionDenied), "tracepoints", "mount -o remount"),
         (|f| f.tracing = Some(ErrorKind::NotFound), "tracepoints", "mount -t tracefs"),
         (|f| f.environment.files.now = 1024, "open files", "prlimit"),

@@ -2,12 +2,16 @@
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use anyhow::bail;
+use lab::doubt::GENERATOR_BUSY;
 use load::search::Search;
-use load::{Arrivals, Job, LoadError, Schedule, Tally};
+use load::{Arrivals, Job, Schedule, Stop, Tally};
 use serde::Serialize;
 
 use super::slo::Slo;
+use crate::common::Usage;
 
 /// One rate that was tried.
 #[derive(Debug, Serialize)]
@@ -31,20 +35,61 @@ pub struct Found {
 
 /// Rates above this are beyond what one machine generates.
 const HIGHEST: f64 = 10_000_000.0;
+/// No rate below this share of the first is tried.
+const LOWEST: f64 = 1.0 / 1024.0;
+/// A try at a low rate is lengthened to the answers that its objectives take, by this factor at most.
+const LONGEST: f64 = 4.0;
+/// Twice what it takes: what is under way at the end is no answer, and may be much of a short window.
+const SPARE: f64 = 2.0;
+
+/// How long each try lasts: what was asked, or longer where the objectives take more answers.
+#[derive(Clone, Copy)]
+struct Window {
+    asked_s: f64,
+    answers: f64,
+}
+
+impl Window {
+    fn at(self, rate: f64) -> Duration {
+        Duration::from_secs_f64(self.asked_s.max(self.answers / rate))
+    }
+
+    /// The lowest rate whose window is not too long.
+    fn lowest(self) -> f64 {
+        self.answers / (LONGEST * self.asked_s)
+    }
+}
 
 /// Tries rates until the bracket is narrow.
+///
+/// # Errors
+/// The first rate has not enough answers in any try for the objectives; nothing could be driven.
 pub fn find(
     job: &Job,
     schedule: Schedule,
     slo: &Slo,
     cancel: &AtomicBool,
     mut told: impl FnMut(&Step),
-) -> Result<Found, LoadError> {
-    let mut search = Search::new(schedule.from, HIGHEST);
+) -> anyhow::Result<Found> {
+    let Stop::After(asked) = job.stop else { bail!("--find-max-rate takes a length, not a number") };
+    let window = Window { asked_s: asked.as_secs_f64(), answers: slo.answers_needed() as f64 * SPARE };
+    if window.lowest() > schedule.from {
+        bail!(Usage(format!(
+            "the objectives take {} answers, for which {} a second take more than {LONGEST} times -d: give -d {:.1}s or more, \
+             or --rate {:.0} or more",
+            slo.answers_needed(),
+            schedule.from,
+            (window.answers / schedule.from / LONGEST).max(0.1),
+            window.lowest().ceil()
+        )));
+    }
+    let lowest = window.lowest().max(schedule.from * LOWEST);
+    let mut search = Search::new(schedule.from, lowest, HIGHEST);
     let mut steps = Vec::new();
     while let Some(rate) = search.next() {
         let mut job = job.clone();
         job.arrivals = Arrivals::Open(Schedule { from: rate, to: rate, ..schedule });
+        job.stop = Stop::After(window.at(rate));
         let tally = load::drive(&job, cancel, &|_| {})?;
         if cancel.load(Ordering::Relaxed) {
             break;
@@ -58,15 +103,25 @@ pub fn find(
 }
 
 fn step(rate: f64, slo: &Slo, tally: &Tally) -> Step {
-    let why = slo.broken(tally);
+    let busy = tally.busiest > GENERATOR_BUSY;
+    let why = slo.broken(tally).map(|why| match busy {
+        true => format!("{why}; the generator was at its limit, and the target may hold more"),
+        false => why,
+    });
     Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
+}
+
+/// A rate; below ten with its fractions.
+fn shown(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.2}") } else { format!("{rate:.0}") }
 }
 
 impl Step {
     /// A line for people.
     pub fn line(&self) -> String {
         let end = self.why.as_ref().map_or("holds".to_owned(), |why| format!("fails: {why}"));
-        format!("  {:>10.0}/s offered, {:>10.0}/s verified: {end}\n", self.rate, self.throughput_per_s)
+        let (offered, verified) = (shown(self.rate), shown(self.throughput_per_s));
+        format!("  {offered:>10}/s offered, {verified:>10}/s verified: {end}\n")
     }
 }
 
@@ -74,9 +129,16 @@ impl Found {
     /// The last line for people.
     pub fn line(&self) -> String {
         match (self.holds, self.fails) {
-            (Some(holds), Some(fails)) => format!("holds at {holds:.0}/s, fails at {fails:.0}/s\n"),
-            (Some(holds), None) => format!("holds at {holds:.0}/s; nothing higher was tried\n"),
-            (None, Some(fails)) => format!("fails at {fails:.0}/s and at every higher rate tried\n"),
+            (Some(holds), Some(fails)) => {
+                format!("holds at {}/s, fails at {}/s\n", shown(holds), shown(fails))
+            }
+            (Some(holds), None) => format!("holds at {}/s; nothing higher was tried\n", shown(holds)),
+            (None, Some(fails)) => {
+                format!(
+                    "fails at {}/s and at every higher rate tried; a longer -d tries lower ones\n",
+                    shown(fails)
+                )
+            }
             (None, None) => "nothing was tried\n".to_owned(),
         }
     }

@@ -28,18 +28,30 @@ impl Slo {
         text.split(',').map(|part| objective(part.trim())).collect::<Result<_, _>>().map(Self)
     }
 
+    /// How many answers it takes to judge them all.
+    pub fn answers_needed(&self) -> u64 {
+        let needed = self.0.iter().filter_map(|objective| match objective {
+            Objective::Percentile(p, _) => stats::samples_needed(*p),
+            Objective::Errors(_) => None,
+        });
+        needed.max().unwrap_or(1)
+    }
+
     /// What does not hold, in words; `None` when all does. Arrivals that nobody could send never hold: an open loop that drops
     /// them is not at that rate.
     pub fn broken(&self, tally: &Tally) -> Option<String> {
         let arrived = (tally.attempts + tally.dropped).max(1);
         let dropped = tally.dropped as f64 / arrived as f64;
         if dropped > DROPPED {
-            return Some(format!("{:.1} % of the arrivals could not be sent", dropped * 100.0));
+            let failed = most_frequent(tally);
+            return Some(format!("{:.1} % of the arrivals could not be sent{failed}", dropped * 100.0));
         }
         self.0.iter().find_map(|objective| match objective {
             Objective::Percentile(p, limit) => {
-                if stats::samples_needed(*p).is_none_or(|needed| tally.response.len() < needed) {
-                    return Some(format!("p{p} is not supported by {} answers", tally.response.len()));
+                let (needed, answers) = (stats::samples_needed(*p).unwrap_or(u64::MAX), tally.response.len());
+                if answers < needed {
+                    let failed = most_frequent(tally);
+                    return Some(format!("p{p} takes {needed} answers, and there were {answers}{failed}"));
                 }
                 let seen = Duration::from_nanos(tally.response.value_at_percentile(*p));
                 (seen >= *limit).then(|| format!("p{p} is {:.2} ms", seen.as_secs_f64() * 1e3))
@@ -51,6 +63,12 @@ impl Slo {
             }
         })
     }
+}
+
+/// The commonest failure, where there is one.
+fn most_frequent(tally: &Tally) -> String {
+    let worst = tally.errors_by_name().into_iter().max_by_key(|(_, count)| *count);
+    worst.map_or_else(String::new, |(class, count)| format!("; {count} failed: {class}"))
 }
 
 fn objective(text: &str) -> Result<Objective, String> {
@@ -89,6 +107,9 @@ mod tests {
     #[test]
     fn a_percentile_that_n_does_not_support_does_not_hold() {
         let slo = Slo::parse("p99<20ms").expect("an objective");
-        assert!(slo.broken(&Tally::default()).is_some_and(|why| why.contains("not supported")));
+        assert!(
+            slo.broken(&Tally::default())
+                .is_some_and(|why| why.contains("takes 1000 answers, and there were 0"))
+        );
     }
 }

@@ -94,6 +94,7 @@ fn warnings(driven: &Driven<'_>) -> Vec<Finding> {
     let setting = Setting {
         pool_cap: None,
         closed_loop: job.arrivals == Arrivals::Closed,
+        ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };
     doubts(&measured, &setting)
@@ -181,7 +182,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     };
     let _ = writeln!(
         out,
-        "  generator: {:.2} s of CPU{per_op}, busiest thread {:.0} %",
+        "  generator: {:.2} s of CPU{per_op}, busiest core {:.0} %",
         tally.cpu.as_secs_f64(),
         tally.busiest * 100.0
     );

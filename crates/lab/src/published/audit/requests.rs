@@ -77,7 +77,7 @@ fn measurement(table: &Table, row: &Row<Request>) -> Measurement {
 
 /// A doubt that Narrows has about its own trials, over the same figures.
 fn own(table: &Table, rows: &[Row<Request>], labels: &[String], code: Doubt) -> Doubtful {
-    let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true };
+    let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
     let found = rows.iter().enumerate().filter_map(|(at, row)| {
         let finding = doubts(&measurement(table, row), &setting).into_iter().find(|f| f.code == code)?;
         Some((at, format!("{}: {}", labels[at], finding.message)))
