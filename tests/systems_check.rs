@@ -3,8 +3,8 @@
 mod support;
 
 use serde_json::Value;
-use support::has;
 use support::home::Home;
+use support::{checkout, has};
 
 /// The checks of a system: exit code, and the checks by name.
 fn check(home: &Home, system: &str) -> (i32, Vec<Value>) {
@@ -28,6 +28,27 @@ fn assert_breaks(home: &Home, system: &str, expected: &[(&str, &str)]) {
         assert!(check["seen"].as_str().is_some_and(|text| text.contains(seen)), "{check:#?}");
         assert!(check["remedy"].as_str().is_some_and(|text| !text.is_empty()), "{check:#?}");
     }
+}
+
+/// The code block of the README that begins so.
+fn readme(begin: &str) -> String {
+    let text = std::fs::read_to_string(checkout().join("README.md")).expect("the README");
+    let blocks =
+        text.split("```").skip(1).step_by(2).filter_map(|block| Some(block.split_once('\n')?.1.to_owned()));
+    let mut found = blocks.filter(|block| block.starts_with(begin));
+    found.next().unwrap_or_else(|| panic!("no block begins with {begin:?}"))
+}
+
+#[test]
+fn the_system_that_the_readme_shows_whole_keeps_the_contract() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.write("systems/tiny/server.py", &readme("# The smallest honest server"));
+    home.write("systems/tiny/system.toml", &readme("name = \"tiny\""));
+    let (code, checks) = check(&home, "tiny");
+    assert_eq!(code, 0, "{checks:#?}");
 }
 
 #[test]

@@ -87,10 +87,11 @@ pub struct Args {
     /// Allow a target that is not this machine
     #[arg(long)]
     allow_remote: bool,
-    /// Find the highest rate at which the objectives of --slo hold; begins at --rate (default 1000), each try lasts -d
+    /// Find the highest rate at which the objectives of --slo hold; begins at --rate (default 1000); each try lasts -d, up to four times that where a percentile takes more answers
     #[arg(long, requires = "slo", conflicts_with = "number")]
     find_max_rate: bool,
-    /// Objectives on the response time and on failures: `p99<20ms,errors<0.1%`; exit code 3 when they do not hold
+    /// Objectives on the response time and on failures: `p99<20ms,errors<0.1%`; exit code 3 when they do not hold. Where
+    /// more than 0.1 % of the arrivals of an open loop could not be sent, none holds
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// Write the latencies to this file, as an HdrHistogram log
