@@ -1,10 +1,11 @@
 //! What `run`, `report` and `compare` print, over an executor that takes figures, noise and failures from a file, so that
 //! nothing depends on the machine or the clock.
 //!
-//! Shown are all four workloads with their tables, an open loop, the reason, the published figures beside; every kind of doubt
-//! about a trial; each verdict on knobs, steps and systems at least once, and each kind of sentence that opens a report.
-//! Not shown are the HTML page (`report_html.rs`), `.hlog` files (`report_hlog.rs`), and what a terminal is sent while a
-//! run goes on (`terminal.rs`).
+//! Shown are the tables of all four workloads, an open loop, the reason, the published figures beside, every kind of doubt
+//! about a trial, and each verdict on knobs, steps and systems. Not shown are messages about systems and files that
+//! cannot be used (`run_input.rs`, `run_systems.rs`), the page (`report_html.rs`), `.hlog` files (`report_hlog.rs`), and what a
+//! terminal is sent while a run goes on (`terminal.rs`); rarer sentences and warnings are tested where they are made,
+//! in `lab::findings`.
 
 mod support;
 

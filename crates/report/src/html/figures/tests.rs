@@ -9,11 +9,12 @@ use stats::Noise;
 use systems::Workload;
 use systems::knob::Kind;
 
+use super::super::first_answer;
 use super::*;
 use crate::svg::{Drawing, Rows};
 
-/// Clients at every product of these knobs, in four rounds, under these rules of the fake executor.
-fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> ExperimentFindings {
+/// Every product of the knobs.
+fn points(knobs: &[(&str, &[i64])]) -> Vec<Point> {
     let mut points = vec![Point::new()];
     for (knob, values) in knobs {
         let with = |point: &Point, value: &i64| {
@@ -23,6 +24,14 @@ fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> Experime
         };
         points = points.iter().flat_map(|p| values.iter().map(move |v| with(p, v))).collect();
     }
+    points
+}
+
+const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
+
+/// Clients at every point, and the reference at one, in four rounds.
+fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
+    let points = points(knobs);
     let scenario = |system: &str, point: &Point| Scenario {
         experiment: "e".to_owned(),
         system: system.to_owned(),
@@ -39,16 +48,15 @@ fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> Experime
         values: values.iter().copied().map(Value::Integer).collect(),
         default: None,
     };
-    let timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
     let rounds = (0..4).flat_map(|round| scenarios.iter().map(move |scenario| (round, scenario)));
     let trial = |(at, (round, scenario)): (usize, (u32, &Scenario))| Trial {
         index: at as u32,
         round,
         scenario: scenario.clone(),
-        timing,
+        timing: TIMING,
         twin: false,
     };
-    let trials: Vec<Trial> = rounds.enumerate().map(trial).collect();
+    let trials = rounds.enumerate().map(trial).collect();
     let planned = Planned {
         name: "e".to_owned(),
         title: "Of a test".to_owned(),
@@ -59,13 +67,18 @@ fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> Experime
         form: Form::Quick,
         rounds: 4,
         threshold: 0.05,
-        timing,
+        timing: TIMING,
         axes: knobs.iter().map(axis).collect(),
-        scenarios: scenarios.clone(),
+        scenarios,
         excluded: Vec::new(),
         apply: BTreeMap::new(),
     };
-    let plan = Plan { seed: 1, budget_s: None, experiments: vec![planned], trials };
+    Plan { seed: 1, budget_s: None, experiments: vec![planned], trials }
+}
+
+/// What is found of such a plan under these rules of the fake executor.
+fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> ExperimentFindings {
+    let plan = plan(systems, knobs);
     let mut fake = Fake::new(1000.0, rules.to_vec(), Noise { spread: 0.01, ..Noise::default() }, 1);
     let observe = |trial: &Trial| Observation {
         trial: trial.clone(),
@@ -122,6 +135,18 @@ fn a_row_that_is_not_ranked_stands_last_as_an_outline() {
     let mut page = String::new();
     figures[0].write(&mut page, "f");
     assert!(page.contains("mark hollow") && page.contains("(not ranked)</td>"), "{page}");
+}
+
+#[test]
+fn a_page_without_an_answer_says_why() {
+    let alone = |rule: Rule| found(&["fast", "slow"], &[], &[rule]);
+    let unfair = alone(beyond_its_pool(rule("fast", &[], 2.0)));
+    assert!(first_answer(&unfair).starts_with("Nothing is found"), "{}", first_answer(&unfair));
+    let fair = alone(rule("fast", &[], 2.0));
+    assert!(!first_answer(&fair).contains("othing"), "{}", first_answer(&fair));
+    let mut nothing = unfair;
+    nothing.estimates.iter_mut().for_each(|estimate| estimate.figure = None);
+    assert_eq!(first_answer(&nothing), "Nothing was measured.");
 }
 
 #[test]
