@@ -161,7 +161,6 @@ fn what_is_not_ranked_is_an_outline_and_says_so() {
         })
     };
     assert_eq!(outline(false), [(0, 0, 0); 2]);
-    // The series' label goes before the value, whose interval is none.
     assert_eq!(outline(true), [(1, 1, 1); 2]);
 }
 
