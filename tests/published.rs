@@ -21,7 +21,7 @@ const TABLES: [(&str, u64); 7] = [
 
 #[test]
 fn the_list_names_every_table_with_its_source_and_rows() {
-    let json = published(&["--json"]).code(0).json();
+    let json = published(&["--format", "json"]).code(0).json();
     let tables = json["tables"].as_array().unwrap();
     let listed: Vec<(&str, u64)> =
         tables.iter().map(|t| (t["name"].as_str().unwrap(), t["rows"].as_u64().unwrap())).collect();
@@ -57,7 +57,7 @@ fn each_table_has_its_warnings_with_remedies() {
             ],
         ),
     ] {
-        let json = published(&[name, "--json"]).code(0).json();
+        let json = published(&[name, "--format", "json"]).code(0).json();
         let warnings = json["table"]["warnings"].as_array().unwrap();
         let found: Vec<&str> = warnings.iter().map(|w| w["code"].as_str().unwrap()).collect();
         assert_eq!(found, codes, "{name}");
@@ -127,7 +127,7 @@ fn a_table_of_ones_own_is_audited_and_its_mistakes_have_a_place() {
     let rows = std::fs::read_to_string(original("csv")).unwrap();
     std::fs::write(own("csv"), &rows).unwrap();
     let path = own("toml").to_str().unwrap().to_owned();
-    let json = published(&[&path, "--json"]).code(0).json();
+    let json = published(&[&path, "--format", "json"]).code(0).json();
     assert_eq!(json["table"]["table"]["rows"].as_array().unwrap().len(), 203);
 
     let line = rows.lines().position(|line| line.starts_with("Buoy")).unwrap() + 1;

@@ -15,6 +15,26 @@ use tempfile::TempDir;
 /// Screens to look at: a phone, a small window, a large one.
 const WIDTHS: [u32; 3] = [360, 800, 1600];
 
+/// The figure of all scenarios.
+const RANKING: &str = "Every scenario: requests a second";
+
+/// The figure of what was compared.
+const COMPARISONS: &str = "Comparisons: how many times faster";
+
+/// The figures that explain an answer of requests or clients; `over` says what was seen over the window.
+fn explaining(over: &'static str) -> [&'static str; 6] {
+    ["CPU time", "Memory at its highest", "Share of the ceiling", "Latency spectrum", over, ROUNDS]
+}
+
+/// The same of uploads and frames, whose operations are long.
+const EXPLAINING_STREAMS: [&str; 5] =
+    ["CPU time", "Memory at its highest", "Share of the ceiling", "Memory over the window", ROUNDS];
+
+const ROUNDS: &str = "Round by round";
+
+/// What a trial that was made up as a whole has of its window.
+const BOTH: &str = "Throughput and memory over the window";
+
 /// The report of the home's last run, as a page in the home.
 fn page(home: &Home) -> PathBuf {
     let path = home.path("report.html");
@@ -23,8 +43,9 @@ fn page(home: &Home) -> PathBuf {
 }
 
 /// Asserts, at every width, light and dark, that the page is whole: nothing complained or was asked for, nothing is
-/// wider than the screen, every figure shows exactly one drawing with its names, its words inside it, and its data.
-fn assert_sound(browser: &mut Browser, page: &Path, figures: usize) {
+/// wider than the screen, there are these figures and no others, and each shows exactly one drawing with its names, its
+/// words inside it, and its data.
+fn assert_sound(browser: &mut Browser, page: &Path, figures: &[&str]) {
     for width in WIDTHS {
         for dark in [false, true] {
             browser.open(page, width, dark);
@@ -32,8 +53,10 @@ fn assert_sound(browser: &mut Browser, page: &Path, figures: usize) {
             assert_eq!(browser.complaints(), Vec::<Value>::new(), "at {width}");
             assert_eq!(seen["inner"], width);
             assert!(seen["wide"].as_u64() <= seen["inner"].as_u64(), "wider than {width}: {}", seen["wider"]);
-            assert!(seen["figures"].as_array().is_some_and(|all| all.len() >= figures), "{width}: {seen}");
-            for figure in seen["figures"].as_array().into_iter().flatten() {
+            let all = seen["figures"].as_array().expect("figures");
+            let titles: Vec<&str> = all.iter().filter_map(|figure| figure["title"].as_str()).collect();
+            assert_eq!(titles, figures, "at {width}");
+            for figure in all {
                 let fine =
                     figure["shown"] == 1 && figure["named"] == true && figure["rows"].as_u64() > Some(0);
                 assert!(fine && figure["outside"] == Value::Array(Vec::new()), "at {width}: {figure}");
@@ -60,6 +83,7 @@ const LOOK: &str = "(() => {
             const inside = (b) => b.x >= -1 && b.y >= -1 && b.x + b.width <= box.width + 1 && b.y + b.height <= box.height + 1;
             return {
                 id: figure.id,
+                title: figure.querySelector('figcaption').textContent,
                 shown: shown.length,
                 named: svg.getAttribute('role') === 'img' && texts.every((e) => svg.contains(e) && e.textContent.length > 3),
                 rows: figure.querySelectorAll('details.data tbody tr').length,
@@ -134,8 +158,11 @@ fn the_page_of_a_run_is_whole_and_its_tables_can_be_sorted_and_filtered() {
     home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
     let page = page(&home);
     let mut browser = Browser::start();
-    // The sweep, CPU, memory, ceiling, window, rounds.
-    assert_sound(&mut browser, &page, 5);
+    let mut figures = vec!["connections against requests a second", COMPARISONS];
+    // Whether memory is seen twice in so short a window is the machine's doing.
+    let memory = fs::read_to_string(&page).expect("a page").contains(BOTH);
+    figures.extend(explaining(if memory { BOTH } else { "Throughput over the window" }));
+    assert_sound(&mut browser, &page, &figures);
     let text = browser.eval("document.body.innerText");
     let text = text.as_str().expect("text");
     assert!(text.contains("narrows run e --rounds 3 --seed 5"), "{text}");
@@ -176,7 +203,13 @@ fn a_large_run_is_a_page_that_a_browser_takes() {
     let bytes = fs::metadata(&page).expect("a page").len();
     assert!(bytes < 5_000_000, "{bytes}");
     let mut browser = Browser::start();
-    assert_sound(&mut browser, &page, 8);
+    let grid = |system| format!("{system}: requests a second by buffer and threads");
+    let grids = ["alpha", "beta", "gamma", "delta"].map(grid);
+    let mut figures = vec!["buffer against requests a second", "threads against requests a second"];
+    figures.extend(grids.iter().map(String::as_str));
+    figures.push(COMPARISONS);
+    figures.extend(explaining(BOTH));
+    assert_sound(&mut browser, &page, &figures);
     let over_time = browser.eval(
         "[...[...document.querySelectorAll('figure')]
             .find((figure) => figure.innerText.startsWith('Throughput and memory over the window'))
@@ -213,7 +246,12 @@ fn names_and_errors_cannot_become_part_of_the_page() {
     let stray = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c) || *c == '\u{202e}');
     assert_eq!(stray, None);
     let mut browser = Browser::start();
-    assert_sound(&mut browser, &page, 5);
+    let grids = [NAME, "beta"].map(|system| format!("{system}: requests a second by buffer and threads"));
+    let mut figures = vec!["threads against requests a second", "buffer against requests a second"];
+    figures.extend(grids.iter().map(String::as_str));
+    figures.push(COMPARISONS);
+    figures.extend(explaining(BOTH));
+    assert_sound(&mut browser, &page, &figures);
     let made = browser.eval(
         "[document.scripts.length, document.querySelectorAll('img, iframe, link, object, [onclick], [onerror]').length]",
     );
@@ -227,6 +265,112 @@ fn names_and_errors_cannot_become_part_of_the_page() {
     ] {
         assert!(seen.as_str().is_some_and(|seen| seen.contains(words)), "{words} is not in {seen}");
     }
+}
+
+/// Renames the experiment `e`, to make room for another.
+fn rename(home: &Home, name: &str) {
+    let text = fs::read_to_string(home.path("experiments/e.toml")).expect("an experiment");
+    home.write(&format!("experiments/{name}.toml"), &text.replacen("\"e\"", &format!("{name:?}"), 1));
+}
+
+/// How many of these are shown in the figure of this title.
+fn shown_in(browser: &mut Browser, title: &str, what: &str) -> u64 {
+    let script = format!(
+        "[...[...document.querySelectorAll('figure')].find((figure) => figure.innerText.startsWith('{title}'))
+            .querySelectorAll('{what}')].filter((e) => e.getBoundingClientRect().width > 0).length"
+    );
+    browser.eval(&script).as_u64().expect("a number")
+}
+
+#[test]
+fn grids_of_clients_are_drawn_for_each_and_what_is_not_ranked_is_an_outline() {
+    if !support::has(CHROMIUM) {
+        return;
+    }
+    let home = Home::new();
+    home.client("one", r#"["true"]"#, "");
+    home.client("two", r#"["true"]"#, "");
+    home.experiment("clients", r#"["one", "two"]"#, 3, "[[grid]]\npool_size = 128\n");
+    rename(&home, "ranking");
+    let grid =
+        "[[grid]]\npool_size = [32, 128]\nconcurrency = [64, 256]\nmax_keepalive = [0, 10, 100, 1000]\n";
+    home.experiment("clients", r#"["one", "two"]"#, 3, grid);
+    home.write(
+        "truth.toml",
+        r#"
+noise = { spread = 0.01 }
+rule = [
+    { point = { concurrency = 256 }, better = 1.5 },
+    { system = "one", point = { max_keepalive = 100 }, better = 1.2 },
+    { system = "two", point = { max_keepalive = 10 }, better = 1.1 },
+    { system = "two", point = { pool_size = 128 }, better = 2.0, measured = { server = { peak_connections = 9999 } } },
+]
+"#,
+    );
+    home.run(["run", "e", "ranking", "--fake", "truth.toml", "--rounds", "4", "--seed", "5"]).code(0);
+    let page = page(&home);
+    let mut browser = Browser::start();
+    let grid = |of: &str| format!("{of}: requests a second by concurrency and pool_size");
+    let grids = [("one", 100), ("two", 10), ("one", 1000), ("two", 100), ("one", 10), ("two", 1000)]
+        .map(|(client, keepalive)| grid(&format!("{client}: max_keepalive {keepalive}")));
+    let mut figures = vec!["max_keepalive against requests a second"];
+    figures.extend(grids.iter().map(String::as_str));
+    figures.push(COMPARISONS);
+    figures.extend(explaining("Memory over the window"));
+    // What is not ranked is compared with nothing.
+    figures.push(RANKING);
+    figures.extend(explaining("Memory over the window"));
+    assert_sound(&mut browser, &page, &figures);
+    for (grid, hollow) in grids.iter().zip([0, 2, 0, 2, 0, 2]) {
+        let seen = [".cell", ".cell.best", ".cell.hollow"].map(|what| shown_in(&mut browser, grid, what));
+        assert_eq!(seen, [4, 1, hollow], "{grid}");
+    }
+    assert_eq!(shown_in(&mut browser, RANKING, "svg.figure .mark"), 3);
+    assert_eq!(shown_in(&mut browser, RANKING, "svg.figure .mark.hollow"), 1);
+    assert_eq!(shown_in(&mut browser, RANKING, ".legend .mark.hollow"), 1);
+    let seen = browser.eval(
+        "(([filled, hollow]) => [filled.fill === hollow.stroke, filled.fill === hollow.fill])(
+            ['.mark:not(.hollow)', '.mark.hollow']
+                .map((what) => getComputedStyle(document.querySelector(`svg.figure .h1 ${what}`))))",
+    );
+    assert_eq!(seen, serde_json::json!([true, false]));
+}
+
+#[test]
+fn a_cliff_of_frames_and_uploads_by_size_are_drawn() {
+    if !support::has(CHROMIUM) {
+        return;
+    }
+    let home = Home::new();
+    let framing =
+        "[knobs.framing]\ntype = \"choice\"\ndefault = \"4\"\nvalues = [\"0\", \"4\"]\nabout = \"a way\"\n";
+    home.server_of("cutter", r#"["frames", "upload"]"#, r#"["true", "{port}", "{framing}"]"#, framing);
+    home.experiment("upload", r#"["cutter"]"#, 3, "[[grid]]\nsize = [\"1M\", \"4M\", \"16M\"]\n");
+    rename(&home, "uploads");
+    let grid = "[[grid]]\nframe_size = [1000, 1400, 1500]\nframing = [\"0\", \"4\"]\n";
+    home.experiment("frames", r#"["cutter"]"#, 3, grid);
+    home.write(
+        "truth.toml",
+        r#"
+noise = { spread = 0.01 }
+rule = [
+    { point = { size = 4194304 }, better = 0.25 },
+    { point = { size = 16777216 }, better = 0.0625 },
+    { point = { framing = "4", frame_size = 1500 }, better = 0.2 },
+]
+"#,
+    );
+    home.run(["run", "e", "uploads", "--fake", "truth.toml", "--rounds", "4", "--seed", "5"]).code(0);
+    let page = page(&home);
+    let mut browser = Browser::start();
+    let (frames, uploads) = ("frame_size against frames a second", "size against time per upload");
+    let mut figures = vec![frames, "cutter: frames a second by frame_size and framing", COMPARISONS];
+    figures.extend(EXPLAINING_STREAMS);
+    figures.extend([uploads, COMPARISONS]);
+    figures.extend(EXPLAINING_STREAMS);
+    assert_sound(&mut browser, &page, &figures);
+    let cliffs = [frames, uploads].map(|title| shown_in(&mut browser, title, "rect.cliff"));
+    assert_eq!(cliffs, [1, 0]);
 }
 
 /// For people: a store with 10,000 observations, to time and weigh `narrows report` with.

@@ -88,13 +88,18 @@ impl Home {
         self.server_of(name, r#"["upload", "frames", "requests"]"#, command, "");
     }
 
-    /// An honest client of the test's own: the reference client under another name.
-    pub fn twin_client(&self, name: &str) {
+    /// A client with this start command; `more` is added to its manifest.
+    pub fn client(&self, name: &str, command: &str, more: &str) {
         let manifest = format!(
             "name = \"{name}\"\nrole = \"client\"\nworkloads = [\"clients\"]\nlanguage = \"none\"\nabout = \"of a test\"\n\
-             [start]\ncommand = [\"{{narrows}}\", \"client\"]\n"
+             [start]\ncommand = {command}\n{more}\n"
         );
         self.write(&format!("systems/{name}/system.toml"), &manifest);
+    }
+
+    /// An honest client of the test's own: the reference client under another name.
+    pub fn twin_client(&self, name: &str) {
+        self.client(name, r#"["{narrows}", "client"]"#, "");
     }
 
     /// An experiment `e` with this workload, systems (as TOML), rounds and grid.

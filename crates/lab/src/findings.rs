@@ -257,6 +257,11 @@ impl Estimate {
         self.compares() && !self.doubts.keys().any(|doubt| doubt.disqualifies())
     }
 
+    /// Whether it has a place in a ranking: nothing is ranked without an interval.
+    pub fn is_ranked(&self) -> bool {
+        self.ranks() && self.interval.is_some()
+    }
+
     /// Whether there is a figure above zero that the server's counts do not contradict, few operations failed, and nothing
     /// disqualifies it but that the generator was at its limit.
     pub fn compares(&self) -> bool {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
-pub use fake::{Fake, Rule};
+pub use fake::{Fake, Instead, Rule};
 
 use crate::observation::{Observation, Outcome, Trial};
 use crate::rounds;

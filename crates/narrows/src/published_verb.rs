@@ -28,9 +28,6 @@ pub struct Args {
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
     /// Show all rows, not only the first of each system (json and csv have all of them)
     #[arg(long)]
     all: bool,
@@ -38,10 +35,9 @@ pub struct Args {
 
 /// Prints a table with what was found in it, or the list of tables.
 pub fn run(args: &Args) -> End {
-    let format = if args.json { Format::Json } else { args.format };
     let tables = published::tables()?;
     let Some(name) = &args.name else {
-        let text = match format {
+        let text = match args.format {
             Format::Text => report::published::list(&tables),
             Format::Json => report::published::list_json(&tables),
             Format::Markdown | Format::Csv => {
@@ -53,7 +49,7 @@ pub fn run(args: &Args) -> End {
     };
     let audit = published::audit(&published::load(name)?, &tables);
     let shown = || if args.all { audit.clone() } else { audit.clone().shortened() };
-    let text = match format {
+    let text = match args.format {
         Format::Text => report::published::text(&shown(), common::width(), common::colour()),
         Format::Markdown => report::published::markdown(&shown()),
         Format::Json => report::published::json(&audit),

@@ -82,6 +82,14 @@ fn head(findings: &Findings, run: &Run) -> String {
     )
 }
 
+/// The sentence that answers an experiment, or why there is none.
+fn first_answer(e: &ExperimentFindings) -> String {
+    let measured = e.estimates.iter().any(|estimate| estimate.figure.is_some());
+    let none =
+        if measured { "Nothing is found; the table has what was measured." } else { "Nothing was measured." };
+    e.headlines.first().map_or_else(|| none.to_owned(), |s| sentence(s))
+}
+
 /// The first sentence of each experiment, with a link to where it is shown.
 fn answers(out: &mut String, findings: &Findings) {
     if findings.experiments.len() < 2 {
@@ -89,7 +97,7 @@ fn answers(out: &mut String, findings: &Findings) {
     }
     out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
     for (i, e) in findings.experiments.iter().enumerate() {
-        let answer = e.headlines.first().map_or_else(|| "nothing was measured".to_owned(), |s| sentence(s));
+        let answer = first_answer(e);
         let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
     }
     out.push_str("</ul>\n</nav>\n");

@@ -13,7 +13,7 @@ mod panels;
 mod rows;
 
 pub(crate) use axis::{Axis, Scale, Ticks};
-pub(crate) use heat::Heat;
+pub(crate) use heat::{Cell, Heat};
 pub(crate) use lines::{Band, Lines, Point, Series};
 pub(crate) use panels::Panels;
 pub(crate) use rows::{Row, Rows};
@@ -27,7 +27,12 @@ pub(crate) struct Style {
     pub(crate) hue: Option<usize>,
     /// Position among the shapes of marks and the dashes of lines.
     pub(crate) shape: usize,
+    /// Whether marks are outlines only: what is shown and not ranked.
+    pub(crate) hollow: bool,
 }
+
+/// What a hollow mark means.
+pub(crate) const NOT_RANKED: &str = "not ranked";
 
 /// Colours of the palette: Okabe and Ito's without black and yellow, which do not show on both schemes.
 pub(crate) const HUES: usize = 6;

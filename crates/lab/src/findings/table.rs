@@ -296,11 +296,9 @@ pub(super) fn ranked(planned: &Planned, design: Design, estimates: &[Estimate]) 
     let mut order: Vec<&Estimate> = estimates.iter().collect();
     order.sort_by(|a, b| {
         let by = b.figure.unwrap_or(-1.0).total_cmp(&a.figure.unwrap_or(-1.0));
-        let ranked = |e: &Estimate| e.ranks() && e.interval.is_some();
-        ranked(b).cmp(&ranked(a)).then(by)
+        b.is_ranked().cmp(&a.is_ranked()).then(by)
     });
-    // Nothing is ranked without an interval.
-    let ranks = order.iter().filter(|e| e.ranks() && e.interval.is_some()).count();
+    let ranks = order.iter().filter(|e| e.is_ranked()).count();
     let published = [("pools", "Pool Count"), ("pool_size", "Pool Size"), ("concurrency", "Concurrency")];
     let mut parts = vec![part(Column::words("Client"), |e| Cell::Text(e.scenario.system.clone()))];
     for (knob, name) in published {

@@ -17,16 +17,14 @@
 //! versions = "2.8.0"                     # what it says of itself
 //! errors = { reset = 20 }                # failed operations by class
 //! fail = { stage = "start", reason = "it ended", output = "" }
-//! busiest_core = 0.99                    # the generator's
-//! peak_connections = 40                  # clients: as the server counts
-//! stolen_s = 0.2                         # by the hypervisor
+//! measured = { stolen_s = 0.2, generator = { busiest_core = 0.99 } }   # in place of a sound trial's, by the store's names
 //! ```
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use stats::{Disturbances, Noise};
-use systems::{InputError, Point, Source, Value, Workload, input};
+use systems::{InputError, Point, Source, Workload, input};
 
 use crate::experiment::Figure;
 use crate::observation::{
@@ -34,6 +32,10 @@ use crate::observation::{
 };
 use crate::plan::estimate_s;
 use crate::session::{Executor, Interrupted};
+
+mod instead;
+
+pub use instead::Instead;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -63,12 +65,8 @@ pub struct Rule {
     pub errors: BTreeMap<String, u64>,
     /// The trial fails.
     pub fail: Option<Failure>,
-    /// The generator's.
-    pub busiest_core: Option<f64>,
-    /// Of a client, as the server counts.
-    pub peak_connections: Option<u64>,
-    /// Processor time that went to others, seconds.
-    pub stolen_s: Option<f64>,
+    /// Raw figures in place of a sound trial's.
+    pub measured: Instead,
 }
 
 impl Rule {
@@ -191,7 +189,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         successes: n,
         in_flight: 1,
         units: n,
-        payload_bytes: n,
+        payload_bytes: n.saturating_mul(body(trial)),
         service_us: latency.clone(),
         response_us: latency,
         system: SystemUse {
@@ -223,14 +221,19 @@ fn course(peak: u64, elapsed_s: f64) -> Vec<(u64, u64)> {
     (0..4).map(quarter).collect()
 }
 
+/// Payload bytes of one operation; 1 where operations have none.
+fn body(trial: &Trial) -> u64 {
+    let knob = match trial.scenario.workload {
+        Workload::Upload => "size",
+        Workload::Frames => "frame_size",
+        Workload::Requests | Workload::Clients => return 1,
+    };
+    trial.scenario.number(knob).unwrap_or(1)
+}
+
 /// The connections that a client may have.
 fn pool(trial: &Trial) -> u64 {
-    let workload = trial.scenario.workload;
-    let number = |knob: &str| match trial.scenario.point.get(knob).or(workload.knob(knob).map(|k| &k.default))
-    {
-        Some(Value::Integer(number)) => number.unsigned_abs(),
-        _ => 1,
-    };
+    let number = |knob: &str| trial.scenario.number(knob).unwrap_or(1);
     number("pools").saturating_mul(number("pool_size"))
 }
 
@@ -244,11 +247,5 @@ fn apply(rule: &Rule, m: &mut Measurement) {
         m.first_errors.insert(class.clone(), "as the file says".to_owned());
         m.mean_error_us = m.service_us.mean;
     }
-    if let Some(share) = rule.busiest_core {
-        m.generator.busiest_core = share;
-    }
-    if let (Some(peak), Some(server)) = (rule.peak_connections, &mut m.server) {
-        server.peak_connections = peak;
-    }
-    m.stolen_s += rule.stolen_s.unwrap_or(0.0);
+    rule.measured.replace(m);
 }

@@ -5,6 +5,7 @@ mod course;
 mod knobs;
 mod scenarios;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use lab::experiment::Figure as Quantity;
@@ -13,7 +14,7 @@ use lab::findings::{Estimate, ExperimentFindings, Findings, Unit};
 use systems::{Point, Value, is_reference};
 
 use super::figure::Figure;
-use crate::svg::{Axis, HUES, Interval, Scale, Style, Ticks};
+use crate::svg::{Axis, HUES, Interval, NOT_RANKED, Scale, Style, Ticks};
 
 /// What `lab::findings` gives as an interval.
 const INTERVAL: &str = "95 % interval";
@@ -49,7 +50,7 @@ impl Palette {
     /// Beyond the palette's colours, systems repeat them with other shapes.
     pub(super) fn style(&self, system: &str, shape: usize) -> Style {
         let hue = self.hues.get(system).copied();
-        Style { hue: hue.map(|at| at % HUES), shape: shape + hue.unwrap_or(0) / HUES }
+        Style { hue: hue.map(|at| at % HUES), shape: shape + hue.unwrap_or(0) / HUES, hollow: false }
     }
 }
 
@@ -131,6 +132,11 @@ impl<'a> View<'a> {
         self.varied.iter().all(|knob| !numeric(knob))
     }
 
+    /// How a row of its own looks: an outline where it is not ranked.
+    fn style(&self, row: &Estimate) -> Style {
+        Style { hollow: !row.is_ranked(), ..self.palette.style(&row.scenario.system, 0) }
+    }
+
     /// A knob's value at a scenario, as people read it.
     fn value(&self, row: &Estimate, knob: &str) -> Option<String> {
         let axis = self.e.axes.iter().find(|axis| axis.knob == knob)?;
@@ -164,24 +170,27 @@ impl<'a> View<'a> {
         words
     }
 
-    /// The best scenario of each system, and the reference where the best of all would be compared with it.
-    fn best(&self) -> Vec<&'a Estimate> {
-        let mut best: BTreeMap<&str, &'a Estimate> = BTreeMap::new();
+    /// Which of two is the better one: whatever is ranked before all that is not, then what may be compared.
+    fn order(&self, a: &Estimate, b: &Estimate) -> Ordering {
+        let standing = |e: &Estimate| (e.is_ranked(), e.ranks());
         let worth = |e: &Estimate| {
             let figure = e.figure.unwrap_or(f64::NAN);
             if self.e.figure.more_is_better() { figure } else { -figure }
         };
-        let order = |a: &Estimate, b: &Estimate| {
-            a.ranks().cmp(&b.ranks()).then_with(|| worth(a).total_cmp(&worth(b)))
-        };
+        standing(a).cmp(&standing(b)).then_with(|| worth(a).total_cmp(&worth(b)))
+    }
+
+    /// The best scenario of each system, and the reference where the best of all would be compared with it.
+    fn best(&self) -> Vec<&'a Estimate> {
+        let mut best: BTreeMap<&str, &'a Estimate> = BTreeMap::new();
         for &row in self.rows.iter().filter(|row| !row.is_reference()) {
             let known = best.entry(&row.scenario.system).or_insert(row);
-            if order(row, known).is_gt() {
+            if self.order(row, known).is_gt() {
                 *known = row;
             }
         }
         let mut chosen: Vec<&Estimate> = best.into_values().collect();
-        chosen.sort_by(|a, b| order(b, a));
+        chosen.sort_by(|a, b| self.order(b, a));
         chosen.truncate(SERIES - 1);
         let of = chosen.first().copied();
         let reference = self.rows.iter().filter(|row| row.is_reference());
@@ -204,6 +213,16 @@ impl<'a> View<'a> {
     }
 }
 
+/// What outlines are, for the words below a figure and for its legend; nothing where there are none.
+fn outlines(mut drawn: impl Iterator<Item = bool>) -> (&'static str, Vec<(String, Style)>) {
+    if !drawn.any(|hollow| hollow) {
+        return ("", Vec::new());
+    }
+    let swatch = |word: &str, hollow| (word.to_owned(), Style { hue: None, shape: 0, hollow });
+    let words = " Hollow is what is not ranked: the warnings, or too few rounds for an interval, are why.";
+    (words, vec![swatch("ranked", false), swatch(NOT_RANKED, true)])
+}
+
 /// Whether a knob's values have an order and distances.
 fn numeric(knob: &Knob) -> bool {
     knob.values.iter().all(|value| matches!(value, Value::Integer(_)))
@@ -220,3 +239,6 @@ fn number(value: &Value) -> Option<f64> {
 fn rest(point: &Point, without: &str) -> Point {
     point.iter().filter(|(knob, _)| *knob != without).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
-use super::{sentence, table};
+use super::{first_answer, sentence, table};
 use crate::parts::{ORDER, Part};
 use crate::show;
 use crate::svg::escape;
@@ -87,18 +87,13 @@ fn charts(out: &mut String, id: &str, figures: &[Figure]) {
 }
 
 fn answer(out: &mut String, e: &ExperimentFindings) {
-    match e.headlines.split_first() {
-        None => out.push_str("<p class=\"answer\">Nothing was measured.</p>\n"),
-        Some((first, others)) => {
-            let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(first));
-            if !others.is_empty() {
-                out.push_str("<ul class=\"answer-more\">\n");
-                others.iter().for_each(|s| {
-                    let _ = writeln!(out, "<li>{}</li>", sentence(s));
-                });
-                out.push_str("</ul>\n");
-            }
-        }
+    let _ = writeln!(out, "<p class=\"answer\">{}</p>", first_answer(e));
+    if let Some((_, others)) = e.headlines.split_first().filter(|(_, others)| !others.is_empty()) {
+        out.push_str("<ul class=\"answer-more\">\n");
+        others.iter().for_each(|s| {
+            let _ = writeln!(out, "<li>{}</li>", sentence(s));
+        });
+        out.push_str("</ul>\n");
     }
     if e.trials_done < e.trials_planned {
         let _ = writeln!(

@@ -69,7 +69,8 @@ impl Canvas {
             4 => format!("M{} {}h9l-4.5 8z", n(x - 4.5), n(y - 3.0)),
             _ => format!("M{} {}h3v-3h3v3h3v3h-3v3h-3v-3h-3z", n(x - 4.5), n(y - 1.5)),
         };
-        let _ = write!(self.body, "<path class=\"mark\" d=\"{d}\">{}</path>", tooltip(tip));
+        let class = if style.hollow { "mark hollow" } else { "mark" };
+        let _ = write!(self.body, "<path class=\"{class}\" d=\"{d}\">{}</path>", tooltip(tip));
     }
 }
 

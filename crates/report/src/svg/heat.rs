@@ -1,9 +1,9 @@
-//! Values by two knobs: a grid of cells from dark (bad) to bright (good), the best one framed.
+//! Values by two knobs: a grid of cells from dark (bad) to bright (good), the best of those that are ranked framed.
 
 use lab::findings::Unit;
 
 use super::canvas::{Anchor, Canvas, fitted, width_of};
-use super::{Data, Width};
+use super::{Data, NOT_RANKED, Width};
 use crate::show;
 
 /// Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13, 2018) at six places: even steps of brightness, and alike for
@@ -20,6 +20,14 @@ const STOPS: [[f64; 3]; 6] = [
 /// From this ratio between the largest and the smallest value, brightness follows ratios instead of differences.
 const WIDE: f64 = 8.0;
 
+/// A value of the grid.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cell {
+    pub(crate) value: f64,
+    /// Whether it has a place in a ranking; else it is never the best.
+    pub(crate) ranked: bool,
+}
+
 /// A grid of values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Heat {
@@ -28,7 +36,7 @@ pub(crate) struct Heat {
     /// The knob that the rows are, and its values.
     pub(crate) down: (String, Vec<String>),
     /// Row by row; None where nothing was measured.
-    pub(crate) cells: Vec<Vec<Option<f64>>>,
+    pub(crate) cells: Vec<Vec<Option<Cell>>>,
     pub(crate) unit: Unit,
     pub(crate) more_is_better: bool,
     /// The smallest and the largest value of this figure and those that are compared with it.
@@ -49,7 +57,8 @@ impl Heat {
     }
 
     fn best(&self) -> Option<f64> {
-        let values = self.cells.iter().flatten().flatten().copied().filter(|v| v.is_finite());
+        let ranked = self.cells.iter().flatten().flatten().filter(|cell| cell.ranked);
+        let values = ranked.map(|cell| cell.value).filter(|v| v.is_finite());
         if self.more_is_better { values.max_by(f64::total_cmp) } else { values.min_by(f64::total_cmp) }
     }
 
@@ -80,9 +89,9 @@ impl Heat {
         }
         canvas.close();
         for (r, row) in self.cells.iter().enumerate() {
-            for (c, value) in row.iter().enumerate() {
+            for (c, cell) in row.iter().enumerate() {
                 let at = (left + wide * c as f64, top + high * r as f64);
-                self.cell(canvas, (r, c), *value, at, (wide, high));
+                self.cell(canvas, (r, c), *cell, at, (wide, high));
             }
         }
         top + high * self.down.1.len() as f64 + 4.0
@@ -92,22 +101,25 @@ impl Heat {
         &self,
         canvas: &mut Canvas,
         (r, c): (usize, usize),
-        value: Option<f64>,
+        cell: Option<Cell>,
         at: (f64, f64),
         size: (f64, f64),
     ) {
         let place = format!("{} {}, {} {}", self.down.0, self.down.1[r], self.across.0, self.across.1[c]);
         let inner = ((at.0 + 1.0, at.1 + 1.0), (size.0 - 2.0, size.1 - 2.0));
-        let Some(value) = value.filter(|v| v.is_finite()) else {
+        let Some(cell) = cell.filter(|cell| cell.value.is_finite()) else {
             canvas.rect("cell none", inner.0, inner.1, "", &format!("{place}: not measured"));
             return;
         };
-        let colour = colour(self.goodness(value));
-        let shown = show(value, self.unit);
-        let best = self.best() == Some(value);
-        let class = if best { "cell best" } else { "cell" };
+        let colour = colour(self.goodness(cell.value));
+        let shown = show(cell.value, self.unit);
+        let class = match cell.ranked {
+            false => "cell hollow",
+            true if self.best() == Some(cell.value) => "cell best",
+            true => "cell",
+        };
         let fill = format!("fill:rgb({} {} {})", colour[0], colour[1], colour[2]);
-        canvas.rect(class, inner.0, inner.1, &fill, &format!("{place}: {shown}"));
+        canvas.rect(class, inner.0, inner.1, &fill, &format!("{place}: {}", self.words(cell)));
         if width_of(&shown) < size.0 - 4.0 && size.1 >= 16.0 {
             let ink = if brightness(colour) > 0.4 { "on-bright" } else { "on-dark" };
             let middle = (at.0 + size.0 / 2.0, at.1 + size.1 / 2.0 + 4.0);
@@ -115,11 +127,17 @@ impl Heat {
         }
     }
 
+    /// The value in words; whoever does not see the edge of a cell that is not ranked reads of it.
+    fn words(&self, cell: Cell) -> String {
+        let shown = show(cell.value, self.unit);
+        if cell.ranked { shown } else { format!("{shown} ({NOT_RANKED})") }
+    }
+
     pub(super) fn data(&self) -> Data {
         let mut columns = vec![format!("{} \\ {}", self.down.0, self.across.0)];
         columns.extend(self.across.1.iter().cloned());
         let rows = self.cells.iter().zip(&self.down.1).map(|(row, name)| {
-            let cells = row.iter().map(|value| value.map_or_else(|| "-".to_owned(), |v| show(v, self.unit)));
+            let cells = row.iter().map(|cell| cell.map_or_else(|| "-".to_owned(), |cell| self.words(cell)));
             std::iter::once(name.clone()).chain(cells).collect()
         });
         Data { columns, rows: rows.collect() }

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Range, Span, apart};
 use super::canvas::{Anchor, Canvas, n, width_of};
-use super::{Data, Interval, Style, Width};
+use super::{Data, Interval, NOT_RANKED, Style, Width};
 
 /// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,6 +10,15 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) interval: Option<Interval>,
+    /// Whether it is shown and not ranked.
+    pub(crate) hollow: bool,
+}
+
+impl Point {
+    /// Nothing but a value at its place.
+    pub(crate) fn new(x: f64, y: f64) -> Self {
+        Self { x, y, interval: None, hollow: false }
+    }
 }
 
 /// Points that belong together, ascending in x.
@@ -139,13 +148,20 @@ impl Lines {
                 let d = format!("M{} {}h6m-3 0V{}m-3 0h6", n(x - 3.0), n(low), n(high));
                 canvas.path("whisker", &d);
             }
-            let mut tip = format!("{}, {}: {}", series.label, self.x.word(p.x), self.y.word(p.y));
+            let mut tip = format!("{}, {}: {}", series.label, self.x.word(p.x), self.value(p));
             if let Some((low, high)) = p.interval {
                 tip += &format!(" [{}, {}]", self.y.word(low), self.y.word(high));
             }
-            canvas.mark(series.style, at(p).0, at(p).1, &tip);
+            let style = Style { hollow: p.hollow, ..series.style };
+            canvas.mark(style, at(p).0, at(p).1, &tip);
         }
         canvas.close();
+    }
+
+    /// The value in words; whoever does not see a hollow mark reads of it.
+    fn value(&self, p: &Point) -> String {
+        let word = self.y.word(p.y);
+        if p.hollow { format!("{word} ({NOT_RANKED})") } else { word }
     }
 
     pub(super) fn data(&self) -> Data {
@@ -156,7 +172,7 @@ impl Lines {
         }
         let rows = self.series.iter().flat_map(|series| {
             series.points.iter().map(move |p| {
-                let mut row = vec![series.label.clone(), self.x.word(p.x), self.y.word(p.y)];
+                let mut row = vec![series.label.clone(), self.x.word(p.x), self.value(p)];
                 if intervals {
                     row.push(p.interval.map_or_else(
                         || "-".to_owned(),

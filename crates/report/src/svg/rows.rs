@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Span, apart};
 use super::canvas::{Anchor, Canvas, fitted, n, width_of};
-use super::{Data, Interval, Style, Width};
+use super::{Data, Interval, NOT_RANKED, Style, Width};
 
 /// One line of the figure.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,11 +91,12 @@ impl Rows {
 
     fn one(&self, canvas: &mut Canvas, x: &Span, row: &Row, y: f64) {
         canvas.open(&row.style.class());
-        let mut tip = format!("{}: {}", row.label, self.x.word(row.value));
+        let mut tip = format!("{}: {}", row.label, self.value(row));
         if self.bars {
             let left = x.at(0.0);
             let wide = x.at(row.value) - left;
-            canvas.rect("bar", (left, y - 6.0), (wide.max(1.0), 12.0), "", &tip);
+            let class = if row.style.hollow { "bar hollow" } else { "bar" };
+            canvas.rect(class, (left, y - 6.0), (wide.max(1.0), 12.0), "", &tip);
         } else {
             if let Some((low, high)) = row.interval {
                 tip += &format!(" [{}, {}]", self.x.word(low), self.x.word(high));
@@ -105,6 +106,12 @@ impl Rows {
             canvas.mark(row.style, x.at(row.value), y, &tip);
         }
         canvas.close();
+    }
+
+    /// The value in words; whoever does not see a hollow mark reads of it.
+    fn value(&self, row: &Row) -> String {
+        let word = self.x.word(row.value);
+        if row.style.hollow { format!("{word} ({NOT_RANKED})") } else { word }
     }
 
     pub(super) fn data(&self) -> Data {
@@ -118,7 +125,7 @@ impl Rows {
             columns.push("note".to_owned());
         }
         let rows = self.rows.iter().map(|row| {
-            let mut cells = vec![row.label.clone(), self.x.word(row.value)];
+            let mut cells = vec![row.label.clone(), self.value(row)];
             if intervals {
                 cells.push(row.interval.map_or_else(
                     || "-".to_owned(),

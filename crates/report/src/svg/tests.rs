@@ -10,11 +10,11 @@ fn axis(scale: Scale) -> Axis {
 }
 
 fn style(system: usize) -> Style {
-    Style { hue: (system > 0).then_some(system), shape: system }
+    Style { hue: (system > 0).then_some(system), shape: system, hollow: false }
 }
 
 fn chart(points: &[(f64, f64, Option<Interval>)]) -> Lines {
-    let point = |&(x, y, interval): &(f64, f64, Option<Interval>)| Point { x, y, interval };
+    let point = |&(x, y, interval): &(f64, f64, Option<Interval>)| Point { interval, ..Point::new(x, y) };
     Lines {
         x: axis(Scale::Log),
         y: axis(Scale::Linear),
@@ -51,6 +51,11 @@ fn rows(values: &[(f64, Option<Interval>)], bars: bool) -> Drawing {
 }
 
 fn heat(cells: Vec<Vec<Option<f64>>>, range: (f64, f64)) -> Drawing {
+    let ranked = |value| Some(Cell { value: value?, ranked: true });
+    grid(cells.into_iter().map(|row| row.into_iter().map(ranked).collect()).collect(), range)
+}
+
+fn grid(cells: Vec<Vec<Option<Cell>>>, range: (f64, f64)) -> Drawing {
     let words = |n: usize| (HOSTILE.to_owned(), (0..n).map(|i| format!("{i} {HOSTILE}")).collect());
     Drawing::Heat(Heat {
         across: words(cells.first().map_or(0, Vec::len)),
@@ -127,6 +132,36 @@ fn the_data_is_what_is_drawn() {
     assert_eq!(data.rows, [[HOSTILE, "6", "5 to 7", HOSTILE].map(str::to_owned).to_vec()]);
     let data = heat(vec![vec![Some(1000.0), None]], (1.0, 1.0)).data();
     assert_eq!(data.rows[0][1..], ["1.00k/s", "-"]);
+}
+
+#[test]
+fn what_is_not_ranked_is_an_outline_and_says_so() {
+    let best = |ranked: [bool; 2]| {
+        let cell = |value, ranked| Some(Cell { value, ranked });
+        let drawing = grid(vec![vec![cell(9.0, ranked[0]), cell(5.0, ranked[1])]], (5.0, 9.0));
+        let svg = drawing.svg(Width::Half, "f1", "t", "d");
+        let framed =
+            svg.split("<rect class=\"cell best\"").skip(1).filter_map(|rest| rest.split(": ").nth(1));
+        let framed: Vec<String> = framed.map(|rest| rest[..1].to_owned()).collect();
+        (framed, svg.matches("cell hollow").count(), drawing.data().rows[0][1..].join(" "))
+    };
+    assert_eq!(best([true, true]), (vec!["9".to_owned()], 0, "9.00/s 5.00/s".to_owned()));
+    assert_eq!(best([false, true]), (vec!["5".to_owned()], 1, "9.00/s (not ranked) 5.00/s".to_owned()));
+    assert_eq!(best([false, false]).0, Vec::<String>::new());
+
+    let outline = |hollow| {
+        let mut lines = chart(&[(1.0, 2.0, None), (3.0, 4.0, None)]);
+        lines.series[0].points[1].hollow = hollow;
+        let Drawing::Rows(mut rows) = rows(&[(1.0, None), (2.0, None)], false) else { unreachable!() };
+        rows.rows[1].style.hollow = hollow;
+        [Drawing::Lines(lines), Drawing::Rows(rows)].map(|drawing| {
+            let svg = drawing.svg(Width::Half, "f1", "t", "d");
+            let told = drawing.data().rows.iter().flatten().filter(|cell| cell.contains(NOT_RANKED)).count();
+            (svg.matches("mark hollow").count(), svg.matches("(not ranked)</title>").count(), told)
+        })
+    };
+    assert_eq!(outline(false), [(0, 0, 0); 2]);
+    assert_eq!(outline(true), [(1, 1, 1); 2]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(super) fn spectrum(view: &View) -> Option<Figure> {
     if !short_exchanges(view) {
         return None;
     }
-    let point = |&(p, us): &(f64, u64)| Point { x: nines(p), y: us as f64, interval: None };
+    let point = |&(p, us): &(f64, u64)| Point::new(nines(p), us as f64);
     let series = series(view, |e| e.detail.percentiles_us.iter().map(point).collect());
     let values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.y).collect();
     let scale = Scale::of(values.iter().copied());
@@ -86,7 +86,7 @@ fn throughput(view: &View) -> Option<Lines> {
     let series = series(view, |e| {
         let tenths = &e.detail.tenths_per_s;
         let wide = e.detail.window_s.unwrap_or(1.0) / tenths.len().max(1) as f64;
-        let point = |(i, y): (usize, &f64)| Point { x: wide * (i as f64 + 0.5), y: *y, interval: None };
+        let point = |(i, y): (usize, &f64)| Point::new(wide * (i as f64 + 0.5), *y);
         tenths.iter().enumerate().map(point).collect()
     });
     over_time("requests a second", Unit::PerSecond, series)
@@ -94,7 +94,7 @@ fn throughput(view: &View) -> Option<Lines> {
 
 /// Memory wherever the sampler looked.
 fn memory(view: &View) -> Option<Lines> {
-    let point = |&(x, y): &(f64, f64)| Point { x, y, interval: None };
+    let point = |&(x, y): &(f64, f64)| Point::new(x, y);
     let series = series(view, |e| e.detail.memory_bytes.iter().map(point).collect());
     over_time("memory", Unit::Bytes, series)
 }
@@ -115,7 +115,7 @@ fn over_time(quantity: &str, unit: Unit, series: Vec<Series>) -> Option<Lines> {
 pub(super) fn rounds(view: &View) -> Option<Figure> {
     let series = series(view, |e| {
         let each = e.by_round.iter().filter(|(_, y)| y.is_finite());
-        each.map(|(round, y)| Point { x: f64::from(*round) + 1.0, y: *y, interval: None }).collect()
+        each.map(|(round, y)| Point::new(f64::from(*round) + 1.0, *y)).collect()
     });
     if series.iter().map(|s| s.points.len()).max()? < ROUNDS {
         return None;

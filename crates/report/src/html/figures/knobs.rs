@@ -8,8 +8,8 @@ use systems::Workload;
 use systems::knob::Kind;
 
 use super::super::figure::Figure;
-use super::{INTERVAL, SERIES, View, number, numeric, rest};
-use crate::svg::{Axis, Band, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
+use super::{INTERVAL, SERIES, View, number, numeric, outlines, rest};
+use crate::svg::{Axis, Band, Cell, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
 
 /// So many sweeps are drawn at most: those of the knobs that the answers name first.
 const SWEEPS: usize = 3;
@@ -17,8 +17,11 @@ const SWEEPS: usize = 3;
 /// A grid with fewer cells says less than its table.
 const FEWEST: usize = 4;
 
-/// So many grids are drawn at most.
+/// So many grids are drawn at most, unless there are more systems: each has one.
 const GRIDS: usize = 6;
+
+/// More grids that are left out are not named.
+const NAMED: usize = 8;
 
 /// One figure for each knob that has numbers: the one with the largest effect first.
 pub(super) fn sweeps(view: &View) -> Vec<Figure> {
@@ -63,10 +66,12 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
         String::new()
     };
     let (quantity, _) = view.quantity();
+    let (hollow, swatches) = outlines(series.iter().flat_map(|s| &s.points).map(|p| p.hollow));
+    let legend = series.iter().map(|s| (s.label.clone(), s.style)).chain(swatches.into_iter().last());
     Some(Figure {
         title: format!("`{}` against {quantity}", knob.knob),
-        about: format!("{}{shown}", view.how_to_read()),
-        legend: series.iter().map(|s| (s.label.clone(), s.style)).collect(),
+        about: format!("{}{hollow}{shown}", view.how_to_read()),
+        legend: legend.collect(),
         drawing: Drawing::Lines(Lines {
             bands: bands(view, knob, &walk),
             x: walk.axis,
@@ -173,7 +178,10 @@ fn chosen<'a>(view: &View<'a>, groups: Vec<Group<'a>>) -> (Vec<Group<'a>>, usize
 
 /// A series' points; a system that does not have the knob stands at one height all along.
 fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
-    let at = |row: &Estimate, x: f64| Some(Point { x: walk.at(x), y: row.figure?, interval: row.interval });
+    let at = |row: &Estimate, x: f64| {
+        let (interval, hollow) = (row.interval, !row.is_ranked());
+        Some(Point { interval, hollow, ..Point::new(walk.at(x), row.figure?) })
+    };
     if let [only] = rows
         && !only.scenario.point.contains_key(&knob.knob)
     {
@@ -192,7 +200,7 @@ fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
 /// pool's size and the callers.
 pub(super) fn heats(view: &View) -> Vec<Figure> {
     let Some((across, down)) = pair(view) else { return Vec::new() };
-    let mut panels: Vec<(String, Vec<&Estimate>)> = Vec::new();
+    let mut panels: Vec<Group> = Vec::new();
     for &row in view.rows.iter().filter(|row| !row.is_reference()) {
         let point = &row.scenario.point;
         if !point.contains_key(&across.knob) || !point.contains_key(&down.knob) {
@@ -207,19 +215,39 @@ pub(super) fn heats(view: &View) -> Vec<Figure> {
     let values = panels.iter().flat_map(|panel| &panel.1).filter_map(|row| row.figure);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     panels.retain(|panel| panel.1.len() >= FEWEST);
-    let all = panels.len();
-    panels.truncate(GRIDS);
-    let several = if all > GRIDS {
-        format!(" {GRIDS} of {all} grids are drawn; the table has all.")
-    } else {
-        String::new()
-    };
+    let cut = cut(view, &mut panels);
     let each = panels.into_iter().map(|(label, rows)| heat(view, (across, down), &label, &rows, (low, high)));
     let mut figures: Vec<Figure> = each.collect();
     if let Some(last) = figures.last_mut() {
-        last.about.push_str(&several);
+        last.about.push_str(&cut);
     }
     figures
+}
+
+/// Leaves as many grids as are drawn, in turns: the best of each system, then the second of each, and so on. Says what
+/// is left out.
+fn cut(view: &View, panels: &mut Vec<Group>) -> String {
+    let all = panels.len();
+    panels.iter_mut().for_each(|panel| panel.1.sort_by(|a, b| view.order(b, a)));
+    let mut best_first: Vec<usize> = (0..all).collect();
+    best_first.sort_by(|a, b| view.order(panels[*b].1[0], panels[*a].1[0]));
+    let mut drawn: BTreeMap<&str, usize> = BTreeMap::new();
+    let turn = |at: usize| {
+        let turn = drawn.entry(&panels[at].1[0].scenario.system).or_default();
+        *turn += 1;
+        (*turn, at)
+    };
+    let mut turns: Vec<(usize, usize)> = best_first.into_iter().map(turn).collect();
+    turns.sort_unstable();
+    let most = GRIDS.max(drawn.len());
+    if all <= most {
+        return String::new();
+    }
+    let mut left: Vec<Option<Group>> = std::mem::take(panels).into_iter().map(Some).collect();
+    panels.extend(turns.iter().take(most).filter_map(|(_, at)| left[*at].take()));
+    let left: Vec<String> = left.into_iter().flatten().map(|panel| panel.0).collect();
+    let named = if left.len() <= NAMED { format!(", without {}", left.join("; ")) } else { String::new() };
+    format!(" {most} of {all} grids are drawn, of each system the best first{named}; the table has all.")
 }
 
 fn pair<'a>(view: &View<'a>) -> Option<(&'a Knob, &'a Knob)> {
@@ -245,14 +273,20 @@ fn heat(
         let found = rows.iter().find(|row| {
             row.scenario.point.get(&down.knob) == Some(d) && row.scenario.point.get(&across.knob) == Some(a)
         });
-        found.and_then(|row| row.figure)
+        found.and_then(|row| Some(Cell { value: row.figure?, ranked: row.is_ranked() }))
     };
     let cells = down.values.iter().map(|d| across.values.iter().map(|a| cell(d, a)).collect()).collect();
     let words = |knob: &Knob| (knob.knob.clone(), knob.values.iter().map(|v| knob.show(v)).collect());
+    let frame = match rows.iter().filter(|row| row.is_ranked()).count() {
+        0 => "no cell is framed, because none is ranked.",
+        ranked if ranked < rows.len() => {
+            "the best of those that are ranked is framed, those with a dotted edge are not ranked."
+        }
+        _ => "the best cell is framed.",
+    };
     Figure {
         title: format!("{label}: {quantity} by `{}` and `{}`", across.knob, down.knob),
-        about: "Brighter is better, on one scale for all grids of this experiment; the best cell is framed."
-            .to_owned(),
+        about: format!("Brighter is better, on one scale for all grids of this experiment; {frame}"),
         legend: Vec::new(),
         drawing: Drawing::Heat(Heat {
             across: words(across),

@@ -4,34 +4,32 @@ use lab::findings::{Estimate, Unit};
 use systems::Workload;
 
 use super::super::figure::Figure;
-use super::{INTERVAL, View};
+use super::{INTERVAL, View, outlines};
 use crate::show;
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
 
 /// More rows than these are cut to the first.
 const ROWS: usize = 30;
 
-/// Every scenario with its figure and how far its rounds lie apart, the best first.
+/// Every scenario with its figure and how far its rounds lie apart, the best first, and last those that are not ranked.
 pub(super) fn ranking(view: &View) -> Figure {
     let mut order = view.rows.clone();
+    order.sort_by(|a, b| view.order(b, a));
     let value = |row: &Estimate| row.figure.unwrap_or(f64::NAN);
-    order.sort_by(|a, b| match view.e.figure.more_is_better() {
-        true => value(b).total_cmp(&value(a)),
-        false => value(a).total_cmp(&value(b)),
-    });
     let (quantity, unit) = view.quantity();
     let values: Vec<_> = order.iter().map(|row| (value(row), row.interval)).collect();
     let row = |e: &Estimate| Row {
         label: view.label(e, &[]),
-        style: view.palette.style(&e.scenario.system, 0),
+        style: view.style(e),
         value: value(e),
         interval: e.interval,
         note: show(value(e), unit),
     };
+    let (hollow, legend) = outlines(order.iter().map(|e| !e.is_ranked()));
     Figure {
         title: format!("Every scenario: {quantity}"),
-        about: format!("{}{}", view.how_to_read(), cut(order.len())),
-        legend: Vec::new(),
+        about: format!("{}{hollow}{}", view.how_to_read(), cut(order.len())),
+        legend,
         drawing: Drawing::Rows(Rows {
             x: view.axis(&values),
             rule: None,
@@ -102,7 +100,7 @@ fn rows(view: &View, of: &[&Estimate], value: impl Fn(&Estimate) -> Option<f64>,
         let value = value(e).filter(|v| v.is_finite())?;
         Some(Row {
             label: view.label(e, &[]),
-            style: view.palette.style(&e.scenario.system, 0),
+            style: view.style(e),
             value,
             interval: None,
             note: show(value, unit),
@@ -112,10 +110,11 @@ fn rows(view: &View, of: &[&Estimate], value: impl Fn(&Estimate) -> Option<f64>,
 }
 
 fn bars(title: &str, about: &str, axis: &str, unit: Unit, rows: Vec<Row>) -> Option<Figure> {
+    let (hollow, legend) = outlines(rows.iter().map(|row| row.style.hollow));
     (!rows.is_empty()).then(|| Figure {
         title: title.to_owned(),
-        about: about.to_owned(),
-        legend: Vec::new(),
+        about: format!("{about}{hollow}"),
+        legend,
         drawing: Drawing::Rows(Rows {
             x: Axis { label: axis.to_owned(), unit, scale: Scale::Linear, ticks: Ticks::Round },
             rule: None,
