@@ -38,12 +38,13 @@ struct Counts {
     units: u64,
     errors: u64,
     behind: u64,
+    bytes_sent: u64,
     response: Histogram<u64>,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { units: 0, errors: 0, behind: 0, response: Tally::default().response }
+        Self { units: 0, errors: 0, behind: 0, bytes_sent: 0, response: Tally::default().response }
     }
 }
 
@@ -53,6 +54,7 @@ impl Counts {
             units: tally.units,
             errors: tally.failures(),
             behind: tally.late + tally.dropped,
+            bytes_sent: tally.bytes_sent,
             response: tally.response.clone(),
         }
     }
@@ -61,6 +63,7 @@ impl Counts {
         self.units -= before.units;
         self.errors -= before.errors;
         self.behind -= before.behind;
+        self.bytes_sent -= before.bytes_sent;
         // The earlier histogram is a part of the later one, of the same shape.
         let _ = self.response.subtract(&before.response);
         self
@@ -70,6 +73,7 @@ impl Counts {
         self.units += other.units;
         self.errors += other.errors;
         self.behind += other.behind;
+        self.bytes_sent += other.bytes_sent;
         let _ = self.response.add(&other.response);
     }
 }
@@ -149,7 +153,12 @@ const WIDTH: usize = 80;
 
 /// At most that many columns: `  12 s   99.0k/s   p50 607 us   p99 8.24 ms   max 51.4 ms`, and what was late or failed.
 fn line(second: u32, passed: Duration, counts: &Counts, open_loop: bool) -> String {
-    let rate = report::show(counts.units as f64 / passed.as_secs_f64(), Unit::PerSecond);
+    // Streams and large bodies end late: until then their bytes show that they are under way.
+    let rate = if counts.units == 0 && counts.bytes_sent > 0 {
+        report::show(counts.bytes_sent as f64 / passed.as_secs_f64(), Unit::BytesPerSecond) + " sent"
+    } else {
+        report::show(counts.units as f64 / passed.as_secs_f64(), Unit::PerSecond)
+    };
     let mut line = format!("{second:>4} s  {rate:>8}");
     let samples = counts.response.len();
     for (name, p) in [("p50", 50.0), ("p99", 99.0)] {
@@ -187,6 +196,14 @@ mod tests {
 
     fn snapshot(thread: usize, second: u32, answers: &[(u64, u64)]) -> Snapshot {
         Snapshot { thread, second, so_far: Counts::of(&tally(answers)) }
+    }
+
+    #[test]
+    fn what_has_not_ended_shows_by_its_bytes() {
+        let under_way = |bytes_sent| Counts { bytes_sent, ..Counts::default() };
+        let line = |counts: &Counts| line(3, EVERY, counts, false);
+        assert_eq!(line(&under_way(1_200_000_000)), "   3 s  1.20 GB/s sent  p50       -  p99       -");
+        assert_eq!(line(&under_way(0)), "   3 s       0/s  p50       -  p99       -");
     }
 
     #[test]
