@@ -227,9 +227,17 @@ wait_until(Due) ->
     end.
 
 %% What was seen, and when; long reasons are cut.
-first({Into, Answer}) ->
-    Seen = case Answer of {error, _, Reason} -> Reason; {error, _, Reason, Nth} -> {Reason, request, Nth}; _ -> Answer end,
-    iolist_to_binary([io_lib:format("~0P", [Seen, 20]), io_lib:format(" (~.3f s into the window)", [Into / 1.0e6])]).
+first({Into, Answer}) -> iolist_to_binary([seen(Answer), io_lib:format("~.3f s into the window)", [Into / 1.0e6])]).
+
+seen({error, _, Reason}) -> io_lib:format("~0P (", [Reason, 20]);
+seen({error, _, Reason, Nth}) -> io_lib:format("~0P (exchange ~b of its connection, ", [Reason, 20, Nth]);
+seen({ok, Status, Id, Body, _}) ->
+    Bytes = binary:part(Body, 0, min(48, byte_size(Body))),
+    Known = case Id of undefined -> <<"none">>; _ -> Id end,
+    [io_lib:format("status ~w, id ", [Status]), Known, ", body \"", [visible(C) || <<C>> <= Bytes], "\" ("].
+
+visible(C) when C < $\s; C > $~; C =:= $"; C =:= $\\ -> io_lib:format("\\x~2.16.0b", [C]);
+visible(C) -> C.
 
 outcome({error, Class, Reason}, _, _, _) -> failed(Class, Reason);
 outcome({error, Class, Reason, _}, _, _, _) -> failed(Class, Reason);
