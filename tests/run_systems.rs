@@ -193,10 +193,16 @@ fn receivers_of_today_count_frames_of_every_size() {
     }
 }
 
-/// The server's counts lie between what the client attempted and what it saw succeed.
+/// Clients whose libraries tell when a connection of the pool became a request's own (docs/contracts.md).
+const TELL_WAITS: [&str; 7] =
+    ["aiohttp", "go-client", "gun-poolboy", "httpx", "libcurl", "reference-client", "undici"];
+
+/// The server's counts lie between what the client attempted and what it saw succeed; waits are told of each success, or of none.
 fn assert_counts_agree(home: &Home, clients: &[&str]) {
     for system in clients.iter().chain(&["reference-client"]) {
         for m in home.measured(system) {
+            let waits = if TELL_WAITS.contains(system) { m.successes } else { 0 };
+            assert_eq!((m.pool_wait_us.count, m.service_us.count), (waits, waits), "{system}");
             let server = m.server.expect("the server's counts");
             assert!(server.client_successes > 0, "{system}: {server:#?}");
             assert!(server.client_successes <= server.responses, "{system}: {server:#?}");
