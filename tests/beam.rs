@@ -159,9 +159,12 @@ fn what_the_driver_computes() {
         "{error, other, oops} =:= narrows_client:bounded(5000, fun() -> exit(oops) end)",
         "begin Self = self(), {error, request_timeout, timeout} = narrows_client:bounded(1, fun() -> Self ! self(), receive after infinity -> ok end end), \
          not is_process_alive(receive Pid -> Pid end) andalso {messages, []} =:= process_info(self(), messages) end",
-        // Errors of sockets.
+        // Errors of sockets, and what clients make of them.
         "[connect_refused, reset, closed_early, request_timeout, busy, other] =:= \
          [narrows_client:class(R) || R <- [econnrefused, econnreset, closed, timeout, busy, {odd, 1}]]",
+        "[pool_wait, connect_timeout, closed_early, closed_early, reset, request_timeout, other] =:= \
+         [narrows_client:class(R) || R <- [checkout_timeout, {error, connect_timeout}, {shutdown, normal}, {stream_error, {closed, \"lost\"}}, \
+          {down, {shutdown, {error, econnreset}}}, {error, timeout}, {shutdown, odd}]]",
         // Time that is left, never less than none.
         "0 =:= narrows_client:left(narrows_client:deadline(-5))",
         "narrows_client:left(narrows_client:deadline(60000)) > 1000",

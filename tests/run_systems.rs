@@ -2,6 +2,7 @@
 
 mod support;
 
+use lab::observation::{Observation, Outcome};
 use serde_json::Value;
 
 use support::home::{Home, all_took_part};
@@ -31,6 +32,11 @@ fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -
             assert!(m.attempts > 0 && m.elapsed_s > 0.0, "{system}: {m:#?}");
             let classes: Vec<String> = m.errors.keys().cloned().collect();
             assert!(accept(&classes), "{system}: {:?} {:?}", m.errors, m.first_errors);
+            // Whatever failed took its time, and of each class there is an example.
+            assert!(m.errors.keys().eq(m.first_errors.keys()), "{system}: {m:#?}");
+            let dated = |text: &String| !text.starts_with(' ') && text.ends_with(" s into the window)");
+            assert!(m.first_errors.values().all(dated), "{system}: {:?}", m.first_errors);
+            assert_eq!(m.mean_error_us > 0.0, !m.errors.is_empty(), "{system}: {m:#?}");
         }
     }
     assert_report(home);
@@ -187,10 +193,16 @@ fn receivers_of_today_count_frames_of_every_size() {
     }
 }
 
-/// The server's counts lie between what the client attempted and what it saw succeed.
+/// Clients whose libraries tell when a connection of the pool became a request's own (docs/contracts.md).
+const TELL_WAITS: [&str; 7] =
+    ["aiohttp", "go-client", "gun-poolboy", "httpx", "libcurl", "reference-client", "undici"];
+
+/// The server's counts lie between what the client attempted and what it saw succeed; waits are told of each success, or of none.
 fn assert_counts_agree(home: &Home, clients: &[&str]) {
     for system in clients.iter().chain(&["reference-client"]) {
         for m in home.measured(system) {
+            let waits = if TELL_WAITS.contains(system) { m.successes } else { 0 };
+            assert_eq!((m.pool_wait_us.count, m.service_us.count), (waits, waits), "{system}");
             let server = m.server.expect("the server's counts");
             assert!(server.client_successes > 0, "{system}: {server:#?}");
             assert!(server.client_successes <= server.responses, "{system}: {server:#?}");
@@ -233,6 +245,22 @@ fn silent_closes(clients: &[&str]) {
     }
 }
 
+/// Each of them where no answer comes in time, and half of the callers find no connection of the pool.
+fn late_answers(clients: &[&str]) {
+    let home = Home::with(clients);
+    let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 300\ntimeout_ms = 60\n";
+    let known = ["request_timeout", "pool_wait", "connect_timeout"];
+    let late = |classes: &[String]| classes.iter().all(|class| known.contains(&&**class));
+    let failed = |seen: Observation| matches!(seen.outcome, Outcome::Measured(m) if !m.errors.is_empty());
+    // Long enough for a failure in each, however slow the machine.
+    let all_failed = [0.5, 4.0, 16.0].into_iter().any(|window| {
+        home.timed_experiment("clients", &format!("{clients:?}"), 1, window, grid);
+        runs_with(&home, "reference-client", late);
+        home.observations().into_iter().all(failed)
+    });
+    assert!(all_failed);
+}
+
 #[test]
 fn pooled_clients_count_as_the_server_does() {
     announced_closes(&POOLED);
@@ -244,6 +272,11 @@ fn pooled_clients_count_as_the_server_does_when_it_closes_in_silence() {
 }
 
 #[test]
+fn pooled_clients_tell_what_failed_first_and_how_long_it_took() {
+    late_answers(&POOLED);
+}
+
+#[test]
 fn clients_of_today_count_as_the_server_does() {
     announced_closes(&CLIENTS);
 }
@@ -251,4 +284,9 @@ fn clients_of_today_count_as_the_server_does() {
 #[test]
 fn clients_of_today_count_as_the_server_does_when_it_closes_in_silence() {
     silent_closes(&CLIENTS);
+}
+
+#[test]
+fn clients_of_today_tell_what_failed_first_and_how_long_it_took() {
+    late_answers(&CLIENTS);
 }

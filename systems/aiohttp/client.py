@@ -1,16 +1,20 @@
 """aiohttp as a client with pools: a pool is a ClientSession whose TCPConnector has the limit pool_size.
 
-Contract: systems/shared/python. What a request had come to when its timeout passed is told by aiohttp's tracing.
+Contract: systems/shared/python. What a request had come to when its timeout passed is told by aiohttp's tracing, and so is the
+end of its wait for the pool: as it is sent.
 """
+
+import time
 
 import aiohttp
 from narrows_client import Failed, run
 
 
 class Request:
-    """What a timeout means."""
+    """What a timeout means, and since when a connection is its own."""
 
     step = "pool_wait"
+    own = None
 
 
 async def connecting(session, context, event):
@@ -19,6 +23,7 @@ async def connecting(session, context, event):
 
 async def sent(session, context, event):
     context.trace_request_ctx.step = "request_timeout"
+    context.trace_request_ctx.own = time.monotonic()
 
 
 class Pool:
@@ -34,7 +39,7 @@ class Pool:
         headers = {"x-request-id": request_id}
         try:
             async with self.session.get(url, headers=headers, allow_redirects=False, trace_request_ctx=request) as answer:
-                return answer.status, answer.headers.get("x-request-id"), await answer.read()
+                return answer.status, answer.headers.get("x-request-id"), await answer.read(), request.own
         except TimeoutError:
             raise Failed(request.step)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError):

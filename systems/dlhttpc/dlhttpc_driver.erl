@@ -16,8 +16,6 @@ get(Options, #{text := Url}, Id, Timeout) ->
     narrows_client:bounded(Timeout, fun() -> answer(try Ask() catch exit:Reason -> {error, Reason} end) end).
 
 answer({ok, {{Status, _}, Headers, Body}}) -> narrows_client:answer(Status, Headers, Body);
-answer({error, connect_timeout = R}) -> {error, connect_timeout, R};
-answer({error, connection_closed = R}) -> {error, closed_early, R};
 answer({error, {busy, _} = R}) -> {error, busy, R};
 answer({error, {R, _}}) when is_atom(R) -> answer({error, R});
 answer({error, R}) -> {error, narrows_client:class(R), R}.

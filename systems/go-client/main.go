@@ -33,8 +33,8 @@ func startPool(size int, timeout time.Duration) client.Pool {
 func (pool *pool) Get(url, id string) (client.Answer, *client.Failure) {
 	ctx, cancel := context.WithTimeout(context.Background(), pool.timeout)
 	defer cancel()
-	connected := false
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	var own time.Time
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { own = time.Now() }}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), "GET", url, nil)
 	if err != nil {
 		return client.Answer{}, &client.Failure{Class: "other", Reason: err}
@@ -42,14 +42,14 @@ func (pool *pool) Get(url, id string) (client.Answer, *client.Failure) {
 	request.Header.Set("x-request-id", id)
 	answer, err := pool.transport.RoundTrip(request)
 	if err != nil {
-		return client.Answer{}, failure(err, connected)
+		return client.Answer{}, failure(err, !own.IsZero())
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return client.Answer{}, failure(err, true)
 	}
-	return client.Answer{Status: answer.StatusCode, ID: answer.Header.Get("x-request-id"), Body: body}, nil
+	return client.Answer{Status: answer.StatusCode, ID: answer.Header.Get("x-request-id"), Body: body, Own: own}, nil
 }
 
 func failure(err error, connected bool) *client.Failure {

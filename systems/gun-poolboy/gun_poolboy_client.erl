@@ -84,9 +84,8 @@ connect(#{host := Host, port := Port}, none, Deadline) ->
             drop({Pid, Monitor, 0}),
             case Reason of
                 timeout -> {error, connect_timeout, Reason};
-                {shutdown, Why} -> {error, narrows_client:class(Why), Why};
                 noproc -> {error, connect_refused, Reason}; % over before it could be watched
-                _ -> {error, other, Reason}
+                _ -> {error, narrows_client:class(Reason), Reason}
             end
     end;
 connect(_Url, Connection, _Deadline) -> Connection.
@@ -105,15 +104,11 @@ await(Pid, Stream, Monitor, Deadline) ->
 
 %% Gun says only that the connection was lost; the reason is in how its process ends, which is right after. When it cannot
 %% parse what it reads, it crashes.
-class(timeout, _) -> request_timeout;
 class({closed, _}, Monitor) ->
     receive {'DOWN', Monitor, process, _, Reason} -> class(Reason, Monitor)
     after 1000 -> closed_early
     end;
-class({shutdown, {error, Reason}}, _) -> narrows_client:class(Reason);
-class({shutdown, _}, _) -> closed_early;
-class(noproc, _) -> closed_early;
-class(normal, _) -> closed_early;
+class(Reason, _) when is_atom(Reason); element(1, Reason) =:= shutdown -> narrows_client:class(Reason);
 class(_, _) -> protocol.
 
 %% Gun closes a connection itself when the server has said that it will, or has done so.

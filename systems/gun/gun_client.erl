@@ -35,11 +35,6 @@ answer(Stream, Deadline) ->
 failed(Stream, R) ->
     gun_pool:cancel(Stream),
     gun_pool:flush(Stream),
-    {error, class(R), R}.
-
-class({Where, R}) when Where =:= stream_error; Where =:= connection_error; Where =:= down; Where =:= shutdown -> class(R);
-class({Why, _}) when Why =:= closed; Why =:= goaway -> closed_early;
-class(closing) -> closed_early;
-class(R) -> narrows_client:class(R).
+    {error, narrows_client:class(R), R}.
 
 version() -> narrows_client:versions([gun]).

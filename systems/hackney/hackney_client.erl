@@ -18,9 +18,6 @@ get(Pool, #{text := Url}, Id, Timeout) ->
     narrows_client:bounded(Timeout, fun() -> answer(hackney:request(get, Url, Headers, <<>>, Options)) end).
 
 answer({ok, Status, Headers, Body}) -> narrows_client:answer(Status, Headers, Body);
-answer({error, checkout_timeout = R}) -> {error, pool_wait, R};
-answer({error, connect_timeout = R}) -> {error, connect_timeout, R};
-answer({error, {closed, _} = R}) -> {error, closed_early, R};
 answer({error, R}) -> {error, narrows_client:class(R), R}.
 
 version() -> narrows_client:versions([hackney]).

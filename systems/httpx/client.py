@@ -1,16 +1,18 @@
 """httpx as a client with pools: a pool is an AsyncClient with at most pool_size connections, all of them kept.
 
 Contract: systems/shared/python. httpx has a timeout for each step and none for all of them, so asyncio's own is around it. What
-the request had come to by then is told by the trace extension.
+the request had come to by then is told by the trace extension, and so is the end of its wait for the pool: as it is sent.
 """
 
 import asyncio
+import time
 
 import httpx
 from narrows_client import Failed, run
 
+SENDING = "http11.send_request_headers.started"
 # What a timeout means after these events; before them it is a wait for the pool.
-STEPS = {"connection.connect_tcp.started": "connect_timeout", "http11.send_request_headers.started": "request_timeout"}
+STEPS = {"connection.connect_tcp.started": "connect_timeout", SENDING: "request_timeout"}
 
 
 class Pool:
@@ -20,20 +22,23 @@ class Pool:
         self.client = httpx.AsyncClient(limits=limits, timeout=timeout, trust_env=False)
 
     async def get(self, url, request_id):
-        step = "pool_wait"
+        step, own = "pool_wait", None
 
         async def trace(event, _):
-            nonlocal step
+            nonlocal step, own
             step = STEPS.get(event, step)
+            if event == SENDING:
+                own = time.monotonic()
 
         try:
             async with asyncio.timeout(self.timeout):
                 answer = await self.client.get(url, headers={"x-request-id": request_id}, extensions={"trace": trace})
-                return answer.status_code, answer.headers.get("x-request-id"), answer.content
+                return answer.status_code, answer.headers.get("x-request-id"), answer.content, own
         except (TimeoutError, httpx.TimeoutException):
             raise Failed(step)
         except httpx.RemoteProtocolError as error:
-            raise Failed("closed_early" if "disconnected" in str(error) else "protocol")
+            closed = "disconnected" in str(error) or "peer closed" in str(error)
+            raise Failed("closed_early" if closed else "protocol")
 
 
 async def start_pool(size, timeout):

@@ -22,7 +22,7 @@ answer({error, req_timedout = R}) -> {error, request_timeout, R};
 answer({error, {conn_failed, {error, timeout}} = R}) -> {error, connect_timeout, R};
 answer({error, {conn_failed, {error, Why}} = R}) -> {error, narrows_client:class(Why), R};
 answer({error, {send_failed, {error, Why}} = R}) -> {error, narrows_client:class(Why), R};
-answer({error, R}) when R =:= connection_closed; R =:= connection_closing; R =:= sel_conn_closed -> {error, closed_early, R};
+answer({error, R}) when R =:= connection_closing; R =:= sel_conn_closed -> {error, closed_early, R};
 answer({error, R}) -> {error, narrows_client:class(R), R}.
 
 version() -> narrows_client:versions([ibrowse]).

@@ -15,7 +15,7 @@ import java.util.concurrent.Executor;
  * java.net.http as a client with pools: a pool is an HttpClient that keeps pool_size idle connections.
  *
  * <p>Contract: systems/shared/java. It has no cap on connections: what its idle ones cannot take it sends on further ones, so
- * nobody waits for the pool.
+ * nobody waits for the pool; nor does it tell when a connection became a request's own.
  */
 final class JavaHttp implements ClientDriver.Client {
     @Override

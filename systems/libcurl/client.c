@@ -21,7 +21,7 @@ typedef struct {
     CURL *easy;
     struct curl_slist *headers;
     size_t length;
-    char body[2];
+    char body[NARROWS_KEPT], reason[CURL_ERROR_SIZE];
 } caller_t;
 
 static narrows_orders_t orders;
@@ -60,6 +60,13 @@ static size_t on_body(char *data, size_t one, size_t length, void *of) {
     return one * length;
 }
 
+/* There is a connection, new or kept, and the request is about to be sent on it. */
+static int on_connection(void *of, char *to, char *from, int to_port, int from_port) {
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    ((caller_t *)of)->self.own_us = narrows_now_us();
+    return CURL_PREREQFUNC_OK;
+}
+
 static void start_pool(pool_t *pool, uint64_t number) {
     pool->number = number;
     pool->due_us = UINT64_MAX;
@@ -82,6 +89,9 @@ static void start_caller(caller_t *caller, uint64_t number) {
     curl_easy_setopt(caller->easy, CURLOPT_PRIVATE, caller);
     curl_easy_setopt(caller->easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(caller->easy, CURLOPT_WRITEDATA, caller);
+    curl_easy_setopt(caller->easy, CURLOPT_PREREQFUNCTION, on_connection);
+    curl_easy_setopt(caller->easy, CURLOPT_PREREQDATA, caller);
+    curl_easy_setopt(caller->easy, CURLOPT_ERRORBUFFER, caller->reason);
 }
 
 static void begin(caller_t *caller) {
@@ -91,21 +101,25 @@ static void begin(caller_t *caller) {
     curl_slist_free_all(caller->headers);
     caller->headers = curl_slist_append(NULL, header);
     caller->length = 0;
+    caller->reason[0] = 0;
     curl_easy_setopt(caller->easy, CURLOPT_HTTPHEADER, caller->headers);
     curl_multi_add_handle(pools[(uint64_t)random() % orders.pools].multi, caller->easy);
     busy++;
 }
 
-static narrows_outcome_t outcome(caller_t *caller, CURLcode code) {
-    long status = 0, error = 0;
-    curl_off_t connected = 0, sent = 0;
+static void answered(caller_t *caller) {
+    long status = 0;
     struct curl_header *told = NULL;
+    curl_easy_getinfo(caller->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (curl_easy_header(caller->easy, "x-request-id", 0, CURLH_HEADER, -1, &told) != CURLHE_OK) told = NULL;
+    narrows_answered(&caller->self, status, told ? told->value : NULL, caller->body, caller->length);
+}
+
+static narrows_outcome_t class_of(caller_t *caller, CURLcode code) {
+    long error = 0;
+    curl_off_t connected = 0, sent = 0;
     curl_easy_getinfo(caller->easy, CURLINFO_OS_ERRNO, &error);
     switch (code) {
-    case CURLE_OK:
-        curl_easy_getinfo(caller->easy, CURLINFO_RESPONSE_CODE, &status);
-        if (curl_easy_header(caller->easy, "x-request-id", 0, CURLH_HEADER, -1, &told) != CURLHE_OK) told = NULL;
-        return narrows_judge(&caller->self, status, told ? told->value : NULL, caller->body, caller->length);
     case CURLE_OPERATION_TIMEDOUT:
         curl_easy_getinfo(caller->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
         curl_easy_getinfo(caller->easy, CURLINFO_NAMELOOKUP_TIME_T, &connected);
@@ -113,10 +127,7 @@ static narrows_outcome_t outcome(caller_t *caller, CURLcode code) {
     case CURLE_SEND_ERROR: case CURLE_RECV_ERROR: return RESET;
     case CURLE_GOT_NOTHING: case CURLE_PARTIAL_FILE: return CLOSED_EARLY;
     case CURLE_WEIRD_SERVER_REPLY: case CURLE_UNSUPPORTED_PROTOCOL: return PROTOCOL;
-    default:
-        if (code == CURLE_COULDNT_CONNECT && error == ECONNREFUSED) return CONNECT_REFUSED;
-        narrows_report(curl_easy_strerror(code));
-        return OTHER;
+    default: return code == CURLE_COULDNT_CONNECT && error == ECONNREFUSED ? CONNECT_REFUSED : OTHER;
     }
 }
 
@@ -127,7 +138,8 @@ static void collect(pool_t *pool) {
         CURLcode code = message->data.result;
         CURL *easy = message->easy_handle;
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &caller);
-        narrows_end(&caller->self, outcome(caller, code));
+        if (code == CURLE_OK) answered(caller);
+        else narrows_failed(&caller->self, class_of(caller, code), caller->reason[0] ? caller->reason : curl_easy_strerror(code));
         curl_multi_remove_handle(pool->multi, easy);
         busy--;
         begin(caller);

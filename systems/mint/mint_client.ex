@@ -10,22 +10,15 @@ defmodule MintClient do
   def get({host, port}, %{path: path}, id, timeout) do
     deadline = :narrows_client.deadline(timeout)
 
-    with {:ok, conn} <- connect(host, port, timeout),
+    with {:ok, conn} <- Mint.HTTP.connect(:http, host, port, transport_opts: [timeout: timeout]),
          {:ok, conn, _ref} <- Mint.HTTP.request(conn, "GET", path, [{"x-request-id", id}]) do
       answer = read(conn, deadline, %{body: []})
       Mint.HTTP.close(conn)
       answer
     else
-      {:error, :connect, error} -> error
+      {:error, %{reason: :timeout} = reason} -> {:error, :connect_timeout, reason}
+      {:error, reason} -> NarrowsClient.error(reason)
       {:error, conn, reason} -> Mint.HTTP.close(conn) && NarrowsClient.error(reason)
-    end
-  end
-
-  defp connect(host, port, timeout) do
-    case Mint.HTTP.connect(:http, host, port, transport_opts: [timeout: timeout]) do
-      {:ok, conn} -> {:ok, conn}
-      {:error, %{reason: :timeout} = reason} -> {:error, :connect, {:error, :connect_timeout, reason}}
-      {:error, reason} -> {:error, :connect, NarrowsClient.error(reason)}
     end
   end
 

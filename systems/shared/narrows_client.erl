@@ -227,9 +227,19 @@ wait_until(Due) ->
     end.
 
 %% What was seen, and when; long reasons are cut.
-first({Into, Answer}) ->
-    Seen = case Answer of {error, _, Reason} -> Reason; {error, _, Reason, Nth} -> {Reason, request, Nth}; _ -> Answer end,
-    iolist_to_binary([io_lib:format("~0P", [Seen, 20]), io_lib:format(" (~.3f s into the window)", [Into / 1.0e6])]).
+first({Into, Answer}) -> iolist_to_binary([seen(Answer), io_lib:format("~.3f s into the window)", [Into / 1.0e6])]).
+
+seen({error, _, Reason}) -> [term(Reason), " ("];
+seen({error, _, Reason, Nth}) -> [term(Reason), io_lib:format(" (exchange ~b of its connection, ", [Nth])];
+seen({ok, Status, Id, Body, _}) ->
+    Bytes = binary:part(Body, 0, min(48, byte_size(Body))),
+    Known = case Id of undefined -> <<"none">>; _ -> Id end,
+    [io_lib:format("status ~w, id ", [Status]), Known, ", body \"", [visible(C) || <<C>> <= Bytes], "\" ("].
+
+term(Reason) -> io_lib:format("~0p", [Reason], [{chars_limit, 300}]).
+
+visible(C) when C < $\s; C > $~; C =:= $"; C =:= $\\ -> io_lib:format("\\x~2.16.0b", [C]);
+visible(C) -> C.
 
 outcome({error, Class, Reason}, _, _, _) -> failed(Class, Reason);
 outcome({error, Class, Reason, _}, _, _, _) -> failed(Class, Reason);
@@ -274,14 +284,16 @@ versions(Applications) ->
     [application:load(A) || A <- Applications],
     lists:join(", ", [[atom_to_list(A), " ", element(2, {ok, _} = application:get_key(A, vsn))] || A <- Applications]).
 
-%% The class of a socket's error.
+%% The class of an error: a socket's own, or in words that several clients have, each of which may have put more around it.
 class(econnrefused) -> connect_refused;
-class(etimedout) -> connect_timeout;
-class(econnreset) -> reset;
-class(epipe) -> reset;
-class(closed) -> closed_early;
-class(timeout) -> request_timeout;
+class(R) when R =:= etimedout; R =:= connect_timeout -> connect_timeout;
+class(R) when R =:= checkout_timeout; R =:= pool_timeout -> pool_wait;
+class(R) when R =:= timeout; R =:= request_timeout -> request_timeout;
+class(R) when R =:= econnreset; R =:= epipe -> reset;
+class(R) when R =:= closed; R =:= closing; R =:= connection_closed; R =:= normal; R =:= noproc -> closed_early;
 class(busy) -> busy;
+class({R, _}) when R =:= closed; R =:= goaway -> closed_early;
+class({Around, R}) when Around =:= error; Around =:= shutdown; Around =:= down; Around =:= stream_error; Around =:= connection_error -> class(R);
 class(_) -> other.
 
 %% The first few unknown errors are worth reading; the rest would only fill the pipe.

@@ -8,15 +8,9 @@ defmodule NarrowsClient do
     :narrows_client.main([~c"Elixir." ++ to_charlist(module) | Enum.map(args, &to_charlist/1)])
   end
 
-  # The class of an error as Mint and the libraries on it give it: a struct with a reason, or the reason itself.
+  # An error as Mint and the libraries on it give it: a struct with a reason, or the reason itself.
   def error(%ErlangError{original: original}), do: error(original)
   def error(%{reason: reason}), do: error(reason)
-  def error(reason) when reason in [:checkout_timeout, :pool_timeout], do: {:error, :pool_wait, reason}
-  def error(reason) when reason in [:timeout, :request_timeout], do: {:error, :request_timeout, reason}
-  def error(reason) when reason in [:connect_timeout, :etimedout], do: {:error, :connect_timeout, reason}
-  def error(reason) when reason in [:closed, :normal, :noproc], do: {:error, :closed_early, reason}
-  def error({:closed, _} = reason), do: {:error, :closed_early, reason}
-  def error({:error, reason}), do: error(reason)
-  def error({:shutdown, reason}), do: error(reason)
+  def error({around, reason}) when around in [:error, :shutdown], do: error(reason)
   def error(reason), do: {:error, :narrows_client.class(reason), reason}
 end

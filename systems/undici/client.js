@@ -1,17 +1,18 @@
 // undici as a client with pools: a pool is a Pool with at most pool_size connections.
 //
 // Contract: systems/shared/node. undici has no timeout that covers the wait for the pool; an AbortSignal is its way to
-// give a request up. Whether that was sent is told by its diagnostics channel.
+// give a request up. Whether that was sent, and when, is told by its diagnostics channel; the wait for the pool ends there.
 'use strict';
 const diagnostics = require('diagnostics_channel');
 const { Pool } = require('undici');
+const { performance } = require('perf_hooks');
 const { run, classOf } = require('./narrows_client.js');
 
 const pipelining = Number(process.argv[2]);
-const sent = new Set();
+const sent = new Map();
 diagnostics.channel('undici:client:sendHeaders').subscribe(({ headers }) => {
   const begin = headers.indexOf('x-request-id: ') + 14;
-  sent.add(headers.slice(begin, headers.indexOf('\r\n', begin)));
+  sent.set(headers.slice(begin, headers.indexOf('\r\n', begin)), performance.now());
 });
 
 function failureClass(error, wasSent) {
@@ -33,7 +34,7 @@ run({
     try {
       const answer = await pool.request({ path, method: 'GET', headers: { 'x-request-id': id }, signal: abort.signal });
       const body = Buffer.from(await answer.body.arrayBuffer());
-      return { status: answer.statusCode, id: answer.headers['x-request-id'], body };
+      return { status: answer.statusCode, id: answer.headers['x-request-id'], body, own: sent.get(id) };
     } catch (error) {
       error.failureClass = failureClass(error, sent.has(id));
       throw error;

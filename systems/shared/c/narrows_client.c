@@ -10,11 +10,17 @@ static const char *const names[OUTCOMES] = {
     "ok", "connect_refused", "connect_timeout", "pool_wait", "busy", "request_timeout", "reset", "closed_early", "protocol", "status",
     "length", "wrong_content", "wrong_id", "other"};
 
-/* Values of latency keep their ten highest bits: 512 buckets for each power of two from 1024 on. */
+/* Times keep their ten highest bits: 512 buckets for each power of two from 1024 on. */
 #define BUCKETS (1024 + 54 * 512)
 
-static uint64_t inside[OUTCOMES], total[OUTCOMES], latency[BUCKETS], in_flight;
+static uint64_t inside[OUTCOMES], total[OUTCOMES], in_flight;
+static uint64_t latency[BUCKETS], waits[BUCKETS], service[BUCKETS], failed[BUCKETS];
 static uint64_t window_start_us, window_end_us, timeout_us, duration_us;
+/* Of each class the first: what was seen, and how far into the window. */
+static struct {
+    char seen[512];
+    uint64_t into_us;
+} firsts[OUTCOMES];
 
 static void fail(const char *message, const char *detail) {
     printf("{\"event\":\"error\",\"message\":\"%s%s\"}\n", message, detail);
@@ -75,6 +81,7 @@ void narrows_ready(const narrows_orders_t *orders) {
 
 int narrows_begin(narrows_caller_t *caller) {
     caller->began_us = narrows_now_us();
+    caller->own_us = 0;
     if (caller->began_us >= window_end_us) return 0;
     snprintf(caller->id, sizeof caller->id, "%" PRIu64 "-%" PRIu64, caller->number, caller->sent++);
     return 1;
@@ -86,29 +93,52 @@ static size_t bucket(uint64_t v) {
     return shift * 512 + (v >> shift);
 }
 
-/* The window is two points in time, and what ended between them counts. */
-void narrows_end(narrows_caller_t *caller, narrows_outcome_t outcome) {
-    uint64_t end = narrows_now_us(), took = end - caller->began_us;
-    if (outcome == OK && took > timeout_us) outcome = REQUEST_TIMEOUT;
+/* The window is two points in time, and what ended between them counts. The first of a class is given a place for what was seen. */
+static char *ended(const narrows_caller_t *caller, narrows_outcome_t outcome, uint64_t end) {
     total[outcome]++;
-    if (end >= window_end_us) {
-        in_flight++;
-    } else if (end >= window_start_us) {
-        inside[outcome]++;
-        if (outcome == OK) latency[bucket(took)]++;
+    if (end >= window_end_us) in_flight++;
+    if (end >= window_end_us || end < window_start_us) return NULL;
+    inside[outcome]++;
+    if (outcome != OK) {
+        failed[bucket(end - caller->began_us)]++;
+        if (inside[outcome] > 1) return NULL;
+        firsts[outcome].into_us = end - window_start_us;
+        return firsts[outcome].seen;
     }
+    latency[bucket(end - caller->began_us)]++;
+    if (caller->own_us) {
+        waits[bucket(caller->own_us - caller->began_us)]++;
+        service[bucket(end - caller->own_us)]++;
+    }
+    return NULL;
 }
 
-narrows_outcome_t narrows_judge(const narrows_caller_t *caller, long status, const char *told, const char *body, size_t length) {
+static narrows_outcome_t judge(const char *id, long status, const char *told, const char *body, size_t length) {
     if (status != 200) return STATUS;
     if (length != 2) return LENGTH;
     if (memcmp(body, "ok", 2)) return WRONG_CONTENT;
-    return told && !strcmp(told, caller->id) ? OK : WRONG_ID;
+    return told && !strcmp(told, id) ? OK : WRONG_ID;
 }
 
-void narrows_report(const char *reason) {
+void narrows_answered(const narrows_caller_t *caller, long status, const char *told, const char *body, size_t length) {
+    uint64_t end = narrows_now_us();
+    int late = end - caller->began_us > timeout_us;
+    char *seen = ended(caller, late ? REQUEST_TIMEOUT : judge(caller->id, status, told, body, length), end);
+    if (!seen) return;
+    seen += sprintf(seen, "status %ld, id %.100s, body \"", status, told ? told : "none");
+    for (size_t i = 0; i < length && i < NARROWS_KEPT; i++) {
+        unsigned char c = body[i];
+        seen += sprintf(seen, c < ' ' || c > '~' || c == '"' || c == '\\' ? "\\x%02x" : "%c", c);
+    }
+    strcpy(seen, "\"");
+}
+
+void narrows_failed(const narrows_caller_t *caller, narrows_outcome_t class, const char *reason) {
     static int reported;
-    if (reported++ < 20) fprintf(stderr, "other: %s\n", reason);
+    /* The first few unknown errors are worth reading; the rest would only fill the pipe. */
+    if (class == OTHER && reported++ < 20) fprintf(stderr, "other: %s\n", reason);
+    char *seen = ended(caller, class, narrows_now_us());
+    if (seen) sprintf(seen, "%.300s", reason);
 }
 
 static void account(const uint64_t *outcomes, uint64_t unfinished) {
@@ -124,18 +154,41 @@ static void account(const uint64_t *outcomes, uint64_t unfinished) {
     printf("}");
 }
 
+static void pairs(const char *name, const uint64_t *times) {
+    printf(",\"%s\":[", name);
+    const char *comma = "";
+    for (size_t i = 0; i < BUCKETS; i++) {
+        if (!times[i]) continue;
+        size_t shift = i < 1024 ? 0 : i / 512 - 1;
+        printf("%s[%" PRIu64 ",%" PRIu64 "]", comma, (uint64_t)(i - shift * 512) << shift, times[i]);
+        comma = ",";
+    }
+    printf("]");
+}
+
+static void examples(void) {
+    printf(",\"first_errors\":{");
+    const char *comma = "";
+    for (int i = OK + 1; i < OUTCOMES; i++) {
+        if (!inside[i]) continue;
+        printf("%s\"%s\":\"", comma, names[i]);
+        for (const unsigned char *c = (const unsigned char *)firsts[i].seen; *c; c++)
+            printf(*c < ' ' || *c > '~' || *c == '"' || *c == '\\' ? "\\u%04x" : "%c", *c);
+        printf(" (%.3f s into the window)\"", firsts[i].into_us / 1e6);
+        comma = ",";
+    }
+    printf("}");
+}
+
 void narrows_done(const char *version) {
     printf("{\"event\":\"done\",\"version\":\"%s\",\"elapsed_us\":%" PRIu64 ",\"in_flight\":%" PRIu64 ",", version, duration_us, in_flight);
     account(inside, in_flight);
-    printf(",\"latency_us\":[");
-    const char *comma = "";
-    for (size_t i = 0; i < BUCKETS; i++) {
-        if (!latency[i]) continue;
-        size_t shift = i < 1024 ? 0 : i / 512 - 1;
-        printf("%s[%" PRIu64 ",%" PRIu64 "]", comma, (uint64_t)(i - shift * 512) << shift, latency[i]);
-        comma = ",";
-    }
-    printf("],\"total\":{");
+    pairs("latency_us", latency);
+    pairs("pool_wait_us", waits);
+    pairs("service_us", service);
+    pairs("failed_us", failed);
+    examples();
+    printf(",\"total\":{");
     account(total, 0);
     printf("}}\n");
     fflush(stdout);

@@ -16,11 +16,12 @@ import (
 	"time"
 )
 
-// Answer is what came back.
+// Answer is what came back, and since when a connection of the pool was its own; zero where the client does not tell it.
 type Answer struct {
 	Status int
 	ID     string
 	Body   []byte
+	Own    time.Time
 }
 
 // Failure says why nothing came back: a class of the contract, and what the client said.
@@ -51,10 +52,24 @@ type orders struct {
 // Outcome, a class or "ok", to how often.
 type counts map[string]uint64
 
+// Bucket of microseconds to how often.
+type times map[uint64]uint64
+
+// What was seen first of a class, and how far into the window.
+type example struct {
+	seen string
+	into time.Duration
+}
+
 type account struct {
-	inside, total counts
-	latency       map[uint64]uint64
-	inFlight      uint64
+	inside, total                   counts
+	latency, waits, service, failed times
+	firsts                          map[string]example
+	inFlight                        uint64
+}
+
+func newAccount() account {
+	return account{counts{}, counts{}, times{}, times{}, times{}, times{}, map[string]example{}, 0}
 }
 
 type plan struct {
@@ -86,27 +101,51 @@ func Run(startPool func(size int, timeout time.Duration) Pool) {
 	for n := 0; n < told.Concurrency; n++ {
 		go func(number int) { ended <- call(plan, number) }(n)
 	}
-	sum := account{inside: counts{}, total: counts{}, latency: map[uint64]uint64{}}
+	sum := newAccount()
 	for n := 0; n < told.Concurrency; n++ {
-		one := <-ended
-		add(sum.inside, one.inside)
-		add(sum.total, one.total)
-		add(sum.latency, one.latency)
-		sum.inFlight += one.inFlight
+		sum.merge(<-ended)
 	}
+	say(sum.done(told.DurationMS))
+}
+
+func (sum *account) merge(one account) {
+	add(sum.inside, one.inside)
+	add(sum.total, one.total)
+	add(sum.latency, one.latency)
+	add(sum.waits, one.waits)
+	add(sum.service, one.service)
+	add(sum.failed, one.failed)
+	for class, first := range one.firsts {
+		if known, has := sum.firsts[class]; !has || first.into < known.into {
+			sum.firsts[class] = first
+		}
+	}
+	sum.inFlight += one.inFlight
+}
+
+// The last line.
+func (sum *account) done(durationMS int64) map[string]any {
 	inside, total := summary(sum.inside), summary(sum.total)
 	inside["attempts"] = inside["attempts"].(uint64) + sum.inFlight
 	inside["event"] = "done"
-	inside["elapsed_us"] = told.DurationMS * 1000
+	inside["elapsed_us"] = durationMS * 1000
 	inside["in_flight"] = sum.inFlight
 	inside["latency_us"] = pairs(sum.latency)
+	inside["pool_wait_us"] = pairs(sum.waits)
+	inside["service_us"] = pairs(sum.service)
+	inside["failed_us"] = pairs(sum.failed)
+	firsts := map[string]string{}
+	for class, first := range sum.firsts {
+		firsts[class] = fmt.Sprintf("%s (%.3f s into the window)", first.seen, first.into.Seconds())
+	}
+	inside["first_errors"] = firsts
 	inside["total"] = total
-	say(inside)
+	return inside
 }
 
 // One caller, request after request. The window is two points in time, and what ended between them counts.
 func call(plan *plan, number int) account {
-	account := account{inside: counts{}, total: counts{}, latency: map[uint64]uint64{}}
+	account := newAccount()
 	prefix := strconv.Itoa(number) + "-"
 	for sent := 0; ; sent++ {
 		begin := time.Now()
@@ -123,10 +162,35 @@ func call(plan *plan, number int) account {
 		} else if !end.Before(plan.windowStart) {
 			account.inside[outcome]++
 			if outcome == "ok" {
-				account.latency[bucket(uint64(end.Sub(begin).Microseconds()))]++
+				account.succeed(begin, answer.Own, end)
+				continue
+			}
+			account.failed[bucket(end.Sub(begin))]++
+			if _, known := account.firsts[outcome]; !known {
+				account.firsts[outcome] = example{seen(answer, failure), end.Sub(plan.windowStart)}
 			}
 		}
 	}
+}
+
+func (account *account) succeed(begin, own, end time.Time) {
+	account.latency[bucket(end.Sub(begin))]++
+	if !own.IsZero() {
+		account.waits[bucket(own.Sub(begin))]++
+		account.service[bucket(end.Sub(own))]++
+	}
+}
+
+// What an example shows; long reasons are cut.
+func seen(answer Answer, failure *Failure) string {
+	if failure != nil {
+		return fmt.Sprintf("%.300s", failure.Reason)
+	}
+	id := answer.ID
+	if id == "" {
+		id = "none"
+	}
+	return fmt.Sprintf("status %d, id %s, body %+.48q", answer.Status, id, answer.Body)
 }
 
 func outcome(answer Answer, failure *Failure, id string, late bool) string {
@@ -159,8 +223,9 @@ func report(reason error) {
 	}
 }
 
-// The ten highest bits.
-func bucket(v uint64) uint64 {
+// The ten highest bits of its microseconds.
+func bucket(took time.Duration) uint64 {
+	v := uint64(took.Microseconds())
 	shift := bits.Len64(v) - 10
 	if shift <= 0 {
 		return v
@@ -185,9 +250,9 @@ func summary(outcomes counts) map[string]any {
 	return map[string]any{"attempts": attempts, "successes": outcomes["ok"], "errors": errors}
 }
 
-func pairs(latency map[uint64]uint64) [][2]uint64 {
-	all := make([][2]uint64, 0, len(latency))
-	for bucket, count := range latency {
+func pairs(of times) [][2]uint64 {
+	all := make([][2]uint64, 0, len(of))
+	for bucket, count := range of {
 		all = append(all, [2]uint64{bucket, count})
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i][0] < all[j][0] })

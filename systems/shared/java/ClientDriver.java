@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
@@ -21,10 +22,14 @@ import java.util.stream.Collectors;
 /**
  * The common part of the Java clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
  * answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is a {@link Client}.
+ * When a connection became a request's own it does not ask: no client on it can tell.
  */
 final class ClientDriver {
     /** What came back; the id is null where there was none. */
     record Answer(int status, String id, byte[] body) {}
+
+    /** What was seen first of a class, and how far into the window. */
+    private record Example(long into, String seen) {}
 
     /** One pool. */
     interface Pool {
@@ -91,16 +96,23 @@ final class ClientDriver {
         Map<String, Long> inside = new HashMap<>();
         Map<String, Long> total = new HashMap<>();
         Map<Long, Long> latency = new TreeMap<>();
+        Map<Long, Long> failed = new TreeMap<>();
+        Map<String, Example> firsts = new HashMap<>();
         long inFlight = 0;
         for (Caller caller : callers) {
             caller.inside.forEach((outcome, count) -> inside.merge(outcome, count, Long::sum));
             caller.total.forEach((outcome, count) -> total.merge(outcome, count, Long::sum));
             caller.latency.forEach((bucket, count) -> latency.merge(bucket, count, Long::sum));
+            caller.failed.forEach((bucket, count) -> failed.merge(bucket, count, Long::sum));
+            caller.firsts.forEach((kind, first) -> firsts.merge(kind, first, (a, b) -> a.into() <= b.into() ? a : b));
             inFlight += caller.inFlight;
         }
-        String pairs = latency.entrySet().stream().map(e -> "[" + e.getKey() + "," + e.getValue() + "]").collect(Collectors.joining(","));
+        String examples = firsts.entrySet().stream()
+                .map(e -> quoted(e.getKey()) + ":" + quoted(words(e.getValue())))
+                .collect(Collectors.joining(","));
         say("{\"event\":\"done\",\"elapsed_us\":" + 1000 * duration + "," + account(inside, inFlight) + ",\"in_flight\":" + inFlight
-                + ",\"latency_us\":[" + pairs + "],\"total\":{" + account(total, 0) + "}}");
+                + ",\"latency_us\":" + pairs(latency) + ",\"failed_us\":" + pairs(failed) + ",\"first_errors\":{" + examples
+                + "},\"total\":{" + account(total, 0) + "}}");
     }
 
     /** One caller, request after request. The window is two points in time, and what ended between them counts. */
@@ -108,6 +120,8 @@ final class ClientDriver {
         final Map<String, Long> inside = new HashMap<>();
         final Map<String, Long> total = new HashMap<>();
         final Map<Long, Long> latency = new HashMap<>();
+        final Map<Long, Long> failed = new HashMap<>();
+        final Map<String, Example> firsts = new HashMap<>();
         int inFlight;
         private final int number;
         private int sent;
@@ -127,20 +141,23 @@ final class ClientDriver {
             Pool pool = pools.get(ThreadLocalRandom.current().nextInt(pools.size()));
             // Always over the executor: a caller whose request fails at once must not call itself.
             pool.get(id).whenCompleteAsync((answer, error) -> {
-                ended(begin, outcome(answer, error, id, System.nanoTime() - begin > timeout));
+                Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+                ended(begin, outcome(answer, cause, id, System.nanoTime() - begin > timeout), answer, cause);
                 run();
             }, executor);
         }
 
-        private void ended(long begin, String outcome) {
+        private void ended(long begin, String outcome, Answer answer, Throwable error) {
             long end = System.nanoTime();
             total.merge(outcome, 1L, Long::sum);
             if (end - windowEnd >= 0) {
                 inFlight = 1;
             } else if (end - windowStart >= 0) {
                 inside.merge(outcome, 1L, Long::sum);
-                if (outcome.equals("ok")) {
-                    latency.merge(bucket((end - begin) / 1000), 1L, Long::sum);
+                boolean succeeded = outcome.equals("ok");
+                (succeeded ? latency : failed).merge(bucket((end - begin) / 1000), 1L, Long::sum);
+                if (!succeeded) {
+                    firsts.computeIfAbsent(outcome, unknown -> new Example(end - windowStart, seen(answer, error)));
                 }
             }
         }
@@ -148,11 +165,10 @@ final class ClientDriver {
 
     private String outcome(Answer answer, Throwable error, String id, boolean late) {
         if (error != null) {
-            Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
-            String outcome = client.classOf(cause);
+            String outcome = client.classOf(error);
             // The first few unknown errors are worth reading; the rest would only fill the pipe.
             if (outcome.equals("other") && reported.getAndIncrement() < 20) {
-                System.err.println("other: " + cause);
+                System.err.println("other: " + error);
             }
             return outcome;
         }
@@ -171,10 +187,31 @@ final class ClientDriver {
         return id.equals(answer.id()) ? "ok" : "wrong_id";
     }
 
+    /** What an example shows; long reasons are cut. */
+    private static String seen(Answer answer, Throwable error) {
+        if (error != null) {
+            return error.toString().substring(0, Math.min(300, error.toString().length()));
+        }
+        var body = new StringBuilder();
+        for (int i = 0; i < Math.min(48, answer.body().length); i++) {
+            byte b = answer.body()[i];
+            body.append(b < ' ' || b > '~' || b == '"' || b == '\\' ? String.format("\\x%02x", b) : (char) b);
+        }
+        return "status " + answer.status() + ", id " + (answer.id() == null ? "none" : answer.id()) + ", body \"" + body + '"';
+    }
+
+    private static String words(Example first) {
+        return String.format(Locale.ROOT, "%s (%.3f s into the window)", first.seen(), first.into() / 1e9);
+    }
+
     /** The ten highest bits. */
     private static long bucket(long v) {
         int shift = Math.max(0, 54 - Long.numberOfLeadingZeros(v));
         return v >> shift << shift;
+    }
+
+    private static String pairs(Map<Long, Long> times) {
+        return times.entrySet().stream().map(e -> "[" + e.getKey() + "," + e.getValue() + "]").collect(Collectors.joining(",", "[", "]"));
     }
 
     private static String account(Map<String, Long> outcomes, long inFlight) {
@@ -208,13 +245,22 @@ final class ClientDriver {
         return Long.parseLong(orders.get(name));
     }
 
+    /** A string of JSON. */
+    private static String quoted(String text) {
+        var quoted = new StringBuilder("\"");
+        for (char c : text.toCharArray()) {
+            quoted.append(c < ' ' || c > '~' || c == '"' || c == '\\' ? String.format("\\u%04x", (int) c) : c);
+        }
+        return quoted.append('"').toString();
+    }
+
     private static void say(String line) {
         System.out.println(line);
         System.out.flush();
     }
 
     private static void fail(String message) {
-        say("{\"event\":\"error\",\"message\":\"" + message.replaceAll("[\"\\\\\\p{Cntrl}]", "'") + "\"}");
+        say("{\"event\":\"error\",\"message\":" + quoted(message) + "}");
         System.exit(1);
     }
 }

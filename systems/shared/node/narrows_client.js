@@ -1,8 +1,10 @@
 // The common part of Node's client drivers: it talks JSON lines, keeps the callers and their counters, and checks every
 // answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is an object with
 //   startPool(size, origin, timeout)   one pool of `size` connections; milliseconds
-//   get(pool, path, id, timeout)       one GET, waiting for the pool included: resolves to { status, id, body }, a Buffer,
-//                                      or rejects with an error that has a `failureClass` of the contract
+//   get(pool, path, id, timeout)       one GET, waiting for the pool included: resolves to { status, id, body, own }, body a
+//                                      Buffer, own the performance.now() at which a connection of the pool was the request's
+//                                      own, if the library tells it; or rejects with an error that has a `failureClass` of
+//                                      the contract
 //   version                            optional
 'use strict';
 const readline = require('readline');
@@ -21,9 +23,8 @@ async function run(client) {
 
   const windowStart = performance.now() + orders.warmup_ms;
   const windowEnd = windowStart + orders.duration_ms;
-  const inside = new Map();
-  const total = new Map();
-  const latency = new Map();
+  const [inside, total, latency, waits, service, failed] = Array.from({ length: 6 }, () => new Map());
+  const firsts = {};
   let inFlight = 0;
 
   // One caller, request after request. The window is two points in time, and what ended between them counts.
@@ -32,11 +33,13 @@ async function run(client) {
       const begin = performance.now();
       if (begin >= windowEnd) return;
       const id = `${number}-${sent}`;
-      let outcome;
+      let seen, outcome;
       try {
         const pool = pools[Math.floor(Math.random() * pools.length)];
-        outcome = judge(await client.get(pool, pathname, id, timeout), id, performance.now() - begin > timeout);
+        seen = await client.get(pool, pathname, id, timeout);
+        outcome = judge(seen, id, performance.now() - begin > timeout);
       } catch (error) {
+        seen = error;
         outcome = error.failureClass ?? 'other';
         if (outcome === 'other') report(error);
       }
@@ -45,7 +48,16 @@ async function run(client) {
       if (end >= windowEnd) inFlight++;
       else if (end >= windowStart) {
         add(inside, outcome);
-        if (outcome === 'ok') add(latency, bucket(Math.round((end - begin) * 1000)));
+        if (outcome === 'ok') {
+          addTime(latency, end - begin);
+          if (seen.own !== undefined) {
+            addTime(waits, seen.own - begin);
+            addTime(service, end - seen.own);
+          }
+        } else {
+          addTime(failed, end - begin);
+          firsts[outcome] ??= example(seen, end - windowStart);
+        }
       }
     }
   }
@@ -54,7 +66,8 @@ async function run(client) {
   const window = account(inside);
   say({
     event: 'done', elapsed_us: orders.duration_ms * 1000, ...window, attempts: window.attempts + inFlight, in_flight: inFlight,
-    latency_us: [...latency].sort((a, b) => a[0] - b[0]), total: account(total), version: client.version,
+    latency_us: pairs(latency), pool_wait_us: pairs(waits), service_us: pairs(service), failed_us: pairs(failed),
+    first_errors: firsts, total: account(total), version: client.version,
   });
   process.exit(0);
 }
@@ -65,6 +78,20 @@ function judge(answer, id, late) {
   const body = answer.body.toString('latin1');
   if (body !== 'ok') return body.length === 2 ? 'wrong_content' : 'length';
   return answer.id === id ? 'ok' : 'wrong_id';
+}
+
+// What was seen, and when; long reasons are cut. A parser's error has the bytes that it could not take.
+function example(seen, into) {
+  const said = seen instanceof Error
+    ? String(seen).slice(0, 300) + (seen.data ? ` in ${quoted(Buffer.from(seen.data))}` : '')
+    : `status ${seen.status}, id ${seen.id ?? 'none'}, body ${quoted(seen.body)}`;
+  return `${said} (${(into / 1000).toFixed(3)} s into the window)`;
+}
+
+// The first of the bytes.
+function quoted(bytes) {
+  const text = bytes.subarray(0, 48).toString('latin1');
+  return `"${text.replace(/[^ -~]|["\\]/g, (c) => '\\x' + c.charCodeAt().toString(16).padStart(2, '0'))}"`;
 }
 
 /** The class of a socket's or parser's error. */
@@ -89,6 +116,14 @@ function bucket(v) {
   let shift = 0;
   while (v >> shift >= 1024) shift++;
   return (v >> shift) << shift;
+}
+
+function addTime(times, ms) {
+  add(times, bucket(Math.round(ms * 1000)));
+}
+
+function pairs(times) {
+  return [...times].sort((a, b) => a[0] - b[0]);
 }
 
 function add(counts, key) {

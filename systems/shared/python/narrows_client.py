@@ -5,8 +5,9 @@ answer. docs/contracts.md, "A client driver", is the contract it keeps. What is 
 
 that gives an object with a coroutine
 
-    get(url, id)                one GET, end to end within the timeout: (status, id, body), or raises Failed or what the
-                                client raised
+    get(url, id)                one GET, end to end within the timeout: (status, id, body, own), or raises Failed or what
+                                the client raised; own is the time.monotonic() at which a connection of the pool was the
+                                request's own, None where the client does not tell it
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from collections import Counter
 
 
 class Failed(Exception):
-    """No answer; its one argument is a class of the contract."""
+    """No answer; its one argument is a class of the contract. What the client raised is its context."""
 
 
 def run(start_pool):
@@ -37,7 +38,8 @@ async def _run(start_pool):
 
     window_start = time.monotonic() + orders["warmup_ms"] / 1000
     window_end = window_start + orders["duration_ms"] / 1000
-    inside, total, latency = Counter(), Counter(), Counter()
+    inside, total, latency, waits, service, failed = (Counter() for _ in range(6))
+    firsts = {}
     in_flight = 0
 
     # One caller, request after request. The window is two points in time, and what ended between them counts.
@@ -47,7 +49,7 @@ async def _run(start_pool):
         while (begin := time.monotonic()) < window_end:
             request_id = f"{number}-{sent}"
             sent += 1
-            outcome = await _outcome(random.choice(pools), orders["url"], request_id)
+            outcome, seen = await _outcome(random.choice(pools), orders["url"], request_id)
             end = time.monotonic()
             if outcome == "ok" and end - begin > timeout:
                 outcome = "request_timeout"
@@ -57,7 +59,14 @@ async def _run(start_pool):
             elif end >= window_start:
                 inside[outcome] += 1
                 if outcome == "ok":
-                    latency[_bucket(int((end - begin) * 1e6))] += 1
+                    latency[_bucket(end - begin)] += 1
+                    if (own := seen[3]) is not None:
+                        waits[_bucket(own - begin)] += 1
+                        service[_bucket(end - own)] += 1
+                else:
+                    failed[_bucket(end - begin)] += 1
+                    if outcome not in firsts:
+                        firsts[outcome] = _example(seen, end - window_start)
 
     await asyncio.gather(*(call(number) for number in range(orders["concurrency"])))
     _say(
@@ -66,25 +75,45 @@ async def _run(start_pool):
         **_account(inside, in_flight),
         in_flight=in_flight,
         latency_us=sorted(latency.items()),
+        pool_wait_us=sorted(waits.items()),
+        service_us=sorted(service.items()),
+        failed_us=sorted(failed.items()),
+        first_errors=firsts,
         total=_account(total),
     )
 
 
 async def _outcome(pool, url, request_id):
+    """What came of a request, and the answer or error that said so."""
     try:
-        status, told, body = await pool.get(url, request_id)
+        answer = await pool.get(url, request_id)
     except Failed as failed:
-        return failed.args[0]
+        return failed.args[0], failed.__context__ or failed
     except Exception as error:
         outcome = _class(error)
         if outcome == "other":
             _report(error)
-        return outcome
+        return outcome, error
+    return _judge(answer, request_id), answer
+
+
+def _judge(answer, request_id):
+    status, told, body, _ = answer
     if status != 200:
         return "status"
     if body != b"ok":
         return "wrong_content" if len(body) == 2 else "length"
     return "ok" if told == request_id else "wrong_id"
+
+
+def _example(seen, into):
+    """What was seen, and when; long reasons are cut."""
+    if isinstance(seen, Exception):
+        said = " ".join(f"{type(seen).__name__}: {seen}".split())[:300].rstrip(":")
+    else:
+        status, told, body, _ = seen
+        said = f'status {status}, id {told or "none"}, body "{repr(body[:48])[2:-1]}"'
+    return f"{said} ({into:.3f} s into the window)"
 
 
 def _class(error):
@@ -111,8 +140,9 @@ def _report(error):
         print(f"other: {error!r}", file=sys.stderr, flush=True)
 
 
-def _bucket(v):
-    """The ten highest bits."""
+def _bucket(seconds):
+    """The ten highest bits of its microseconds."""
+    v = int(seconds * 1e6)
     shift = max(0, v.bit_length() - 10)
     return v >> shift << shift
 

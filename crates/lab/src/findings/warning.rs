@@ -8,7 +8,7 @@ use systems::Workload;
 
 use super::{Estimate, RANKED_ERRORS, label, measurements};
 use crate::doubt::Doubt;
-use crate::observation::{Observation, Outcome};
+use crate::observation::Observation;
 use crate::plan::Planned;
 
 /// Fewer trials than this have no median worth the name: of two, it is their mean.
@@ -183,16 +183,16 @@ pub(super) fn shows_percentiles(workload: Workload) -> bool {
     matches!(workload, Workload::Requests | Workload::Clients)
 }
 
-/// The first example of each class, so that a count has a cause.
+/// The first example of each class and whose it is, so that a count has a cause.
 fn first_errors(observations: &[&Observation]) -> String {
     let mut examples = BTreeMap::new();
-    for observation in observations {
-        let Outcome::Measured(m) = &observation.outcome else { continue };
+    for (system, m) in measurements(observations) {
         for (class, example) in &m.first_errors {
-            examples.entry(class).or_insert(example);
+            examples.entry(class).or_insert((system, example));
         }
     }
-    examples.into_iter().map(|(class, example)| format!("; {class}: {example}")).collect()
+    let words = |(class, (system, example))| format!("; {class} of {system}: {example}");
+    examples.into_iter().map(words).collect()
 }
 
 /// The note under a ranked table.

@@ -1,5 +1,6 @@
 //! The common part of the Rust clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
 //! answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is the trait [`Client`].
+//! When a connection became a request's own it does not ask: no client on it can tell.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -38,6 +39,9 @@ struct Account {
     inside: Counts,
     total: Counts,
     latency: BTreeMap<u64, u64>,
+    failed: BTreeMap<u64, u64>,
+    /// Of each class the first: how far into the window, and what was seen.
+    firsts: BTreeMap<&'static str, (Duration, String)>,
     in_flight: u64,
 }
 
@@ -75,6 +79,12 @@ pub async fn run<C: Client>() {
         add(&mut sum.inside, account.inside);
         add(&mut sum.total, account.total);
         add(&mut sum.latency, account.latency);
+        add(&mut sum.failed, account.failed);
+        for (class, first) in account.firsts {
+            if sum.firsts.get(class).is_none_or(|known| first < *known) {
+                sum.firsts.insert(class, first);
+            }
+        }
         sum.in_flight += account.in_flight;
     }
     let attempts = sum.inside.values().sum::<u64>() + sum.in_flight;
@@ -87,6 +97,8 @@ pub async fn run<C: Client>() {
         "errors": sum.inside,
         "in_flight": sum.in_flight,
         "latency_us": sum.latency.iter().collect::<Vec<_>>(),
+        "failed_us": sum.failed.iter().collect::<Vec<_>>(),
+        "first_errors": sum.firsts.iter().map(|(class, first)| (*class, example(first))).collect::<BTreeMap<_, _>>(),
         "total": {"attempts": all, "successes": sum.total.remove("ok").unwrap_or(0), "errors": sum.total},
     }));
 }
@@ -103,25 +115,43 @@ async fn call<C: Client>(plan: Arc<Plan<C>>, number: u64) -> Account {
         let pool = &plan.pools[RandomState::new().hash_one(&id) as usize % plan.pools.len()];
         let answer = pool.get(&plan.url, &id).await;
         let end = Instant::now();
-        let outcome = outcome(answer, &id, end - begin > plan.timeout);
+        let outcome = outcome(&answer, &id, end - begin > plan.timeout);
         *account.total.entry(outcome).or_default() += 1;
         if end >= plan.window_end {
             account.in_flight = 1;
         } else if end >= plan.window_start {
             *account.inside.entry(outcome).or_default() += 1;
-            if outcome == "ok" {
-                *account.latency.entry(bucket((end - begin).as_micros() as u64)).or_default() += 1;
+            let times = if outcome == "ok" { &mut account.latency } else { &mut account.failed };
+            *times.entry(bucket((end - begin).as_micros() as u64)).or_default() += 1;
+            if outcome != "ok" {
+                let first = || (end - plan.window_start, seen(&answer));
+                account.firsts.entry(outcome).or_insert_with(first);
             }
         }
     }
     account
 }
 
-fn outcome(answer: Result<Answer, Failure>, id: &str, late: bool) -> &'static str {
+/// What an example shows; long reasons are cut.
+fn seen(answer: &Result<Answer, Failure>) -> String {
+    match answer {
+        Ok((status, id, body)) => {
+            let (id, first) = (id.as_deref().unwrap_or("none"), &body[..body.len().min(48)]);
+            format!("status {status}, id {id}, body \"{}\"", first.escape_ascii())
+        }
+        Err(Failure { reason, .. }) => reason.chars().take(300).collect(),
+    }
+}
+
+fn example((into, seen): &(Duration, String)) -> String {
+    format!("{seen} ({:.3} s into the window)", into.as_secs_f64())
+}
+
+fn outcome(answer: &Result<Answer, Failure>, id: &str, late: bool) -> &'static str {
     match answer {
         Err(Failure { class, reason }) => {
-            if class == "other" {
-                report(&reason);
+            if *class == "other" {
+                report(reason);
             }
             class
         }
