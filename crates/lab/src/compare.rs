@@ -106,6 +106,16 @@ impl RunComparison {
         self.differences.iter().any(|difference| difference.grave)
     }
 
+    /// What no condition can be asked of, each with the reason: scenarios without a ratio, and those that only one side has.
+    pub fn unjudged(&self) -> Vec<String> {
+        let open = self.matched.iter().filter(|m| m.ratio.is_none());
+        let open = open.map(|m| {
+            let because = m.because.as_deref().unwrap_or("no ratio");
+            format!("{} {}: {because}", m.experiment, m.b)
+        });
+        open.chain(self.unmatched.iter().map(|label| format!("{label}: without a counterpart"))).collect()
+    }
+
     /// The matched scenarios as a table.
     pub fn table(&self) -> Table {
         let two = self.matched.iter().any(|m| m.a != m.b);
@@ -218,7 +228,9 @@ impl<'a> Pair<'a> {
         let rounds = [self.a, self.b].map(|place| place.estimate.by_round.len() as u32);
         let because = match (self.a.estimate.compares(), self.b.estimate.compares()) {
             _ if self.seen.is_some() => None,
-            (false, _) | (_, false) => Some("not comparable: errors or no figure"),
+            (false, true) => Some("errors or no figure in the first"),
+            (true, false) => Some("errors or no figure in the second"),
+            (false, false) => Some("errors or no figure in both"),
             _ if rounds.iter().any(|n| (*n as usize) < FEWEST_ROUNDS) => Some("fewer than 3 rounds"),
             _ => Some("no rounds with the reference"),
         };

@@ -34,7 +34,8 @@ pub struct Args {
     /// What is compared, in the same form
     #[arg(value_name = "B")]
     b: String,
-    /// Exit with 3 where this holds for B's whole interval and stands after correction: `throughput<0.97`, `time>1.1`
+    /// Exit with 3 where this holds for B's whole interval and stands after correction: `throughput<0.97`, `time>1.1`;
+    /// also where a scenario cannot be judged: errors, no figure, fewer than 3 rounds, no counterpart
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
     /// Compare also where other processors, cores or lengths of trials make it meaningless
@@ -47,10 +48,11 @@ pub struct Args {
     store: common::StoreArg,
 }
 
-/// The exit code where a condition of `--fail-if` holds.
+/// The exit code where a condition of `--fail-if` holds, or cannot be asked.
 const FAILED: u8 = 3;
 
-/// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds.
+/// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds. What cannot be judged does not pass:
+/// a server that no longer starts is no success.
 pub fn run(args: &Args) -> End {
     let usage = |text: &String| match Path::new(text).is_file() {
         true => Ok(Side { run: text.clone(), selection: Selection::default() }),
@@ -89,7 +91,12 @@ pub fn run(args: &Args) -> End {
     common::print(&text)?;
     let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
     failed.iter().for_each(common::say);
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    let unjudged = if conditions.is_empty() { Vec::new() } else { found.unjudged() };
+    unjudged.iter().for_each(|what| common::say(format_args!("cannot be judged: {what}")));
+    if !unjudged.is_empty() {
+        common::say("what cannot be judged does not pass --fail-if; name the rest as RUN:EXPERIMENT/SYSTEM, or measure again");
+    }
+    Ok(if failed.is_empty() && unjudged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 fn common_words(a: &Findings, b: &Findings) -> String {
