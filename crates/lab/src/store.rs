@@ -109,7 +109,13 @@ impl Store {
         }
         let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let mut version = store.version();
-        if let Err(StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. }) = version {
+        if let Err(
+            StoreError::ReadOnly { .. }
+            | StoreError::CannotOpen { .. }
+            | StoreError::Full { .. }
+            | StoreError::Disk { .. },
+        ) = version
+        {
             store = Self::unchanging(path)?;
             version = store.version();
         }
@@ -120,7 +126,7 @@ impl Store {
     }
 
     /// Opens a store as one that nobody writes to. To read a WAL database SQLite makes files beside it for those who write
-    /// meanwhile; on a file system that may only be read it cannot, and nobody does. What still is in the WAL would be
+    /// meanwhile; on a file system that may only be read, or is full, it cannot, and nobody does. What still is in the WAL would be
     /// missed, so that there must be none.
     fn unchanging(path: &Path) -> Result<Self, StoreError> {
         let mut wal = path.as_os_str().to_owned();

@@ -46,7 +46,8 @@ pub struct Args {
     /// the experiment's file says
     #[arg(long, value_name = "N", value_parser = rounds, default_value = "auto")]
     rounds: Rounds,
-    /// As many rounds as fit into this time: 10m. With `--rounds auto` the default is 270s; with `--full`, 12h
+    /// As many rounds as fit into this time, at least one: 10m. By default no first round is cut, and `--rounds auto` adds
+    /// more up to 270s; with `--full`, 12h
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     budget: Option<Duration>,
     /// The seed that the order of trials is shuffled by; default: a new one, which is saved
@@ -177,7 +178,14 @@ fn begin(
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut plan = plan::plan(&requests, catalog, &found.missing, seed)?;
     if let Some(budget) = args.budget {
+        let whole = plan.trials.len();
         plan = plan.within(budget.as_secs_f64());
+        if plan.trials.len() < whole {
+            common::say(format_args!(
+                "the budget leaves {} of {whole} trials; a comparison takes three rounds",
+                plan.trials.len()
+            ));
+        }
     }
     if args.rounds == Rounds::Auto {
         let default = if args.full { FULL_BUDGET } else { QUICK_BUDGET };
@@ -333,7 +341,9 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
     if anything_measured(&plan, &observations) {
         return Ok(ExitCode::SUCCESS);
     }
-    common::say("every trial of every system failed: nothing was measured but the reference, if that; the report says why");
+    common::say(
+        "every trial of every system failed: nothing was measured but the reference, if that; the report says why",
+    );
     Ok(ExitCode::FAILURE)
 }
 

@@ -89,7 +89,7 @@ fn answers(out: &mut String, findings: &Findings) {
     }
     out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
     for (i, e) in findings.experiments.iter().enumerate() {
-        let answer = e.headlines.first().map_or_else(|| "nothing was measured".to_owned(), |s| sentence(s));
+        let answer = sentence(e.answer());
         let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
     }
     out.push_str("</ul>\n</nav>\n");

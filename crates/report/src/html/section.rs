@@ -87,18 +87,13 @@ fn charts(out: &mut String, id: &str, figures: &[Figure]) {
 }
 
 fn answer(out: &mut String, e: &ExperimentFindings) {
-    match e.headlines.split_first() {
-        None => out.push_str("<p class=\"answer\">Nothing was measured.</p>\n"),
-        Some((first, others)) => {
-            let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(first));
-            if !others.is_empty() {
-                out.push_str("<ul class=\"answer-more\">\n");
-                others.iter().for_each(|s| {
-                    let _ = writeln!(out, "<li>{}</li>", sentence(s));
-                });
-                out.push_str("</ul>\n");
-            }
-        }
+    let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(e.answer()));
+    if e.headlines.len() > 1 {
+        out.push_str("<ul class=\"answer-more\">\n");
+        e.headlines.iter().skip(1).for_each(|s| {
+            let _ = writeln!(out, "<li>{}</li>", sentence(s));
+        });
+        out.push_str("</ul>\n");
     }
     if e.trials_done < e.trials_planned {
         let _ = writeln!(
