@@ -300,7 +300,9 @@ fn a_run_that_measured_no_system_is_a_failure() {
     let fail = "fail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
     let [alpha, beta] = ["alpha", "beta"].map(|system| format!("[[rule]]\nsystem = \"{system}\"\n{fail}"));
     let lab = Lab::with(&format!("{alpha}{beta}"));
-    lab.run(&["--rounds", "3"]).code(1).says(&["every trial of every system failed"]);
+    lab.run(&["--rounds", "3"])
+        .code(1)
+        .says(&["e (3 of 3 rounds): nothing was measured", "every trial of every system failed"]);
     lab.truth(&alpha);
     lab.run(&["--rounds", "3"]).code(0);
     // Who asks for the reference alone gets it.

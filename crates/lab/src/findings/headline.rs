@@ -52,13 +52,14 @@ impl ExperimentFindings {
 
     fn silence(&self) -> &'static str {
         let few = self.comparisons.iter().all(|c| (c.rounds as usize) < FEWEST_ROUNDS);
+        let systems: Vec<&Estimate> = self.estimates.iter().filter(|e| !e.is_reference()).collect();
         if self.trials_done < self.trials_planned {
             "nothing to compare yet"
-        } else if self.estimates.iter().all(|e| e.trials == 0) {
-            "nothing was measured"
-        } else if self.comparisons.is_empty()
-            && self.estimates.iter().filter(|e| !e.is_reference()).count() < 2
-        {
+        } else if systems.is_empty() {
+            "there is nothing to compare: no system but the reference"
+        } else if systems.iter().all(|e| e.trials == 0) {
+            "nothing was measured: every trial of every system failed"
+        } else if self.comparisons.is_empty() && systems.len() == 1 {
             "there is nothing to compare: one system at one point"
         } else if self.comparisons.is_empty() {
             "there is nothing to compare: no two rows differ in one thing only"
