@@ -94,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// Write the latencies to this file, as an HdrHistogram log
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "find_max_rate")]
     hlog: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
