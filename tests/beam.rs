@@ -229,7 +229,7 @@ fn the_driver_sends_by_a_schedule() {
         "--set",
         "gaps=constant",
     ];
-    home.run(words).code(0);
+    home.run(words).code(1);
     let failure = home.failed("httpc").remove(0);
     assert!(failure.reason.contains("this driver knows rates above 0"), "{failure:#?}");
 }

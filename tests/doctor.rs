@@ -38,6 +38,8 @@ fn people_are_told_the_same_in_lines() {
     let ended = run(&mut narrows(["doctor"])).code(0);
     let marked = ended.stdout.lines().filter(|line| line.starts_with("! ")).count();
     assert_eq!(ended.stdout.matches(" -> ").count(), marked, "a remedy for each problem: {}", ended.stdout);
+    // Without a terminal lines have 100 columns.
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100), "{}", ended.stdout);
     let last = ended.stdout.lines().last().expect("an end");
     let expected = match marked {
         0 => "fit to measure on".to_owned(),

@@ -92,7 +92,7 @@ fn a_server_of_the_users_that_ends_costs_its_own_trials() {
     assert!(until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "it never listened");
     attach(&home, &format!("http://127.0.0.1:{port}"), "");
     home.timed_experiment("requests", "[\"mine\"]", 2, 1.0, "[[grid]]\nconnections = 2\n");
-    home.run(["run", "e", "--rounds", "file"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(1);
     assert!(!server.running());
     let failed = home.failed("mine");
     let stages: Vec<&str> = failed.iter().map(|failure| failure.stage.as_str()).collect();

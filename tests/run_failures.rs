@@ -164,7 +164,7 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
     }
     let names = "[\"silent\", \"babbling\", \"honest-fool\", \"boaster\"]";
     home.experiment("clients", names, 1, "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 1\n");
-    home.run(["run", "e", "--rounds", "file"]).code(0);
+    home.run(["run", "e", "--rounds", "file"]).code(1);
     home.measured("reference-client");
     for (name, stage, reason, output) in [
         ("silent", "system", "exited with code 4", "I will not speak"),

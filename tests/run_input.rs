@@ -127,6 +127,47 @@ fn unknown_names_on_the_command_line_are_answered_with_the_nearest() {
 }
 
 #[test]
+fn what_would_be_ignored_is_refused() {
+    let home = home_with(&[]);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
+    for option in [
+        &["e"][..],
+        &["--quick"],
+        &["--full"],
+        &["--systems", "good"],
+        &["--set", "connections=1"],
+        &["--rounds", "7"],
+        &["--budget", "10s"],
+        &["--seed", "1"],
+    ] {
+        home.run([&["run", "--resume", "1"], option].concat())
+            .code(2)
+            .says(&["--resume", "cannot be used with"]);
+    }
+    home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 3 trials"]);
+    // One knob, one list of values; a double in it is one.
+    let twice = ["run", "e", "--rounds", "1", "--set", "connections=1", "--set", "connections=3"];
+    home.run(twice).code(1).says(&[
+        "`connections` is set twice: `connections=1` and `connections=3`",
+        "after one --set connections=",
+    ]);
+    home.run(["run", "e", "--rounds", "1", "--set", "connections=1,3,1"])
+        .code(0)
+        .says(&["run 2: 5 of 5 trials"]);
+}
+
+#[test]
+fn names_are_not_broken_where_lines_are() {
+    let home = home_with(&[]);
+    let names: Vec<String> = (0..9).map(|n| format!("one-of-several-systems-{n}")).collect();
+    names.iter().for_each(|name| home.twin(name));
+    for words in [&["systems", "--check", "nosuch"][..], &["run", "e", "--systems", "nosuch"]] {
+        let ended = home.run(words).code(1);
+        assert!(names.iter().all(|name| ended.stderr.contains(name.as_str())), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn values_on_the_command_line_replace_those_of_the_file() {
     let home = home_with(&["good2"]);
     home.twin("good2");
@@ -199,6 +240,10 @@ fn a_port_in_use_is_named_and_not_shared() {
         &taken,
         "in use",
     ]);
+    // The kernel would let two of the same server's share one.
+    for words in [&["--port", &port, "--frames", &port][..], &["--frames", "8080"]] {
+        run(&mut narrows([&["serve"], words].concat())).code(2).says(&["cannot serve both HTTP and frames"]);
+    }
     // Several threads share a port among them, but not with a stranger, be it another `narrows serve`.
     let server = Served::start(&["-t", "2"]);
     let port = server.http.rsplit(':').next().unwrap();

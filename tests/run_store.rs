@@ -209,6 +209,91 @@ fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all() {
     assert_eq!(home.observations(), seen);
 }
 
+/// A home whose trials a file makes up, with a run of one round.
+fn made_up() -> Home {
+    let home = Home::new();
+    home.twin("twin");
+    home.experiment("requests", "[\"twin\"]", 3, "[[grid]]\nconnections = 3\n");
+    home.write("truth.toml", "figure = 1000.0");
+    home.run(["run", "e", "--rounds", "1", "--fake", "truth.toml"]).code(0);
+    home
+}
+
+/// Asserts that an error is one sentence, which says nothing twice.
+fn once(ended: Ended, words: &str) {
+    assert_eq!((ended.stderr.matches(words).count(), ended.stderr.lines().count()), (1, 1), "{ended:#?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_store_is_said_once_with_the_remedy() {
+    let home = made_up();
+    let whole = fs::read(home.path("narrows.db")).unwrap();
+    fs::write(home.path("short.db"), &whole[..whole.len() / 2]).unwrap();
+    once(home.run(["report", "last", "--store", "short.db"]).code(1), "short.db is damaged");
+    for words in [&["report"][..], &["run", "e", "--fake", "truth.toml"]] {
+        once(
+            home.run([words, &["--store", "systems"]].concat()).code(1),
+            "systems is a folder: --store must name a file",
+        );
+    }
+    once(home.run(["compare", "narrows.db", "1"]).code(1), "narrows.db is a store");
+}
+
+#[test]
+fn a_store_is_read_where_nothing_may_be_written() {
+    let home = made_up();
+    let report = home_report(&home, &["last"]).stdout;
+    // What SQLite would make beside it cannot be made, whoever asks: the name leads to itself.
+    let beside = home.path("narrows.db-shm");
+    let _ = fs::remove_file(&beside);
+    std::os::unix::fs::symlink(&beside, &beside).unwrap();
+    assert_eq!(home_report(&home, &["last"]).stdout, report);
+    assert!(list(&home).contains("run e --rounds 1"));
+    home.run(["run", "e", "--fake", "truth.toml"]).code(1).says(&["narrows.db"]);
+}
+
+/// A shell's limit of the size of files, a few hundred kilobytes, and an error instead of the end where it is reached.
+const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 600";
+
+#[test]
+fn a_disk_that_takes_no_more_ends_a_run_which_says_what_is_kept_and_how_to_go_on() {
+    let home = made_up();
+    let words = ["run", "e", "--rounds", "60", "--fake", "truth.toml", "--quiet"];
+    let ended = support::run(&mut home.narrows_after(SMALL_FILES, &words)).code(1);
+    let kept = home.observations().len();
+    assert!((1..180).contains(&kept), "{kept}");
+    let ended = ended.says(&[
+        "narrows.db cannot be read or written",
+        &format!("{kept} of 180 trials are kept: `narrows run --resume 2` does what is missing"),
+    ]);
+    assert!(ended.stdout.contains("twin") && ended.stderr.matches("I/O error").count() == 1, "{ended:#?}");
+    home.run(["run", "--resume", "2", "--fake", "truth.toml"]).code(0);
+    assert_eq!(home.observations().len(), 180);
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let home = made_up();
+    fs::create_dir(home.path("out")).unwrap();
+    let files = || fs::read_dir(home.path("out")).unwrap().count();
+    let words = ["report", "last", "--format", "html", "-o", "out/run.html"];
+    let none = "trap '' XFSZ; ulimit -f 1";
+    support::run(&mut home.narrows_after(none, &words)).code(1).says(&["cannot write", "run.html"]);
+    assert_eq!(files(), 0);
+    home.run(words).code(0);
+    let whole = fs::read(home.path("out/run.html")).unwrap();
+    support::run(&mut home.narrows_after(none, &words)).code(1);
+    assert_eq!((files(), fs::read(home.path("out/run.html")).unwrap()), (1, whole));
+    // What is no file is written to as it is.
+    home.run(["report", "last", "-o", "/dev/null"]).code(0);
+    home.run(["report", "last", "-o", "/dev/full"]).code(1).says(&["cannot write /dev/full"]);
+    home.run(["report", "last", "-o", "systems"]).code(1).says(&["cannot write systems"]);
+    // A drive is not begun for a log that has no place.
+    let load = |log: &str| home.run(["load", "http://127.0.0.1:1/", "-n", "1", "--hlog", log]).code(1);
+    assert_eq!(load("none/x").says(&["cannot write none/x"]).stdout, "", "it was driven");
+    assert!(load("out/x").stdout.contains("refused") && files() == 2);
+}
+
 #[test]
 fn a_store_can_be_named_for_every_verb() {
     let home = Home::new();

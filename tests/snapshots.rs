@@ -421,6 +421,81 @@ fn runs_are_compared() {
 }
 
 #[test]
+fn what_cannot_be_judged_does_not_pass() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "6"]).code(0);
+    let dead = "[[rule]]\nsystem = \"beta\"\nfail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
+    let wrong = "[[rule]]\nsystem = \"alpha\"\npoint = { mode = \"fancy\" }\nerrors = { status = 90000 }\n";
+    lab.truth(&format!("{dead}{wrong}"));
+    lab.run(&["--rounds", "6"]).code(0);
+    let judged = ["--fail-if", "throughput<0.97"];
+    let compare = |sides: [&str; 2]| lab.narrows(&[&["compare"], &sides[..], &judged].concat());
+    assert_snapshot!("compare_dead", shown(&compare(["1", "2"]).code(3)));
+    // Which side it is does not matter; what is asked for by name is judged alone.
+    compare(["2", "1"]).code(3).says(&["cannot be judged: e beta: errors or no figure in the first"]);
+    compare(["1:e/alpha mode=plain", "2"]).code(0);
+    // Without a condition the exit code says only that it could be done.
+    lab.narrows(&["compare", "1", "2"]).code(0);
+    lab.home.write("truth.toml", TRUTH);
+    lab.run(&["--rounds", "2"]).code(0);
+    compare(["1", "3"]).code(3).says(&["cannot be judged: e beta: fewer than 3 rounds"]);
+    lab.run(&["--rounds", "6", "--systems", "alpha"]).code(0);
+    compare(["1", "4"]).code(3).says(&["cannot be judged: 1: e beta: without a counterpart"]);
+    // An interval that holds the bound is judged, and does not fail.
+    compare(["1", "1:e/alpha buffer=1460"]).code(0);
+}
+
+#[test]
+fn a_run_that_measured_no_system_is_a_failure() {
+    let fail = "fail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
+    let [alpha, beta] = ["alpha", "beta"].map(|system| format!("[[rule]]\nsystem = \"{system}\"\n{fail}"));
+    let lab = Lab::with(&format!("{alpha}{beta}"));
+    lab.run(&["--rounds", "3"])
+        .code(1)
+        .says(&["e (3 of 3 rounds): nothing was measured", "every trial of every system failed"]);
+    lab.truth(&alpha);
+    lab.run(&["--rounds", "3"]).code(0);
+    // Who asks for the reference alone gets it.
+    lab.truth(&format!("{alpha}{beta}"));
+    lab.run(&["--rounds", "3", "--systems", "reference"]).code(0);
+}
+
+#[test]
+fn a_run_of_one_system_and_one_round_says_that_there_is_nothing_to_compare() {
+    let lab = Lab::new();
+    assert_snapshot!(shown(&lab.run(&["--rounds", "1", "--systems", "beta"])));
+    assert!(lab.report("html").contains("there is nothing to compare: one system at one point</p>"));
+    lab.run(&["--rounds", "2"]).code(0);
+    let page = lab.report("html");
+    assert!(
+        page.contains("too few rounds: a comparison takes three</p>")
+            && !page.contains("Nothing was measured")
+    );
+}
+
+#[test]
+fn a_budget_that_the_first_rounds_do_not_fit_into_takes_some_away() {
+    let lab = Lab::new();
+    let said = "the budget leaves 7 of 21 trials; a comparison takes three rounds";
+    let ended = lab.run(&["--budget", "0s"]).code(0).says(&[said, "e (1 of 1 rounds): too few rounds"]);
+    assert!(ended.stdout.contains("Medians over 1 round of"), "{ended:#?}");
+}
+
+#[test]
+fn what_is_not_in_both_runs_is_named() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "3"]).code(0);
+    lab.run(&["--rounds", "3", "--set", "connections=7"]).code(0);
+    lab.run(&["--rounds", "3", "--systems", "beta", "--set", "connections=7,8,9,10,11"]).code(0);
+    let mut said = String::new();
+    for sides in [["1", "2"], ["2", "1:e/beta"], ["1", "3"], ["2:e/alpha", "3"]] {
+        let ended = lab.narrows(&["compare", sides[0], sides[1]]).code(1);
+        said += &format!("{}: {}", sides.join(" | "), ended.stderr);
+    }
+    assert_snapshot!(said);
+}
+
+#[test]
 fn scenarios_are_compared() {
     let lab = three_runs();
     let inside = ["compare", "1:e/alpha buffer=1460", "1:e/alpha buffer=8K"];
@@ -462,6 +537,11 @@ fn what_makes_no_sense_is_a_usage_error() {
         (1, &["last", "worse.json"]),
         (1, &["last", "none.json"]),
         (1, &["last:e/alpha", "last:x/alpha"]),
+        (1, &["last:e/alhpa", "last:e/beta"]),
+        (1, &["last:e/nosuch", "last:e/beta"]),
+        (1, &["last:e/alpha bufer=8K", "last:e/beta"]),
+        (1, &["last:e/alpha buffer=8", "last:e/beta"]),
+        (1, &["narrows.db", "last"]),
     ] {
         let ended = lab.narrows(&[&["compare"], words].concat()).code(code);
         said += &format!("{}: {}", words.join(" | "), ended.stderr);

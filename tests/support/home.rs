@@ -131,6 +131,13 @@ impl Home {
         command
     }
 
+    /// The program in this home, started by a shell that does this first.
+    pub fn narrows_after(&self, first: &str, words: &[&str]) -> Command {
+        let mut command = after(first, words);
+        self.settle(&mut command);
+        command
+    }
+
     /// The program in this home, under a soft limit of open files.
     pub fn narrows_limited(&self, files: u32, words: &[&str]) -> Command {
         let mut command = limited(files, words);
@@ -208,8 +215,13 @@ impl Home {
 
 /// The program with these words under a soft limit of open files.
 pub fn limited(files: u32, words: &[&str]) -> Command {
+    after(&format!("ulimit -Sn {files}"), words)
+}
+
+/// The program with these words, started by a shell that does this first.
+fn after(first: &str, words: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -Sn {files}; exec \"$0\" \"$@\""), NARROWS]).args(words);
+    command.args(["-c", &format!("{first}; exec \"$0\" \"$@\""), NARROWS]).args(words);
     super::plain(&mut command);
     command
 }

@@ -106,6 +106,24 @@ impl RunComparison {
         self.differences.iter().any(|difference| difference.grave)
     }
 
+    /// What no condition can be asked of, each with the reason: scenarios without a ratio, and those that only one side has.
+    pub fn unjudged(&self) -> Vec<String> {
+        let open = self.matched.iter().filter(|m| m.ratio.is_none());
+        let open = open.map(|m| {
+            let because = m.because.as_deref().unwrap_or("no ratio");
+            format!("{} {}: {because}", m.experiment, m.b)
+        });
+        open.chain(self.unmatched.iter().map(|label| format!("{label}: without a counterpart"))).collect()
+    }
+
+    /// The scenarios that only one side has, by side.
+    pub fn alone(&self) -> [Vec<&str>; 2] {
+        [&self.a, &self.b].map(|side| {
+            let labels = self.unmatched.iter();
+            labels.filter_map(|label| label.strip_prefix(side.as_str())?.strip_prefix(": ")).collect()
+        })
+    }
+
     /// The matched scenarios as a table.
     pub fn table(&self) -> Table {
         let two = self.matched.iter().any(|m| m.a != m.b);
@@ -160,12 +178,14 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The system, and the knobs that are not the same in all scenarios of the experiment.
-    fn label(&self) -> String {
+    /// The system, and the knobs that are not the same in all scenarios of the experiment, and of this system in `beside`.
+    fn label(&self, beside: Option<&ExperimentFindings>) -> String {
         let Scenario { system, point, .. } = &self.estimate.scenario;
         let all = || self.of.estimates.iter().map(|e| &e.scenario);
+        let there = || beside.into_iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
         let varies = |knob: &str, value: &Value| {
             all().any(|other| other.point.get(knob).is_some_and(|known| known != value))
+                || there().any(|other| other.system == *system && other.point.get(knob) != Some(value))
         };
         let knobs = point.iter().filter(|(knob, value)| varies(knob, value));
         let knobs = knobs.map(|(knob, value)| format!("{knob}={value}"));
@@ -218,14 +238,16 @@ impl<'a> Pair<'a> {
         let rounds = [self.a, self.b].map(|place| place.estimate.by_round.len() as u32);
         let because = match (self.a.estimate.compares(), self.b.estimate.compares()) {
             _ if self.seen.is_some() => None,
-            (false, _) | (_, false) => Some("not comparable: errors or no figure"),
+            (false, true) => Some("errors or no figure in the first"),
+            (true, false) => Some("errors or no figure in the second"),
+            (false, false) => Some("errors or no figure in both"),
             _ if rounds.iter().any(|n| (*n as usize) < FEWEST_ROUNDS) => Some("fewer than 3 rounds"),
             _ => Some("no rounds with the reference"),
         };
         Matched {
             experiment: self.a.of.name.clone(),
-            a: self.a.label(),
-            b: self.b.label(),
+            a: self.a.label(None),
+            b: self.b.label(None),
             rounds: rounds.into(),
             ratio: self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high)),
             p: self.seen.map(|_| p),

@@ -37,6 +37,7 @@ pub use outlier::Outlier;
 pub use reason::Work;
 pub(crate) use table::column;
 pub use table::{Cell, Column, Row, Table, Unit};
+pub use verdicts::NO_FLOOR;
 pub use warning::{Code, Warning};
 pub(crate) use warning::{FEWEST_TRIALS, words};
 
@@ -153,7 +154,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let effects = effect::effects(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref());
     let mut tables = tables(planned, plan.design(), &estimates);
     tables.extend(effect::table(planned, &estimates, &effects));
-    tables.push(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
+    tables.extend(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
     ExperimentFindings {
         name: planned.name.clone(),
         title: planned.title.clone(),

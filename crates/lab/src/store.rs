@@ -9,6 +9,7 @@
 
 mod error;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -98,7 +99,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store for reading only, also while another process writes to it.
+    /// Opens a store for reading only, also while another process writes to it, and also where nothing may be written.
     ///
     /// # Errors
     /// There is none, or it is not one; see [`Store::open`].
@@ -106,14 +107,52 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
         }
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        match store.version().map_err(|e| e.at(path))? {
+        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let mut version = store.version();
+        if let Err(
+            StoreError::ReadOnly { .. }
+            | StoreError::CannotOpen { .. }
+            | StoreError::Full { .. }
+            | StoreError::Disk { .. },
+        ) = version
+        {
+            store = Self::unchanging(path)?;
+            version = store.version();
+        }
+        match version.map_err(|e| e.at(path))? {
             None => Err(StoreError::Missing { path: path.to_owned() }),
             Some(_) => Ok(store),
         }
     }
 
+    /// Opens a store as one that nobody writes to. To read a WAL database SQLite makes files beside it for those who write
+    /// meanwhile; on a file system that may only be read, or is full, it cannot, and nobody does. What still is in the WAL would be
+    /// missed, so that there must be none.
+    fn unchanging(path: &Path) -> Result<Self, StoreError> {
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        if std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0) {
+            return Err(StoreError::Unclosed { path: path.to_owned() });
+        }
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
+        let escaped = |byte: &u8| match plain(byte) {
+            true => char::from(*byte).to_string(),
+            false => format!("%{byte:02X}"),
+        };
+        // Absolute, because two slashes at the beginning would name a host.
+        let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name: String = absolute.as_os_str().as_bytes().iter().map(escaped).collect();
+        let uri = format!("file:{name}?immutable=1");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        Self::connect(Path::new(&uri), flags)
+            .map(|store| Self { path: path.to_owned(), ..store })
+            .map_err(|e| e.at(path))
+    }
+
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        if path.is_dir() {
+            return Err(StoreError::Folder { path: path.to_owned() });
+        }
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> Result<Self, rusqlite::Error> {
             let connection = Connection::open_with_flags(path, flags)?;

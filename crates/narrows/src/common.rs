@@ -1,7 +1,9 @@
-//! What several verbs need: sizes and durations as people write them, Ctrl-C, and the end of the program.
+//! What several verbs need: sizes and durations as people write them, files that are there whole or not at all, Ctrl-C, and
+//! the end of the program.
 
+use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +11,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use miette::MietteHandlerOpts;
 use systems::{CatalogError, InputError};
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
 pub const INTERRUPTED: u8 = 130;
@@ -55,6 +59,54 @@ pub fn print(text: &str) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes())
 }
 
+/// A file that is there whole or not at all: it is written beside its place, and takes its name at the end.
+pub struct Whole {
+    path: PathBuf,
+    file: File,
+    /// What is to be renamed; none where something that is no file stands there: a pipe, a device.
+    beside: Option<PathBuf>,
+}
+
+impl Whole {
+    /// Opens it, so that what cannot be written is known before there is anything to write.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        let context = || format!("cannot write {}", path.display());
+        let known = std::fs::metadata(path).ok();
+        if known.as_ref().is_some_and(|known| !known.is_file()) {
+            let file = File::options().write(true).open(path).with_context(context)?;
+            return Ok(Self { path: path.to_owned(), file, beside: None });
+        }
+        // A link stays one.
+        let path = if known.is_some() { path.canonicalize().with_context(context)? } else { path.to_owned() };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let beside = path.with_file_name(name);
+        let file = File::create(&beside).with_context(context)?;
+        if let Some(known) = known {
+            let _ = file.set_permissions(known.permissions());
+        }
+        Ok(Self { path, file, beside: Some(beside) })
+    }
+
+    /// Writes all of it and gives it its name.
+    pub fn write(mut self, text: &str) -> anyhow::Result<()> {
+        let mut written = self.file.write_all(text.as_bytes());
+        if let (Ok(()), Some(beside)) = (&written, &self.beside) {
+            written = std::fs::rename(beside, &self.path);
+        }
+        written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+impl Drop for Whole {
+    /// What has its name by now is not there any more.
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            let _ = std::fs::remove_file(beside);
+        }
+    }
+}
+
 /// Prints a line to standard error. Whoever read it may have gone, which is no reason to lose what is being done: `eprintln!`
 /// would panic.
 pub fn say(line: impl std::fmt::Display) {
@@ -76,6 +128,22 @@ pub fn width() -> usize {
     // SAFETY: `size` is alive during the call; without a terminal it stays zero.
     unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     if size.ws_col == 0 { 100 } else { usize::from(size.ws_col) }
+}
+
+/// Text in lines of at most `width` columns, the first behind `first`, the others behind `further`. Words stay whole, and so
+/// does what stands in backticks: a command is to be copied.
+pub fn wrapped(text: &str, width: usize, first: &str, further: &str) -> String {
+    const GLUE: &str = "\u{a0}";
+    let parts = text.split('`').enumerate();
+    let glued: Vec<String> =
+        parts.map(|(at, part)| if at % 2 == 1 { part.replace(' ', GLUE) } else { part.to_owned() }).collect();
+    let options = Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(further)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(&glued.join("`"), options).replace(GLUE, " ")
 }
 
 /// Whether standard output shows colours: it is a terminal, and nobody asked for none (<https://no-color.org>).
@@ -109,6 +177,9 @@ pub fn exit(end: End) -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             let code = if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE };
+            // Names of systems have hyphens, and are to be copied whole.
+            let handler = || MietteHandlerOpts::new().word_splitter(WordSplitter::NoHyphenation).build();
+            let _ = miette::set_hook(Box::new(move |_| Box::new(handler())));
             // What a person wrote is shown with its place and with what to do.
             match error.downcast::<InputError>() {
                 // Without a text there is nothing that the renderer would show the place in: not even the file's name.
@@ -176,6 +247,12 @@ mod tests {
         let shown = |words: &[&str]| command_line(words.iter().map(|word| (*word).to_owned()));
         assert_eq!(shown(&["run", "frames", "--set", "buffer=1460,64K"]), "run frames --set buffer=1460,64K");
         assert_eq!(shown(&["run", "my lab/a.toml", "it's", ""]), r"run 'my lab/a.toml' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words_and_commands_stay_whole() {
+        let text = "of go-client `sysctl -w a=1` or `b c`, then";
+        assert_eq!(wrapped(text, 14, "> ", "  "), "> of go-client\n  `sysctl -w a=1`\n  or `b c`,\n  then");
     }
 
     #[test]

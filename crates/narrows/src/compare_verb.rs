@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use lab::compare::{Chosen, RunComparison, Selection, Side, compare};
 use lab::findings::{Findings, findings};
 use lab::store::Store;
@@ -34,7 +34,8 @@ pub struct Args {
     /// What is compared, in the same form
     #[arg(value_name = "B")]
     b: String,
-    /// Exit with 3 where this holds for B's whole interval and stands after correction: `throughput<0.97`, `time>1.1`
+    /// Exit with 3 where this holds for B's whole interval and stands after correction: `throughput<0.97`, `time>1.1`;
+    /// also where a scenario cannot be judged: errors, no figure, fewer than 3 rounds, no counterpart
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
     /// Compare also where other processors, cores or lengths of trials make it meaningless
@@ -47,10 +48,11 @@ pub struct Args {
     store: common::StoreArg,
 }
 
-/// The exit code where a condition of `--fail-if` holds.
+/// The exit code where a condition of `--fail-if` holds, or cannot be asked.
 const FAILED: u8 = 3;
 
-/// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds.
+/// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds. What cannot be judged does not pass:
+/// a server that no longer starts is no success.
 pub fn run(args: &Args) -> End {
     let usage = |text: &String| match Path::new(text).is_file() {
         true => Ok(Side { run: text.clone(), selection: Selection::default() }),
@@ -69,12 +71,7 @@ pub fn run(args: &Args) -> End {
     }
     let found = compare(&a, &b);
     if found.matched.is_empty() {
-        bail!(
-            "{} and {} have no scenario in common: {}",
-            args.a,
-            args.b,
-            common_words(&a.findings, &b.findings)
-        );
+        bail!("{} and {} have no scenario in common: {}", args.a, args.b, alone(&found));
     }
     if found.is_meaningless() && !args.force {
         let grave = found.differences.iter().filter(|difference| difference.grave);
@@ -89,12 +86,26 @@ pub fn run(args: &Args) -> End {
     common::print(&text)?;
     let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
     failed.iter().for_each(common::say);
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    let unjudged = if conditions.is_empty() { Vec::new() } else { found.unjudged() };
+    unjudged.iter().for_each(|what| common::say(format_args!("cannot be judged: {what}")));
+    if !unjudged.is_empty() {
+        common::say(
+            "what cannot be judged does not pass --fail-if; name the rest as RUN:EXPERIMENT/SYSTEM, or measure again",
+        );
+    }
+    Ok(if failed.is_empty() && unjudged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-fn common_words(a: &Findings, b: &Findings) -> String {
-    let names = |of: &Findings| of.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
-    format!("the first has the experiments {}, the second {}", names(a), names(b))
+/// What of each side has no counterpart, in some words.
+fn alone(found: &RunComparison) -> String {
+    const NAMED: usize = 3;
+    let words = |scenarios: Vec<&str>| match scenarios.len() {
+        0 => "nothing".to_owned(),
+        all if all > NAMED => format!("{} and {} more", scenarios[..NAMED].join("; "), all - NAMED),
+        _ => scenarios.join("; "),
+    };
+    let [a, b] = found.alone().map(words);
+    format!("only the first has {a}; only the second has {b}")
 }
 
 /// A saved run, or a report in a file.
@@ -111,6 +122,7 @@ fn choose(name: &str, side: Side, store: &Path) -> anyhow::Result<Chosen> {
         let found = findings(&header.plan, &store.observations(run)?);
         (found, header.environment, format!("run {run}"))
     };
+    side.selection.check(&found).map_err(|what| anyhow!("{name}: {what}"))?;
     Ok(Chosen { name: name.to_owned(), findings: found, environment, selection: side.selection, identity })
 }
 
@@ -125,8 +137,15 @@ struct Report {
 fn read(path: &Path) -> anyhow::Result<Report> {
     let form =
         || format!("{} is no report: `narrows report RUN --format json -o FILE` writes one", path.display());
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let value: serde_json::Value = serde_json::from_str(&text).with_context(form)?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.starts_with(b"SQLite format 3\0") {
+        let path = path.display();
+        bail!(
+            "{path} is a store: name two of its runs, as `narrows compare previous last --store {path}`; to compare with another \
+             store, `narrows report RUN --store {path} --format json -o FILE` writes a run to a file"
+        );
+    }
+    let value: serde_json::Value = serde_json::from_slice(&bytes).with_context(form)?;
     match value["schema"].as_u64() {
         Some(schema) if schema == u64::from(report::SCHEMA) => {
             serde_json::from_value(value).with_context(form)

@@ -62,7 +62,7 @@ pub fn run(args: &Args, files: Limit) -> End {
         };
         serde_json::to_string_pretty(&json)? + "\n"
     } else {
-        text(&facts, &findings)
+        text(&facts, &findings, common::width())
     };
     common::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -72,15 +72,18 @@ fn problems(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.remedy.is_some()).count()
 }
 
-fn text(facts: &Facts, findings: &[Finding]) -> String {
+fn text(facts: &Facts, findings: &[Finding], width: usize) -> String {
     let environment = &facts.environment;
-    let mut text =
-        format!("{}, {} cores, {}\n", environment.cpu, environment.cores.len(), environment.kernel);
+    let machine = format!("{}, {} cores, {}", environment.cpu, environment.cores.len(), environment.kernel);
+    let mut text = common::wrapped(&machine, width, "", "") + "\n";
     for finding in findings {
         let mark = if finding.remedy.is_some() { "!" } else { " " };
-        text.push_str(&format!("{mark} {:<22} {}\n", finding.what, finding.found));
+        let line =
+            |text: &str, first: &str, further: &str| common::wrapped(text, width, first, further) + "\n";
+        let what = format!("{mark} {:<22} ", finding.what);
+        text.push_str(&line(&finding.found, &what, &" ".repeat(what.len())));
         if let Some(remedy) = &finding.remedy {
-            text.push_str(&format!("  {:<22} -> {remedy}\n", ""));
+            text.push_str(&line(remedy, "    -> ", "       "));
         }
     }
     text.push_str(&match problems(findings) {

@@ -138,6 +138,7 @@ pub fn run(args: &Args) -> End {
     if let (true, Some(slo)) = (args.find_max_rate, &args.slo) {
         return find_max_rate(args, &job, slo, &cancel);
     }
+    let hlog = args.hlog.as_deref().map(common::Whole::create).transpose()?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let window = Window::default();
     let live = (!args.json).then(|| live::Seconds::new(&job, args.quiet));
@@ -156,7 +157,7 @@ pub fn run(args: &Args) -> End {
         summary::text(&driven, &args.target)
     };
     common::print(&text)?;
-    if let Some(path) = &args.hlog {
+    if let Some(file) = hlog {
         let interval = |tag: &str, histogram| Interval {
             tag: tag.to_owned(),
             began_unix_s: (began + args.warmup).as_secs_f64(),
@@ -167,7 +168,7 @@ pub fn run(args: &Args) -> End {
             interval("service_time", tally.service.clone()),
             interval("response_time", tally.response.clone()),
         ]);
-        std::fs::write(path, log).with_context(|| format!("cannot write {}", path.display()))?;
+        file.write(&log)?;
     }
     if let Some(why) = args.slo.as_ref().and_then(|slo| slo.broken(&tally)) {
         common::say(format_args!("narrows: the objectives do not hold: {why}"));

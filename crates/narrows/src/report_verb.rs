@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use lab::findings::findings;
 use lab::observation::{Measurement, Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
@@ -71,9 +70,7 @@ pub fn run(args: &Args) -> End {
         None => list(&store)?,
     };
     match &args.output {
-        Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        Some(path) => common::Whole::create(path)?.write(&text)?,
         None => common::print(&text)?,
     }
     Ok(ExitCode::SUCCESS)

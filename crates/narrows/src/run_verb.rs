@@ -11,13 +11,13 @@ use anyhow::{Context, bail};
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{self, Form};
 use lab::findings::findings;
-use lab::observation::Outcome;
+use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::{self, Plan};
 use lab::session::{self, Bench, Executor, Fake};
-use lab::store::{RunHeader, RunId, Store};
+use lab::store::{RunHeader, RunId, Store, StoreError};
 use systems::machine::{Environment, Limit, Placement};
 use systems::probe::{self, Availability};
-use systems::{Catalog, InputError, Source};
+use systems::{Catalog, InputError, Source, is_reference};
 
 use crate::common::{self, End, INTERRUPTED};
 
@@ -28,13 +28,13 @@ mod running;
 #[derive(clap::Args)]
 pub struct Args {
     /// Experiments by name, as under experiments/; none: every one of them
-    #[arg(value_name = "EXPERIMENT", conflicts_with = "resume")]
+    #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
     /// The short form of each experiment (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// The complete grids of the published benchmarks; this can take hours
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long)]
     full: bool,
     /// Only these systems (the reference always takes part)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -46,14 +46,19 @@ pub struct Args {
     /// the experiment's file says
     #[arg(long, value_name = "N", value_parser = rounds, default_value = "auto")]
     rounds: Rounds,
-    /// As many rounds as fit into this time: 10m. With `--rounds auto` the default is 270s; with `--full`, 12h
+    /// As many rounds as fit into this time, at least one: 10m. By default no first round is cut, and `--rounds auto` adds
+    /// more up to 270s; with `--full`, 12h
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     budget: Option<Duration>,
     /// The seed that the order of trials is shuffled by; default: a new one, which is saved
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Go on with a run that did not come to its end: its number, `last` or `previous`
-    #[arg(long, value_name = "RUN")]
+    /// Go on with a run that did not come to its end: its number, `last` or `previous`. What it does was saved with it
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = ["experiments", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
+    )]
     resume: Option<String>,
     /// Execute nothing: figures, noise and failures as this file says
     #[arg(long, value_name = "FILE", hide = true)]
@@ -130,7 +135,7 @@ pub fn run(args: &Args, files: Limit) -> End {
         }
     };
     let mut progress = progress::Live::new(&plan, &pending, store.observations(run)?, args.quiet);
-    let done = session::carry_out(&mut *executor, (&store, run), &cancel, &mut progress)?;
+    let done = session::carry_out(&mut *executor, (&store, run), &cancel, &mut progress);
     progress.clear();
     finish(&store, run, done, &args.store.path)
 }
@@ -173,7 +178,14 @@ fn begin(
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut plan = plan::plan(&requests, catalog, &found.missing, seed)?;
     if let Some(budget) = args.budget {
+        let whole = plan.trials.len();
         plan = plan.within(budget.as_secs_f64());
+        if plan.trials.len() < whole {
+            common::say(format_args!(
+                "the budget leaves {} of {whole} trials; a comparison takes three rounds",
+                plan.trials.len()
+            ));
+        }
     }
     if args.rounds == Rounds::Auto {
         let default = if args.full { FULL_BUDGET } else { QUICK_BUDGET };
@@ -301,24 +313,47 @@ fn build_all(bench: &mut Bench, plan: &Plan, pending: &[u32]) {
     }
 }
 
-/// Prints the findings and where the run is saved.
-fn finish(store: &Store, run: RunId, done: bool, path: &Path) -> End {
-    let plan = store.header(run)?.plan;
-    let observations = store.observations(run)?;
+/// Prints the findings and where the run is saved; of a run that did not come to its end, how to go on.
+fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path) -> End {
+    let (plan, observations) = match (store.header(run), store.observations(run)) {
+        (Ok(header), Ok(observations)) => (header.plan, observations),
+        // What stopped the run comes first, where there was something.
+        (Err(error), _) | (_, Err(error)) => return Err(done.err().unwrap_or(error).into()),
+    };
     let found = findings(&plan, &observations);
     common::print(&report::text(&found, common::width(), common::colour()))?;
     common::print(&format!("run {run} is saved in {}\n", path.display()))?;
-    if !done {
-        let store = if path == Path::new(common::STORE) {
-            String::new()
-        } else {
-            format!(" --store {}", path.display())
-        };
-        common::say(format_args!("interrupted: `narrows run --resume {run}{store}` does what is missing"));
-        return Ok(ExitCode::from(INTERRUPTED));
+    let resume = || match path == Path::new(common::STORE) {
+        true => format!("`narrows run --resume {run}` does what is missing"),
+        false => format!("`narrows run --resume {run} --store {}` does what is missing", path.display()),
+    };
+    match done {
+        Ok(true) => {}
+        Ok(false) => {
+            common::say(format_args!("interrupted: {}", resume()));
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        Err(error) => {
+            let (kept, planned) = (observations.len(), plan.trials.len());
+            bail!("{error}\n{kept} of {planned} trials are kept: {}", resume());
+        }
     }
-    let measured = observations.iter().any(|seen| matches!(seen.outcome, Outcome::Measured(_)));
-    Ok(if measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if anything_measured(&plan, &observations) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    common::say(
+        "every trial of every system failed: nothing was measured but the reference, if that; the report says why",
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+/// Whether one trial at least was measured of what was asked: of a system, where the plan has more than the reference.
+fn anything_measured(plan: &Plan, observations: &[Observation]) -> bool {
+    let asked = |scenario: &Scenario| !is_reference(&scenario.system);
+    let only_reference = !plan.trials.iter().any(|trial| asked(&trial.scenario));
+    observations.iter().any(|seen| {
+        matches!(seen.outcome, Outcome::Measured(_)) && (only_reference || asked(&seen.trial.scenario))
+    })
 }
 
 fn now_unix_s() -> f64 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serve::{Farewell, Speaks};
 
-use crate::common::{self, End};
+use crate::common::{self, End, Usage};
 
 /// `narrows serve`
 #[derive(clap::Args)]
@@ -40,6 +40,14 @@ pub struct Args {
 
 /// Serves until it is told to stop.
 pub fn run(args: &Args) -> End {
+    // The threads of one server share its port, so that the kernel would not refuse this.
+    if args.port != 0 && args.frames == Some(args.port) {
+        return Err(Usage(format!(
+            "port {} cannot serve both HTTP and frames: give -p and --frames a port each (-p is 8080 by default)",
+            args.port
+        ))
+        .into());
+    }
     let cancel = common::cancellation()?;
     let ports = args.ports();
     let threads = args.threads.map_or_else(|| systems::machine::available_cores().len(), usize::from);

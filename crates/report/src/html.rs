@@ -82,14 +82,6 @@ fn head(findings: &Findings, run: &Run) -> String {
     )
 }
 
-/// The sentence that answers an experiment, or why there is none.
-fn first_answer(e: &ExperimentFindings) -> String {
-    let measured = e.estimates.iter().any(|estimate| estimate.figure.is_some());
-    let none =
-        if measured { "Nothing is found; the table has what was measured." } else { "Nothing was measured." };
-    e.headlines.first().map_or_else(|| none.to_owned(), |s| sentence(s))
-}
-
 /// The first sentence of each experiment, with a link to where it is shown.
 fn answers(out: &mut String, findings: &Findings) {
     if findings.experiments.len() < 2 {
@@ -97,7 +89,7 @@ fn answers(out: &mut String, findings: &Findings) {
     }
     out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
     for (i, e) in findings.experiments.iter().enumerate() {
-        let answer = first_answer(e);
+        let answer = sentence(e.answer());
         let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
     }
     out.push_str("</ul>\n</nav>\n");

@@ -91,7 +91,8 @@ impl Page {
     }
 
     fn failure(&self, out: &mut String, f: &FailedTrials) {
-        let what = format!("failed: {} ({} trials) at {}: {}", f.scenario, f.trials, f.stage, f.reason);
+        let trials = if f.trials == 1 { "1 trial".to_owned() } else { format!("{} trials", f.trials) };
+        let what = format!("failed: {} ({trials}) at {}: {}", f.scenario, f.stage, f.reason);
         self.paragraph(out, RED, "  ", &what);
         for line in f.output.lines() {
             let _ = writeln!(out, "    | {}", printable(line));

@@ -1,12 +1,14 @@
 //! Which scenarios are compared: `RUN`, `RUN:EXPERIMENT`, `RUN:EXPERIMENT/SYSTEM KNOB=VALUE …`, and which of the one side
 //! belongs to which of the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use systems::input::nearest;
 use systems::knob::parse_size;
 use systems::{Point, Value};
 
 use super::{Chosen, Place};
+use crate::findings::Findings;
 use crate::observation::Scenario;
 
 /// What the user named beside the run; everything where nothing is named.
@@ -59,6 +61,32 @@ impl std::str::FromStr for Side {
 }
 
 impl Selection {
+    /// Checks that what is named is there.
+    ///
+    /// # Errors
+    /// What is not, with the nearest that is.
+    pub fn check(&self, findings: &Findings) -> Result<(), String> {
+        let all = findings.experiments.iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
+        let mut left: Vec<&Scenario> = all.collect();
+        if let Some(name) = &self.experiment {
+            known("experiment", name, findings.experiments.iter().map(|e| e.name.as_str()))?;
+            left.retain(|scenario| scenario.experiment == *name);
+        }
+        if let Some(name) = &self.system {
+            known("system", name, left.iter().map(|scenario| scenario.system.as_str()))?;
+            left.retain(|scenario| scenario.system == *name);
+        }
+        for (knob, text) in &self.knobs {
+            known("knob", knob, left.iter().flat_map(|scenario| scenario.point.keys()).map(String::as_str))?;
+            let values: Vec<&Value> = left.iter().filter_map(|scenario| scenario.point.get(knob)).collect();
+            if !values.iter().any(|value| says(value, text)) {
+                let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
+                known(&format!("value of `{knob}`"), text, shown.iter().map(String::as_str))?;
+            }
+        }
+        Ok(())
+    }
+
     fn takes(&self, scenario: &Scenario) -> bool {
         self.experiment.as_ref().is_none_or(|name| *name == scenario.experiment)
             && self.system.as_ref().is_none_or(|name| *name == scenario.system)
@@ -67,6 +95,20 @@ impl Selection {
                 .iter()
                 .all(|(knob, text)| scenario.point.get(knob).is_some_and(|value| says(value, text)))
     }
+}
+
+/// An error unless it is among these.
+fn known<'a>(what: &str, word: &str, there: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let there: BTreeSet<&str> = there.collect();
+    if there.contains(word) {
+        return Ok(());
+    }
+    let help = match nearest(word, there.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if there.is_empty() => "it has none".to_owned(),
+        None => format!("there are: {}", there.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Err(format!("no {what} `{word}`: {help}"))
 }
 
 /// Whether a text means a value: `65536` and `64K` do the same.
@@ -104,14 +146,17 @@ fn places<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Place<'a>> {
 pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Place<'a>, Place<'a>)>, Vec<String>) {
     let (left, mut right) = (places(a, &b.selection), places(b, &a.selection));
     let (mut pairs, mut alone) = (Vec::new(), Vec::new());
-    let label = |side: &Chosen, place: &Place| format!("{}: {} {}", side.name, place.of.name, place.label());
+    let label = |side: &Chosen, other: &Chosen, place: &Place| {
+        let beside = other.findings.experiments.iter().find(|e| e.name == place.of.name);
+        format!("{}: {} {}", side.name, place.of.name, place.label(beside))
+    };
     for (key, place) in left {
         match right.remove(&key) {
             Some(other) => pairs.push((place, other)),
-            None => alone.push(label(a, &place)),
+            None => alone.push(label(a, b, &place)),
         }
     }
-    alone.extend(right.values().map(|place| label(b, place)));
+    alone.extend(right.values().map(|place| label(b, a, place)));
     // In the order of the first side.
     let order = |place: &Place| {
         let experiment = a.findings.experiments.iter().position(|e| e.name == place.of.name);

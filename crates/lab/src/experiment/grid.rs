@@ -127,8 +127,14 @@ pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), In
         for system in &request.overrides.systems {
             check_system(system, requests, catalog)?;
         }
-        for text in &request.overrides.set {
+        for (at, text) in request.overrides.set.iter().enumerate() {
             let (knob, _) = split(text)?;
+            let same = |earlier: &&String| split(earlier).is_ok_and(|(known, _)| known == knob);
+            if let Some(earlier) = request.overrides.set[..at].iter().find(same) {
+                let message = format!("`{knob}` is set twice: `{earlier}` and `{text}`");
+                let help = format!("write all its values after one --set {knob}=");
+                return Err(Source::new("--set", text.as_str()).error(0..knob.len(), message, help));
+            }
             let mut known = BTreeSet::new();
             for each in requests {
                 known.extend(known_knobs(&each.experiment, &each.overrides, catalog));

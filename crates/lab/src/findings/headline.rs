@@ -1,12 +1,12 @@
 //! The sentences that a reader takes away: what each knob does to the figure while the others stand still, as far as it is
 //! decided.
 
-use stats::Verdict;
+use stats::{FEWEST_ROUNDS, Verdict};
 use systems::Value;
 
 use super::asked::CLIFF;
 use super::verdicts::{FAR, share};
-use super::{By, Comparison, Effect, Estimate, Ratio, reason};
+use super::{By, Comparison, Effect, Estimate, ExperimentFindings, Ratio, reason};
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
@@ -42,6 +42,35 @@ pub(super) fn headlines(
     said.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     let sentences = said.into_iter().map(|said| said.sentence);
     sentences.chain(effects.iter().filter_map(interaction)).collect()
+}
+
+impl ExperimentFindings {
+    /// The first sentence; where there is none, why.
+    pub fn answer(&self) -> &str {
+        self.headlines.first().map_or_else(|| self.silence(), String::as_str)
+    }
+
+    fn silence(&self) -> &'static str {
+        let few = self.comparisons.iter().all(|c| (c.rounds as usize) < FEWEST_ROUNDS);
+        let systems: Vec<&Estimate> = self.estimates.iter().filter(|e| !e.is_reference()).collect();
+        if self.trials_done < self.trials_planned {
+            "nothing to compare yet"
+        } else if systems.is_empty() {
+            "there is nothing to compare: no system but the reference"
+        } else if systems.iter().all(|e| e.trials == 0) {
+            "nothing was measured: every trial of every system failed"
+        } else if self.comparisons.is_empty() && systems.len() == 1 {
+            "there is nothing to compare: one system at one point"
+        } else if self.comparisons.is_empty() {
+            "there is nothing to compare: no two rows differ in one thing only"
+        } else if few && (self.rounds as usize) < FEWEST_ROUNDS {
+            "too few rounds: a comparison takes three"
+        } else if self.comparisons.iter().all(|c| c.ratio.is_none()) {
+            "nothing can be compared: errors or no figure"
+        } else {
+            "nothing stands out"
+        }
+    }
 }
 
 /// What was measured, and where.

@@ -370,7 +370,9 @@ pub(super) fn medians(planned: &Planned) -> String {
         Figure::RequestsPerS => "of verified answers a second",
         Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
     };
-    format!("Medians over {} rounds {what}, ± half of the 95 % interval.", planned.rounds)
+    let rounds =
+        if planned.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", planned.rounds) };
+    format!("Medians over {rounds} {what}, ± half of the 95 % interval.")
 }
 
 fn notes(estimates: &[&Estimate]) -> Vec<String> {

@@ -6,14 +6,17 @@ use super::table::{Cell, Column, Row, Table, Unit, column};
 use super::{By, Comparison, Estimate, NoiseFloor, label};
 use crate::plan::Planned;
 
-/// One line for each comparison; the last is the reference against itself.
+/// What is so without a noise floor.
+pub const NO_FLOOR: &str = "No noise floor was measured, which takes the reference twice in three rounds: no difference can be claimed";
+
+/// One line for each comparison; the last is the reference against itself. None where there is neither.
 pub(super) fn table(
     planned: &Planned,
     design: Design,
     estimates: &[Estimate],
     comparisons: &[Comparison],
     floor: Option<&NoiseFloor>,
-) -> Table {
+) -> Option<Table> {
     let mut rows: Vec<Row> = comparisons.iter().map(|c| row(planned, estimates, c)).collect();
     if let (Some(floor), Some(twin)) = (floor, planned.twin()) {
         let ratio = floor.ratio;
@@ -23,7 +26,7 @@ pub(super) fn table(
         cells.push(Cell::Number(floor.rounds.into()));
         rows.push(Row { cells, block: !rows.is_empty() });
     }
-    Table {
+    (!rows.is_empty()).then(|| Table {
         title: "Comparisons".to_owned(),
         about: about(design, floor, planned.threshold),
         columns: vec![
@@ -38,7 +41,7 @@ pub(super) fn table(
         keys: 2,
         rows,
         notes: Vec::new(),
-    }
+    })
 }
 
 fn about(design: Design, floor: Option<&NoiseFloor>, threshold: f64) -> String {
@@ -48,7 +51,7 @@ fn about(design: Design, floor: Option<&NoiseFloor>, threshold: f64) -> String {
         Design::AtEachLook => format!("{percent:.0} % intervals, valid at all looks together"),
     };
     let floor = floor.map_or_else(
-        || "No noise floor was measured, so that no difference can be claimed".to_owned(),
+        || NO_FLOOR.to_owned(),
         |floor| {
             format!(
                 "Noise floor {:.2}x (the reference against itself): smaller differences are noise",

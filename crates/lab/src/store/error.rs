@@ -92,13 +92,54 @@ pub enum StoreError {
         /// The reader's words.
         reason: String,
     },
-    /// Anything else that SQLite reports: a full disk, a damaged page.
-    #[error("{path}: {source}")]
+    /// A folder stands where the file should be.
+    #[error("{path} is a folder: --store must name a file, as {}", path.join("narrows.db").display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It may only be read, and its last trials are in a file beside it that needs more than that.
+    #[error(
+        "{path} was not closed, and cannot be read where nothing may be written: copy it and {}-wal to another folder, and \
+         name the copy with --store", path.display()
+    )]
+    Unclosed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No room is left.
+    #[error("the disk of {path} is full: make room there, or choose another with --store")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file ends too early, or holds what no database does.
+    #[error(
+        "{path} is damaged: a part of it is missing or was overwritten; take an older copy, or another --store; \
+         `sqlite3 {path} .recover` prints what is left"
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refuses to read or write.
+    #[error(
+        "{path} cannot be read or written ({reason}): see to its disk and to limits of the size of files (`df`, `ulimit -f`), or \
+         choose another with --store"
+    )]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's words.
+        reason: String,
+    },
+    /// Anything else that SQLite reports.
+    #[error("{path}: {reason}")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
+        /// SQLite's words.
+        reason: String,
     },
 }
 
@@ -110,7 +151,10 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
             Some(ErrorCode::CannotOpen) => Self::CannotOpen { path, reason: source.to_string() },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
-            _ => Self::Sqlite { path, source },
+            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path },
+            Some(ErrorCode::SystemIoFailure) => Self::Disk { path, reason: source.to_string() },
+            _ => Self::Sqlite { path, reason: source.to_string() },
         }
     }
 }
@@ -138,6 +182,11 @@ impl StoreError {
             | Self::Busy { path }
             | Self::NoRun { path, .. }
             | Self::Damaged { path, .. }
+            | Self::Folder { path }
+            | Self::Unclosed { path }
+            | Self::Full { path }
+            | Self::Corrupt { path }
+            | Self::Disk { path, .. }
             | Self::Sqlite { path, .. } => file.clone_into(path),
             Self::Conflict { .. } => {}
         }

@@ -137,6 +137,56 @@ fn a_store_opened_for_reading_refuses_to_write() {
     assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
 }
 
+/// A store of one trial at `name`, beside which nothing can be opened for those who read while others write: the name
+/// that SQLite would use leads to itself.
+fn alone(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let (store, header) = (Store::open(&path).unwrap(), header(1));
+    let run = store.begin(&header).unwrap();
+    store.append(run, &observation(&header, 0)).unwrap();
+    drop(store);
+    let beside = folder.join(format!("{name}-shm"));
+    std::os::unix::fs::symlink(&beside, &beside).unwrap();
+    path
+}
+
+#[test]
+fn a_closed_store_is_read_where_nothing_may_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = alone(folder.path(), "100 % & what else?#.db");
+    assert!(Connection::open(&path).unwrap().execute_batch("SELECT * FROM runs").is_err());
+    let store = Store::read(&path).unwrap();
+    let run = store.resolve("last").unwrap();
+    assert_eq!(store.observations(run).unwrap(), [observation(&header(1), 0)]);
+    let refused = store.finish(run).unwrap_err();
+    assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
+    // What is not in the file itself must not be missed.
+    std::fs::write(folder.path().join("100 % & what else?#.db-wal"), "trials").unwrap();
+    let refused = Store::read(&path).unwrap_err().to_string();
+    assert!(refused.contains("#.db-wal to another folder"), "{refused}");
+}
+
+#[test]
+fn a_full_disk_costs_the_trial_that_found_it_full_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let (store, header) = (Store::open(&path).unwrap(), header(1000));
+    let run = store.begin(&header).unwrap();
+    let pages: u32 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    store.connection.pragma_update(None, "max_page_count", pages + 2).unwrap();
+    let mut kept = 0;
+    let refused = loop {
+        match store.append(run, &observation(&header, kept)) {
+            Ok(()) => kept += 1,
+            Err(refused) => break refused,
+        }
+    };
+    let said = refused.to_string();
+    assert!(matches!(refused, StoreError::Full { .. }) && said.contains("s.db is full: make room"), "{said}");
+    assert!(std::error::Error::source(&refused).is_none(), "nothing is said twice");
+    assert!(kept > 0 && store.observations(run).unwrap().len() == kept, "{kept}");
+}
+
 #[test]
 fn a_report_reads_while_a_run_writes() {
     let folder = tempfile::tempdir().unwrap();

@@ -205,7 +205,10 @@ impl<'a> View<'a> {
     fn how_to_read(&self) -> String {
         let (rounds, percent) = (self.e.rounds, INTERVAL);
         if self.rows.iter().all(|row| row.interval.is_none()) {
-            return format!("Marks are medians over {rounds} rounds: too few for intervals.");
+            return match rounds {
+                1 => "Marks are figures of one round: too few for intervals.".to_owned(),
+                _ => format!("Marks are medians over {rounds} rounds: too few for intervals."),
+            };
         }
         format!(
             "Marks are medians over up to {rounds} rounds, whiskers {percent}s. Comparisons inside rounds know more."

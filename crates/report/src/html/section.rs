@@ -6,7 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
-use super::{first_answer, sentence, table};
+use super::{sentence, table};
 use crate::parts::{ORDER, Part};
 use crate::show;
 use crate::svg::escape;
@@ -87,10 +87,10 @@ fn charts(out: &mut String, id: &str, figures: &[Figure]) {
 }
 
 fn answer(out: &mut String, e: &ExperimentFindings) {
-    let _ = writeln!(out, "<p class=\"answer\">{}</p>", first_answer(e));
-    if let Some((_, others)) = e.headlines.split_first().filter(|(_, others)| !others.is_empty()) {
+    let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(e.answer()));
+    if e.headlines.len() > 1 {
         out.push_str("<ul class=\"answer-more\">\n");
-        others.iter().for_each(|s| {
+        e.headlines.iter().skip(1).for_each(|s| {
             let _ = writeln!(out, "<li>{}</li>", sentence(s));
         });
         out.push_str("</ul>\n");

@@ -30,7 +30,7 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
         Some(floor) => format!(
             "The grey stretch is the noise floor, {floor:.2}x: what the reference against itself differs by here."
         ),
-        None => "No noise floor was measured, so that no difference can be claimed.".to_owned(),
+        None => format!("{}.", lab::findings::NO_FLOOR),
     };
     let cut = if count > ROWS {
         format!(" {ROWS} of {count} comparisons, those that say most; the table has all.")

@@ -9,7 +9,6 @@ use stats::Noise;
 use systems::Workload;
 use systems::knob::Kind;
 
-use super::super::first_answer;
 use super::*;
 use crate::svg::{Drawing, Rows};
 
@@ -135,18 +134,6 @@ fn a_row_that_is_not_ranked_stands_last_as_an_outline() {
     let mut page = String::new();
     figures[0].write(&mut page, "f");
     assert!(page.contains("mark hollow") && page.contains("(not ranked)</td>"), "{page}");
-}
-
-#[test]
-fn a_page_without_an_answer_says_why() {
-    let alone = |rule: Rule| found(&["fast", "slow"], &[], &[rule]);
-    let unfair = alone(beyond_its_pool(rule("fast", &[], 2.0)));
-    assert!(first_answer(&unfair).starts_with("Nothing is found"), "{}", first_answer(&unfair));
-    let fair = alone(rule("fast", &[], 2.0));
-    assert!(!first_answer(&fair).contains("othing"), "{}", first_answer(&fair));
-    let mut nothing = unfair;
-    nothing.estimates.iter_mut().for_each(|estimate| estimate.figure = None);
-    assert_eq!(first_answer(&nothing), "Nothing was measured.");
 }
 
 #[test]
