@@ -5,6 +5,7 @@
 
 mod apply;
 mod asked;
+mod best;
 mod ceiling;
 mod comparison;
 mod detail;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::Design;
+use stats::{Bar, Design};
 use systems::Workload;
 
 pub use apply::Snippet;
@@ -150,7 +151,15 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
     let noise_floor = comparison::floor(planned, &estimates, observations);
     let comparisons = comparison::comparisons(planned, plan.design(), &estimates, noise_floor.as_ref());
-    let effects = effect::effects(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref());
+    let bar = Bar { threshold: planned.threshold.ln_1p(), floor: noise_floor.map(|f| f.smallest.ln()) };
+    let judgement = best::Judgement {
+        planned,
+        design: plan.design(),
+        estimates: &estimates,
+        comparisons: &comparisons,
+        bar,
+    };
+    let (effects, snippets) = (effect::effects(&judgement), apply::snippets(&judgement));
     let mut tables = tables(planned, plan.design(), &estimates);
     tables.extend(effect::table(planned, &estimates, &effects));
     tables.push(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
@@ -170,7 +179,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         threshold: planned.threshold,
         noise_floor,
         headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
-        snippets: apply::snippets(planned, &estimates, &effects),
+        snippets,
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
