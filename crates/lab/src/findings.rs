@@ -74,8 +74,8 @@ pub struct ExperimentFindings {
     pub figure: Figure,
     /// Quick or full.
     pub form: Form,
-    /// The name of a table under `published/`.
-    pub published: Option<String>,
+    /// The names of tables under `published/`.
+    pub published: Vec<String>,
     /// Rounds planned.
     pub rounds: u32,
     /// Of each trial.
@@ -104,9 +104,9 @@ pub struct ExperimentFindings {
     pub axes: Vec<Axis>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
-    /// The published figures beside these: which of their shapes are found again.
+    /// The published figures beside these, table by table: which of their shapes are found again.
     #[serde(default)]
-    pub beside: Option<Beside>,
+    pub beside: Vec<Beside>,
     /// What makes numbers untrustworthy, with its remedy.
     pub warnings: Vec<Warning>,
     /// Trials without a measurement.

@@ -9,13 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use stats::{Design, SplitMix64, shuffle};
 use systems::{Catalog, InputError, Point, Workload, is_reference};
 
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{DEFAULT_THRESHOLD, Figure, Form};
 use crate::observation::{Scenario, Timing, Trial};
+use crate::published::OneOrMany;
 
 /// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,8 +46,9 @@ pub struct Planned {
     pub workload: Workload,
     /// What its table shows.
     pub figure: Figure,
-    /// The name of a table under `published/`.
-    pub published: Option<String>,
+    /// The names of tables under `published/`; older plans have one name, or null.
+    #[serde(default, deserialize_with = "tables")]
+    pub published: Vec<String>,
     /// Quick or full.
     pub form: Form,
     /// Trials of each scenario; of a plan that grows, the most of any so far.
@@ -65,6 +67,10 @@ pub struct Planned {
     /// How a knob's value is set in the system's own configuration: system, knob, and the manifest's `apply`.
     #[serde(default)]
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+fn tables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::<OneOrMany>::deserialize(deserializer)?.map(Vec::from).unwrap_or_default())
 }
 
 fn default_threshold() -> f64 {

@@ -262,7 +262,8 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect
     });
     (!effects.is_empty()).then(|| Table {
         title: "Main effects".to_owned(),
-        about: "What each knob does where it does most, its best value against its worst; the interval allows for the choice of the two. \
+        about: "What each knob does where it does most, its best value against its worst (where nothing is decided: the two that lie farthest apart); \
+                the interval allows for the choice of the two. \
                 The best is certainly better than the default, or is the default; of values that cannot be told apart, it is the nearest to that."
             .to_owned(),
         columns: vec![

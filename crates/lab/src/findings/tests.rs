@@ -55,7 +55,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         about: String::new(),
         workload,
         figure,
-        published: None,
+        published: Vec::new(),
         form: Form::Quick,
         rounds: 3,
         threshold: 0.05,

@@ -19,7 +19,7 @@ fn header(trials: u32) -> RunHeader {
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
-        published: None,
+        published: Vec::new(),
         form: Form::Quick,
         rounds: trials,
         threshold: 0.05,

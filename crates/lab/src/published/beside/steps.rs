@@ -14,6 +14,7 @@ pub(super) fn steps(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Ve
     let mut all: Vec<Shape> =
         knobs.filter_map(|column| judged(estimates, |round| knob(&column.name, pairs, round))).collect();
     all.extend(systems(pairs, estimates));
+    all.extend(runtimes(pairs, estimates));
     all
 }
 
@@ -81,16 +82,55 @@ fn systems(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
         let then = range(couples.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
         let what = format!("{second} by {first} at {}: {} the time then", show_size(size), shown(then));
         judged(estimates, |round| {
-            let now = couples.iter().find_map(|(a, b)| Some(b.today(round)? / a.today(round)?));
+            let now = range(couples.iter().filter_map(|(a, b)| Some(b.today(round)? / a.today(round)?)));
             Some(match now {
-                Some(now) => Shape {
-                    agrees: Some(now >= then.0 / SAME_SIZE && now <= then.1 * SAME_SIZE),
-                    text: format!("{what}, {} today", shown((now, now))),
+                Some(now) => {
+                    Shape { agrees: Some(within(now, then)), text: format!("{what}, {} today", shown(now)) }
+                        .unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b]))
                 }
-                .unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])),
                 None => Shape { agrees: None, text: format!("{what}; one of them is missing today") },
             })
         })
     };
     sizes.into_iter().filter_map(at_size).collect()
+}
+
+/// Whether today's factors are of the size of those then.
+fn within(now: (f64, f64), then: (f64, f64)) -> bool {
+    now.0 >= then.0 / SAME_SIZE && now.1 <= then.1 * SAME_SIZE
+}
+
+/// The later runtime by the earlier, each system at each size; where two ran.
+fn runtimes(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
+    let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
+    let [first, second] = variants.into_iter().collect::<Vec<_>>()[..] else { return Vec::new() };
+    let mut couples: BTreeMap<(&str, Option<i64>), Vec<(&Pair, &Pair)>> = BTreeMap::new();
+    for a in pairs.iter().filter(|pair| pair.variant == first) {
+        let same = |b: &&Pair| b.variant == second && b.system == a.system && b.point == a.point;
+        let Some(b) = pairs.iter().find(same) else { continue };
+        // One system that ran for both says nothing of the two.
+        let ran = a.now.zip(b.now).filter(|(a, b)| a.scenario.system != b.scenario.system);
+        if ran.is_some() && a.then.is_some() && b.then.is_some() {
+            couples.entry((a.system, a.integer("size"))).or_default().push((a, b));
+        }
+    }
+    // Ahead, behind, or neither.
+    let side = |(low, high): (f64, f64)| i8::from(low > FLAT) - i8::from(high < 1.0 / FLAT);
+    let each = couples.iter().filter_map(|((system, size), couples)| {
+        let then = range(couples.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
+        let place = size.map_or(String::new(), |size| format!(" at {}", show_size(size)));
+        judged(estimates, |round| {
+            let now = range(couples.iter().filter_map(|(a, b)| Some(b.today(round)? / a.today(round)?)))?;
+            let found = Shape {
+                agrees: Some(within(now, then) && side(now) == side(then)),
+                text: format!(
+                    "{second} by {first}, {system}{place}: {} the time then, {} today",
+                    shown(then),
+                    shown(now)
+                ),
+            };
+            Some(found.unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])))
+        })
+    });
+    each.collect()
 }
