@@ -54,6 +54,7 @@ pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -
         scenarios: scenarios.clone(),
         excluded: Vec::new(),
         apply: Default::default(),
+        defaults: Default::default(),
     };
     let mut plan = Plan { seed, budget_s, experiments: vec![planned], trials: Vec::new() };
     plan.grow(0, &scenarios, rounds);

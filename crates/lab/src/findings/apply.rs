@@ -41,7 +41,7 @@ pub(super) fn snippets(judgement: &Judgement) -> Vec<Snippet> {
 fn recommended(judgement: &Judgement, axis: &Axis, system: &str) -> Option<Value> {
     let value = |at: usize| judgement.estimates[at].scenario.point.get(&axis.knob);
     let best = judgement.best(axis, Some(system)).filter(|best| best.at != best.baseline)?;
-    let value_of_best = value(best.at).filter(|value| axis.default.as_ref() != Some(value))?;
+    let value_of_best = value(best.at).filter(|v| judgement.planned.default_of(system, axis) != Some(v))?;
     let here = |c: &&Comparison| {
         judgement.estimates[c.scenario].scenario.system == system && value(c.scenario) == Some(value_of_best)
     };

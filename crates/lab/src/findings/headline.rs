@@ -106,7 +106,8 @@ impl Page<'_> {
     /// A value, and whether it is what the system does when nobody says anything.
     fn baseline(&self, axis: &Axis, at: usize) -> String {
         let value: Option<&Value> = self.planned.scenarios[at].point.get(&axis.knob);
-        let default = value.is_some() && value == axis.default.as_ref();
+        let default =
+            value.is_some() && value == self.planned.default_of(&self.planned.scenarios[at].system, axis);
         format!("{}{}", self.value(axis, at), if default { ", the default" } else { "" })
     }
 

@@ -1,11 +1,13 @@
 //! The headline, the main effects and the snippet name one value: where it is clear, tied, held back, or none.
 
+use std::collections::BTreeSet;
+
 use systems::knob::Kind;
 use systems::{Value, Workload, is_reference};
 
 use crate::experiment::Figure;
 use crate::findings::tests::{Axes, int, measured, measurement, observe, one, plan_of};
-use crate::findings::{Cell, ExperimentFindings, findings};
+use crate::findings::{By, Cell, ExperimentFindings, findings};
 
 const BUFFERS: [i64; 4] = [1460, 65_536, 262_144, 524_288];
 
@@ -160,4 +162,34 @@ fn what_wins_at_one_point_and_loses_at_another_is_not_recommended() {
         (ms * size as f64, false)
     });
     assert_eq!(named(&e), [Some("512K".to_owned()), Some("512K".to_owned()), None], "{:?}", e.headlines);
+}
+
+#[test]
+fn each_system_is_compared_with_its_own_default() {
+    let buffers = int(&BUFFERS);
+    let axes: Axes = &[("buffer", Kind::Size, &buffers)];
+    let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["old", "new"], axes);
+    let planned = &mut plan.experiments[0];
+    let default = |bytes: i64| [("buffer".to_owned(), Value::Integer(bytes))].into();
+    planned.axes[0].default = Some(Value::Integer(1460));
+    planned.defaults = [("old".to_owned(), default(1460)), ("new".to_owned(), default(524_288))].into();
+    let line = || [("buffer".to_owned(), "buffer {value}".to_owned())].into();
+    planned.apply = [("old".to_owned(), line()), ("new".to_owned(), line())].into();
+    // Both are slow at 1460 and level elsewhere.
+    let observations = observe(&plan, |trial| {
+        let slow = trial.scenario.point.get("buffer") == Some(&Value::Integer(1460));
+        let ms = if is_reference(&trial.scenario.system) { 10.0 } else { 100.0 };
+        measured(measurement(20, if slow { 690_000.0 } else { ms * 1000.0 }))
+    });
+    let e = one(findings(&plan, &observations));
+    let against = |system: &str| {
+        let own = e.comparisons.iter().filter(|c| matches!(c.by, By::Knob(_)));
+        let of = own.map(|c| &e.estimates[c.against].scenario).filter(|s| s.system == system);
+        of.map(|s| s.point["buffer"].clone()).collect::<BTreeSet<Value>>()
+    };
+    assert_eq!(against("old"), [Value::Integer(1460)].into());
+    assert_eq!(against("new"), [Value::Integer(524_288)].into());
+    let snippets: Vec<(&str, &str)> =
+        e.snippets.iter().map(|s| (s.system.as_str(), s.text.as_str())).collect();
+    assert_eq!(snippets, [("old", "buffer 65536")], "what the new one does anyway needs no line");
 }

@@ -100,11 +100,14 @@ fn within(now: (f64, f64), then: (f64, f64)) -> bool {
     now.0 >= then.0 / SAME_SIZE && now.1 <= then.1 * SAME_SIZE
 }
 
+/// A published row on the earlier runtime and the same on the later, by system and size.
+type Couples<'a> = BTreeMap<(&'a str, Option<i64>), Vec<(&'a Pair<'a>, &'a Pair<'a>)>>;
+
 /// The later runtime by the earlier, each system at each size; where two ran.
 fn runtimes(pairs: &[Pair], estimates: &[Estimate]) -> Vec<Shape> {
     let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
     let [first, second] = variants.into_iter().collect::<Vec<_>>()[..] else { return Vec::new() };
-    let mut couples: BTreeMap<(&str, Option<i64>), Vec<(&Pair, &Pair)>> = BTreeMap::new();
+    let mut couples = Couples::new();
     for a in pairs.iter().filter(|pair| pair.variant == first) {
         let same = |b: &&Pair| b.variant == second && b.system == a.system && b.point == a.point;
         let Some(b) = pairs.iter().find(same) else { continue };
