@@ -77,7 +77,7 @@ fn every_knob_of_a_ready_made_system_says_how_it_is_set() {
     let catalog = Catalog::load(home);
     let mut silent: Vec<(&str, &str)> = Vec::new();
     for manifest in catalog.manifests().filter(|manifest| manifest.variant.is_none()) {
-        let knobs = manifest.knobs.iter().map(|(knob, _)| knob.as_str());
+        let knobs = manifest.knobs.keys().map(String::as_str);
         silent
             .extend(knobs.filter(|k| !manifest.apply.contains_key(*k)).map(|k| (manifest.name.as_str(), k)));
         // Filled in, each line has the value and none of the manifest's braces.

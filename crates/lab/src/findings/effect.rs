@@ -262,9 +262,8 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect
     });
     (!effects.is_empty()).then(|| Table {
         title: "Main effects".to_owned(),
-        about: "What each knob does where it does most, its best value against its worst (where nothing is decided: the two that lie farthest apart); \
-                the interval allows for the choice of the two. \
-                The best is certainly better than the default, or is the default; of values that cannot be told apart, it is the nearest to that."
+        about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
+                the interval allows for the choice. Of values that cannot be told apart, the one nearest to the default is the best."
             .to_owned(),
         columns: vec![
             Column::words("knob"),
