@@ -172,7 +172,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
     assert!(markdown.contains("| system | published | today |\n"), "{markdown}");
     assert!(report("csv").stdout.contains("experiment,system,published,today\r\ne,Node.js,1,1\r\n"));
     let json = report("json").json();
-    let beside = &json["experiments"][0]["beside"];
+    let beside = &json["experiments"][0]["beside"][0];
     assert_eq!(
         (&beside["published"], &beside["shapes"][0]["agrees"]),
         (&"iodash".into(), &serde_json::Value::Null)

@@ -69,8 +69,10 @@ compile() {
         cp rebar.config "$out/rebar3"
         [ ! -d _checkouts ] || ln -s "$PWD/_checkouts" "$out/rebar3/_checkouts"
         base=$PWD/_build
+        # A variant compiles the same packages for a runtime of its own.
+        case ${out##*/} in *@*) base=$out/rebar3/_build ;; esac
         (cd "$out/rebar3" && REBAR_BASE_DIR=$base rebar3 compile)
-        set -- _build/default/lib/* _build/default/checkouts/*
+        set -- "$base"/default/lib/* "$base"/default/checkouts/*
     fi
     mkdir "$out/lib"
     for library; do

@@ -94,8 +94,8 @@ pub struct Experiment {
     pub systems: Vec<Spanned<String>>,
     /// What its table shows.
     pub figure: Spanned<Figure>,
-    /// The name of a table under `published/`.
-    pub published: Option<String>,
+    /// The names of tables under `published/`.
+    pub published: Vec<String>,
     /// The share by which two figures must differ for the difference to be worth having: 0.05 is 5 %.
     pub threshold: f64,
     quick: Schedule,
@@ -139,9 +139,10 @@ impl Experiment {
                         requests_per_s: requests, clients, upload; p99_us: requests";
             return Err(source.error(file.figure.span(), message, help));
         }
-        if let Some(table) = &file.published {
-            check_published(source, table)?;
-        }
+        let published = match file.published {
+            Some(tables) => published(source, tables)?,
+            None => Vec::new(),
+        };
         Ok(Self {
             name: file.name.into_inner(),
             title: file.title,
@@ -149,7 +150,7 @@ impl Experiment {
             workload: file.workload,
             systems: file.systems,
             figure: file.figure,
-            published: file.published.map(Spanned::into_inner),
+            published,
             threshold: file
                 .threshold
                 .as_ref()
@@ -245,16 +246,37 @@ fn threshold(source: &Source, share: &Spanned<f64>) -> Result<f64, InputError> {
     }
 }
 
-fn check_published(source: &Source, table: &Spanned<String>) -> Result<(), InputError> {
+/// The names of tables, each once.
+fn published(source: &Source, tables: Spanned<Values>) -> Result<Vec<String>, InputError> {
     let known: Vec<&str> = published::names().collect();
-    if known.contains(&table.get_ref().as_str()) {
-        return Ok(());
+    let mut names: Vec<String> = Vec::new();
+    for table in words(source, Values::listed(tables), "not the name of a table")? {
+        let (span, name) = (table.span(), table.into_inner());
+        if !known.contains(&name.as_str()) {
+            let help = match nearest(&name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", known.join(", ")),
+            };
+            return Err(source.error(span, format!("there is no published table `{name}`"), help));
+        }
+        if names.contains(&name) {
+            return Err(source.error(span, "named twice", "remove one"));
+        }
+        names.push(name);
     }
-    let help = match nearest(table.get_ref(), known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", known.join(", ")),
+    Ok(names)
+}
+
+fn words(
+    source: &Source,
+    values: Vec<Spanned<Value>>,
+    wrong: &str,
+) -> Result<Vec<Spanned<String>>, InputError> {
+    let word = |value: Spanned<Value>| match value.get_ref() {
+        Value::Text(name) => Ok(Spanned::new(value.span(), name.clone())),
+        _ => Err(source.error(value.span(), wrong, "a name in quotes")),
     };
-    Err(source.error(table.span(), format!("there is no published table `{}`", table.get_ref()), help))
+    values.into_iter().map(word).collect()
 }
 
 // The file as serde sees it.
@@ -269,7 +291,7 @@ struct File {
     workload: Workload,
     systems: Vec<Spanned<String>>,
     figure: Spanned<Figure>,
-    published: Option<Spanned<String>>,
+    published: Option<Spanned<Values>>,
     threshold: Option<Spanned<f64>>,
     quick: FormFile,
     full: FormFile,
@@ -323,10 +345,7 @@ impl Block {
         let mut block = Self { systems: None, axes: Vec::new() };
         for (key, values) in fields {
             let span = values.span();
-            let values = match values.into_inner() {
-                Values::One(value) => vec![Spanned::new(span.clone(), value)],
-                Values::Many(values) => values,
-            };
+            let values = Values::listed(values);
             if values.is_empty() {
                 return Err(source.error(
                     span,
@@ -335,11 +354,7 @@ impl Block {
                 ));
             }
             if key.get_ref() == "systems" {
-                let word = |value: Spanned<Value>| match value.get_ref() {
-                    Value::Text(name) => Ok(Spanned::new(value.span(), name.clone())),
-                    _ => Err(source.error(value.span(), "not the name of a system", "a name in quotes")),
-                };
-                let systems = values.into_iter().map(word).collect::<Result<Vec<_>, _>>()?;
+                let systems = words(source, values, "not the name of a system")?;
                 check_systems(source, &systems)?;
                 block.systems = Some(systems);
             } else {
@@ -352,10 +367,20 @@ impl Block {
     }
 }
 
-/// A knob's values in a grid: one, or a list.
+/// One value, or a list.
 enum Values {
     One(Value),
     Many(Vec<Spanned<Value>>),
+}
+
+impl Values {
+    fn listed(values: Spanned<Self>) -> Vec<Spanned<Value>> {
+        let span = values.span();
+        match values.into_inner() {
+            Self::One(value) => vec![Spanned::new(span, value)],
+            Self::Many(values) => values,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Values {

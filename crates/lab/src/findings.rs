@@ -5,6 +5,7 @@
 
 mod apply;
 mod asked;
+mod best;
 mod ceiling;
 mod comparison;
 mod detail;
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::Design;
+use stats::{Bar, Design};
 use systems::Workload;
 
 pub use apply::Snippet;
@@ -74,8 +75,8 @@ pub struct ExperimentFindings {
     pub figure: Figure,
     /// Quick or full.
     pub form: Form,
-    /// The name of a table under `published/`.
-    pub published: Option<String>,
+    /// The names of tables under `published/`.
+    pub published: Vec<String>,
     /// Rounds planned.
     pub rounds: u32,
     /// Of each trial.
@@ -104,9 +105,9 @@ pub struct ExperimentFindings {
     pub axes: Vec<Axis>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
-    /// The published figures beside these: which of their shapes are found again.
+    /// The published figures beside these, table by table: which of their shapes are found again.
     #[serde(default)]
-    pub beside: Option<Beside>,
+    pub beside: Vec<Beside>,
     /// What makes numbers untrustworthy, with its remedy.
     pub warnings: Vec<Warning>,
     /// Trials without a measurement.
@@ -151,7 +152,15 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
     let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
     let noise_floor = comparison::floor(planned, &estimates, observations);
     let comparisons = comparison::comparisons(planned, plan.design(), &estimates, noise_floor.as_ref());
-    let effects = effect::effects(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref());
+    let bar = Bar { threshold: planned.threshold.ln_1p(), floor: noise_floor.map(|f| f.smallest.ln()) };
+    let judgement = best::Judgement {
+        planned,
+        design: plan.design(),
+        estimates: &estimates,
+        comparisons: &comparisons,
+        bar,
+    };
+    let (effects, snippets) = (effect::effects(&judgement), apply::snippets(&judgement));
     let mut tables = tables(planned, plan.design(), &estimates);
     tables.extend(effect::table(planned, &estimates, &effects));
     tables.extend(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
@@ -171,7 +180,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         threshold: planned.threshold,
         noise_floor,
         headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
-        snippets: apply::snippets(planned, &estimates, &effects),
+        snippets,
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),

@@ -9,13 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use stats::{Design, SplitMix64, shuffle};
-use systems::{Catalog, InputError, Point, Workload, is_reference};
+use systems::{Catalog, InputError, Manifest, Point, Value, Workload, is_reference};
 
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{DEFAULT_THRESHOLD, Figure, Form};
 use crate::observation::{Scenario, Timing, Trial};
+use crate::published::OneOrMany;
 
 /// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,8 +46,9 @@ pub struct Planned {
     pub workload: Workload,
     /// What its table shows.
     pub figure: Figure,
-    /// The name of a table under `published/`.
-    pub published: Option<String>,
+    /// The names of tables under `published/`; older plans have one name, or null.
+    #[serde(default, deserialize_with = "tables")]
+    pub published: Vec<String>,
     /// Quick or full.
     pub form: Form,
     /// Trials of each scenario; of a plan that grows, the most of any so far.
@@ -65,6 +67,13 @@ pub struct Planned {
     /// How a knob's value is set in the system's own configuration: system, knob, and the manifest's `apply`.
     #[serde(default)]
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
+    /// Where each system's own knobs stand when nobody sets them; empty in older plans.
+    #[serde(default)]
+    pub defaults: BTreeMap<String, Point>,
+}
+
+fn tables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::<OneOrMany>::deserialize(deserializer)?.map(Vec::from).unwrap_or_default())
 }
 
 fn default_threshold() -> f64 {
@@ -94,6 +103,12 @@ pub fn estimate_s(trial: &Trial) -> f64 {
 }
 
 impl Planned {
+    /// What a system does with a knob when nobody says anything; by an older plan, what the first that has it does.
+    pub(crate) fn default_of<'a>(&'a self, system: &str, axis: &'a Axis) -> Option<&'a Value> {
+        let own = self.defaults.get(system).and_then(|defaults| defaults.get(&axis.knob));
+        own.or(axis.default.as_ref())
+    }
+
     /// The scenario that stands in each round twice: the first of the reference's.
     pub fn twin(&self) -> Option<&Scenario> {
         self.scenarios.iter().find(|scenario| is_reference(&scenario.system))
@@ -234,17 +249,22 @@ fn planned(
         threshold: experiment.threshold,
         timing: schedule.timing,
         apply: apply(&scenarios, catalog),
+        defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
         axes: all.axes,
         scenarios,
         excluded: out,
     })
 }
 
-/// What the manifests of the systems that take part say of setting their knobs.
-fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap<String, String>> {
+/// Those of the systems that take part.
+fn manifests<'a>(scenarios: &'a [Scenario], catalog: &'a Catalog) -> impl Iterator<Item = &'a Manifest> {
     let systems: BTreeSet<&String> = scenarios.iter().map(|scenario| &scenario.system).collect();
-    let manifests = systems.into_iter().filter_map(|name| catalog.get(name).ok());
-    let saying = manifests.filter(|manifest| !manifest.apply.is_empty());
+    systems.into_iter().filter_map(|name| catalog.get(name).ok())
+}
+
+/// What their manifests say of setting their knobs.
+fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap<String, String>> {
+    let saying = manifests(scenarios, catalog).filter(|manifest| !manifest.apply.is_empty());
     saying.map(|manifest| (manifest.name.clone(), manifest.apply.clone())).collect()
 }
 

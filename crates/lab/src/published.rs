@@ -23,6 +23,7 @@ use systems::{InputError, Point, Source, Workload};
 pub use audit::{Audit, Flaw, Warning, audit};
 pub(crate) use beside::beside;
 pub use beside::{Beside, Shape};
+pub(crate) use read::OneOrMany;
 pub use rows::{Client, Frames, Request, Row, Rows, Upload};
 
 /// A table by its name: what `published/` holds of it.
@@ -71,6 +72,9 @@ pub struct Table {
     /// Narrows' systems for each of the document's, the nearest first: the same version, then another, or what it is
     /// made of.
     pub systems: BTreeMap<String, Vec<String>>,
+    /// The variants of systems for each of the document's runtimes, the nearest first: the same version, then one that
+    /// executes code in the same way.
+    pub runtimes: BTreeMap<String, Vec<String>>,
     /// The knobs that no column has, as Narrows would set them.
     pub fixed: Point,
     /// Where the systems' knobs stand when nobody sets them: what a run means that does not say.

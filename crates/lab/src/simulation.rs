@@ -39,7 +39,7 @@ pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
-        published: None,
+        published: Vec::new(),
         form: Form::Quick,
         rounds: 0,
         threshold: 0.05,
@@ -54,6 +54,7 @@ pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -
         scenarios: scenarios.clone(),
         excluded: Vec::new(),
         apply: Default::default(),
+        defaults: Default::default(),
     };
     let mut plan = Plan { seed, budget_s, experiments: vec![planned], trials: Vec::new() };
     plan.grow(0, &scenarios, rounds);

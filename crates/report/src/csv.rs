@@ -5,7 +5,7 @@ use lab::findings::{Cell, Column, ExperimentFindings, Findings, Table, Unit};
 /// All tables. The first column names the experiment; headings carry the unit.
 pub fn csv(findings: &Findings) -> String {
     let of = |e: &ExperimentFindings| {
-        let tables = e.tables.iter().chain(e.beside.as_ref().map(|beside| &beside.table));
+        let tables = e.tables.iter().chain(e.beside.iter().map(|beside| &beside.table));
         tables.map(|t| table("experiment", &e.name, t)).collect::<Vec<_>>()
     };
     findings.experiments.iter().flat_map(of).collect::<Vec<_>>().join("\r\n")

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The version of a report's form.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 /// The version of a comparison's form.
 pub const COMPARISON_SCHEMA: u32 = 2;
 

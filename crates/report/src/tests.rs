@@ -76,7 +76,7 @@ fn fixed() -> Findings {
             workload: serde_json::from_str("\"upload\"").unwrap(),
             figure: Figure::MsPerUpload,
             form: Form::Quick,
-            published: None,
+            published: Vec::new(),
             rounds: 3,
             timing: lab::observation::Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 },
             design: stats::Design::Once,
@@ -93,7 +93,7 @@ fn fixed() -> Findings {
             ],
             tables: vec![table],
             estimates: Vec::new(),
-            beside: Some(beside()),
+            beside: vec![beside()],
             warnings: vec![Warning {
                 code: Code::Unsteady,
                 message: "trials lie apart in 1 of 3 scenarios".to_owned(),

@@ -64,3 +64,30 @@ fn variants_are_systems_of_their_own() {
     // What a broken manifest's variants are called is not known, but why they cannot be had.
     assert!(matches!(catalog.get("broken@old"), Err(CatalogError::Broken(_))));
 }
+
+/// Knobs of ready-made systems that no single line sets.
+const WITHOUT_APPLY: [(&str, &str, &str); 2] = [
+    ("cowboy-latest", "dynamic_buffer", "0 is written as `false`, all else as a range"),
+    ("erlang-socket", "read", "it is another way to write the program"),
+];
+
+#[test]
+fn every_knob_of_a_ready_made_system_says_how_it_is_set() {
+    let home = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let catalog = Catalog::load(home);
+    let mut silent: Vec<(&str, &str)> = Vec::new();
+    for manifest in catalog.manifests().filter(|manifest| manifest.variant.is_none()) {
+        let knobs = manifest.knobs.keys().map(String::as_str);
+        silent
+            .extend(knobs.filter(|k| !manifest.apply.contains_key(*k)).map(|k| (manifest.name.as_str(), k)));
+        // Filled in, each line has the value and none of the manifest's braces.
+        for (knob, line) in &manifest.apply {
+            let word = crate::Value::Text("VALUE".to_owned());
+            let filled = crate::manifest::applied(line, &word);
+            let whole = filled.contains("VALUE") && !filled.contains("{{") && !filled.contains("{value}");
+            assert!(whole, "{} {knob}: {filled}", manifest.name);
+        }
+    }
+    silent.sort_unstable();
+    assert_eq!(silent, WITHOUT_APPLY.map(|(system, knob, _)| (system, knob)));
+}

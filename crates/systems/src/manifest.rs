@@ -153,6 +153,11 @@ impl Manifest {
         name == self.name || name == plain
     }
 
+    /// Where its own knobs stand when nobody sets them.
+    pub fn defaults(&self) -> Point {
+        self.knobs.iter().map(|(name, knob)| (name.clone(), knob.default.clone())).collect()
+    }
+
     /// Whether it takes part in a workload.
     pub fn does(&self, workload: Workload) -> bool {
         self.workloads.contains(&workload)

@@ -52,7 +52,7 @@ pub struct Axis {
     pub workload: bool,
     /// Its values in the order of the grid; one, where it is only held fixed.
     pub values: Vec<Value>,
-    /// Its value when nobody says anything, in the first system that has it: what other values are compared with.
+    /// Its value when nobody says anything, in the first system that has it.
     #[serde(default)]
     pub default: Option<Value>,
 }

@@ -1,6 +1,6 @@
 //! Which comparisons an experiment asks for: chosen before anything is measured, so that no chance result chooses them.
 //!
-//! - Each value of a knob against the knob's default, or where the grid leaves that out, against its first value;
+//! - Each value of a knob against the system's own default, or where the grid leaves that out, against its first value;
 //!   everything else equal.
 //! - Knobs that set how much work one operation is: each value against the one below it, as far as the fall is more
 //!   than the additional work explains.
@@ -117,8 +117,9 @@ pub(super) fn groups(planned: &Planned, knob: &str) -> Vec<Vec<usize>> {
 
 /// What the other values of a group are compared with.
 pub(super) fn baseline(planned: &Planned, axis: &Axis, group: &[usize]) -> Option<usize> {
-    let at_default = |at: &&usize| planned.scenarios[**at].point.get(&axis.knob) == axis.default.as_ref();
-    group.iter().find(|at| axis.default.is_some() && at_default(at)).or(group.first()).copied()
+    let default = planned.default_of(&planned.scenarios[*group.first()?].system, axis);
+    let at_default = |at: &&usize| planned.scenarios[**at].point.get(&axis.knob) == default;
+    group.iter().find(|at| default.is_some() && at_default(at)).or(group.first()).copied()
 }
 
 fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
@@ -167,7 +168,8 @@ fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
 fn far(planned: &Planned, scenario: &Scenario) -> usize {
     let own = planned.axes.iter().filter(|axis| !axis.workload);
     own.filter(|axis| {
-        scenario.point.get(&axis.knob).is_some_and(|value| axis.default.as_ref() != Some(value))
+        let default = planned.default_of(&scenario.system, axis);
+        scenario.point.get(&axis.knob).is_some_and(|value| default != Some(value))
     })
     .count()
 }

@@ -12,9 +12,10 @@ use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
 use systems::Value;
 
 use super::asked::{baseline, groups, is_work};
+use super::best::Judgement;
 use super::comparison::log_ratios;
 use super::table::{Cell, Column, Row, Table, Unit, column, varied};
-use super::{By, Comparison, Estimate, NoiseFloor, Ratio, label};
+use super::{Estimate, Ratio, label};
 use crate::experiment::grid::Axis;
 use crate::observation::Scenario;
 use crate::plan::Planned;
@@ -24,10 +25,14 @@ use crate::plan::Planned;
 pub struct Effect {
     /// The knob.
     pub knob: String,
-    /// The scenario at its best value, where it matters most; a position among the estimates.
+    /// The scenario at its best value, where it matters most; a position among the estimates. The best is the value nearest to
+    /// what the others are compared with that cannot be told from the highest; without a verdict, the highest.
     pub best: usize,
     /// The same at its worst value.
     pub worst: usize,
+    /// The same at values that look better and cannot be told from the best.
+    #[serde(default)]
+    pub ties: Vec<usize>,
     /// Of the best to the worst; the interval allows for the choice of the two.
     pub ratio: Ratio,
     /// `faster`: it matters, by one of its comparisons. `no_difference`: it is flat, by all of them.
@@ -54,19 +59,13 @@ pub struct Interaction {
 }
 
 /// One for each knob that varies and does not set the work.
-pub(super) fn effects(
-    planned: &Planned,
-    design: Design,
-    estimates: &[Estimate],
-    comparisons: &[Comparison],
-    floor: Option<&NoiseFloor>,
-) -> Vec<Effect> {
-    let bar = Bar { threshold: planned.threshold.ln_1p(), floor: floor.map(|f| f.smallest.ln()) };
+pub(super) fn effects(judgement: &Judgement) -> Vec<Effect> {
+    let Judgement { planned, design, estimates, bar, .. } = *judgement;
     let mut interactions = interactions(planned, design, estimates, bar);
     let axes = varied(planned).filter(|axis| !is_work(planned, axis));
     let mut effects: Vec<Effect> = axes
         .filter_map(|axis| {
-            let mut effect = effect(planned, axis, design, estimates, comparisons)?;
+            let mut effect = effect(judgement, axis)?;
             effect.depends_on = interactions.remove(&axis.knob).unwrap_or_default();
             Some(effect)
         })
@@ -75,45 +74,39 @@ pub(super) fn effects(
     effects
 }
 
-fn effect(
-    planned: &Planned,
-    axis: &Axis,
-    design: Design,
-    estimates: &[Estimate],
-    comparisons: &[Comparison],
-) -> Option<Effect> {
-    let groups = groups(planned, &axis.knob);
+fn effect(judgement: &Judgement, axis: &Axis) -> Option<Effect> {
+    let groups = groups(judgement.planned, &axis.knob);
     let pairs: usize = groups.iter().map(|group| group.len() * (group.len() - 1) / 2).sum();
-    let each = groups.iter().filter_map(|group| {
-        let fair: Vec<usize> = group.iter().copied().filter(|at| estimates[*at].compares()).collect();
-        let order = |a: &&usize, b: &&usize| {
-            let figure = |at: usize| estimates[at].figure.unwrap_or(f64::NAN);
-            planned.figure.advantage(figure(**a), figure(**b)).total_cmp(&1.0)
-        };
-        let (best, worst) = (*fair.iter().max_by(order)?, *fair.iter().min_by(order)?);
-        let (a, b) = (&estimates[best], &estimates[worst]);
-        // A value that the generator held back may be better than it looks.
-        if best == worst || b.is_lower_bound() {
-            return None;
+    let flat = judgement.own(axis).next().is_some()
+        && judgement.own(axis).all(|c| c.verdict == Verdict::NoDifference);
+    let (verdict, best, worst, ties, location) = match judgement.best(axis, None) {
+        Some(best) => (Verdict::Faster, best.at, best.worst, best.ties, best.location),
+        None => {
+            let each = groups.iter().filter_map(|group| extremes(judgement, group));
+            let far = each.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
+            let verdict = if flat { Verdict::NoDifference } else { Verdict::Undecided { more_rounds: None } };
+            (verdict, far.0, far.1, Vec::new(), far.2)
         }
-        let ratios: Vec<f64> =
-            log_ratios(planned.figure, &a.by_round, &b.by_round).into_iter().map(|(_, r)| r).collect();
-        let location = Location::of(&ratios).filter(|_| ratios.len() >= FEWEST_ROUNDS)?;
-        Some((best, worst, location))
-    });
-    let (best, worst, location) = each.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
-    let (low, high) = location.interval(design.level(pairs));
-    let own = || comparisons.iter().filter(|c| c.by == By::Knob(axis.knob.clone()));
-    let decided = |c: &Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
-    let verdict = if own().next().is_some() && own().all(|c| c.verdict == Verdict::NoDifference) {
-        Verdict::NoDifference
-    } else if own().any(decided) {
-        Verdict::Faster
-    } else {
-        Verdict::Undecided { more_rounds: None }
     };
+    let (low, high) = location.interval(judgement.design.level(pairs));
     let ratio = Ratio::of_logs(location.estimate, low, high);
-    Some(Effect { knob: axis.knob.clone(), best, worst, ratio, verdict, depends_on: Vec::new() })
+    Some(Effect { knob: axis.knob.clone(), best, worst, ties, ratio, verdict, depends_on: Vec::new() })
+}
+
+/// The highest and the lowest of values of which none is decided to be better than another.
+fn extremes(judgement: &Judgement, group: &[usize]) -> Option<(usize, usize, Location)> {
+    let Judgement { planned, estimates, .. } = *judgement;
+    let fair = || group.iter().copied().filter(|at| estimates[*at].compares());
+    let order = |a: &usize, b: &usize| {
+        let figure = |at: usize| estimates[at].figure.unwrap_or(f64::NAN);
+        planned.figure.advantage(figure(*a), figure(*b)).total_cmp(&1.0)
+    };
+    let (best, worst) = (fair().max_by(order)?, fair().min_by(order)?);
+    // A value that the generator held back may be better than it looks.
+    if best == worst || estimates[worst].is_lower_bound() {
+        return None;
+    }
+    Some((best, worst, judgement.ratio(best, worst)?))
 }
 
 /// Two values of a knob at two values of another: positions of value/other, against/other, value/base, against/base.
@@ -251,23 +244,26 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect
     };
     let text = |word: Option<String>| word.map_or(Cell::Empty, Cell::Text);
     let rows = effects.iter().map(|e| {
+        // What is not decided has no best value.
+        let claimed = (e.verdict == Verdict::Faster).then_some(e);
         let depends: Vec<&str> = e.depends_on.iter().map(|i| i.knob.as_str()).collect();
         let cells = vec![
             Cell::Text(e.knob.clone()),
-            text(value(e.best, &e.knob)),
-            text(value(e.worst, &e.knob)),
+            text(claimed.and_then(|e| value(e.best, &e.knob))),
+            text(claimed.and_then(|e| value(e.worst, &e.knob))),
             Cell::Number(e.ratio.estimate),
             Cell::Number(e.ratio.low),
             Cell::Number(e.ratio.high),
             Cell::Text(word(e.verdict).to_owned()),
             text((!depends.is_empty()).then(|| depends.join(", "))),
-            Cell::Text(label(planned, &estimates[e.best].scenario)),
+            text(claimed.map(|e| label(planned, &estimates[e.best].scenario))),
         ];
         Row { cells, block: false }
     });
     (!effects.is_empty()).then(|| Table {
         title: "Main effects".to_owned(),
-        about: "What each knob does where it does most, its best value against its worst; the interval allows for the choice of the two."
+        about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
+                the interval allows for the choice. Of values that cannot be told apart, the one nearest to the default is the best."
             .to_owned(),
         columns: vec![
             Column::words("knob"),

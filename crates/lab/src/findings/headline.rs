@@ -33,7 +33,7 @@ pub(super) fn headlines(
         let of: Vec<&Comparison> = comparisons.iter().filter(|c| own(&c.by)).collect();
         said.extend(match of.first().map(|c| &c.by) {
             Some(By::Step(_)) => page.cliff(axis, &of),
-            Some(_) => page.knob(axis, &of),
+            Some(_) => page.knob(axis, &of, effects.iter().find(|effect| effect.knob == axis.knob)),
             None => None,
         });
     }
@@ -100,6 +100,16 @@ fn decided<'a>(of: &[&'a Comparison]) -> Option<&'a Comparison> {
     clear.reduce(|a, b| if size(b) > size(a) { b } else { a })
 }
 
+/// The largest decided difference where the knob does most, with the ties of what is better. Better is only said of the best
+/// value.
+fn told<'a>(of: &[&'a Comparison], effect: &'a Effect) -> Option<(&'a Comparison, &'a [usize])> {
+    let best = of.iter().find(|c| c.scenario == effect.best && c.verdict == Verdict::Faster);
+    let baseline = best.map_or(effect.best, |c| c.against);
+    let slower = of.iter().filter(|c| c.against == baseline && c.verdict == Verdict::Slower);
+    let c = decided(&best.into_iter().chain(slower).copied().collect::<Vec<_>>())?;
+    Some((c, if c.verdict == Verdict::Faster { &effect.ties } else { &[] }))
+}
+
 /// An end of an interval; beyond this it says nothing but "unknown".
 fn end(of: f64, digits: usize) -> String {
     if of > 9999.0 { ">9999".to_owned() } else { format!("{of:.digits$}") }
@@ -125,18 +135,24 @@ impl Page<'_> {
     /// A value, and whether it is what the system does when nobody says anything.
     fn baseline(&self, axis: &Axis, at: usize) -> String {
         let value: Option<&Value> = self.planned.scenarios[at].point.get(&axis.knob);
-        let default = value.is_some() && value == axis.default.as_ref();
+        let default =
+            value.is_some() && value == self.planned.default_of(&self.planned.scenarios[at].system, axis);
         format!("{}{}", self.value(axis, at), if default { ", the default" } else { "" })
     }
 
-    fn knob(&self, axis: &Axis, of: &[&Comparison]) -> Option<Said> {
+    fn knob(&self, axis: &Axis, of: &[&Comparison], effect: Option<&Effect>) -> Option<Said> {
         let name = &axis.knob;
-        if let Some(c) = decided(of) {
+        if let Some((c, ties)) = effect.and_then(|effect| told(of, effect)) {
             let ratio = c.ratio?;
             let narrow = if ratio.upwards().estimate >= CLIFF { " is the narrow place" } else { "" };
             let how = if c.verdict == Verdict::Faster { "faster" } else { "slower" };
+            let ties: Vec<String> = ties.iter().map(|at| self.value(axis, *at)).collect();
+            let tied = match &ties[..] {
+                [] => String::new(),
+                some => format!("; {} cannot be told from it", some.join(", ")),
+            };
             let sentence = format!(
-                "`{name}`{narrow}: {} is {} {how} than {} ({})",
+                "`{name}`{narrow}: {} is {} {how} than {} ({}{tied})",
                 self.value(axis, c.scenario),
                 times(ratio, c.at_least),
                 self.baseline(axis, c.against),

@@ -55,7 +55,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         about: String::new(),
         workload,
         figure,
-        published: None,
+        published: Vec::new(),
         form: Form::Quick,
         rounds: 3,
         threshold: 0.05,
@@ -64,6 +64,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         scenarios: scenarios.clone(),
         excluded: Vec::new(),
         apply: Default::default(),
+        defaults: Default::default(),
     };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));

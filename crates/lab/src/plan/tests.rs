@@ -87,6 +87,7 @@ fn a_plan_that_was_saved_without_verdicts_is_read() {
     json.as_object_mut().unwrap().remove("budget_s");
     let experiment = json["experiments"][0].as_object_mut().unwrap();
     experiment.remove("threshold");
+    experiment.remove("defaults");
     experiment["axes"].as_array_mut().unwrap().iter_mut().for_each(|axis| {
         axis.as_object_mut().unwrap().remove("default");
     });

@@ -109,15 +109,18 @@ impl Pair<'_> {
     }
 }
 
-/// The published table of an experiment beside its estimates. None where the experiment names no table, or one of other
-/// work or of another figure.
+/// The published tables of an experiment beside its estimates, but for those of other work or of another figure.
 pub(crate) fn beside(
     planned: &Planned,
     design: Design,
     floor: Option<&NoiseFloor>,
     estimates: &[Estimate],
-) -> Option<Beside> {
-    let name = planned.published.as_deref()?;
+) -> Vec<Beside> {
+    let today = Today::new(planned.figure, design, floor);
+    planned.published.iter().filter_map(|name| table_beside(name, planned, &today, estimates)).collect()
+}
+
+fn table_beside(name: &str, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Option<Beside> {
     let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
     let natural = match table.workload {
         Workload::Upload => Figure::MsPerUpload,
@@ -125,7 +128,7 @@ pub(crate) fn beside(
         Workload::Requests | Workload::Clients => Figure::RequestsPerS,
     };
     (table.workload == planned.workload && planned.figure == natural)
-        .then(|| compare(&table, planned, &Today::new(natural, design, floor), estimates))
+        .then(|| compare(&table, planned, today, estimates))
 }
 
 fn compare(table: &Table, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Beside {
@@ -167,12 +170,18 @@ fn value<'a>(table: &'a Table, estimate: &'a Estimate, knob: &str) -> Option<&'a
 }
 
 /// How well an estimate's system stands for one of the document's, less is better: by the order in which the table
-/// names them, then a variant of the row's runtime, the plain system, another variant. None: it does not.
-fn stands_for(table: &Table, system: &str, variant: &str, estimate: &Estimate) -> Option<(usize, u8)> {
+/// names them, then by that of the variants for the row's runtime, then the plain system. None: it does not, and no variant
+/// of another runtime does.
+fn stands_for(table: &Table, system: &str, variant: &str, estimate: &Estimate) -> Option<(usize, usize)> {
     let name = estimate.scenario.system.as_str();
     let (plain, own) = name.split_once('@').unwrap_or((name, ""));
     let place = table.systems[system].iter().position(|known| known == plain || known == name)?;
-    let other = if own == variant { 0 } else { 1 + u8::from(!own.is_empty()) };
+    let other = match table.runtimes.get(variant) {
+        Some(variants) if own.is_empty() => variants.len(),
+        Some(variants) => variants.iter().position(|known| known == own)?,
+        None if own == variant => 0,
+        None => 1 + usize::from(!own.is_empty()),
+    };
     Some((place, other))
 }
 
@@ -236,16 +245,20 @@ fn pairs<'a>(table: &'a Table, planned: &Planned, estimates: &'a [Estimate]) -> 
     (pairs, otherwise.into_iter().map(sentence).collect())
 }
 
-/// Systems that ran in the place of others: another version, or what the other is made of.
+/// Systems that ran in the place of others: another version, on another runtime, or what the other is made of.
 fn stand_ins(table: &Table, pairs: &[Pair]) -> Vec<String> {
     let mut stand_ins = BTreeSet::new();
     for pair in pairs {
         let Some(estimate) = pair.now else { continue };
-        if stands_for(table, pair.system, pair.variant, estimate).is_some_and(|(place, _)| place > 0) {
-            stand_ins.insert((pair.system, estimate.scenario.system.as_str()));
+        let now = estimate.scenario.system.as_str();
+        let Some((place, other)) = stands_for(table, pair.system, pair.variant, estimate) else { continue };
+        if other > 0 && now.contains('@') && table.runtimes.contains_key(pair.variant) {
+            stand_ins.insert(format!("{now} stands for {} with {} today", pair.system, pair.variant));
+        } else if place > 0 {
+            stand_ins.insert(format!("{now} stands for {} today", pair.system));
         }
     }
-    stand_ins.into_iter().map(|(then, now)| format!("{now} stands for {then} today")).collect()
+    stand_ins.into_iter().collect()
 }
 
 /// The systems in the document's order.

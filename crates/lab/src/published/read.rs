@@ -35,12 +35,14 @@ struct Head {
     defaults: Point,
     columns: Spanned<Vec<Column>>,
     systems: BTreeMap<String, OneOrMany>,
+    #[serde(default)]
+    runtimes: BTreeMap<String, OneOrMany>,
 }
 
 /// A name, or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OneOrMany {
+pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
@@ -52,6 +54,10 @@ impl From<OneOrMany> for Vec<String> {
             OneOrMany::Many(names) => names,
         }
     }
+}
+
+fn listed(named: BTreeMap<String, OneOrMany>) -> BTreeMap<String, Vec<String>> {
+    named.into_iter().map(|(name, names)| (name, names.into())).collect()
 }
 
 /// Reads a table from what is said of it and from its rows.
@@ -110,7 +116,8 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<Table, InputError> {
         setting: file.setting,
         rows: Rows::read(file.workload, &records)?,
         printed: lines.iter().map(|row| row.iter().map(|field| field.text.clone()).collect()).collect(),
-        systems: file.systems.into_iter().map(|(system, names)| (system, names.into())).collect(),
+        systems: listed(file.systems),
+        runtimes: listed(file.runtimes),
         fixed: file.fixed,
         defaults: file.defaults,
         columns: file.columns.into_inner(),

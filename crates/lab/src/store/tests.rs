@@ -19,7 +19,7 @@ fn header(trials: u32) -> RunHeader {
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
-        published: None,
+        published: Vec::new(),
         form: Form::Quick,
         rounds: trials,
         threshold: 0.05,
@@ -28,6 +28,7 @@ fn header(trials: u32) -> RunHeader {
         scenarios: Vec::new(),
         excluded: Vec::new(),
         apply: Default::default(),
+        defaults: Default::default(),
     };
     let scenario =
         Scenario { experiment: "e".to_owned(), system: "s".to_owned(), workload, point: Default::default() };

@@ -45,9 +45,9 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
         }
         Part::Beside => {
-            if let Some(beside) = &e.beside {
+            for (i, beside) in e.beside.iter().enumerate() {
                 heading(out, &beside.table.title);
-                table::write(out, &format!("e{index}-b"), &beside.table, palette);
+                table::write(out, &format!("e{index}-b{i}"), &beside.table, palette);
             }
         }
         Part::Explanations => {

@@ -13,6 +13,7 @@ pub(super) fn steps(table: &Table, pairs: &[Pair], today: &Today) -> Vec<Shape> 
     let knobs = table.varied().filter(|column| column.name != "size");
     let mut all: Vec<Shape> = knobs.filter_map(|column| knob(&column.name, pairs, today)).collect();
     all.extend(systems(pairs, today));
+    all.extend(runtimes(pairs, today));
     all
 }
 
@@ -105,14 +106,61 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
             variants.iter().filter_map(|v| Some((find(first, v)?, find(second, v)?))).collect();
         let then = range(couples.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
         let what = format!("{second} by {first} at {}: {} the time then", show_size(size), shown(then));
-        let now = couples.iter().find_map(|(a, b)| Some((b.today()? / a.today()?, a.now?, b.now?)));
-        let Some((now, a, b)) = now else {
+        let found = times(&couples, then, several, today);
+        let Some((now, agrees)) = found else {
             return Some(Shape { agrees: None, text: format!("{what}; one of them is missing today") });
         };
-        let agrees = within(today.ratio(a, b, several), (then.0 / SAME_SIZE, then.1 * SAME_SIZE));
         let open = if agrees.is_none() { OPEN } else { "" };
-        let text = format!("{what}, {} today{open}", shown((now, now)));
+        let text = format!("{what}, {} today{open}", shown(now));
         Some(Shape { agrees, text }.unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])))
     };
     sizes.into_iter().filter_map(at_size).collect()
+}
+
+/// Today's range of the second's time by the first's, and whether all of it is of the size of that then, and on the same side of
+/// 1; None where no couple ran.
+fn times(
+    couples: &[(&Pair, &Pair)],
+    then: (f64, f64),
+    several: usize,
+    today: &Today,
+) -> Option<((f64, f64), Option<bool>)> {
+    let ran = || couples.iter().filter_map(|(a, b)| Some((b.today()? / a.today()?, a.now?, b.now?)));
+    let now = range(ran().map(|(ratio, ..)| ratio))?;
+    let allowed = match () {
+        () if then.0 > FLAT => (then.0 / SAME_SIZE).max(FLAT)..=then.1 * SAME_SIZE,
+        () if then.1 < 1.0 / FLAT => then.0 / SAME_SIZE..=(then.1 * SAME_SIZE).min(1.0 / FLAT),
+        () => then.0 / SAME_SIZE..=then.1 * SAME_SIZE,
+    };
+    let each = ran().map(|(_, a, b)| within(today.ratio(a, b, several), (*allowed.start(), *allowed.end())));
+    Some((now, all(each)))
+}
+
+/// A published row on the earlier runtime and the same on the later, by system and size.
+type Couples<'a> = BTreeMap<(&'a str, Option<i64>), Vec<(&'a Pair<'a>, &'a Pair<'a>)>>;
+
+/// The later runtime by the earlier, each system at each size; where two ran.
+fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
+    let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
+    let [first, second] = variants.into_iter().collect::<Vec<_>>()[..] else { return Vec::new() };
+    let mut couples = Couples::new();
+    for a in pairs.iter().filter(|pair| pair.variant == first) {
+        let same = |b: &&Pair| b.variant == second && b.system == a.system && b.point == a.point;
+        let Some(b) = pairs.iter().find(same) else { continue };
+        // One system that ran for both says nothing of the two.
+        let ran = a.now.zip(b.now).filter(|(a, b)| a.scenario.system != b.scenario.system);
+        if ran.is_some() && a.then.is_some() && b.then.is_some() {
+            couples.entry((a.system, a.integer("size"))).or_default().push((a, b));
+        }
+    }
+    let each = couples.iter().filter_map(|((system, size), rows)| {
+        let then = range(rows.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
+        let place = size.map_or(String::new(), |size| format!(" at {}", show_size(size)));
+        let (now, agrees) = times(rows, then, couples.len(), today)?;
+        let open = if agrees.is_none() { OPEN } else { "" };
+        let (then, now) = (shown(then), shown(now));
+        let text = format!("{second} by {first}, {system}{place}: {then} the time then, {now} today{open}");
+        Some(Shape { agrees, text }.unless_held_back(rows.iter().flat_map(|(a, b)| [*a, *b])))
+    });
+    each.collect()
 }

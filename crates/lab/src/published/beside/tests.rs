@@ -27,6 +27,9 @@ fn home() -> tempfile::TempDir {
         for (knob, rest) in knobs {
             text.push_str(&format!("[knobs.{knob}]\nabout = \"a knob\"\n{rest}\n"));
         }
+        if name.starts_with("cowboy2") {
+            text.push_str("[variants.otp21]\n[variants.emu]\n[variants.jit]\n[variants.otp26]\n");
+        }
         fs::write(folder.join("system.toml"), text).unwrap();
     };
     let integer = |default: i64| format!("type = \"integer\"\ndefault = {default}");
@@ -118,7 +121,7 @@ fn word(trial: &Trial, knob: &str) -> String {
 }
 
 fn beside_of(e: &ExperimentFindings) -> &Beside {
-    e.beside.as_ref().expect("a published table")
+    e.beside.first().expect("a published table")
 }
 
 /// The one shape whose sentence begins so.
@@ -420,7 +423,7 @@ fn an_experiment_without_a_table_or_with_another_figure_has_nothing_beside() {
     for (figure, published) in [("ms_per_upload", ""), ("bytes_per_s", BUFFERS)] {
         let text = experiment("upload", figure, published, "\"cowboy2\"", grid);
         let e = ran(&text, 3, |_| measurement(Workload::Upload, 5.0));
-        assert_eq!(e.beside, None, "{figure}");
+        assert_eq!(e.beside, [], "{figure}");
     }
 }
 
@@ -442,11 +445,14 @@ fn an_experiment_with_an_unknown_table_is_refused() {
 fn the_ready_made_experiments_and_the_tables_name_each_other() {
     let home = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let catalog = Catalog::load(home);
-    for (name, experiment) in list(home) {
-        let experiment = experiment.unwrap();
-        let Some(published) = &experiment.published else { continue };
-        let table = super::super::load(published).unwrap();
-        assert_eq!((table.experiment.as_ref(), table.workload), (Some(&name), experiment.workload));
+    let mut named = BTreeSet::new();
+    let experiments = list(home).into_iter().map(|(name, experiment)| (name, experiment.unwrap()));
+    for (name, experiment, published) in experiments
+        .flat_map(|(name, e)| e.published.clone().into_iter().map(move |p| (name.clone(), e.clone(), p)))
+    {
+        let table = super::super::load(&published).unwrap();
+        assert_eq!(table.workload, experiment.workload, "{name}: {published}");
+        named.insert((name, published.clone()));
         // A knob that is spelled otherwise would never be found again.
         let columns = table.columns.iter().filter(|c| c.knob.is_some()).map(|c| &c.name);
         for knob in columns.chain(table.fixed.keys()).chain(table.defaults.keys()) {
@@ -457,7 +463,16 @@ fn the_ready_made_experiments_and_the_tables_name_each_other() {
         }
     }
     for table in super::super::tables().unwrap() {
-        let named = table.experiment.as_ref().unwrap();
-        assert!(list(home).iter().any(|(name, _)| name == named), "{}: {named}", table.name);
+        let experiment = table.experiment.clone().unwrap();
+        assert!(named.contains(&(experiment, table.name.clone())), "{} beside no run", table.name);
+        // A variant that no system has would never be found.
+        for variant in table.runtimes.values().flatten() {
+            let mut systems = table.systems.values().flatten();
+            assert!(systems.any(|name| catalog.get(&format!("{name}@{variant}")).is_ok()), "{variant}");
+        }
+        let printed: BTreeSet<&str> = table.rows.keys().into_iter().map(|(_, runtime, _)| runtime).collect();
+        assert!(table.runtimes.keys().all(|runtime| printed.contains(runtime.as_str())), "{}", table.name);
     }
 }
+
+mod several;

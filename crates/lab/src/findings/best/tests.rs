@@ -1,0 +1,195 @@
+//! The headline, the main effects and the snippet name one value: where it is clear, tied, held back, or none.
+
+use std::collections::BTreeSet;
+
+use systems::knob::Kind;
+use systems::{Value, Workload, is_reference};
+
+use crate::experiment::Figure;
+use crate::findings::tests::{Axes, int, measured, measurement, observe, one, plan_of};
+use crate::findings::{By, Cell, ExperimentFindings, findings};
+
+const BUFFERS: [i64; 4] = [1460, 65_536, 262_144, 524_288];
+
+/// What an upload of `size` (1 or 2) takes at a buffer in a round, milliseconds, and whether the generator was at its limit.
+type Upload = fn(size: i64, buffer: i64, round: u32) -> (f64, bool);
+
+/// Uploads to a system that says how its buffer is set, whose default is `default`.
+fn found(default: i64, of: Upload) -> ExperimentFindings {
+    let (sizes, buffers) = (int(&[1 << 20, 2 << 20]), int(&BUFFERS));
+    let axes: Axes = &[("size", Kind::Size, &sizes), ("buffer", Kind::Size, &buffers)];
+    let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], axes);
+    let planned = &mut plan.experiments[0];
+    planned.axes[1].default = Some(Value::Integer(default));
+    let line = ("buffer".to_owned(), "buffer {value}".to_owned());
+    planned.apply = [("cowboy2".to_owned(), [line].into())].into();
+    let observations = observe(&plan, |trial| {
+        let number = |knob: &str| match trial.scenario.point.get(knob) {
+            Some(Value::Integer(number)) => *number,
+            other => panic!("{other:?}"),
+        };
+        let size = number("size") >> 20;
+        let (ms, bound) = match is_reference(&trial.scenario.system) {
+            true => (10.0 * size as f64, false),
+            false => of(size, number("buffer"), trial.round),
+        };
+        let mut m = measurement(20, ms * 1000.0);
+        m.generator.busiest_core = if bound { 0.99 } else { 0.4 };
+        measured(m)
+    });
+    one(findings(&plan, &observations))
+}
+
+/// What each of the three calls the best: the headline (where it calls a value faster), the main effects and the snippet.
+fn named(e: &ExperimentFindings) -> [Option<String>; 3] {
+    let headline = e.headlines.iter().find(|sentence| sentence.starts_with("`buffer`")).expect("a sentence");
+    let faster = headline.contains(" faster than ").then(|| {
+        let from = headline.find(": ").expect("a value") + 2;
+        headline[from..].split(' ').next().expect("a value").to_owned()
+    });
+    let table = e.tables.iter().find(|table| table.title == "Main effects").expect("a table");
+    let row = table.rows.iter().find(|row| row.cells[0] == Cell::Text("buffer".to_owned())).expect("a row");
+    let effect = match &row.cells[1] {
+        Cell::Text(value) => Some(value.clone()),
+        _ => None,
+    };
+    let axis = e.axes.iter().find(|axis| axis.knob == "buffer").expect("an axis");
+    let snippet = e.snippets.first().map(|snippet| axis.show(&snippet.point["buffer"]));
+    [faster, effect, snippet]
+}
+
+fn all_name(e: &ExperimentFindings, value: &str) {
+    assert_eq!(named(e), [(); 3].map(|()| Some(value.to_owned())), "{:?}", e.headlines);
+}
+
+#[test]
+fn what_is_certainly_best_is_named_by_all_three() {
+    let e = found(1460, |size, buffer, _| match buffer {
+        1460 => (690.0 * size as f64, false),
+        65_536 => (200.0 * size as f64, false),
+        262_144 => (100.0 * size as f64, false),
+        _ => (130.0 * size as f64, false),
+    });
+    all_name(&e, "256K");
+    assert_eq!(e.snippets[0].text, "buffer 262144");
+    assert!(e.effects[0].ties.is_empty());
+}
+
+#[test]
+fn of_values_that_cannot_be_told_apart_the_nearest_to_the_default_is_named() {
+    // The largest has the best median and the best mean of ratios, but not in each round.
+    let e = found(1460, |size, buffer, round| {
+        let ms = match buffer {
+            1460 => 690.0,
+            65_536 => 200.0,
+            262_144 => [103.0, 101.0, 100.0][round as usize],
+            _ => [95.0, 108.0, 98.0][round as usize],
+        };
+        (ms * size as f64, false)
+    });
+    all_name(&e, "256K");
+    let headline = e.headlines.iter().find(|s| s.starts_with("`buffer`")).unwrap();
+    assert!(headline.contains("3 rounds; 512K cannot be told from it)"), "{headline}");
+    let tied = &e.estimates[e.effects[0].ties[0]].scenario.point["buffer"];
+    assert_eq!((e.effects[0].ties.len(), tied), (1, &Value::Integer(524_288)));
+}
+
+#[test]
+fn what_is_certainly_better_by_less_than_the_threshold_is_a_tie() {
+    let e = found(1460, |size, buffer, _| {
+        (if buffer == 1460 { 690.0 } else { 100.0 - buffer as f64 / 1e6 } * size as f64, false)
+    });
+    all_name(&e, "64K");
+    assert_eq!(e.effects[0].ties.len(), 2);
+}
+
+#[test]
+fn what_the_generator_held_back_is_no_worse_than_what_looks_best() {
+    let e = found(1460, |size, buffer, _| match buffer {
+        1460 => (690.0 * size as f64, false),
+        65_536 => (300.0 * size as f64, false),
+        262_144 => (120.0 * size as f64, true),
+        _ => (100.0 * size as f64, true),
+    });
+    all_name(&e, "256K");
+    let headline = e.headlines.iter().find(|s| s.starts_with("`buffer`")).unwrap();
+    assert!(headline.contains(": 256K is at least 5.8x"), "{headline}");
+    // What was not held back is certainly better than what was not, and than nothing else.
+    let e = found(1460, |size, buffer, _| match buffer {
+        1460 => (690.0 * size as f64, false),
+        65_536 => (300.0 * size as f64, true),
+        _ => (100.0 * size as f64, false),
+    });
+    all_name(&e, "64K");
+}
+
+#[test]
+fn a_default_that_nothing_beats_is_the_best_and_needs_no_line() {
+    let e = found(262_144, |size, buffer, round| {
+        let ms = if buffer == 524_288 { [95.0, 108.0, 98.0][round as usize] } else { 100.0 };
+        (if buffer == 1460 { 690.0 } else { ms } * size as f64, false)
+    });
+    assert_eq!(named(&e), [None, Some("256K".to_owned()), None]);
+    assert!(
+        e.headlines.iter().any(|s| s.contains(": 1460 is 6.9x [6.9, 6.9] slower than 256K, the default"))
+    );
+}
+
+#[test]
+fn where_nothing_is_decided_nothing_is_best() {
+    let flat = found(1460, |size, _, _| (100.0 * size as f64, false));
+    let open = found(1460, |size, buffer, round| {
+        (if buffer == 1460 { 100.0 } else { [50.0, 150.0, 110.0][round as usize] } * size as f64, false)
+    });
+    let held_back = found(1460, |size, buffer, _| (1e8 / (buffer as f64 + 1e6) * size as f64, true));
+    for e in [&flat, &open] {
+        assert_eq!(named(e), [None, None, None], "{:?}", e.headlines);
+    }
+    // Not even a worst value.
+    assert!(held_back.effects.is_empty() && held_back.snippets.is_empty(), "{:?}", held_back.effects);
+    assert!(held_back.headlines.iter().all(|s| !s.contains("faster")), "{:?}", held_back.headlines);
+}
+
+#[test]
+fn what_wins_at_one_point_and_loses_at_another_is_not_recommended() {
+    let e = found(1460, |size, buffer, _| {
+        let ms = match (size, buffer) {
+            (_, 1460) => 300.0,
+            (1, 524_288) => 900.0,
+            (_, 524_288) => 50.0,
+            _ => 200.0,
+        };
+        (ms * size as f64, false)
+    });
+    assert_eq!(named(&e), [Some("512K".to_owned()), Some("512K".to_owned()), None], "{:?}", e.headlines);
+}
+
+#[test]
+fn each_system_is_compared_with_its_own_default() {
+    let buffers = int(&BUFFERS);
+    let axes: Axes = &[("buffer", Kind::Size, &buffers)];
+    let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["old", "new"], axes);
+    let planned = &mut plan.experiments[0];
+    let default = |bytes: i64| [("buffer".to_owned(), Value::Integer(bytes))].into();
+    planned.axes[0].default = Some(Value::Integer(1460));
+    planned.defaults = [("old".to_owned(), default(1460)), ("new".to_owned(), default(524_288))].into();
+    let line = || [("buffer".to_owned(), "buffer {value}".to_owned())].into();
+    planned.apply = [("old".to_owned(), line()), ("new".to_owned(), line())].into();
+    // Both are slow at 1460 and level elsewhere.
+    let observations = observe(&plan, |trial| {
+        let slow = trial.scenario.point.get("buffer") == Some(&Value::Integer(1460));
+        let ms = if is_reference(&trial.scenario.system) { 10.0 } else { 100.0 };
+        measured(measurement(20, if slow { 690_000.0 } else { ms * 1000.0 }))
+    });
+    let e = one(findings(&plan, &observations));
+    let against = |system: &str| {
+        let own = e.comparisons.iter().filter(|c| matches!(c.by, By::Knob(_)));
+        let of = own.map(|c| &e.estimates[c.against].scenario).filter(|s| s.system == system);
+        of.map(|s| s.point["buffer"].clone()).collect::<BTreeSet<Value>>()
+    };
+    assert_eq!(against("old"), [Value::Integer(1460)].into());
+    assert_eq!(against("new"), [Value::Integer(524_288)].into());
+    let snippets: Vec<(&str, &str)> =
+        e.snippets.iter().map(|s| (s.system.as_str(), s.text.as_str())).collect();
+    assert_eq!(snippets, [("old", "buffer 65536")], "what the new one does anyway needs no line");
+}

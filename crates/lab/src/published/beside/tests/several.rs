@@ -1,0 +1,105 @@
+//! Several published tables beside one run, and the documents' two runtimes.
+
+use super::*;
+use crate::plan::Plan;
+
+const TABLES: &str = "published = [\"cowboy-sizes\", \"cowboy-buffers\"]";
+const GRID: &str =
+    "[[grid]]\nsize = \"1G\"\nreuse = false\n[[grid]]\nsize = \"1G\"\nreuse = false\nbuffer = 262144\n";
+
+/// Uploads of 1G in this many milliseconds by each of these systems; a seventh of that at 262144.
+fn runtimes(systems: &[(&str, f64)]) -> ExperimentFindings {
+    let names: Vec<String> = systems.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    let text = experiment("upload", "ms_per_upload", TABLES, &names.join(", "), GRID);
+    ran(&text, 3, |trial| {
+        let (_, ms) = systems.iter().find(|(name, _)| *name == trial.scenario.system).unwrap();
+        let part = if word(trial, "buffer") == "262144" { 7.0 } else { 1.0 };
+        measurement(Workload::Upload, ms / part)
+    })
+}
+
+fn texts(beside: &Beside, begins: &str) -> Vec<(Option<bool>, String)> {
+    let own = beside.shapes.iter().filter(|shape| shape.text.starts_with(begins));
+    own.map(|shape| (shape.agrees, shape.text.clone())).collect()
+}
+
+#[test]
+fn each_table_that_is_named_stands_beside_the_run() {
+    let e = runtimes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
+    let tables: Vec<&str> = e.beside.iter().map(|beside| beside.published.as_str()).collect();
+    assert_eq!(
+        (tables, e.published),
+        (
+            vec!["cowboy-sizes", "cowboy-buffers"],
+            vec!["cowboy-sizes".to_owned(), "cowboy-buffers".to_owned()]
+        )
+    );
+    let rows: Vec<usize> = e.beside.iter().map(|beside| beside.table.rows.len()).collect();
+    assert_eq!(rows, [2, 4], "each runtime at 1G; each at both buffers");
+    for beside in &e.beside {
+        assert_eq!(beside.differences.iter().filter(|d| d.contains("with otp")).count(), 0, "{beside:?}");
+    }
+}
+
+#[test]
+fn two_runtimes_are_compared_as_the_documents_did() {
+    let begins = "otp26-jit by otp21, cowboy2.10.0 at 1G: 0.75x the time then";
+    let sizes = |systems: &[(&str, f64)]| texts(&runtimes(systems).beside[0], "otp26-jit by otp21");
+    let found = sizes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
+    assert_eq!(found, [(Some(true), format!("{begins}, 0.71x today"))]);
+    // Level today, or the other way round.
+    for (ms, today) in [(700.0, "1.00x"), (800.0, "1.14x")] {
+        let found = sizes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", ms)]);
+        assert_eq!(found, [(Some(false), format!("{begins}, {today} today"))]);
+    }
+    // One system for both rows compares nothing.
+    assert_eq!(sizes(&[("cowboy2", 700.0)]), []);
+    assert_eq!(sizes(&[("cowboy2@jit", 700.0)]), []);
+}
+
+#[test]
+fn a_variant_stands_for_its_own_runtime_only() {
+    let e = runtimes(&[("cowboy2@emu", 700.0), ("cowboy2@jit", 500.0)]);
+    let beside = &e.beside[0];
+    assert_eq!(texts(beside, "otp26-jit by otp21").len(), 1);
+    for (variant, runtime) in [("emu", "otp21"), ("jit", "otp26-jit")] {
+        let says = format!("cowboy2@{variant} stands for cowboy2.10.0 with {runtime} today");
+        assert!(beside.differences.contains(&says), "{says}: {:?}", beside.differences);
+    }
+    // The nearer one where there are two.
+    let e = runtimes(&[("cowboy2@emu", 900.0), ("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
+    assert!(texts(&e.beside[0], "otp26-jit by otp21")[0].1.ends_with("0.71x today"));
+    let alone = runtimes(&[("cowboy2@jit", 500.0)]);
+    assert_eq!(alone.beside[0].table.rows.len(), 1, "no row of OTP 21");
+}
+
+#[test]
+fn what_is_no_table_or_named_twice_is_refused() {
+    for (published, place, words) in [
+        ("[\"cowboy-sizes\", \"cowboy-size\"]", "e.toml:6:30", "did you mean `cowboy-sizes`?"),
+        ("[\"iodash\", \"iodash\"]", "e.toml:6:24", "named twice"),
+        ("[1]", "e.toml:6:14", "not the name of a table"),
+        ("true", "e.toml:6:13", "not the name of a table"),
+    ] {
+        let published = format!("published = {published}");
+        let text = experiment("upload", "ms_per_upload", &published, "\"cowboy2\"", "[[grid]]\nsize = 1\n");
+        let error = Experiment::parse(&Source::new("experiments/e.toml", text)).unwrap_err().one_line();
+        assert!(error.contains(place) && error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn plans_that_named_one_table_or_none_are_read() {
+    let home = home();
+    let text = experiment("upload", "ms_per_upload", TABLES, "\"cowboy2\"", GRID);
+    let experiment = Experiment::parse(&Source::new("experiments/e.toml", text)).unwrap();
+    let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+    let new = plan(&[request], &Catalog::load(home.path()), &BTreeMap::new(), 1).unwrap();
+    let mut json = serde_json::to_value(&new).unwrap();
+    assert_eq!(serde_json::from_value::<Plan>(json.clone()).unwrap(), new);
+    for (old, names) in [(serde_json::json!("iodash"), vec!["iodash"]), (serde_json::Value::Null, vec![])] {
+        json["experiments"][0]["published"] = old;
+        let read: Plan = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(read.experiments[0].published, names);
+    }
+}
