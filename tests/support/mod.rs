@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod browser;
+pub mod fake;
 pub mod home;
 pub mod made_up;
 pub mod peer;

@@ -1,0 +1,143 @@
+//! Runs over an executor that takes figures, noise and failures from a file: nothing depends on the machine or the clock.
+
+use super::Ended;
+use super::home::Home;
+
+/// Two servers with knobs, and what the executor makes of them.
+pub struct Lab {
+    pub home: Home,
+}
+
+/// A server with a knob `buffer` and a knob `mode`.
+pub const KNOBS: &str = r#"
+[knobs.buffer]
+type = "size"
+default = 1460
+values = [1460, 8192]
+about = "a buffer"
+
+[knobs.mode]
+type = "choice"
+default = "plain"
+values = ["plain", "fancy"]
+about = "a way"
+"#;
+
+pub const EXPERIMENT: &str = r#"
+name = "e"
+title = "Of a test"
+about = "What matters?"
+workload = "requests"
+systems = ["alpha", "beta"]
+figure = "requests_per_s"
+
+[quick]
+rounds = 3
+warmup_s = 0.1
+measure_s = 1.0
+
+[[quick.grid]]
+connections = 100
+buffer = [1460, 8192]
+mode = ["plain", "fancy"]
+
+[full]
+rounds = 3
+warmup_s = 0.1
+measure_s = 2.0
+
+[[full.grid]]
+connections = 100
+"#;
+
+/// `buffer` matters, `mode` does not, beta is slower than alpha.
+pub const TRUTH: &str = r#"
+seed = 3
+figure = 10000.0
+noise = { spread = 0.01, tails = 3 }
+
+[environment]
+cpu = "Fake 1"
+kernel = "6.1"
+cores = [0, 1]
+sysctls = { "net.core.somaxconn" = "4096" }
+
+[[rule]]
+system = "alpha"
+better = 0.5
+versions = "1.0"
+
+[[rule]]
+system = "beta"
+better = 0.4
+versions = "2.0"
+
+[[rule]]
+system = "alpha"
+point = { buffer = 8192 }
+better = 1.5
+"#;
+
+impl Lab {
+    pub fn new() -> Self {
+        let home = Home::new();
+        let command = r#"["true", "{port}", "{buffer}", "{mode}"]"#;
+        home.server("alpha", command, KNOBS);
+        home.server("beta", r#"["true", "{port}"]"#, "");
+        home.write("experiments/e.toml", EXPERIMENT);
+        home.write("truth.toml", TRUTH);
+        Self { home }
+    }
+
+    /// With these rules beside the truth.
+    pub fn with(rules: &str) -> Self {
+        let lab = Self::new();
+        lab.truth(rules);
+        lab
+    }
+
+    pub fn truth(&self, rules: &str) {
+        self.home.write("truth.toml", &format!("{TRUTH}{rules}"));
+    }
+
+    pub fn run(&self, words: &[&str]) -> Ended {
+        self.home.run([&["run", "e", "--fake", "truth.toml", "--seed", "1"], words].concat())
+    }
+
+    pub fn narrows(&self, words: &[&str]) -> Ended {
+        self.home.run(words)
+    }
+
+    pub fn report(&self, format: &str) -> String {
+        self.narrows(&["report", "last", "--format", format]).code(0).stdout
+    }
+}
+
+/// Exit code, standard output and standard error as one text.
+pub fn shown(ended: &Ended) -> String {
+    let code = ended.status.code().unwrap_or(-1);
+    rounded(&format!("exit code {code}\n--- output\n{}--- errors\n{}", ended.stdout, ended.stderr))
+}
+
+/// Raw numbers with six digits: the last ones are the mathematical library's.
+pub fn rounded(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(at);
+        let exponent = |at: usize, c: char| {
+            "eE".contains(c) && number[at + 1..].starts_with(|c: char| c == '-' || c.is_ascii_digit())
+                || c == '-' && number[..at].ends_with(['e', 'E'])
+        };
+        let end =
+            number.char_indices().find(|(at, c)| !(c.is_ascii_digit() || *c == '.' || exponent(*at, *c)));
+        let (digits, after) = number.split_at(end.map_or(number.len(), |(at, _)| at));
+        out.push_str(before);
+        match digits.parse::<f64>() {
+            Ok(x) if digits.len() > 9 && digits.contains('.') => out.push_str(&format!("{x:.5e}")),
+            _ => out.push_str(digits),
+        }
+        rest = after;
+    }
+    out + rest
+}
