@@ -170,7 +170,7 @@ fn errors(m: &Measurement) -> u64 {
 }
 
 fn error_share(m: &Measurement) -> f64 {
-    errors(m) as f64 / (errors(m) + m.successes).max(1) as f64
+    errors(m) as f64 / m.ended().max(1) as f64
 }
 
 fn generator_bound(m: &Measurement) -> Option<String> {
@@ -271,10 +271,15 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// Of a window in which operations were under way and none ended.
+pub(crate) fn nothing_ended(m: &Measurement) -> Option<String> {
+    let nothing = m.attempts > 0 && m.ended() == 0 && m.elapsed_s > 0.0;
+    nothing.then(|| format!("none of {} operations ended in {:.2} s", m.attempts, m.elapsed_s))
+}
+
 fn too_short(m: &Measurement, setting: &Setting) -> Option<String> {
     if m.successes == 0 {
-        let nothing = m.attempts > 0 && m.ended() == 0 && m.elapsed_s > 0.0;
-        return nothing.then(|| format!("none of {} operations ended in {:.2} s", m.attempts, m.elapsed_s));
+        return nothing_ended(m);
     }
     if !setting.short_exchanges {
         return None;

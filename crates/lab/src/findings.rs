@@ -42,7 +42,7 @@ pub use verdicts::NO_FLOOR;
 pub use warning::{Code, Warning};
 pub(crate) use warning::{FEWEST_TRIALS, words};
 
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, nothing_ended};
 use crate::experiment::grid::{Axis, Excluded};
 use crate::experiment::{Figure, Form};
 use crate::observation::{Measurement, Observation, Outcome, Scenario, Timing};
@@ -225,11 +225,8 @@ fn measurements<'a>(observations: &[&'a Observation]) -> impl Iterator<Item = (&
 fn notes(observations: &[&Observation]) -> Vec<String> {
     let told = measurements(observations)
         .flat_map(|(system, m)| m.notes.iter().map(move |n| format!("{system}: {n}")));
-    let empty = measurements(observations).filter(|(_, m)| m.attempts > 0 && m.ended() == 0);
-    let empty = empty.map(|(system, m)| {
-        let (under_way, window) = (m.attempts, m.elapsed_s);
-        format!("{system}: a trial has no figure: none of {under_way} operations ended in {window:.2} s")
-    });
+    let empty = measurements(observations)
+        .filter_map(|(system, m)| Some(format!("{system}: a trial has no figure: {}", nothing_ended(m)?)));
     told.chain(empty).collect::<BTreeSet<String>>().into_iter().collect()
 }
 

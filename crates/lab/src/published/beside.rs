@@ -56,6 +56,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// As today's rounds decide it; where they do not, its sentence says so.
+    fn decided(agrees: Option<bool>, mut text: String) -> Self {
+        if agrees.is_none() {
+            text.push_str("; these rounds do not decide it");
+        }
+        Self { agrees, text }
+    }
+
     /// The same, open where the generator held back one of the rows that it stands on.
     fn unless_held_back<'a>(mut self, rows: impl IntoIterator<Item = &'a Pair<'a>>) -> Self {
         let held = rows.into_iter().any(|pair| pair.now.is_some_and(Estimate::is_lower_bound));

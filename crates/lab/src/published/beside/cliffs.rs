@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::today::{OPEN, same_side};
+use super::today::same_side;
 use super::{Pair, Shape, Today, all, shown, within};
 use crate::findings::CLIFF;
 
@@ -45,9 +45,8 @@ fn falls(
         let now = rate / fallen;
         let ratio = before.now.zip(after.now).and_then(|(a, b)| today.ratio(a, b, 1));
         let agrees = within(ratio, (CLIFF * grown, f64::INFINITY));
-        let open = if agrees.is_none() { OPEN } else { "" };
-        let text = format!("{what}, {} today{open}", shown((now, now)));
-        Some(Shape { agrees, text }.unless_held_back([**before, **after]))
+        let text = format!("{what}, {} today", shown((now, now)));
+        Some(Shape::decided(agrees, text).unless_held_back([**before, **after]))
     };
     rows.windows(2).filter_map(fall).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use systems::{Point, Value};
 
 use super::super::Table;
-use super::today::{OPEN, same_size};
+use super::today::same_size;
 use super::{FLAT, Pair, SAME_SIZE, Shape, Today, all, range, shown, systems_of, within};
 use crate::experiment::grid::show_size;
 
@@ -83,11 +83,8 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
         }
         agrees = all([agrees, as_good]);
     }
-    if agrees.is_none() {
-        text.push_str(OPEN);
-    }
     let own = pairs.iter().filter(|pair| pair.both().is_some());
-    Some(Shape { agrees, text }.unless_held_back(own))
+    Some(Shape::decided(agrees, text).unless_held_back(own))
 }
 
 /// The later system by the earlier at each size.
@@ -110,9 +107,8 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
         let Some((now, agrees)) = found else {
             return Some(Shape { agrees: None, text: format!("{what}; one of them is missing today") });
         };
-        let open = if agrees.is_none() { OPEN } else { "" };
-        let text = format!("{what}, {} today{open}", shown(now));
-        Some(Shape { agrees, text }.unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])))
+        let text = format!("{what}, {} today", shown(now));
+        Some(Shape::decided(agrees, text).unless_held_back(couples.iter().flat_map(|(a, b)| [*a, *b])))
     };
     sizes.into_iter().filter_map(at_size).collect()
 }
@@ -128,11 +124,11 @@ fn times(
     let ran = || couples.iter().filter_map(|(a, b)| Some((b.today()? / a.today()?, a.now?, b.now?)));
     let now = range(ran().map(|(ratio, ..)| ratio))?;
     let allowed = match () {
-        () if then.0 > FLAT => (then.0 / SAME_SIZE).max(FLAT)..=then.1 * SAME_SIZE,
-        () if then.1 < 1.0 / FLAT => then.0 / SAME_SIZE..=(then.1 * SAME_SIZE).min(1.0 / FLAT),
-        () => then.0 / SAME_SIZE..=then.1 * SAME_SIZE,
+        () if then.0 > FLAT => ((then.0 / SAME_SIZE).max(FLAT), then.1 * SAME_SIZE),
+        () if then.1 < 1.0 / FLAT => (then.0 / SAME_SIZE, (then.1 * SAME_SIZE).min(1.0 / FLAT)),
+        () => (then.0 / SAME_SIZE, then.1 * SAME_SIZE),
     };
-    let each = ran().map(|(_, a, b)| within(today.ratio(a, b, several), (*allowed.start(), *allowed.end())));
+    let each = ran().map(|(_, a, b)| within(today.ratio(a, b, several), allowed));
     Some((now, all(each)))
 }
 
@@ -157,10 +153,9 @@ fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
         let then = range(rows.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
         let place = size.map_or(String::new(), |size| format!(" at {}", show_size(size)));
         let (now, agrees) = times(rows, then, couples.len(), today)?;
-        let open = if agrees.is_none() { OPEN } else { "" };
         let (then, now) = (shown(then), shown(now));
-        let text = format!("{second} by {first}, {system}{place}: {then} the time then, {now} today{open}");
-        Some(Shape { agrees, text }.unless_held_back(rows.iter().flat_map(|(a, b)| [*a, *b])))
+        let text = format!("{second} by {first}, {system}{place}: {then} the time then, {now} today");
+        Some(Shape::decided(agrees, text).unless_held_back(rows.iter().flat_map(|(a, b)| [*a, *b])))
     });
     each.collect()
 }

@@ -8,9 +8,6 @@ use super::{FLAT, SAME_SIZE};
 use crate::experiment::Figure;
 use crate::findings::{Estimate, NoiseFloor, Ratio, log_ratios};
 
-/// What is said where rounds leave a shape open.
-pub(super) const OPEN: &str = "; these rounds do not decide it";
-
 /// How today's rows are compared.
 pub(super) struct Today {
     pub figure: Figure,
