@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use systems::input::{self, nearest};
+use systems::input::{self, suggestion};
 use systems::{InputError, Manifest, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
@@ -186,10 +186,9 @@ pub fn load(home: &Path, name: &str) -> Result<Experiment, InputError> {
     let known = names(home);
     if !known.iter().any(|k| k == name) {
         let folder = home.join("experiments");
-        let help = match nearest(name, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => "that folder has no experiments: is it the right one?".to_owned(),
-            None => format!("there are: {}", known.join(", ")),
+        let help = match known.is_empty() {
+            true => "that folder has no experiments: is it the right one?".to_owned(),
+            false => suggestion(name, known.iter().map(String::as_str)),
         };
         return Err(Source::new(folder, "").error(0..0, format!("there is no experiment `{name}`"), help));
     }
@@ -253,10 +252,7 @@ fn published(source: &Source, tables: Spanned<Values>) -> Result<Vec<String>, In
     for table in words(source, Values::listed(tables), "not the name of a table")? {
         let (span, name) = (table.span(), table.into_inner());
         if !known.contains(&name.as_str()) {
-            let help = match nearest(&name, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", known.join(", ")),
-            };
+            let help = suggestion(&name, known.iter().copied());
             return Err(source.error(span, format!("there is no published table `{name}`"), help));
         }
         if names.contains(&name) {

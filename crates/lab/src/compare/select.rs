@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systems::input::nearest;
+use systems::input::suggestion;
 use systems::knob::parse_size;
 use systems::{Point, Value};
 
@@ -103,11 +103,7 @@ fn known<'a>(what: &str, word: &str, there: impl Iterator<Item = &'a str>) -> Re
     if there.contains(word) {
         return Ok(());
     }
-    let help = match nearest(word, there.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if there.is_empty() => "it has none".to_owned(),
-        None => format!("there are: {}", there.into_iter().collect::<Vec<_>>().join(", ")),
-    };
+    let help = if there.is_empty() { "it has none".to_owned() } else { suggestion(word, there) };
     Err(format!("no {what} `{word}`: {help}"))
 }
 

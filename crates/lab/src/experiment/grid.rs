@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use systems::input::nearest;
+use systems::input::suggestion;
 use systems::knob::Kind;
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
@@ -144,7 +144,7 @@ pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), In
                 return Err(Source::new("--set", text.as_str()).error(
                     0..knob.len(),
                     message,
-                    suggestion(knob, &known),
+                    suggestion(knob, known.iter().copied()),
                 ));
             }
         }
@@ -436,7 +436,11 @@ fn check_knobs(
             let name = knob.get_ref().as_str();
             if whole && !known.contains(name) {
                 let message = format!("no system of this experiment has a knob `{name}`");
-                return Err(experiment.source.error(knob.span(), message, suggestion(name, &known)));
+                return Err(experiment.source.error(
+                    knob.span(),
+                    message,
+                    suggestion(name, known.iter().copied()),
+                ));
             }
         }
         for system in block.systems.iter().flatten() {
@@ -444,11 +448,4 @@ fn check_knobs(
         }
     }
     Ok(())
-}
-
-fn suggestion(word: &str, known: &BTreeSet<&str>) -> String {
-    match nearest(word, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
-    }
 }
