@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod error;
 mod group;
 pub mod input;
+pub mod install;
 pub mod knob;
 pub mod machine;
 pub mod manifest;

@@ -63,7 +63,7 @@ pub struct Need {
     pub version: Option<String>,
     /// How a person gets it.
     pub get: String,
-    /// The Debian packages that `scripts/install` installs for it.
+    /// The Debian packages that bring it; `narrows systems --install` installs them.
     pub packages: Vec<String>,
 }
 

@@ -45,6 +45,8 @@ pub struct Missing {
     pub get: String,
     /// What its probe met.
     pub detail: String,
+    /// The Debian packages that bring it; empty where a person has to.
+    pub packages: Vec<String>,
 }
 
 /// A probe only prints a version; longer than this it hangs.
@@ -57,7 +59,7 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
     if let Err(unset) = manifest.environment(|name| std::env::var_os(name)) {
         // Probes would look at some other runtime.
         let get = manifest.variant.as_ref().map(|variant| variant.get.clone()).unwrap_or_default();
-        let missing = Missing { name: unset.name, get, detail: unset.detail };
+        let missing = Missing { name: unset.name, get, detail: unset.detail, packages: Vec::new() };
         return Availability::Missing { what: vec![missing] };
     }
     if let Some(attached) = manifest.attached() {
@@ -65,14 +67,19 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
             Ok(theirs) => versions.push(("attached to".to_owned(), theirs.name())),
             Err(detail) => {
                 let name = format!("a server at {}", attached.url);
-                what.push(Missing { name, get: attached.get.clone(), detail });
+                what.push(Missing { name, get: attached.get.clone(), detail, packages: Vec::new() });
             }
         }
     }
     for need in &manifest.needs {
         match probe(need, manifest, PATIENCE, context.cancel) {
             Ok(version) => versions.push((need.name.clone(), version)),
-            Err(detail) => what.push(Missing { name: need.name.clone(), get: need.get.clone(), detail }),
+            Err(detail) => what.push(Missing {
+                name: need.name.clone(),
+                get: need.get.clone(),
+                detail,
+                packages: need.packages.clone(),
+            }),
         }
     }
     if what.is_empty() { Availability::Ready { versions } } else { Availability::Missing { what } }

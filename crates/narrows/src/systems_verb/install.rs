@@ -1,0 +1,89 @@
+//! `narrows systems --install`: says what each system misses, in a line, and installs what Debian brings of it.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::Context as _;
+use systems::probe::{self, Availability, Context, Missing};
+use systems::{Catalog, Manifest, install};
+
+use crate::common::{self, End, INTERRUPTED};
+
+/// A system that cannot run here, and what it misses.
+type Lacking<'a> = (&'a Manifest, Vec<Missing>);
+
+/// Installs what is missing of these systems, or of all where none is named. The exit code is 1 if something that Debian
+/// brings is still missing at the end; what a person has to bring does not change it.
+pub fn install(catalog: &Catalog, context: Context<'_>, names: &[String]) -> End {
+    let chosen: Vec<&Manifest> = match names {
+        [] => catalog.manifests().collect(),
+        names => names.iter().map(|name| catalog.get(name)).collect::<Result<_, _>>()?,
+    };
+    let before = lacking(&chosen, context);
+    common::print(&told(&before, !names.is_empty()))?;
+    let packages = packages(&before);
+    if packages.is_empty() {
+        return Ok(if context.cancel.load(Ordering::Relaxed) { INTERRUPTED.into() } else { ExitCode::SUCCESS });
+    }
+    let all = install::install(&packages).context("cannot start `sh` to install packages")?;
+    if context.cancel.load(Ordering::Relaxed) {
+        return Ok(INTERRUPTED.into());
+    }
+    let again: Vec<&Manifest> = before.iter().map(|(manifest, _)| *manifest).collect();
+    let mut after = lacking(&again, context);
+    after.retain(|(_, what)| by_packages(what));
+    if after.is_empty() {
+        common::print("Everything that Debian brings is here now.\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Where nothing could be installed the same lines stand above.
+    if all {
+        common::print(&told(&after, true))?;
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn lacking<'a>(manifests: &[&'a Manifest], context: Context<'_>) -> Vec<Lacking<'a>> {
+    let judged = manifests.iter().map(|manifest| (*manifest, probe::availability(manifest, context)));
+    let missing = judged.filter_map(|(manifest, availability)| match availability {
+        Availability::Missing { what } => Some((manifest, what)),
+        Availability::Ready { .. } => None,
+    });
+    missing.collect()
+}
+
+fn by_packages(what: &[Missing]) -> bool {
+    what.iter().any(|need| !need.packages.is_empty())
+}
+
+fn packages(lacking: &[Lacking<'_>]) -> Vec<String> {
+    let packages = lacking.iter().flat_map(|(_, what)| what).flat_map(|need| need.packages.iter().cloned());
+    packages.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// A line for each system. Variants that a person has to provide for are left out unless they were `named`: nobody misses
+/// them who has not asked for them.
+fn told(lacking: &[Lacking<'_>], named: bool) -> String {
+    let (debian, by_hand): (Vec<_>, Vec<_>) = lacking.iter().partition(|(_, what)| by_packages(what));
+    let asked = |(manifest, _): &&Lacking<'_>| named || manifest.variant.is_none();
+    let by_hand: Vec<&Lacking<'_>> = by_hand.into_iter().filter(asked).collect();
+    let mut text = String::new();
+    if debian.is_empty() {
+        text.push_str("Nothing that Debian brings is missing.\n");
+    }
+    section(&mut text, "Debian's packages bring what these systems miss:", &debian);
+    section(&mut text, "These need something that you have to bring (`narrows systems` says how):", &by_hand);
+    text
+}
+
+fn section(text: &mut String, title: &str, lacking: &[&Lacking<'_>]) {
+    if lacking.is_empty() {
+        return;
+    }
+    text.push_str(&format!("{title}\n"));
+    for (manifest, what) in lacking {
+        let needs: Vec<&str> = what.iter().map(|need| need.name.as_str()).collect();
+        text.push_str(&format!("  {:<20} {}\n", manifest.name, needs.join(", ")));
+    }
+}
