@@ -2,9 +2,11 @@
 
 NARROWS = target/release/narrows
 
-.PHONY: run test build install install-test fmt lint bench pictures
+.PHONY: run test fresh build install install-test fmt lint bench pictures
 
+# What cannot be installed has been named; the systems that need it take no part.
 run: build
+	$(NARROWS) systems --install || true
 	$(NARROWS) run --quick
 
 build: install
@@ -14,6 +16,10 @@ test: install-test
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	NARROWS_TEST_ALL=1 cargo test --workspace --locked
+
+# Both commands in new root folders where nothing is installed: as root, with sudo and without; FRESH=short takes ten minutes.
+fresh:
+	scripts/fresh $(FRESH)
 
 install:
 	scripts/install
