@@ -24,7 +24,11 @@ pub fn install(catalog: &Catalog, context: Context<'_>, names: &[String]) -> End
     common::print(&told(&before, !names.is_empty()))?;
     let packages = packages(&before);
     if packages.is_empty() {
-        return Ok(if context.cancel.load(Ordering::Relaxed) { INTERRUPTED.into() } else { ExitCode::SUCCESS });
+        return Ok(if context.cancel.load(Ordering::Relaxed) {
+            INTERRUPTED.into()
+        } else {
+            ExitCode::SUCCESS
+        });
     }
     let all = install::install(&packages).context("cannot start `sh` to install packages")?;
     if context.cancel.load(Ordering::Relaxed) {
