@@ -3,8 +3,8 @@
 //!
 //! Shown are the tables of all four workloads, an open loop, the reason, the published figures beside, every kind of doubt
 //! about a trial, and each verdict on knobs, steps and systems. Not shown are messages about systems and files that
-//! cannot be used (`run_input.rs`, `run_systems.rs`), the page (`report_html.rs`), `.hlog` files (`report_hlog.rs`), and what a
-//! terminal is sent while a run goes on (`terminal.rs`); rarer sentences and warnings are tested where they are made,
+//! cannot be used (`e2e/run_input.rs`, `e2e/run_systems.rs`), the page (`e2e/report_html.rs`), `.hlog` files (`report_hlog.rs`),
+//! and what a terminal is sent while a run goes on (`e2e/terminal.rs`); rarer sentences and warnings are tested where they are made,
 //! in `lab::findings`.
 
 use std::fs;

@@ -139,7 +139,7 @@ fn erlang(folder: &Path, expression: &str) {
 
 #[test]
 fn what_the_driver_computes() {
-    if !has("erlc") {
+    if !has("erl") || !has("erlc") {
         return;
     }
     let folder = tempfile::TempDir::new().expect("a temporary folder");

@@ -46,8 +46,9 @@ fn page(home: &Home) -> PathBuf {
 /// words inside it, and its data.
 fn assert_sound(browser: &mut Browser, page: &Path, figures: &[&str]) {
     for width in WIDTHS {
+        browser.open(page, width, false);
         for dark in [false, true] {
-            browser.open(page, width, dark);
+            browser.shade(dark);
             let seen = browser.eval(LOOK);
             assert_eq!(browser.complaints(), Vec::<Value>::new(), "at {width}");
             assert_eq!(seen["inner"], width);
@@ -373,7 +374,7 @@ rule = [
 }
 
 /// For people: a store with 10,000 observations, to time and weigh `narrows report` with.
-/// `NARROWS_STORE=FILE cargo test -p narrows --test report_html -- --ignored ten_thousand`
+/// `NARROWS_STORE=FILE cargo test -p narrows --test e2e -- --ignored ten_thousand`
 #[test]
 #[ignore = "writes a large store; for people"]
 fn ten_thousand() {
@@ -386,7 +387,7 @@ fn ten_thousand() {
 }
 
 /// For people: pictures of the last run of a store, as docs/pictures has them: see `make pictures`.
-/// `NARROWS_PICTURES=STORE:FOLDER cargo test -p narrows --test report_html -- --ignored pictures`
+/// `NARROWS_PICTURES=STORE:FOLDER cargo test -p narrows --test e2e -- --ignored pictures`
 #[test]
 #[ignore = "writes pictures; for people"]
 fn pictures() {

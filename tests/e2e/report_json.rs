@@ -26,7 +26,7 @@ fn assert_keeps(schema: &Validator, report: &Value) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test report_json` writes them anew.
+/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test e2e schemas` writes them anew.
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
     for (name, schema) in report::schemas() {

@@ -8,6 +8,7 @@ pub mod fake;
 pub mod home;
 pub mod made_up;
 pub mod peer;
+pub mod turn;
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;

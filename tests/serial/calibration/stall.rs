@@ -83,7 +83,7 @@ fn a_closed_loop_hides_it() {
 }
 
 /// What the table in docs/calibration.md shows beside Narrows:
-/// `cargo test -p narrows --test calibration -- --ignored --nocapture wrk`.
+/// `cargo test -p narrows --test serial -- --ignored --nocapture wrk`.
 #[test]
 #[ignore = "for docs/calibration.md, by hand: it needs wrk"]
 fn wrk_on_the_same_server() {
