@@ -11,6 +11,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::turn::Turn;
 use super::{PATIENCE, until};
 
 /// The program, as Debian's package `chromium` installs it.
@@ -29,10 +30,12 @@ pub struct Browser {
     /// What the page said that was not an answer.
     events: Vec<Value>,
     _profile: TempDir,
+    _turn: Turn,
 }
 
 impl Browser {
     pub fn start() -> Self {
+        let turn = Turn::take();
         let profile = TempDir::new().expect("a temporary folder");
         let mut child = Command::new("sh")
             .args(["-c", START, CHROMIUM, "--headless", "--remote-debugging-pipe"])
@@ -47,8 +50,16 @@ impl Browser {
             .expect("a shell");
         let to = child.stdin.take().expect("its standard input");
         let from = messages(child.stdout.take().expect("its standard output"));
-        let mut browser =
-            Self { child, to, from, sent: 0, session: None, events: Vec::new(), _profile: profile };
+        let mut browser = Self {
+            child,
+            to,
+            from,
+            sent: 0,
+            session: None,
+            events: Vec::new(),
+            _profile: profile,
+            _turn: turn,
+        };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let wanted = json!({ "targetId": target["targetId"], "flatten": true });
         let session = browser.call("Target.attachToTarget", wanted);
@@ -85,9 +96,7 @@ impl Browser {
     pub fn open(&mut self, file: &Path, width: u32, dark: bool) {
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size);
-        let scheme = if dark { "dark" } else { "light" };
-        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.call("Emulation.setEmulatedMedia", features);
+        self.shade(dark);
         self.events.clear();
         let url = format!("file://{}", file.display());
         let answer = self.call("Page.navigate", json!({ "url": url }));
@@ -96,6 +105,13 @@ impl Browser {
             let said = self.next("the page's load");
             self.events.push(said);
         }
+    }
+
+    /// Makes the page that is open light or dark, as a person does in the middle of reading.
+    pub fn shade(&mut self, dark: bool) {
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", features);
     }
 
     /// The value of an expression in the page; a promise is waited for.

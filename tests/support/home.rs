@@ -10,18 +10,20 @@ use lab::observation::{Failure, Measurement, Observation, Outcome};
 use lab::store::Store;
 use tempfile::TempDir;
 
+use super::turn::Turn;
 use super::{Ended, Guarded, NARROWS, assert_nothing_left, checkout, mark, narrows, new_mark, run, skip};
 
 /// A home folder in a temporary place; at its end nothing that was started in it runs.
 pub struct Home {
     dir: TempDir,
     mark: String,
+    _turn: Option<Turn>,
 }
 
 impl Home {
     /// With the two references and nothing else.
     pub fn new() -> Self {
-        let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark() };
+        let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark(), _turn: None };
         fs::create_dir(home.path("systems")).expect("systems/");
         fs::create_dir(home.path("experiments")).expect("experiments/");
         home.link("reference");
@@ -31,7 +33,7 @@ impl Home {
 
     /// With these systems of the checkout, too; what they build is kept for the next test.
     pub fn with(systems: &[&str]) -> Self {
-        let home = Self::new();
+        let home = Self { _turn: Some(Turn::take()), ..Self::new() };
         let builds = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("systems-built-by-tests");
         fs::create_dir_all(&builds).expect("a folder for builds");
         symlink(builds, home.path("target")).expect("target/");

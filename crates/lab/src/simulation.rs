@@ -3,6 +3,8 @@
 //!
 //! The tables of docs/statistics.md are written here: with `NARROWS_WRITE_TABLES=1` the test writes them, without it
 //! compares them.
+//!
+//! What takes long is ignored, so that `cargo test` and `make check` do not wait for it; `make test` runs it in full.
 
 mod document;
 mod estimators;
@@ -243,6 +245,7 @@ fn auto() -> &'static [Way] {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn equal_systems_are_rarely_called_different() {
     for way in narrows() {
         assert!(way.equal.false_claims <= 0.05, "{}: {:?}", way.name, way.equal.false_claims);
@@ -253,6 +256,7 @@ fn equal_systems_are_rarely_called_different() {
 
 /// Where hardly anything can be shown, nothing is shown; also where noise is normal, which leaves the intervals no slack.
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn equal_systems_are_rarely_called_different_in_other_noise() {
     let wild = Noise { spread: 0.08, slow_by: 2.0, ..Noise::SHARED_MACHINE };
     let normal = Noise { spread: 0.08, ..Noise::default() };
@@ -265,6 +269,7 @@ fn equal_systems_are_rarely_called_different_in_other_noise() {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn a_difference_of_five_percent_is_found() {
     for way in auto() {
         let Tally { faster, slower, no_difference, .. } = way.different;
@@ -279,6 +284,7 @@ fn a_difference_of_five_percent_is_found() {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     for way in fixed() {
         for tally in [&way.equal, &way.different] {
@@ -288,6 +294,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn looking_early_and_stopping_loses_nothing() {
     let [alone, ..] = auto() else { unreachable!() };
     for tally in [&alone.equal, &alone.different] {
@@ -296,6 +303,7 @@ fn looking_early_and_stopping_loses_nothing() {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn simpler_ways_are_what_they_are_said_to_be() {
     let [one, ten, ..] = ways() else { unreachable!() };
     assert!(one.equal.false_claims > 0.3 && ten.equal.false_claims > 0.3);
@@ -332,6 +340,7 @@ fn two_runs(better: f64) -> Tally {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn two_runs_of_the_same_are_rarely_called_different() {
     let Way { equal, different, .. } = &ways()[ways().len() - 1];
     for tally in [equal, different] {

@@ -90,6 +90,7 @@ fn the_document_names_the_looks_and_their_level() {
 }
 
 #[test]
+#[ignore = "simulates for long; `make test` runs it"]
 fn the_document_shows_what_is_simulated() {
     let (path, text) = document();
     let (head, rest) = text.split_once(MARKS[0]).unwrap();
@@ -98,6 +99,9 @@ fn the_document_shows_what_is_simulated() {
     if std::env::var_os("NARROWS_WRITE_TABLES").is_some() {
         std::fs::write(&path, written).unwrap();
     } else {
-        assert_eq!(text, written, "NARROWS_WRITE_TABLES=1 cargo test -p lab simulation writes it");
+        assert_eq!(
+            text, written,
+            "NARROWS_WRITE_TABLES=1 cargo test -p lab simulation -- --ignored writes it"
+        );
     }
 }

@@ -1,0 +1,131 @@
+//! What `compare` prints and how it ends, over runs that were made up (`support/fake.rs`).
+
+use insta::assert_snapshot;
+
+use crate::support::fake::{EXPERIMENT, Lab, TRUTH, shown};
+
+/// The same truth twice, with other noise; then with alpha 20 % slower on another kernel.
+fn three_runs() -> Lab {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "6"]).code(0);
+    lab.home.write("truth.toml", &TRUTH.replace("seed = 3", "seed = 4"));
+    lab.run(&["--rounds", "6"]).code(0);
+    let slower = "[[rule]]\nsystem = \"alpha\"\nbetter = 0.8\nversions = \"1.1\"\n";
+    let truth = TRUTH.replace("seed = 3", "seed = 5").replace("6.1", "6.2").replace("10000.0", "9000.0");
+    lab.home.write("truth.toml", &format!("{truth}{slower}"));
+    lab.run(&["--rounds", "6"]).code(0);
+    lab
+}
+
+#[test]
+fn runs_are_compared() {
+    let lab = three_runs();
+    assert_snapshot!("same", shown(&lab.narrows(&["compare", "1", "2"])));
+    let other = lab.narrows(&["compare", "previous", "last", "--fail-if", "throughput<0.97"]);
+    assert_snapshot!("slower", shown(&other.code(3)));
+    assert_snapshot!("markdown", shown(&lab.narrows(&["compare", "2", "3", "--format", "markdown"])));
+    assert_snapshot!("json", shown(&lab.narrows(&["compare", "2:e/beta", "3", "--format", "json"])));
+    // Through a file it is the same.
+    lab.narrows(&["report", "2", "--format", "json", "-o", "run two.json"]).code(0);
+    let [file, run] = ["run two.json", "2"].map(|first| {
+        let ended = lab.narrows(&["compare", first, "3", "--format", "markdown"]).code(0);
+        ended.stdout.replace(&format!("than {first},"), "").replace(&format!("against {first}"), "")
+    });
+    assert_eq!(file, run);
+    // What holds is no failure.
+    lab.narrows(&["compare", "1", "2", "--fail-if", "throughput<0.97,time>1.03"]).code(0);
+    lab.narrows(&["compare", "2", "3", "--fail-if", "time>1.1"]).code(3);
+}
+
+#[test]
+fn what_cannot_be_judged_does_not_pass() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "6"]).code(0);
+    let dead = "[[rule]]\nsystem = \"beta\"\nfail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
+    let wrong = "[[rule]]\nsystem = \"alpha\"\npoint = { mode = \"fancy\" }\nerrors = { status = 90000 }\n";
+    lab.truth(&format!("{dead}{wrong}"));
+    lab.run(&["--rounds", "6"]).code(0);
+    let judged = ["--fail-if", "throughput<0.97"];
+    let compare = |sides: [&str; 2]| lab.narrows(&[&["compare"], &sides[..], &judged].concat());
+    assert_snapshot!("dead", shown(&compare(["1", "2"]).code(3)));
+    // Which side it is does not matter; what is asked for by name is judged alone.
+    compare(["2", "1"]).code(3).says(&["cannot be judged: e beta: errors or no figure in the first"]);
+    compare(["1:e/alpha mode=plain", "2"]).code(0);
+    // Without a condition the exit code says only that it could be done.
+    lab.narrows(&["compare", "1", "2"]).code(0);
+    lab.home.write("truth.toml", TRUTH);
+    lab.run(&["--rounds", "2"]).code(0);
+    compare(["1", "3"]).code(3).says(&["cannot be judged: e beta: fewer than 3 rounds"]);
+    lab.run(&["--rounds", "6", "--systems", "alpha"]).code(0);
+    compare(["1", "4"]).code(3).says(&["cannot be judged: 1: e beta: without a counterpart"]);
+    // An interval that holds the bound is judged, and does not fail.
+    compare(["1", "1:e/alpha buffer=1460"]).code(0);
+}
+
+#[test]
+fn what_is_not_in_both_runs_is_named() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "3"]).code(0);
+    lab.run(&["--rounds", "3", "--set", "connections=7"]).code(0);
+    lab.run(&["--rounds", "3", "--systems", "beta", "--set", "connections=7,8,9,10,11"]).code(0);
+    let mut said = String::new();
+    for sides in [["1", "2"], ["2", "1:e/beta"], ["1", "3"], ["2:e/alpha", "3"]] {
+        let ended = lab.narrows(&["compare", sides[0], sides[1]]).code(1);
+        said += &format!("{}: {}", sides.join(" | "), ended.stderr);
+    }
+    assert_snapshot!(said);
+}
+
+#[test]
+fn scenarios_are_compared() {
+    let lab = three_runs();
+    let inside = ["compare", "1:e/alpha buffer=1460", "1:e/alpha buffer=8K"];
+    assert_snapshot!("scenarios", shown(&lab.narrows(&inside)));
+    let systems = ["compare", "1:e/alpha buffer=1460 mode=plain", "1:e/beta"];
+    assert_snapshot!("systems", shown(&lab.narrows(&systems)));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let lab = three_runs();
+    let other = TRUTH.replace("Fake 1", "Fake 2").replace("cores = [0, 1]", "cores = [0, 1, 2, 3]");
+    lab.home.write("truth.toml", &other);
+    lab.run(&["--rounds", "3"]).code(0);
+    let refused = lab.narrows(&["compare", "1", "4"]).code(1);
+    assert_snapshot!("refused", shown(&refused));
+    assert_snapshot!("forced", shown(&lab.narrows(&["compare", "1", "4", "--force"]).code(0)));
+    lab.home.write("experiments/e.toml", &EXPERIMENT.replace("measure_s = 1.0", "measure_s = 3.0"));
+    lab.run(&["--rounds", "3"]).code(0);
+    assert_snapshot!("other_window", shown(&lab.narrows(&["compare", "4", "5"]).code(1)));
+}
+
+#[test]
+fn what_makes_no_sense_is_a_usage_error() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "3"]).code(0);
+    lab.home.write("bad.json", "{\"schema\": 1}");
+    lab.home.write("worse.json", "no JSON");
+    let mut said = String::new();
+    for (code, words) in [
+        (2, &["last", "last"][..]),
+        (2, &["last:", "last"]),
+        (2, &["last buffer", "last"]),
+        (2, &["last", "1", "--fail-if", "speed<1"]),
+        (2, &["last", "1", "--fail-if", "throughput=1"]),
+        (1, &["last", "previous"]),
+        (1, &["last", "7"]),
+        (1, &["last", "bad.json"]),
+        (1, &["last", "worse.json"]),
+        (1, &["last", "none.json"]),
+        (1, &["last:e/alpha", "last:x/alpha"]),
+        (1, &["last:e/alhpa", "last:e/beta"]),
+        (1, &["last:e/nosuch", "last:e/beta"]),
+        (1, &["last:e/alpha bufer=8K", "last:e/beta"]),
+        (1, &["last:e/alpha buffer=8", "last:e/beta"]),
+        (1, &["narrows.db", "last"]),
+    ] {
+        let ended = lab.narrows(&[&["compare"], words].concat()).code(code);
+        said += &format!("{}: {}", words.join(" | "), ended.stderr);
+    }
+    assert_snapshot!(said);
+}

@@ -1,0 +1,163 @@
+//! Attempts are successes, errors and what was under way at the end: in every workload, closed loop or open, whatever fails.
+//! And an experiment's open loop keeps its schedule, or says by how much it did not.
+
+use crate::support::home::Home;
+use crate::support::peer::Peer;
+use crate::support::{backends, load_json};
+use lab::observation::Measurement;
+
+fn assert_adds_up(m: &Measurement) {
+    let errors: u64 = m.errors.values().sum();
+    assert_eq!(m.attempts, m.successes + errors + m.in_flight, "{m:#?}");
+    assert!(m.attempts + m.dropped > 0, "{m:#?}");
+    assert_eq!(m.response_us.count, m.successes, "one time for each success: {m:#?}");
+    if let Some(server) = &m.server {
+        let errors: u64 = server.client_errors.values().sum();
+        assert_eq!(server.client_attempts, server.client_successes + errors, "{server:#?}");
+    }
+}
+
+/// Runs `twin` beside the reference under this grid, and checks every trial of both.
+fn assert_run_adds_up(workload: &str, grid: &str) -> Vec<Measurement> {
+    let home = Home::new();
+    match workload {
+        "clients" => home.twin_client("twin"),
+        _ => home.twin("twin"),
+    }
+    home.experiment(workload, "[\"twin\"]", 1, grid);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
+    let reference = if workload == "clients" { "reference-client" } else { "reference" };
+    home.measured(reference).iter().for_each(assert_adds_up);
+    let measured = home.measured("twin");
+    measured.iter().for_each(assert_adds_up);
+    measured
+}
+
+#[test]
+fn uploads_add_up() {
+    assert_run_adds_up(
+        "upload",
+        "[[grid]]\nsize = [0, \"100K\"]\nconcurrency = [1, 3]\nreuse = [true, false]\n",
+    );
+}
+
+#[test]
+fn streams_of_frames_add_up() {
+    assert_run_adds_up("frames", "[[grid]]\nframe_size = [0, 1000]\nconnections = [1, 3]\n");
+}
+
+#[test]
+fn requests_add_up() {
+    assert_run_adds_up("requests", "[[grid]]\nconnections = 5\nkeep_alive = [true, false]\n");
+    assert_run_adds_up("requests", "[[grid]]\nconnections = 5\npipeline = 8\n");
+}
+
+#[test]
+fn clients_add_up() {
+    // Closes lose requests, and a timeout below the delay loses all.
+    let grid = "[[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 1\nmax_keepalive = 5\nclose = [\"announced\", \"silent\"]\n\
+                [[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 200\ntimeout_ms = 20\n";
+    let lost = assert_run_adds_up("clients", grid);
+    assert!(lost.iter().any(|m| !m.errors.is_empty()));
+    for m in lost.iter().filter(|m| !m.errors.is_empty()) {
+        assert!(m.errors.keys().eq(m.first_errors.keys()), "an example of each class: {m:#?}");
+        assert!(m.first_errors.values().all(|text| text.contains("into the window")), "{m:#?}");
+        assert!(m.mean_error_us > 0.0, "{m:#?}");
+    }
+}
+
+#[test]
+fn an_open_loop_of_requests_sends_by_its_schedule() {
+    for gaps in ["constant", "poisson"] {
+        let grid = format!("[[grid]]\nconnections = 4\nrate = 500\ngaps = \"{gaps}\"\n");
+        assert_open(&assert_run_adds_up("requests", &grid), gaps);
+    }
+}
+
+#[test]
+fn an_open_loop_of_clients_sends_by_its_schedule() {
+    for gaps in ["constant", "poisson"] {
+        let grid = format!(
+            "[[grid]]\npool_size = 4\nconcurrency = 4\ndelay_ms = 1\nrate = 500\ngaps = \"{gaps}\"\n"
+        );
+        assert_open(&assert_run_adds_up("clients", &grid), gaps);
+    }
+}
+
+/// 500 arrivals a second in a window of 0.1 s, whatever the machine does: each was sent or is counted as dropped.
+fn assert_open(measured: &[Measurement], gaps: &str) {
+    for m in measured {
+        // On a machine that stands still, what arrived in the 0.05 s of the warm-up may be sent in the window: 25 at most, and
+        // four that were under way. Each thread rounds its share.
+        let expected = if gaps == "constant" { 46..=83 } else { 20..=130 };
+        let arrivals = m.attempts + m.dropped;
+        assert!(expected.contains(&arrivals), "{gaps}: {m:#?}");
+        assert_eq!(m.service_us.count, m.successes, "{m:#?}");
+        assert!(m.response_us.mean >= m.service_us.mean, "{m:#?}");
+    }
+}
+
+/// The schedule waits for nobody: what a slow server keeps from being sent is late or dropped, and the report says so.
+#[test]
+fn an_open_loop_that_is_held_up_is_behind_schedule() {
+    let home = Home::new();
+    home.twin_client("twin");
+    // Two connections with answers after 50 ms carry 40 of 1000 arrivals a second.
+    let grid = "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 50\nrate = 1000\n";
+    home.timed_experiment("clients", "[\"twin\"]", 1, 0.4, grid);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
+    for m in home.measured("twin") {
+        assert_adds_up(&m);
+        assert!(m.dropped + m.late > m.successes, "{m:#?}");
+    }
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let experiment = &report["experiments"][0];
+    let warnings = experiment["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().any(|warning| warning["code"] == "behind_schedule"), "{warnings:?}");
+    let columns: Vec<&str> = experiment["tables"][0]["columns"]
+        .as_array()
+        .expect("columns")
+        .iter()
+        .filter_map(|c| c["name"].as_str())
+        .collect();
+    assert!(
+        ["p50", "service p50", "late", "dropped"].iter().all(|name| columns.contains(name)),
+        "{columns:?}"
+    );
+    for row in experiment["tables"][0]["rows"].as_array().expect("rows") {
+        assert!(row["cells"][0].is_null(), "nobody is ranked: {row}");
+    }
+}
+
+#[test]
+fn open_loops_add_up_whatever_fails() {
+    for io in backends() {
+        // Every third request is answered with its connection's end, every third with a status.
+        let peer = Peer::new(|mut connection| {
+            let mut number = 0;
+            while connection.request().is_some() {
+                number += 1;
+                match number % 3 {
+                    0 => return,
+                    1 => connection.ok(),
+                    _ => connection.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"),
+                }
+            }
+        });
+        let url = peer.url("http");
+        let open = |stop: [&str; 2]| {
+            let words = ["-c", "4", "--rate", "1k", "--gaps", "poisson", "--reactor", io];
+            load_json(&[&[&*url], &words[..], &stop].concat()).1
+        };
+        open(["-d", "400ms"]);
+        // A number of arrivals, whatever time they take: every class is met.
+        let json = open(["-n", "400"]);
+        for class in ["status", "closed_early"] {
+            assert!(json["errors"][class].as_u64() > Some(0), "{io}: {json}");
+        }
+        let status = json["first_errors"]["status"].as_str().expect("an example");
+        // Its bytes, its connection and its time.
+        assert!(status.contains("HTTP/1.1 503 Busy") && status.contains("connection "), "{status}");
+        assert!(status.contains("into the window"), "{status}");
+    }
+}

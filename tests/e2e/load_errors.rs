@@ -1,0 +1,250 @@
+//! Each failure that `narrows load` can meet is counted in exactly one class, and decides the exit code.
+
+use std::net::TcpListener;
+
+use crate::support;
+use crate::support::peer::{Connection, Peer};
+use crate::support::{Served, backends, load, load_json, run};
+
+/// Four requests, one at a time, to a server that treats them like this: all of them must fail in this class.
+fn assert_class(class: &str, words: &[&str], treat: impl Fn(Connection) + Send + Sync + Copy + 'static) {
+    for io in backends() {
+        let peer = Peer::new(treat);
+        let url = peer.url("http");
+        let (code, json) = load_json(&[&[&*url, "-n", "4", "-c", "1", "--reactor", io], words].concat());
+        assert_eq!(json["errors"], serde_json::json!({class: 4}), "{io}: {json}");
+        assert_eq!((code, &json["completed"]), (1, &0.into()), "{io}: {json}");
+        assert!(json["first_errors"][class].is_string(), "{json}");
+    }
+}
+
+#[test]
+fn another_status_is_a_status_error() {
+    let server = Served::start(&[]);
+    for io in backends() {
+        let url = format!("{}/nowhere", server.http);
+        let (code, json) = load_json(&[&url, "-n", "10", "-c", "2", "--reactor", io]);
+        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"status": 10})), "{json}");
+        let (code, json) =
+            load_json(&[&url, "-n", "10", "-c", "2", "--reactor", io, "--expect-status", "404"]);
+        assert_eq!((code, &json["completed"]), (0, &10.into()), "{json}");
+        let (code, json) = load_json(&[&server.http, "-n", "10", "--reactor", io, "--expect-status", "201"]);
+        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"status": 10})), "{json}");
+    }
+    assert_class("status", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_a_refused_connection() {
+    for io in backends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        let (code, json) = load_json(&[&url, "-n", "5", "-c", "2", "--reactor", io]);
+        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"connect_refused": 5})), "{json}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_without_an_answer_closed_early() {
+    assert_class("closed_early", &[], |mut connection| {
+        connection.request();
+    });
+}
+
+#[test]
+fn a_server_that_closes_within_an_answer_closed_early() {
+    assert_class("closed_early", &[], |mut connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    });
+    assert_class("closed_early", &[], |mut connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 O");
+    });
+    // What came of it is part of the example, behind a whole one, too, and with others behind it that are lost alike.
+    for pipeline in [1, 3] {
+        let peer = Peer::new(move |mut connection| {
+            (0..pipeline).for_each(|_| drop(connection.request()));
+            connection.ok();
+            if pipeline == 1 {
+                connection.request();
+            }
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        });
+        for io in backends() {
+            let (url, depth) = (peer.url("http"), pipeline.to_string());
+            let (_, json) = load_json(&[&url, "-n", "3", "-c", "1", "--pipeline", &depth, "--reactor", io]);
+            let first = json["first_errors"]["closed_early"].as_str().expect("an example");
+            let seen =
+                r#""HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf" (connection 0, its exchange 2, "#;
+            assert!(first.starts_with(seen), "{io}, {pipeline} at once: {first}");
+            let lost = if pipeline == 1 { 1 } else { 2 };
+            assert_eq!(json["errors"], serde_json::json!({ "closed_early": lost }), "{json}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_drops_a_request_unread_is_a_reset() {
+    assert_class("reset", &[], |mut connection| connection.wait_unread());
+}
+
+#[test]
+fn a_stray_byte_behind_an_answer_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok!");
+        }
+    });
+}
+
+#[test]
+fn a_stray_byte_before_an_answer_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("!HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+    });
+}
+
+#[test]
+fn a_second_answer_that_nobody_asked_for_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        while connection.request().is_some() {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".repeat(2));
+        }
+    });
+}
+
+#[test]
+fn something_other_than_http_is_a_protocol_error() {
+    assert_class("protocol", &[], |mut connection| {
+        connection.request();
+        connection.send("220 mail.example ESMTP\r\n\r\n");
+        connection.wait_end();
+    });
+}
+
+#[test]
+fn a_server_that_never_answers_is_a_timeout() {
+    assert_class("request_timeout", &["--timeout", "200ms"], |mut connection| connection.wait_end());
+}
+
+#[test]
+fn waiting_for_an_answer_costs_no_processor() {
+    for io in backends() {
+        let peer = Peer::new(|mut connection| connection.wait_end());
+        let words = ["-n", "1", "-c", "1", "--timeout", "1s", "--reactor", io];
+        let (_, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
+        // Other work on the machine can only make it less.
+        assert!(json["generator"]["busiest_core"].as_f64().unwrap() < 0.2, "{io}: {json}");
+        // What the machine did meanwhile (time that went to other ones, heat) may be said, and nothing of the generator.
+        let warnings = json["warnings"].as_array().expect("warnings");
+        let machine = |code: &serde_json::Value| *code == "stolen_time" || *code == "throttled";
+        assert!(warnings.iter().all(|warning| machine(&warning["code"])), "{io}: {json}");
+    }
+}
+
+#[test]
+fn half_an_answer_that_never_ends_is_a_timeout() {
+    assert_class("request_timeout", &["--timeout", "200ms"], |mut connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        connection.wait_end();
+    });
+}
+
+#[test]
+fn a_body_that_is_not_read_to_its_end_is_a_timeout() {
+    // More than the kernel's buffers hold, so that sending stands still.
+    let words = ["--timeout", "500ms", "--body-size", "64M"];
+    assert_class("request_timeout", &words, |mut connection| {
+        connection.wait_unread();
+        // Until the generator gives up: a read would take from the buffers.
+        support::until(|| connection.abandoned());
+    });
+}
+
+/// What was pipelined into the close of a connection fails as the request that was next on it, however much it was.
+#[test]
+fn a_limit_of_requests_per_connection_is_told_from_the_failures() {
+    let server = Served::start(&["--max-keepalive", "100", "--silent-close"]);
+    for io in backends() {
+        let words = [&*server.http, "-n", "4000", "-c", "2", "--pipeline", "8", "--reactor", io];
+        let (_, json) = load_json(&words);
+        let schedule = |json: &serde_json::Value| {
+            let warnings = json["warnings"].as_array().expect("warnings").clone();
+            warnings.into_iter().find(|warning| warning["code"] == "errors_on_schedule")
+        };
+        let warning = schedule(&json).unwrap_or_else(|| panic!("{io}: {json}"));
+        assert!(
+            warning["message"].as_str().is_some_and(|text| text.contains("request 101, 202")),
+            "{warning}"
+        );
+        let (_, json) = load_json(&[&*Served::start(&[]).http, "-n", "4000", "-c", "2", "--pipeline", "8"]);
+        assert!(schedule(&json).is_none() && json["errors"] == serde_json::json!({}), "{json}");
+    }
+}
+
+#[test]
+fn one_verified_answer_among_errors_is_done() {
+    let peer = Peer::new(|mut connection| {
+        connection.request();
+        connection.ok();
+        connection.request();
+    });
+    let (code, json) = load_json(&[&peer.url("http"), "-n", "10", "-c", "1"]);
+    assert_eq!((code, &json["completed"]), (0, &5.into()), "{json}");
+    assert_eq!(json["errors"], serde_json::json!({"closed_early": 5}), "{json}");
+}
+
+#[test]
+fn unknown_words_and_impossible_values_are_bad_usage() {
+    for words in [
+        &["http://127.0.0.1:1/", "--frobnicate"][..],
+        &[],
+        &["http://127.0.0.1:1/", "-c", "0"],
+        &["http://127.0.0.1:1/", "-n", "0"],
+        &["http://127.0.0.1:1/", "-n", "1", "-d", "1s"],
+        &["http://127.0.0.1:1/", "-d", "soon"],
+        &["http://127.0.0.1:1/", "--pipeline", "many"],
+        &["http://127.0.0.1:1/", "--body-size", "1X"],
+        &["http://127.0.0.1:1/", "-H", "no colon"],
+        &["http://127.0.0.1:1/", "--body", "a", "--body-size", "1"],
+        &["frames://127.0.0.1:1", "--frame-prefix", "3"],
+    ] {
+        let ended = load(words).code(2);
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{words:?}: {ended:#?}");
+    }
+    run(&mut support::narrows(["no-such-verb"])).code(2);
+}
+
+#[test]
+fn a_target_that_makes_no_sense_is_bad_usage() {
+    for (words, why) in [
+        (&["ftp://127.0.0.1:1/"][..], "http or frames"),
+        (&["127.0.0.1:80"], "begins with http://"),
+        (&["http://127.0.0.1:99999/"], "port"),
+        (&["frames://127.0.0.1"], "needs a port"),
+        (&["http://127.0.0.1:1/", "--expect-continue"], "needs a body"),
+        (&["http://127.0.0.1:1/", "-X", "G T"], "method"),
+        (&["frames://127.0.0.1:1", "--frame-prefix", "1", "--frame-size", "256"], "does not fit"),
+    ] {
+        load(words).says(&[why]).code(2);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_says_why_and_says_it_once() {
+    load(&["http://127.0.0.1:1/", "-n", "1", "--body", "/no/such/file"]).code(1).says(&["/no/such/file"]);
+    let ended = load(&["http://192.0.2.1/", "-n", "1"]).code(1).says(&["--allow-remote"]);
+    assert_eq!(ended.stdout, "");
+    let frame = ["frames://127.0.0.1:1", "--frame-prefix", "1", "--frame-size", "256"];
+    let ended = load(&frame).says(&["does not fit"]);
+    assert_eq!(ended.stderr.matches("does not fit").count(), 1, "{}", ended.stderr);
+}

@@ -1,0 +1,101 @@
+//! The JSON of reports and comparisons keeps the schemas that docs/schema promises to programs.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support;
+use crate::support::home::Home;
+use crate::support::made_up::{MadeUp, failed};
+use jsonschema::Validator;
+use serde_json::Value;
+
+fn file(name: &str) -> PathBuf {
+    support::checkout().join("docs/schema").join(name)
+}
+
+/// The committed schema of this name.
+fn committed(name: &str) -> Validator {
+    let text = fs::read_to_string(file(name)).expect(name);
+    let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
+    jsonschema::validator_for(&schema).expect("a JSON Schema")
+}
+
+fn assert_keeps(schema: &Validator, report: &Value) {
+    let wrong: Vec<String> =
+        schema.iter_errors(report).map(|e| format!("{}: {e}", e.instance_path())).take(5).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test e2e schemas` writes them anew.
+#[test]
+fn the_committed_schemas_are_those_of_the_types() {
+    for (name, schema) in report::schemas() {
+        if std::env::var_os("NARROWS_WRITE_SCHEMA").is_some() {
+            fs::write(file(name), &schema).expect("the schema is written");
+        }
+        let text = fs::read_to_string(file(name)).expect(name);
+        assert!(text == schema, "write {name} anew: NARROWS_WRITE_SCHEMA=1, and mind its version");
+    }
+}
+
+#[test]
+fn the_report_of_a_run_keeps_the_schema() {
+    let home = Home::new();
+    home.twin("twin");
+    home.shell_server("broken", "exit 3", "");
+    home.experiment("requests", "[\"twin\", \"broken\"]", 3, "[[grid]]\nconnections = [1, 4]\n");
+    home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let schema = committed("report.schema.json");
+    assert_keeps(&schema, &report);
+    let e = &report["experiments"][0];
+    for found in ["tables", "estimates", "failures", "comparisons", "axes"] {
+        assert!(e[found].as_array().is_some_and(|all| !all.is_empty()), "{found} in {e}");
+    }
+}
+
+#[test]
+fn effects_snippets_and_failures_keep_the_schema_and_strangers_do_not() {
+    let home = Home::new();
+    let made_up = MadeUp { systems: &["alpha", "beta"], threads: 3, buffers: 4, rounds: 5, latencies: 20 };
+    made_up.store(
+        &home,
+        |plan| plan,
+        |trial| (trial.index % 17 == 0).then(|| failed("it \u{0}broke", "\u{1b}[31mred")),
+    );
+    let mut report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let schema = committed("report.schema.json");
+    assert_keeps(&schema, &report);
+    for found in ["headlines", "effects", "snippets", "failures", "comparisons", "notes"] {
+        let all = report["experiments"][0][found].as_array();
+        assert!(all.is_some_and(|all| !all.is_empty()), "{found}");
+    }
+    report["schema"] = Value::from(report::SCHEMA + 1);
+    assert!(!schema.is_valid(&report));
+    report["schema"] = Value::from(report::SCHEMA);
+    report["experiments"][0]["rounds"] = Value::from("three");
+    assert!(!schema.is_valid(&report));
+}
+
+/// Two runs of the same made-up systems; in the second, trials failed and a system is missing.
+#[test]
+fn comparisons_keep_their_schema() {
+    let home = Home::new();
+    let small = MadeUp { systems: &["alpha", "beta"], threads: 2, buffers: 2, rounds: 4, latencies: 20 };
+    small.store(&home, |plan| plan, |_| None);
+    let fewer = MadeUp { systems: &["alpha"], ..small };
+    let fails = |trial: &lab::observation::Trial| (trial.index == 3).then(|| failed("it broke", ""));
+    fewer.store(&home, |plan| plan.replace("Of a test", "Of another"), fails);
+    let compared = |a: &str, b: &str| home.run(["compare", a, b, "--format", "json"]).code(0).json();
+    let schema = committed("comparison.schema.json");
+    let mut runs = compared("previous", "last");
+    let scenarios = compared("1:e/alpha buffer=1K", "1:e/alpha buffer=2K");
+    for found in [&runs, &scenarios] {
+        assert_keeps(&schema, found);
+        assert_eq!(found["schema"], report::COMPARISON_SCHEMA);
+        assert!(found["comparison"]["matched"].as_array().is_some_and(|all| !all.is_empty()), "{found}");
+    }
+    assert!(runs["comparison"]["unmatched"].as_array().is_some_and(|all| !all.is_empty()), "{runs}");
+    runs["comparison"]["matched"][0]["verdict"] = Value::from("rather fast");
+    assert!(!schema.is_valid(&runs));
+}

@@ -1,0 +1,177 @@
+//! Systems that misbehave: their trials fail with the reason and the end of their output, the others' are measured, and
+//! nothing of them is left running.
+
+use crate::support::home::Home;
+use crate::support::{Ended, has, squeezed};
+use lab::observation::Failure;
+
+/// Runs `bad` beside an honest server. Its two trials must fail at this stage, for this reason, with these lines in
+/// their output; the others must be measured, the reference twice in each round.
+fn assert_fails(home: &Home, stage: &str, reason: &str, output: &str) -> (Ended, Failure) {
+    home.twin("good");
+    home.experiment("requests", "[\"bad\", \"good\"]", 2, "[[grid]]\nconnections = 4\n");
+    let ended = home.run(["run", "e", "--rounds", "file"]).code(0);
+    let failed = home.failed("bad");
+    for failure in &failed {
+        assert_eq!(failure.stage, stage, "{failure:#?}");
+        assert!(failure.reason.contains(reason), "{failure:#?}");
+        assert!(failure.output.contains(output), "{failure:#?}");
+    }
+    assert_eq!((failed.len(), home.measured("good").len(), home.measured("reference").len()), (2, 2, 4));
+    // People are told, too, in the table and below it.
+    let said = squeezed(&ended.stdout);
+    assert!(said.contains("failed: bad") && said.contains(&format!("at {stage}:")), "{ended:#?}");
+    assert!(output.lines().all(|line| ended.stdout.contains(&format!("    | {line}"))), "{ended:#?}");
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let failure = &report["experiments"][0]["failures"][0];
+    assert_eq!((&failure["stage"], &failure["scenario"]), (&stage.into(), &"bad".into()), "{report}");
+    (ended, failed[0].clone())
+}
+
+#[test]
+fn a_system_that_dies_at_once_fails_with_its_code_and_its_last_words() {
+    let home = Home::new();
+    home.shell_server("bad", "echo 'to standard output'\necho 'no licence found' >&2\nexit 3", "");
+    let (_, failure) = assert_fails(&home, "ready", "exited with code 3", "no licence found");
+    assert!(failure.output.contains("to standard output"), "{failure:#?}");
+}
+
+#[test]
+fn a_system_that_is_killed_by_a_signal_says_which() {
+    let home = Home::new();
+    home.shell_server("bad", "echo 'out of luck'\nkill -SEGV $$", "");
+    assert_fails(&home, "ready", "ended by signal 11", "out of luck");
+}
+
+#[test]
+fn a_system_that_never_listens_is_not_ready_in_time() {
+    let home = Home::new();
+    home.shell_server("bad", "echo 'waiting for the other node'\nexec sleep 3600", "[ready]\ntimeout_s = 1");
+    assert_fails(&home, "ready", "not ready in time", "waiting for the other node");
+}
+
+#[test]
+fn a_system_that_accepts_and_never_answers_is_not_ready_in_time() {
+    let home = Home::new();
+    // A receiver of frames takes a request for the beginning of one.
+    let script = "exec \"$narrows\" serve --port 0 --frames \"$port\"";
+    home.shell_server("bad", script, "[ready]\nhttp = \"/\"\ntimeout_s = 3");
+    assert_fails(&home, "ready", "did not answer", "serving frames://");
+}
+
+#[test]
+fn a_system_that_dies_while_it_is_driven_fails_with_its_last_words() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    // Readiness and the check of equal work are four requests; then each of four connections brings one, however slow the machine.
+    let script = "let n = 0;
+        require('http').createServer((request, answer) => {
+            if (++n > 5) { console.error('heap exhausted at request ' + n); process.exit(9); }
+            answer.end('ok');
+        }).listen(port, '127.0.0.1');";
+    home.node_server("bad", script, "[ready]\nhttp = \"/\"\ntimeout_s = 120");
+    assert_fails(&home, "system", "exited with code 9", "heap exhausted at request 6");
+}
+
+#[test]
+fn a_system_that_answers_something_else_does_not_do_equal_work() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let script =
+        "require('http').createServer((request, answer) => answer.end('no')).listen(port, '127.0.0.1');";
+    home.node_server("bad", script, "[ready]\nhttp = \"/\"\ntimeout_s = 120");
+    let (_, failure) = assert_fails(&home, "equal_work", "does not do the work of `requests`", "");
+    assert!(failure.reason.contains("wrong_content"), "{failure:#?}");
+}
+
+#[test]
+fn a_program_that_is_not_there_fails_at_the_start_and_is_named() {
+    let home = Home::new();
+    home.server("bad", r#"["no-such-program", "{port}"]"#, "");
+    assert_fails(&home, "start", "cannot start `no-such-program`", "");
+}
+
+#[test]
+fn a_system_that_does_not_build_costs_its_own_trials_only() {
+    let home = Home::new();
+    let build = "[build]\ncommand = [\"sh\", \"-c\", \"echo 'server.c:7: error: no such header' >&2; exit 1\"]\nget = \"fetch it\"";
+    home.server("bad", r#"["{narrows}", "serve", "--any", "{port}"]"#, build);
+    let (ended, _) = assert_fails(&home, "build", "exited with code 1", "server.c:7: error: no such header");
+    // It is said before the first trial as well, when there is still time to mend it.
+    ended.says(&["bad: build:", "to get what it fetches: fetch it", "server.c:7: error: no such header"]);
+    let listed = home.run(["systems", "--json"]).code(0).json();
+    let bad = listed.as_array().into_iter().flatten().find(|system| system["name"] == "bad").expect("it");
+    let missing = (&bad["missing"][0]["detail"], &bad["missing"][0]["get"], &bad["available"]);
+    let expected = (&"server.c:7: error: no such header".into(), &"fetch it".into(), &false.into());
+    assert_eq!(missing, expected, "{listed}");
+}
+
+#[test]
+fn what_a_system_starts_beside_itself_ends_with_it() {
+    let home = Home::new();
+    let script = "sleep 3600 &\nsetsid sleep 3601 &\n(setsid sh -c 'sleep 3602; true' &)\n\
+                  exec \"$narrows\" serve --any \"$port\"";
+    home.shell_server("family", script, "");
+    home.experiment("requests", "[\"family\"]", 1, "[[grid]]\nconnections = 2\n");
+    // That nothing is left is asserted behind every run.
+    home.run(["run", "e", "--rounds", "file"]).code(0);
+    home.measured("family");
+}
+
+#[test]
+fn a_system_that_ignores_the_request_to_stop_is_killed() {
+    let home = Home::new();
+    let script = "trap '' TERM\n\"$narrows\" serve --any \"$port\" &\nwhile true; do sleep 1; done";
+    home.shell_server("stubborn", script, "[stop]\ngrace_ms = 100");
+    home.experiment("requests", "[\"stubborn\"]", 1, "[[grid]]\nconnections = 2\n");
+    home.run(["run", "e", "--rounds", "file"]).code(0);
+    home.measured("stubborn");
+}
+
+#[test]
+fn a_client_that_breaks_the_contract_fails_with_the_reason() {
+    let home = Home::new();
+    let done = |successes: u32| {
+        format!(
+            r#"{{"event":"done","elapsed_us":100,"attempts":3,"successes":{successes},"errors":{{}},"in_flight":0,"latency_us":[],"total":{{"attempts":3,"successes":{successes},"errors":{{}}}}}}"#
+        )
+    };
+    let clients = [
+        ("silent", "echo 'I will not speak' >&2\nread line\nexit 4".to_owned()),
+        ("babbling", "read line\necho 'Hello!'\nexec sleep 3600".to_owned()),
+        (
+            "honest-fool",
+            "read line\necho '{\"event\":\"error\",\"message\":\"no pool left\"}'\nexit 1".to_owned(),
+        ),
+        (
+            "boaster",
+            format!("read line\necho '{{\"event\":\"ready\"}}'\nread go\nsleep 1\necho '{}'", done(2)),
+        ),
+    ];
+    for (name, script) in &clients {
+        let manifest = format!(
+            "name = \"{name}\"\nrole = \"client\"\nworkloads = [\"clients\"]\nlanguage = \"sh\"\nabout = \"of a test\"\n\
+             [start]\ncommand = [\"sh\", \"client.sh\"]\n"
+        );
+        home.write(&format!("systems/{name}/system.toml"), &manifest);
+        home.write(&format!("systems/{name}/client.sh"), script);
+    }
+    let names = "[\"silent\", \"babbling\", \"honest-fool\", \"boaster\"]";
+    home.experiment("clients", names, 1, "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 1\n");
+    home.run(["run", "e", "--rounds", "file"]).code(1);
+    home.measured("reference-client");
+    for (name, stage, reason, output) in [
+        ("silent", "system", "exited with code 4", "I will not speak"),
+        ("babbling", "system", "not of the driver contract", "Hello!"),
+        ("honest-fool", "system", "no pool left", ""),
+        ("boaster", "counts", "does not add up", ""),
+    ] {
+        let failure = home.failed(name).remove(0);
+        assert_eq!(failure.stage, stage, "{name}: {failure:#?}");
+        assert!(failure.reason.contains(reason) && failure.output.contains(output), "{name}: {failure:#?}");
+    }
+}

@@ -1,0 +1,260 @@
+//! What people write wrongly, and what is missing: said with the place, the reason and the remedy; the rest goes on.
+
+use std::net::TcpListener;
+
+use crate::support;
+use crate::support::home::Home;
+use crate::support::{Served, narrows, run};
+
+const GRID: &str = "[[grid]]\nconnections = 2\n";
+
+/// A home with `good` and the experiment `e`, which names it and these.
+fn home_with(others: &[&str]) -> Home {
+    let home = Home::new();
+    home.twin("good");
+    let names: Vec<String> = [&["good"], others].concat().iter().map(|name| format!("\"{name}\"")).collect();
+    home.experiment("requests", &format!("[{}]", names.join(", ")), 1, GRID);
+    home
+}
+
+#[test]
+fn a_broken_manifest_is_shown_with_its_place_and_stops_nobody_else() {
+    let home = home_with(&["broken"]);
+    for (mistake, line, reason) in [
+        ("colour = \"red\"", 9, "colour"),
+        ("[knobs.depth]\ntype = \"integr\"\ndefault = 1\nabout = \"a\"", 10, "integr"),
+        ("[ready]\ntimeout_s = \"soon\"", 10, "soon"),
+        ("[ready\n", 9, "]"),
+    ] {
+        home.server("broken", r#"["true", "{port}"]"#, &format!("\n{mistake}"));
+        let place = format!("systems/broken/system.toml:{line}:");
+        let ended = home.run(["run", "e", "--rounds", "file"]).code(0).says(&[
+            &place,
+            reason,
+            "systems/broken is left out",
+        ]);
+        assert_eq!(home.measured("good").len(), 1, "{ended:#?}");
+        assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "broken"));
+        let listed = home.run(["systems"]).code(0);
+        assert!(listed.stdout.contains("broken manifest") && listed.stdout.contains("good"), "{listed:#?}");
+    }
+}
+
+#[test]
+fn a_manifest_under_another_name_is_broken() {
+    let home = home_with(&[]);
+    home.server("other", r#"["true", "{port}"]"#, "");
+    std::fs::rename(home.path("systems/other"), home.path("systems/another")).unwrap();
+    home.run(["run", "e", "--rounds", "file"]).code(0).says(&[
+        "systems/another/system.toml:1:",
+        "other",
+        "another",
+    ]);
+    home.measured("good");
+}
+
+#[test]
+fn a_broken_experiment_is_shown_with_its_line_and_reason() {
+    let good = "name = \"x\"\ntitle = \"t\"\nworkload = \"requests\"\nsystems = [\"good\"]\nfigure = \"requests_per_s\"\n";
+    let form = |name: &str| {
+        format!("[{name}]\nrounds = 1\nwarmup_s = 0.0\nmeasure_s = 0.1\n[[{name}.grid]]\nconnections = 1\n")
+    };
+    let whole = format!("{good}{}{}", form("quick"), form("full"));
+    let change = |from: &str, to: &str| whole.replacen(from, to, 1);
+    let home = home_with(&[]);
+    home.write("experiments/x.toml", &whole);
+    home.run(["run", "x", "--rounds", "file"]).code(0);
+    for (text, place, words) in [
+        (change("\"requests_per_s\"", "\"requests_per_minute\""), "x.toml:5:", &["requests_per_minute"][..]),
+        (change("[\"good\"]", "[\"god\"]"), "x.toml:4:", &["no system `god`", "did you mean `good`?"]),
+        (
+            change("connections = 1", "conections = 1"),
+            "x.toml:11:",
+            &["`conections`", "did you mean `connections`?"],
+        ),
+        (change("connections = 1", "connections = -1"), "x.toml:11:", &["-1"]),
+        (change("connections = 1", "connections = []"), "x.toml:11:", &["no values"]),
+        (change("rounds = 1", "rounds = 0"), "x.toml:7:", &["no rounds"]),
+        (change("rounds = 1", "round = 1"), "x.toml:7:", &["round"]),
+        (change("measure_s = 0.1", "measure_s = -1.0"), "x.toml:9:", &["-1"]),
+        (change("name = \"x\"", "name = \"y\""), "x.toml:1:", &["`y`", "`x`"]),
+        (change("workload = \"requests\"", "workload = \"upload\""), "x.toml:", &[]),
+        (change("title = \"t\"", "title = t"), "x.toml:2:", &[]),
+        (change("[quick]", "[quick"), "x.toml:6:", &[]),
+    ] {
+        home.write("experiments/x.toml", &text);
+        let ended = home.run(["run", "x", "--rounds", "file"]).code(1).says(&[place]).says(words);
+        assert_eq!(ended.stdout, "", "{place}");
+    }
+    // Without a name all that can be read are run.
+    home.run(["run", "--rounds", "file"]).code(0).says(&["left out", "x.toml:6:"]);
+    home.measured("good");
+}
+
+#[test]
+fn unknown_names_on_the_command_line_are_answered_with_the_nearest() {
+    let home = home_with(&[]);
+    let knob = "[knobs.mode]\ntype = \"choice\"\ndefault = \"fast\"\nvalues = [\"fast\", \"thorough\"]\nabout = \"how\"\n\
+                [start.env]\nMODE = \"{mode}\"";
+    home.server("good", r#"["{narrows}", "serve", "--any", "{port}"]"#, knob);
+    for (words, said) in [
+        (&["run", "ee"][..], &["no experiment `ee`", "did you mean `e`?"][..]),
+        (
+            &["run", "e", "--rounds", "file", "--systems", "goood"],
+            &["no system `goood`", "did you mean `good`?"],
+        ),
+        (
+            &["run", "e", "--rounds", "file", "--set", "connectoins=1"],
+            &["`connectoins`", "did you mean `connections`?"],
+        ),
+        (&["run", "e", "--rounds", "file", "--set", "mode=fsat"], &["fsat", "`fast`"]),
+        (&["run", "e", "--rounds", "file", "--set", "connections=two"], &["two", "connections at once"]),
+        (&["run", "e", "--rounds", "file", "--set", "connections=0"], &["0", "1"]),
+        (&["run", "e", "--rounds", "file", "--set", "keep_alive=maybe"], &["maybe", "true"]),
+        (&["run", "e", "--rounds", "file", "--set", "connections"], &["KNOB=VALUE"]),
+        (&["run", "--resume", "12"], &["12"]),
+    ] {
+        let ended = home.run(words).says(said);
+        assert!(
+            matches!(ended.status.code(), Some(1 | 2)) && ended.stdout.is_empty(),
+            "{words:?}: {ended:#?}"
+        );
+    }
+    assert_eq!(home.observations(), [], "nothing may have run");
+    home.run(["run", "e", "--rounds", "0"]).code(2);
+    home.run(["run", "e", "--rounds", "file", "--frobnicate"]).code(2);
+}
+
+#[test]
+fn what_would_be_ignored_is_refused() {
+    let home = home_with(&[]);
+    home.run(["run", "e", "--rounds", "1"]).code(0);
+    for option in [
+        &["e"][..],
+        &["--quick"],
+        &["--full"],
+        &["--systems", "good"],
+        &["--set", "connections=1"],
+        &["--rounds", "7"],
+        &["--budget", "10s"],
+        &["--seed", "1"],
+    ] {
+        home.run([&["run", "--resume", "1"], option].concat())
+            .code(2)
+            .says(&["--resume", "cannot be used with"]);
+    }
+    home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 3 trials"]);
+    // One knob, one list of values; a double in it is one.
+    let twice = ["run", "e", "--rounds", "1", "--set", "connections=1", "--set", "connections=3"];
+    home.run(twice).code(1).says(&[
+        "`connections` is set twice: `connections=1` and `connections=3`",
+        "after one --set connections=",
+    ]);
+    home.run(["run", "e", "--rounds", "1", "--set", "connections=1,3,1"])
+        .code(0)
+        .says(&["run 2: 5 of 5 trials"]);
+}
+
+#[test]
+fn names_are_not_broken_where_lines_are() {
+    let home = home_with(&[]);
+    let names: Vec<String> = (0..9).map(|n| format!("one-of-several-systems-{n}")).collect();
+    names.iter().for_each(|name| home.twin(name));
+    for words in [&["systems", "--check", "nosuch"][..], &["run", "e", "--systems", "nosuch"]] {
+        let ended = home.run(words).code(1);
+        assert!(names.iter().all(|name| ended.stderr.contains(name.as_str())), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn values_on_the_command_line_replace_those_of_the_file() {
+    let home = home_with(&["good2"]);
+    home.twin("good2");
+    let words = [
+        "run",
+        "e",
+        "--systems",
+        "good2",
+        "--set",
+        "connections=1,3",
+        "--set",
+        "keep_alive=all",
+        "--rounds",
+        "2",
+    ];
+    home.run(words).code(0);
+    let seen = home.observations();
+    let of = |system: &str| seen.iter().filter(|each| each.trial.scenario.system == system).count();
+    assert_eq!((of("good"), of("good2"), of("reference"), seen.len()), (0, 8, 10, 18));
+}
+
+#[test]
+fn a_missing_program_is_named_with_how_to_get_it_and_the_others_are_measured() {
+    let home = home_with(&["needy"]);
+    let need = "[[needs]]\nname = \"Frobnicator 7\"\nprobe = [\"no-such-program\", \"--version\"]\n\
+                get = \"apt-get install frobnicator\"";
+    home.server("needy", r#"["no-such-program", "{port}"]"#, need);
+    let said = ["needy takes no part", "Frobnicator 7 is missing", "apt-get install frobnicator"];
+    let ended = home.run(["run", "e", "--rounds", "file"]).code(0).says(&said);
+    home.measured("good");
+    assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "needy"));
+    assert!(support::squeezed(&ended.stdout).contains("not run: needy"), "{ended:#?}");
+    let listed = home.run(["systems"]).code(0);
+    let listed = support::squeezed(&listed.stdout);
+    for word in ["needy server missing", "Frobnicator 7", "`no-such-program` is not installed"] {
+        assert!(listed.contains(word), "{word}: {listed}");
+    }
+    let json = home.run(["systems", "--json"]).code(0).json();
+    let needy = json.as_array().unwrap().iter().find(|each| each["name"] == "needy").expect("it is listed");
+    assert_eq!((&needy["available"], &needy["missing"][0]["name"]), (&false.into(), &"Frobnicator 7".into()));
+    // Alone it cannot run, and that is said.
+    home.run(["run", "e", "--rounds", "file", "--systems", "needy"])
+        .code(1)
+        .says(&said)
+        .says(&["nothing to run"]);
+}
+
+#[test]
+fn a_probe_that_fails_or_hangs_means_missing() {
+    let home = home_with(&["failing", "hanging"]);
+    let need = |script: &str| {
+        format!("[[needs]]\nname = \"It\"\nprobe = [\"sh\", \"-c\", \"{script}\"]\nget = \"ask for it\"")
+    };
+    home.server("failing", r#"["true", "{port}"]"#, &need("echo too old; exit 1"));
+    home.server("hanging", r#"["true", "{port}"]"#, &need("sleep 3600 & exec sleep 3600"));
+    home.run(["run", "e", "--rounds", "file"])
+        .code(0)
+        .says(&["failing takes no part", "hanging takes no part"]);
+    home.measured("good");
+}
+
+#[test]
+fn a_port_in_use_is_named_and_not_shared() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let taken = format!("127.0.0.1:{port}");
+    run(&mut narrows(["serve", "--port", &port])).code(1).says(&["cannot listen", &taken, "in use"]);
+    run(&mut narrows(["serve", "--port", "0", "--frames", &port])).code(1).says(&[
+        "cannot listen",
+        &taken,
+        "in use",
+    ]);
+    // The kernel would let two of the same server's share one.
+    for words in [&["--port", &port, "--frames", &port][..], &["--frames", "8080"]] {
+        run(&mut narrows([&["serve"], words].concat())).code(2).says(&["cannot serve both HTTP and frames"]);
+    }
+    // Several threads share a port among them, but not with a stranger, be it another `narrows serve`.
+    let server = Served::start(&["-t", "2"]);
+    let port = server.http.rsplit(':').next().unwrap();
+    run(&mut narrows(["serve", "--port", port, "-t", "2"])).code(1).says(&["cannot listen", port, "in use"]);
+    server.counts();
+}
+
+#[test]
+fn a_home_that_is_none_is_named() {
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = narrows(["run", "e", "--rounds", "file"]);
+    command.env("NARROWS_HOME", empty.path()).current_dir(empty.path());
+    run(&mut command).code(1).says(&["NARROWS_HOME", "systems/ and experiments/"]);
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "it leaves nothing there");
+}

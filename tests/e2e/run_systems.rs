@@ -1,0 +1,280 @@
+//! `narrows run` on the real systems, small and short: every planned trial is measured, and every count adds up.
+
+use lab::observation::{Observation, Outcome};
+use serde_json::Value;
+
+use crate::support::home::{Home, all_took_part};
+
+/// Runs experiment `e`, and says which systems took part beside the reference: those that are not missing here. Every planned
+/// trial must have been measured without an error, the reference's among them, and the stored report must say the same.
+fn runs(home: &Home, reference: &str) -> Vec<String> {
+    runs_with(home, reference, |errors| errors.is_empty())
+}
+
+fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -> Vec<String> {
+    let ended = home.run(["run", "e", "--rounds", "file", "--seed", "1"]);
+    if !all_took_part(&ended) && ended.stderr.contains("nothing to run") {
+        return Vec::new();
+    }
+    let ended = ended.code(0);
+    let seen = home.observations();
+    assert_eq!(seen.len(), home.planned(), "{ended:#?}");
+    let mut systems: Vec<&str> = seen.iter().map(|each| each.trial.scenario.system.as_str()).collect();
+    systems.sort_unstable();
+    systems.dedup();
+    assert!(systems.contains(&reference), "{systems:?}");
+    for system in &systems {
+        for m in home.measured(system) {
+            assert_eq!(m.attempts, m.successes + m.errors.values().sum::<u64>() + m.in_flight, "{m:#?}");
+            assert!(m.attempts > 0 && m.elapsed_s > 0.0, "{system}: {m:#?}");
+            let classes: Vec<String> = m.errors.keys().cloned().collect();
+            assert!(accept(&classes), "{system}: {:?} {:?}", m.errors, m.first_errors);
+            // Whatever failed took its time, and of each class there is an example.
+            assert!(m.errors.keys().eq(m.first_errors.keys()), "{system}: {m:#?}");
+            let dated = |text: &String| !text.starts_with(' ') && text.ends_with(" s into the window)");
+            assert!(m.first_errors.values().all(dated), "{system}: {:?}", m.first_errors);
+            assert_eq!(m.mean_error_us > 0.0, !m.errors.is_empty(), "{system}: {m:#?}");
+        }
+    }
+    assert_report(home);
+    systems.into_iter().filter(|system| *system != reference).map(str::to_owned).collect()
+}
+
+/// The report of the run says what the store holds.
+fn assert_report(home: &Home) {
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let experiment = &report["experiments"][0];
+    assert_eq!(experiment["trials_planned"], experiment["trials_done"], "{report}");
+    assert_eq!(experiment["failures"], serde_json::json!([]), "{report}");
+    for estimate in experiment["estimates"].as_array().expect("estimates") {
+        let number = |name: &str| estimate[name].as_u64().expect(name);
+        let errors: u64 =
+            estimate["errors"].as_object().expect("errors").values().filter_map(Value::as_u64).sum();
+        let all = number("successes") + errors + number("in_flight");
+        assert_eq!((number("attempts"), &estimate["failed"]), (all, &0.into()), "{estimate}");
+    }
+}
+
+#[test]
+fn cowboy2_takes_uploads_of_every_size() {
+    let home = Home::with(&["cowboy2"]);
+    let grid = "[[grid]]\nsize = [0, 1, 1461, \"300K\"]\nreuse = false\n\
+                [[grid]]\nsize = \"300K\"\nreuse = false\nexpect = true\nconcurrency = 3\nbuffer = 65536\n";
+    home.experiment("upload", "[\"cowboy2\"]", 1, grid);
+    if !runs(&home, "reference").is_empty() {
+        let sizes = home.measured("cowboy2").into_iter().map(|m| (m.successes, m.payload_bytes));
+        assert!(sizes.into_iter().all(|(uploads, bytes)| uploads > 0 && bytes % uploads == 0));
+    }
+}
+
+// At its default flow size Cowboy 2.8 now and then stops reading a kept connection behind an upload: some seconds of uploads.
+#[test]
+fn cowboy2_takes_uploads_on_kept_connections() {
+    let home = Home::with(&["cowboy2"]);
+    let grid = "[[grid]]\nsize = 1461\ninitial_stream_flow_size = \"1G\"\n";
+    home.timed_experiment("upload", "[\"cowboy2\"]", 9, 0.3, grid);
+    runs(&home, "reference");
+}
+
+#[test]
+fn cowboy2_answers_requests_kept_and_not_kept_and_pipelined() {
+    let home = Home::with(&["cowboy2"]);
+    let grid = "[[grid]]\nconnections = 20\nkeep_alive = [true, false]\n\
+                [[grid]]\nconnections = 4\npipeline = 8\nmax_keepalive = 1000000\n";
+    home.experiment("requests", "[\"cowboy2\"]", 1, grid);
+    runs(&home, "reference");
+}
+
+#[test]
+fn erlang_counts_frames_of_every_size_in_every_mode() {
+    let home = Home::with(&["erlang-packet"]);
+    let grid = "[[grid]]\nframing = [\"0\", \"4\"]\nactive = [\"once\", 40, \"true\"]\nframe_size = [0, 1, 1456, 1457]\n\
+                [[grid]]\nframing = [\"0\", \"4\"]\nframe_size = 100000\nconnections = 3\nbuffer = 65536\n";
+    home.experiment("frames", "[\"erlang-packet\"]", 1, grid);
+    if !runs(&home, "reference").is_empty() {
+        let seen = home.observations();
+        assert_eq!(seen.iter().filter(|each| each.trial.scenario.system == "erlang-packet").count(), 26);
+        for m in home.measured("erlang-packet") {
+            assert!(m.successes > 0 && m.units >= m.successes, "{m:#?}");
+        }
+    }
+}
+
+#[test]
+fn boost_libuv_and_node_answer_requests_kept_and_not_kept() {
+    let systems = ["boost-asio", "libuv", "node"];
+    let home = Home::with(&systems);
+    let grid =
+        "[[grid]]\nconnections = 30\nkeep_alive = [true, false]\n[[grid]]\nconnections = 3\npipeline = 4\n";
+    home.experiment("requests", "[\"boost-asio\", \"libuv\", \"node\"]", 2, grid);
+    runs(&home, "reference");
+}
+
+/// Servers of today.
+const SERVERS: [&str; 4] = ["go-http", "hyper", "netty", "uvicorn"];
+/// Receivers of frames of today.
+const RECEIVERS: [&str; 4] = ["erlang-socket", "go-frames", "netty-frames", "tokio-frames"];
+/// Clients of today.
+const CLIENTS: [&str; 7] = ["aiohttp", "go-client", "httpx", "java-http", "libcurl", "reqwest", "undici"];
+// As it was published: a zero byte behind each answer spoils every one of them. It keeps its row, with the reason.
+#[test]
+fn libuv_as_published_is_shown_with_its_errors() {
+    let home = Home::with(&["libuv"]);
+    home.experiment(
+        "requests",
+        "[\"libuv\", \"libuv@published\"]",
+        2,
+        "[[grid]]\nconnections = 5\nkeep_alive = [true, false]\n",
+    );
+    let ended = home.run(["run", "e", "--rounds", "2"]);
+    if !all_took_part(&ended) {
+        return;
+    }
+    let published = home.measured("libuv@published");
+    assert_eq!(published.len(), 4);
+    for m in &published {
+        assert!(m.successes == 0 && m.errors.keys().eq(["protocol"]), "{m:#?}");
+        assert!(m.first_errors["protocol"].contains(r"\x00"), "{m:#?}");
+    }
+    assert!(home.measured("libuv").iter().all(|m| m.successes > 0 && m.errors.is_empty()));
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let experiment = &report["experiments"][0];
+    assert_eq!(experiment["failures"], serde_json::json!([]), "{report}");
+    let rows = experiment["estimates"].as_array().expect("estimates");
+    let published = rows.iter().filter(|row| row["scenario"]["system"] == "libuv@published");
+    assert!(
+        published.clone().count() == 2 && published.clone().all(|row| row["error_share"] == 1.0),
+        "{report}"
+    );
+    assert!(!experiment["headlines"].to_string().contains("libuv@published"), "{report}");
+}
+
+#[test]
+fn servers_of_today_answer_requests_kept_and_not_kept() {
+    let systems = [&SERVERS[..], &["nginx"]].concat();
+    let home = Home::with(&systems);
+    // What is in the pipeline as nginx closes a connection is lost, so it must not close one.
+    let grid = "[[grid]]\nconnections = 30\nkeep_alive = [true, false]\n\
+                [[grid]]\nconnections = 3\npipeline = 4\nkeepalive_requests = 1000000\n";
+    home.experiment("requests", &format!("{systems:?}"), 1, grid);
+    runs(&home, "reference");
+}
+
+#[test]
+fn node_and_servers_of_today_take_uploads_of_every_size() {
+    let systems = [&SERVERS[..], &["node"]].concat();
+    let home = Home::with(&systems);
+    let grid =
+        "[[grid]]\nsize = [0, 1, \"1M\"]\nreuse = [true, false]\n[[grid]]\nsize = \"100K\"\nexpect = true\n";
+    home.experiment("upload", &format!("{systems:?}"), 1, grid);
+    runs(&home, "reference");
+}
+
+#[test]
+fn receivers_of_today_count_frames_of_every_size() {
+    let home = Home::with(&RECEIVERS);
+    let grid = "[[grid]]\nframe_size = [0, 1, 1457]\nbuffer = 1460\nread = [\"chunks\", \"exact\"]\n\
+                [[grid]]\nframe_size = 100000\nconnections = 3\n";
+    home.experiment("frames", &format!("{RECEIVERS:?}"), 1, grid);
+    for system in runs(&home, "reference") {
+        let measured = home.measured(&system);
+        assert!(measured.iter().all(|m| m.successes > 0 && m.units >= m.successes), "{system}");
+    }
+}
+
+/// Clients whose libraries tell when a connection of the pool became a request's own (docs/contracts.md).
+const TELL_WAITS: [&str; 7] =
+    ["aiohttp", "go-client", "gun-poolboy", "httpx", "libcurl", "reference-client", "undici"];
+
+/// The server's counts lie between what the client attempted and what it saw succeed; waits are told of each success, or of none.
+fn assert_counts_agree(home: &Home, clients: &[String]) {
+    if clients.is_empty() {
+        return;
+    }
+    for system in clients.iter().map(String::as_str).chain(["reference-client"]) {
+        for m in home.measured(system) {
+            let waits = if TELL_WAITS.contains(&system) { m.successes } else { 0 };
+            assert_eq!((m.pool_wait_us.count, m.service_us.count), (waits, waits), "{system}");
+            let server = m.server.expect("the server's counts");
+            assert!(server.client_successes > 0, "{system}: {server:#?}");
+            assert!(server.client_successes <= server.responses, "{system}: {server:#?}");
+            assert!(server.responses <= server.requests, "{system}: {server:#?}");
+            assert!(server.requests <= server.client_attempts, "{system}: {server:#?}");
+            let errors: u64 = server.client_errors.values().sum();
+            assert_eq!(server.client_attempts, server.client_successes + errors, "{system}: {server:#?}");
+        }
+    }
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    for estimate in report["experiments"][0]["estimates"].as_array().expect("estimates") {
+        assert_eq!(estimate["counts_agree"], true, "{estimate}");
+    }
+}
+
+const POOLED: [&str; 2] = ["httpc", "gun-poolboy"];
+
+/// Each of them where connections stay, where they close after five requests, and with two pools.
+fn announced_closes(clients: &[&str]) {
+    let home = Home::with(clients);
+    let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 1\ntimeout_ms = 20000\nmax_keepalive = [0, 5]\n\
+                [[grid]]\npools = 2\npool_size = 3\nconcurrency = 4\ndelay_ms = 0\ntimeout_ms = 20000\n";
+    home.experiment("clients", &format!("{clients:?}"), 1, grid);
+    assert_counts_agree(&home, &runs(&home, "reference-client"));
+}
+
+/// Each of them where connections close after five requests, without a word.
+fn silent_closes(clients: &[&str]) {
+    let home = Home::with(clients);
+    let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 1\ntimeout_ms = 20000\nmax_keepalive = 5\n\
+                close = \"silent\"\n";
+    home.experiment("clients", &format!("{clients:?}"), 1, grid);
+    // A request that met the close may fail, in whatever words the kernel had for it.
+    let closes =
+        |classes: &[String]| classes.iter().all(|class| ["closed_early", "reset"].contains(&&**class));
+    assert_counts_agree(&home, &runs_with(&home, "reference-client", closes));
+}
+
+/// Each of them where no answer comes in time, and half of the callers find no connection of the pool.
+fn late_answers(clients: &[&str]) {
+    let home = Home::with(clients);
+    let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 300\ntimeout_ms = 60\n";
+    let known = ["request_timeout", "pool_wait", "connect_timeout"];
+    let late = |classes: &[String]| classes.iter().all(|class| known.contains(&&**class));
+    let failed = |seen: Observation| matches!(seen.outcome, Outcome::Measured(m) if !m.errors.is_empty());
+    // Long enough for a failure in each, however slow the machine.
+    let all_failed = [0.5, 4.0, 16.0].into_iter().any(|window| {
+        home.timed_experiment("clients", &format!("{clients:?}"), 1, window, grid);
+        runs_with(&home, "reference-client", late);
+        home.observations().into_iter().all(failed)
+    });
+    assert!(all_failed);
+}
+
+#[test]
+fn pooled_clients_count_as_the_server_does() {
+    announced_closes(&POOLED);
+}
+
+#[test]
+fn pooled_clients_count_as_the_server_does_when_it_closes_in_silence() {
+    silent_closes(&POOLED);
+}
+
+#[test]
+fn pooled_clients_tell_what_failed_first_and_how_long_it_took() {
+    late_answers(&POOLED);
+}
+
+#[test]
+fn clients_of_today_count_as_the_server_does() {
+    announced_closes(&CLIENTS);
+}
+
+#[test]
+fn clients_of_today_count_as_the_server_does_when_it_closes_in_silence() {
+    silent_closes(&CLIENTS);
+}
+
+#[test]
+fn clients_of_today_tell_what_failed_first_and_how_long_it_took() {
+    late_answers(&CLIENTS);
+}

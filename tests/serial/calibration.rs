@@ -1,0 +1,40 @@
+//! Calibration: an endpoint with injected truth, which records what it really did, and Narrows, which must recover it
+//! (docs/calibration.md).
+
+mod compare;
+mod endpoint;
+mod faults;
+mod latency;
+mod machine;
+mod stall;
+mod witness;
+
+use std::sync::MutexGuard;
+
+use serde_json::Value;
+
+use crate::support;
+use witness::Witness;
+
+/// Held while a test measures, with a witness of what the machine does.
+fn alone() -> (Witness, MutexGuard<'static, ()>) {
+    let alone = crate::alone();
+    (Witness::new(), alone)
+}
+
+/// `narrows load --json` on the generator's core; the exit code tells whether anything was verified.
+fn load(words: &[&str]) -> Value {
+    let core = machine::cores().1.to_string();
+    let words = [&["load"], words, &["--cores", &core, "--json"]].concat();
+    let ended = support::run(machine::first(&mut support::narrows(words)));
+    let json = ended.json();
+    support::assert_adds_up(&json);
+    let verified = json["completed"].as_u64() > Some(0);
+    assert_eq!(ended.status.code(), Some(i32::from(!verified)), "{ended:#?}");
+    json
+}
+
+/// A count of the JSON.
+fn number(json: &Value, name: &str) -> u64 {
+    json[name].as_u64().unwrap_or_else(|| panic!("{name} in {json}"))
+}

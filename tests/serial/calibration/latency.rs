@@ -1,0 +1,88 @@
+//! Injected delays, and their percentiles.
+
+use std::time::Duration;
+
+use super::compare::{PERCENTILES, assert_service};
+use super::endpoint::{Act, Endpoint, How, Truth};
+use super::{alone, load, number};
+use crate::support::backends;
+
+/// So many requests to an endpoint with this plan: all verified, counted and timed as the endpoint has it, to the byte.
+fn assert_delays(
+    what: &str,
+    words: &[&str],
+    plan: impl Fn(u64, u64) -> Act + Send + Sync + Copy + 'static,
+) -> Vec<Truth> {
+    let (witness, _alone) = alone();
+    let drive = |io: &str| {
+        let endpoint = Endpoint::new(plan);
+        let json = load(&[&[endpoint.url.as_str(), "--reactor", io], words].concat());
+        let truth = endpoint.truth();
+        assert_eq!(json["errors"], serde_json::json!({}), "{json}");
+        assert_eq!(number(&json, "completed"), truth.requests(), "{json}");
+        assert_eq!(number(&json, "bytes_sent"), truth.received, "{json}");
+        assert_eq!(number(&json, "bytes_received"), truth.sent, "{json}");
+        let (service, response) = (&json["service_time_us"], &json["response_time_us"]);
+        assert_service(&format!("{what}, {io}"), &witness, service, &truth.exchanges);
+        // In a closed loop a request is sent when it is wanted, except that the first ones wait for their connections.
+        for (name, _, _) in PERCENTILES {
+            assert!(response[name].as_f64() >= service[name].as_f64(), "{name}: {json}");
+        }
+        truth
+    };
+    backends().into_iter().map(drive).collect()
+}
+
+#[test]
+fn a_constant_5_ms() {
+    let truths = assert_delays("constant 5 ms", &["-n", "2000", "-c", "5"], |_, _| {
+        (Duration::from_millis(5), How::Whole)
+    });
+    assert!(truths.iter().all(|truth| truth.requests() == 2000 && truth.connections == 5));
+}
+
+/// In an open loop answers lie in the kernel until the next arrival is due, with the time at which they came.
+#[test]
+fn a_constant_5_ms_in_an_open_loop() {
+    let words = ["-n", "1000", "-c", "20", "--rate", "500"];
+    let truths =
+        assert_delays("constant 5 ms, open loop", &words, |_, _| (Duration::from_millis(5), How::Whole));
+    assert!(truths.iter().all(|truth| truth.requests() == 1000 && truth.connections == 20));
+}
+
+#[test]
+fn one_answer_in_a_hundred_takes_100_ms_and_the_others_1_ms() {
+    // Each hundred begins with its slow one, so that of 10,010 the 9910th in order, which is p99, is the first slow one.
+    let truths = assert_delays("1 ms and 100 ms, 99:1", &["-n", "10010", "-c", "20"], |number, _| {
+        (Duration::from_millis(if number % 100 == 0 { 100 } else { 1 }), How::Whole)
+    });
+    for truth in truths {
+        let slow = truth.exchanges.iter().filter(|exchange| exchange.inner() >= 100_000_000).count();
+        assert!(slow >= 101, "{slow}");
+    }
+}
+
+#[test]
+fn an_answer_that_drips_one_byte_per_10_ms() {
+    let truths =
+        assert_delays("a byte per 10 ms", &["-n", "120", "-c", "20"], |_, _| (Duration::ZERO, How::Drip));
+    assert!(truths.iter().all(|truth| truth.count(How::Drip) == 120));
+}
+
+#[test]
+fn a_percentile_that_n_cannot_support_is_null() {
+    for n in [1, 19, 20, 99, 100, 999, 1000, 9999, 10_000] {
+        let (witness, _alone) = alone();
+        let endpoint = Endpoint::new(|_, _| (Duration::ZERO, How::Whole));
+        let json = load(&[&endpoint.url, "-n", &n.to_string(), "-c", "1"]);
+        let truth = endpoint.truth();
+        assert_eq!(truth.requests(), n as u64);
+        for times in [&json["service_time_us"], &json["response_time_us"]] {
+            for (name, _, needed) in PERCENTILES {
+                assert_eq!(times[name].is_null(), n < needed, "{name} of {n}: {times}");
+            }
+            assert!(times["max"].is_f64() && times["mean"].is_f64(), "{n}: {times}");
+        }
+        assert_service(&format!("at once, n = {n}"), &witness, &json["service_time_us"], &truth.exchanges);
+    }
+}

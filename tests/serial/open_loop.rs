@@ -1,0 +1,67 @@
+//! The ready-made experiment of the open loop, against the reference alone: what its report must say of a schedule.
+
+use crate::alone;
+use crate::support::home::Home;
+use crate::support::{Ended, checkout, narrows, run, squeezed};
+use lab::findings::Code;
+use lab::observation::Outcome;
+use lab::store::Store;
+use serde_json::Value;
+
+/// The program in the checkout's home, with a store of the test's own.
+fn in_checkout(home: &Home, words: &[&str]) -> Ended {
+    let store = home.path("narrows.db");
+    let mut command = narrows(words);
+    command.args(["--store", store.to_str().expect("a path")]).env("NARROWS_HOME", checkout());
+    run(&mut command)
+}
+
+#[test]
+fn it_shows_response_times_by_rate_and_what_was_late() {
+    let _alone = alone();
+    let home = Home::new();
+    in_checkout(&home, &["run", "open-loop", "--systems", "reference", "--rounds", "1"]).code(0);
+    let store = Store::read(&home.path("narrows.db")).expect("a store");
+    let last = store.resolve("last").expect("a run");
+    let seen = store.observations(last).expect("its trials");
+    assert_eq!(seen.len(), 3, "two rates, and the twin");
+    let report = in_checkout(&home, &["report", "last", "--format", "json"]).code(0).json();
+    let e = &report["experiments"][0];
+    assert_eq!((&e["figure"], &e["failures"]), (&Value::from("p99_us"), &serde_json::json!([])), "{e}");
+    let table = &e["tables"][0];
+    let columns: Vec<&str> =
+        table["columns"].as_array().expect("columns").iter().filter_map(|c| c["name"].as_str()).collect();
+    assert_eq!(columns.iter().filter(|name| **name == "p99").count(), 1, "{columns:?}");
+    for name in ["rate", "p50", "service p50", "service p99", "late", "dropped"] {
+        assert!(columns.contains(&name), "{name}: {columns:?}");
+    }
+    for observation in seen.iter().filter(|observation| !observation.trial.twin) {
+        let Outcome::Measured(m) = &observation.outcome else { panic!("{observation:#?}") };
+        let rate = observation.trial.scenario.number("rate").expect("a rate");
+        // Whatever the machine does, each arrival of the window is an attempt or was given up.
+        let arrivals = (m.attempts + m.dropped) as f64;
+        assert!(arrivals >= 0.99 * rate as f64 * observation.trial.timing.measure_s, "{m:#?}");
+        let estimates = e["estimates"].as_array().expect("estimates");
+        let own = estimates.iter().find(|row| row["scenario"]["point"]["rate"] == rate).expect("its row");
+        // A p99 needs 1000 answers, and is there when there are so many.
+        assert_eq!(own["figure"].is_number(), m.response_us.count >= 1000, "{own}");
+        assert!(own["late_share"].is_number() && own["dropped_share"].is_number(), "{own}");
+    }
+    let warnings = e["warnings"].as_array().expect("warnings");
+    let few = serde_json::to_value(Code::TooFewTrials).expect("a code");
+    assert!(warnings.iter().any(|warning| warning["code"] == few), "{warnings:?}");
+    let text = in_checkout(&home, &["report", "last"]).code(0).stdout;
+    let heading = "99th percentile of response times, from when a request was due";
+    assert!(squeezed(&text).contains(heading), "{text}");
+}
+
+/// A closed loop has no schedule that a request could be due by.
+#[test]
+fn without_a_rate_it_is_refused() {
+    let _alone = alone();
+    let home = Home::new();
+    let words = ["run", "open-loop", "--systems", "reference", "--set", "rate=0,1000"];
+    in_checkout(&home, &words)
+        .code(1)
+        .says(&["a closed loop has no schedule", "give `rate` a value above 0 in every block"]);
+}
