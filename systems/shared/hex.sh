@@ -6,6 +6,8 @@
 #        hex.sh build OUT FILE...  gets and compiles them into OUT/lib, an ERL_LIBS folder, with our own FILEs as one more
 #                                  library in it; the version of the first package goes into OUT/VERSION
 #
+# What `have` prints is part of what a build is made of, so that it must not change when the packages have been fetched.
+#
 # The packages lie where rebar3 and mix put them: _checkouts and _build for the one, _build/deps, or else MIX_DEPS_PATH, for the other.
 set -eu
 
@@ -61,6 +63,8 @@ compile() {
         export MIX_ENV=prod MIX_DEPS_PATH MIX_REBAR3="$(command -v rebar3)"
         # What lies in a folder of the user's own is never fetched over; what was fetched once will do without a registry.
         [ "$theirs" ] || { mix local.hex --force --if-missing && mix deps.get; } || here
+        # mix goes by the times of files: of another folder's sources, or older ones, it would keep what it compiled before.
+        rm -rf _build/prod
         mix deps.compile
         set -- _build/prod/lib/*
     else
@@ -71,6 +75,8 @@ compile() {
         base=$PWD/_build
         # A variant compiles the same packages for a runtime of its own.
         case ${out##*/} in *@*) base=$out/rebar3/_build ;; esac
+        # rebar3 keeps what an earlier runtime compiled, and what is no longer in _checkouts.
+        rm -rf "$base/default/checkouts" "$base"/default/lib/*/ebin/*.beam
         (cd "$out/rebar3" && REBAR_BASE_DIR=$base rebar3 compile)
         set -- "$base"/default/lib/* "$base"/default/checkouts/*
     fi
@@ -90,7 +96,7 @@ compile() {
 
 case $1 in
     have)
-        if here; then echo fetched; else offered && echo "can be fetched"; fi ;;
+        if here || offered; then echo "in reach"; else exit 1; fi ;;
     build)
         out=$2
         shift 2

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Unpacks the Erlang libraries that Debian's rabbitmq-server package brings along (Cowboy, Gun and what they
-# need) into the folder CACHE: no daemon, nothing is installed. Prints nothing. A second call finds the work done; of
-# two calls at once both do it, and the rename lets one of them win.
+# need) into the folder CACHE: no daemon, nothing is installed. Prints nothing. A second call finds the work done, unless there is another
+# version of the package by then; of two calls at once both do it, and the rename lets one of them win.
 #
 # usage: rabbitmq-plugins.sh CACHE
 set -eu
 cache=$1
-[ ! -d "$cache" ] || exit 0
+version=$(apt-cache show --no-all-versions rabbitmq-server | sed -n 's/^Version: //p')
+[ "$(cat "$cache/VERSION" 2>/dev/null)" != "$version" ] || exit 0
 
 work=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -19,5 +20,7 @@ dpkg-deb -x "$work"/deb/*.deb "$work/root"
 for library in cowboy cowlib ranch gun; do
     mv "$work"/root/usr/lib/rabbitmq/lib/*/plugins/"$library"-* "$work/plugins"
 done
+echo "$version" > "$work/plugins/VERSION"
 chmod 755 "$work/plugins"
+[ ! -d "$cache" ] || mv -T "$cache" "$work/old" 2>/dev/null || true
 mv -T "$work/plugins" "$cache" 2>/dev/null || [ -d "$cache" ]

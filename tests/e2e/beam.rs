@@ -36,7 +36,10 @@ fn home(systems: &[&str], answer: &str) -> Home {
             }
         }
     }
-    let rebar3 = format!("#!/bin/sh\n[ $1 = pkgs ] && echo '{answer}'\n");
+    let rebar3 = format!(
+        "#!/bin/sh\n[ $1 = --version ] && exec echo 'rebar 3.19.0 on Erlang/OTP 25 Erts 13.1.5'\n\
+         [ $1 = pkgs ] && echo '{answer}'\n"
+    );
     for (program, script) in [("rebar3", &*rebar3), ("elixir", "#!/bin/sh\necho 1.14.0\n")] {
         home.write(&format!("bin/{program}"), script);
         fs::set_permissions(home.path(&format!("bin/{program}")), PermissionsExt::from_mode(0o755))
@@ -101,6 +104,9 @@ fn the_registry_is_asked_for_the_very_version() {
     let has = home(&["ibrowse"], "hexpm:\n    Name: ibrowse\n    Versions: 4.4.2, 4.4.1, 4.4.0");
     let ibrowse = listed(&has, "ibrowse", &[]);
     assert_eq!((&ibrowse["available"], &ibrowse["missing"]), (&true.into(), &serde_json::json!([])));
+    // The versions of needs lead to a new build; that the package has been fetched must not.
+    has.write("systems/ibrowse/_build/default/lib/ibrowse/x", "");
+    assert_eq!(listed(&has, "ibrowse", &[])["versions"], ibrowse["versions"]);
     for other in ["4.4.2, 4.4.0", "4.4.10, 14.4.1, 4.4.1-rc.1", "4.4.11"] {
         let lacks = home(&["ibrowse"], &format!("hexpm:\n    Name: ibrowse\n    Versions: {other}"));
         let ibrowse = listed(&lacks, "ibrowse", &[]);

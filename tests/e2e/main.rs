@@ -6,6 +6,7 @@ mod support;
 
 mod accounts;
 mod beam;
+mod builds;
 mod clients;
 mod doctor;
 mod load_errors;

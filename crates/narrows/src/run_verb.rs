@@ -248,9 +248,7 @@ fn probe_all(catalog: &Catalog, mut names: Vec<String>, narrows: &Path, cancel: 
     for manifest in names.iter().filter_map(|name| catalog.get(name).ok()) {
         match probe::availability(manifest, context) {
             Availability::Ready { versions } => {
-                let words: Vec<String> =
-                    versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-                found.versions.insert(manifest.name.clone(), words.join(", "));
+                found.versions.insert(manifest.name.clone(), probe::in_words(&versions));
             }
             Availability::Missing { what } => {
                 let words: Vec<String> =

@@ -1,9 +1,8 @@
-//! Building a system: into `target/systems/NAME`, only when its files changed, never two builds of one system at once.
+//! Building a system: into `target/systems/NAME`, only when what it is made of changed, never two builds of one system at once.
 //!
 //! Knows manifests, files and processes.
 
 use std::fs::{self, File, TryLockError};
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +14,7 @@ use crate::group::{Exit, Group, Waited, poll};
 use crate::manifest::{Build, Fill, Manifest};
 use crate::output::{SHOWN, capture};
 use crate::probe::{Context, first_line};
+use crate::stamp::Stamp;
 
 /// A system that is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,41 +28,42 @@ pub struct Built {
 /// Printing a version takes no longer.
 const VERSION_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Builds the system unless its last build is of the same files and the same command.
-pub fn build(manifest: &Manifest, context: Context<'_>) -> Result<Built, SystemError> {
+/// Builds the system unless its last build was made of the same. `versions` are those of its needs, as [`crate::probe::in_words`] shows them.
+pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Result<Built, SystemError> {
     let folder = context.home.join("target/systems");
     let out = folder.join(&manifest.name);
-    let work = Work { manifest, context, out: &out };
+    let work = Work { manifest, context, versions, out: &out };
     fs::create_dir_all(&folder).map_err(|e| work.wrong(format!("cannot make {}: {e}", folder.display())))?;
     let Some(build) = &manifest.build else {
         fs::create_dir_all(&out).map_err(|e| work.wrong(format!("cannot make {}: {e}", out.display())))?;
         return Ok(Built { out, version: None });
     };
     let lock = work.lock(build)?;
-    let stamp = work.stamp(build).map_err(|e| work.wrong(format!("cannot read its files: {e}")))?;
-    let stamp_file = work.beside("stamp");
-    let fresh = out.is_dir() && fs::read_to_string(&stamp_file).is_ok_and(|last| last == stamp);
+    let stamp = work.stamp(build)?;
+    let last = fs::read_to_string(work.beside("stamp"));
+    let fresh = out.is_dir() && last.is_ok_and(|last| last == stamp.to_string());
     if !fresh {
-        work.run(build, &stamp_file, &stamp)?;
+        work.run(build, stamp)?;
     }
     let version = build.version.as_ref().map(|command| work.version(command)).transpose()?;
     drop(lock);
     Ok(Built { out, version })
 }
 
-/// How the last build of these files failed, in a line; `None` if it did not, or was not tried. It is tried again when the system
-/// is next run.
-pub fn last_failure(manifest: &Manifest, context: Context<'_>) -> Option<String> {
+/// How the last build of the same failed, in a line; `None` if it did not, or was not tried. It is tried again when the system
+/// is next run. `versions` as for [`build`].
+pub fn last_failure(manifest: &Manifest, context: Context<'_>, versions: &str) -> Option<String> {
     let out = context.home.join("target/systems").join(&manifest.name);
-    let work = Work { manifest, context, out: &out };
+    let work = Work { manifest, context, versions, out: &out };
     let kept = fs::read_to_string(work.beside("failed")).ok()?;
-    let why = kept.strip_prefix(&work.stamp(manifest.build.as_ref()?).ok()?)?;
+    let why = kept.strip_prefix(&work.stamp(manifest.build.as_ref()?).ok()?.to_string())?;
     Some(why.trim().to_owned())
 }
 
 struct Work<'a> {
     manifest: &'a Manifest,
     context: Context<'a>,
+    versions: &'a str,
     out: &'a Path,
 }
 
@@ -101,29 +102,15 @@ impl Work<'_> {
         }
     }
 
-    /// A hash over everything that the build depends on and that lies in systems/.
-    fn stamp(&self, build: &Build) -> io::Result<String> {
-        let mut hasher = DefaultHasher::new();
-        hash_folder(&self.manifest.dir, &mut hasher, 0)?;
-        let shared = self.context.home.join("systems/shared");
-        if shared.is_dir() {
-            hash_folder(&shared, &mut hasher, 0)?;
-        }
-        for argument in &build.command {
-            hash_text(argument, &mut hasher);
-        }
-        let environment = self.manifest.environment(|name| std::env::var_os(name));
-        for (name, value) in environment.unwrap_or_default() {
-            hash_text(&name, &mut hasher);
-            hash_text(&value, &mut hasher);
-        }
-        Ok(format!("{:016x}\n", hasher.finish()))
+    /// What the build is made of now.
+    fn stamp(&self, build: &Build) -> Result<Stamp, SystemError> {
+        Stamp::of(self.manifest, build, self.context, self.versions).map_err(|why| self.wrong(why))
     }
 
-    fn run(&self, build: &Build, stamp_file: &Path, stamp: &str) -> Result<(), SystemError> {
+    fn run(&self, build: &Build, before: Stamp) -> Result<(), SystemError> {
         let cannot = |what: &str, e: io::Error| self.wrong(format!("cannot {what}: {e}"));
-        let failed = self.beside("failed");
-        for old in [stamp_file, &failed] {
+        let (stamp_file, failed) = (self.beside("stamp"), self.beside("failed"));
+        for old in [&stamp_file, &failed] {
             let _ = fs::remove_file(old);
         }
         match fs::remove_dir_all(self.out) {
@@ -142,7 +129,8 @@ impl Work<'_> {
         group.kill();
         let why = match waited {
             Waited::Exited(Exit::Code(0)) => {
-                return fs::write(stamp_file, stamp).map_err(|e| cannot("write the stamp", e));
+                let stamp = before.settled(self.stamp(build)?);
+                return fs::write(stamp_file, stamp.to_string()).map_err(|e| cannot("write the stamp", e));
             }
             Waited::Exited(exit) => format!("the build {exit}"),
             Waited::TimedOut => {
@@ -155,7 +143,9 @@ impl Work<'_> {
         let output = end_of(&log).unwrap_or_default();
         let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
         // Only a listing reads it, so that to fail here changes nothing.
-        let _ = fs::write(failed, format!("{stamp}{}\n", last.unwrap_or(&why)));
+        if let Ok(after) = self.stamp(build) {
+            let _ = fs::write(failed, format!("{}{}\n", before.settled(after), last.unwrap_or(&why)));
+        }
         let get = build.get.as_ref().map(|get| format!("; to get what it fetches: {get}"));
         let reason = format!("{why}; all of its output is in {}{}", log.display(), get.unwrap_or_default());
         Err(self.wrong(reason).with_output(output))
@@ -199,56 +189,6 @@ impl Work<'_> {
         self.manifest.dress(&mut command).map_err(|why| self.wrong(why))?;
         Ok(command)
     }
-}
-
-fn hash_text(text: &str, hasher: &mut DefaultHasher) {
-    // With its length, so that neither ["ab", "c"] and ["a", "bc"] nor a name and its content run into one another.
-    hasher.write_usize(text.len());
-    hasher.write(text.as_bytes());
-}
-
-/// What tools leave beside the sources; to hash it would mean to build again every time.
-const LEFTOVERS: [&str; 4] = ["target", "node_modules", "_build", "__pycache__"];
-/// Deeper than any system's sources; ends a folder that is mounted into itself.
-const DEEPEST: usize = 32;
-
-fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, depth: usize) -> io::Result<()> {
-    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') || LEFTOVERS.contains(&name.as_str()) {
-            continue;
-        }
-        hash_text(&name, hasher);
-        let kind = entry.file_type()?;
-        if kind.is_symlink() {
-            // Its target may lie anywhere: what counts is where it points.
-            hash_text(&fs::read_link(entry.path())?.to_string_lossy(), hasher);
-        } else if kind.is_dir() && depth < DEEPEST {
-            hash_folder(&entry.path(), hasher, depth + 1)?;
-        } else if kind.is_file() {
-            hash_file(&entry.path(), hasher)?;
-        }
-    }
-    hasher.write_u8(0);
-    Ok(())
-}
-
-fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
-    let mut file = File::open(path)?;
-    let mut buffer = vec![0; 64 << 10];
-    let mut length = 0;
-    loop {
-        let n = file.read(&mut buffer)?;
-        if n == 0 {
-            break;
-        }
-        hasher.write(&buffer[..n]);
-        length += n;
-    }
-    hasher.write_usize(length);
-    Ok(())
 }
 
 fn end_of(path: &Path) -> io::Result<String> {

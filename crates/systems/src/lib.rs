@@ -20,6 +20,7 @@ mod proc;
 pub mod process;
 mod ready;
 pub mod sample;
+mod stamp;
 mod template;
 pub mod workload;
 mod workload_knobs;

@@ -76,8 +76,19 @@ pub struct Build {
     pub timeout: Duration,
     /// Prints the version of the library under test; may hold placeholders.
     pub version: Option<Vec<String>>,
+    /// What it reads besides its own folder, `systems/shared` and libraries where rebar3 and mix have them.
+    pub inputs: Vec<Input>,
     /// How a person gets what it fetches, where it cannot.
     pub get: Option<String>,
+}
+
+/// Something that a build reads: when it changes, the system is built again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// The value of this environment variable.
+    Variable(String),
+    /// The file or folder of this path, relative to the system's folder; may hold placeholders, `{$NAME}` among them.
+    Path(String),
 }
 
 /// How a system comes to run.
@@ -193,7 +204,7 @@ impl Manifest {
     }
 
     /// What a placeholder stands for wherever it may stand.
-    fn constant(&self, name: &str) -> Option<String> {
+    pub(crate) fn constant(&self, name: &str) -> Option<String> {
         let path = |path: &Path| Some(path.to_string_lossy().into_owned());
         match name {
             "dir" => path(&self.dir),

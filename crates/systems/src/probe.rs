@@ -85,6 +85,11 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
     if what.is_empty() { Availability::Ready { versions } } else { Availability::Missing { what } }
 }
 
+/// The needs' names and versions in one line.
+pub fn in_words(versions: &[(String, String)]) -> String {
+    versions.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
+}
+
 fn probe(
     need: &Need,
     manifest: &Manifest,
@@ -101,6 +106,10 @@ fn probe(
         _ => format!("`{program}` cannot be started: {e}"),
     })?;
     match waited {
+        // A probe is there to say something; to say nothing is to have met nothing.
+        Waited::Exited(Exit::Code(0)) if output.trim().is_empty() => {
+            Err(format!("`{program}` printed nothing"))
+        }
         Waited::Exited(Exit::Code(0)) => version(need.version.as_deref(), &output),
         Waited::Exited(exit) => Err(format!("`{program}` {exit}{}", quoted(&output))),
         Waited::TimedOut => Err(format!("`{program}` did not end within {patience:?} and was killed")),
@@ -152,6 +161,8 @@ mod tests {
         for (script, expected) in [
             ("echo 1.2", Ok("1.2")),
             ("echo 1.3 >&2", Ok("1.3")),
+            ("true", Err("`sh` printed nothing")),
+            ("echo; printf \"  \\n\" >&2", Err("`sh` printed nothing")),
             ("echo broken >&2; exit 3", Err("`sh` exited with code 3: broken")),
             ("kill -9 $$", Err("`sh` was ended by signal 9")),
             ("echo 1; sleep 600 & exec sleep 600", Err("`sh` did not end within 300ms and was killed")),

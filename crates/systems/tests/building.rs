@@ -2,27 +2,11 @@
 
 mod common;
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use common::{CALM, Home, eventually, odd_seconds, with_argument};
+use common::{Home, eventually, odd_seconds, with_argument};
 use systems::build::last_failure;
 use systems::{Availability, Context, Manifest, Stage, availability, build};
-
-fn built_by(home: &Home, script: &str, lines: &str) -> Manifest {
-    home.manifest(
-        "client",
-        &format!("[start]\ncommand=['true']\n[build]\ncommand=['sh','-c','''{script}''']\n{lines}"),
-    )
-}
-
-fn context(home: &Home) -> Context<'_> {
-    Context { home: home.path(), narrows: Path::new("/bin/true"), cancel: &CALM }
-}
-
-fn count(home: &Home) -> usize {
-    std::fs::read_to_string(home.path().join("count")).map_or(0, |text| text.lines().count())
-}
 
 const COUNTED: &str = "ls -A {out}; echo x >> {home}/count; cp source {out}/VERSION";
 
@@ -30,47 +14,47 @@ const COUNTED: &str = "ls -A {out}; echo x >> {home}/count; cp source {out}/VERS
 fn a_build_runs_only_when_something_changed() {
     let home = Home::new();
     let version = "version=['cat','{out}/VERSION']";
-    let manifest = built_by(&home, COUNTED, version);
+    let manifest = home.built_by(COUNTED, version);
     let source = home.dir().join("source");
     std::fs::write(&source, "1.0\n").unwrap();
-    let run = |manifest: &Manifest| build(manifest, context(&home)).unwrap();
+    let run = |manifest: &Manifest| build(manifest, home.context(), "").unwrap();
     let first = run(&manifest);
     assert_eq!(first.version.as_deref(), Some("1.0"));
     assert_eq!(first.out, home.path().join("target/systems/probe"));
-    assert_eq!((run(&manifest), count(&home)), (first, 1));
+    assert_eq!((run(&manifest), home.count()), (first, 1));
     std::fs::write(&source, "2.0\n").unwrap();
     assert_eq!(run(&manifest).version.as_deref(), Some("2.0"));
-    assert_eq!(count(&home), 2);
+    assert_eq!(home.count(), 2);
     std::fs::create_dir(home.path().join("systems/shared/deep")).unwrap();
     std::fs::write(home.path().join("systems/shared/deep/file"), "").unwrap();
     run(&manifest);
-    assert_eq!(count(&home), 3);
-    run(&built_by(&home, &format!("{COUNTED}; true"), version));
-    assert_eq!(count(&home), 4);
+    assert_eq!(home.count(), 3);
+    run(&home.built_by(&format!("{COUNTED}; true"), version));
+    assert_eq!(home.count(), 4);
     // What tools leave behind is no change.
     std::fs::create_dir(home.dir().join("__pycache__")).unwrap();
-    run(&built_by(&home, &format!("{COUNTED}; true"), version));
-    assert_eq!(count(&home), 4);
+    run(&home.built_by(&format!("{COUNTED}; true"), version));
+    assert_eq!(home.count(), 4);
     std::fs::remove_dir_all(home.path().join("target/systems/probe")).unwrap();
-    run(&built_by(&home, &format!("{COUNTED}; true"), version));
-    assert_eq!(count(&home), 5);
+    run(&home.built_by(&format!("{COUNTED}; true"), version));
+    assert_eq!(home.count(), 5);
 }
 
 #[test]
 fn a_failure_shows_the_end_of_the_output_and_is_not_remembered() {
     let home = Home::new();
-    let manifest = built_by(&home, "echo x >> {home}/count; seq 100000; echo broken >&2; exit 4", "");
+    let manifest = home.built_by("echo x >> {home}/count; seq 100000; echo broken >&2; exit 4", "");
     for attempt in 1..=2 {
-        let error = build(&manifest, context(&home)).unwrap_err();
+        let error = build(&manifest, home.context(), "").unwrap_err();
         assert_eq!(error.stage, Stage::Build);
         assert!(
             error.reason.starts_with("the build exited with code 4; all of its output is in "),
             "{error}"
         );
         assert!(error.output.ends_with("100000\nbroken") && error.output.len() <= 4096, "{error:?}");
-        assert_eq!(count(&home), attempt);
+        assert_eq!(home.count(), attempt);
     }
-    let error = build(&built_by(&home, "true", "version=['cat','{out}/no']"), context(&home)).unwrap_err();
+    let error = build(&home.built_by("true", "version=['cat','{out}/no']"), home.context(), "").unwrap_err();
     assert!(error.reason.contains("build.version: `cat` exited with code 1"), "{error}");
 }
 
@@ -78,19 +62,19 @@ fn a_failure_shows_the_end_of_the_output_and_is_not_remembered() {
 fn a_failure_is_listed_until_the_build_succeeds_or_changes() {
     let home = Home::new();
     let script = "echo much; if [ ! -e here ]; then echo out of reach >&2; echo; exit 1; fi";
-    let manifest = built_by(&home, script, "get='fetch it'");
-    let listed = |manifest: &Manifest| last_failure(manifest, context(&home));
+    let manifest = home.built_by(script, "get='fetch it'");
+    let listed = |manifest: &Manifest| last_failure(manifest, home.context(), "");
     assert_eq!(listed(&manifest), None, "not tried");
-    let error = build(&manifest, context(&home)).unwrap_err();
+    let error = build(&manifest, home.context(), "").unwrap_err();
     assert!(error.reason.ends_with("; to get what it fetches: fetch it"), "{error}");
     assert_eq!(listed(&manifest).as_deref(), Some("out of reach"));
-    assert_eq!(listed(&built_by(&home, "true", "")), None, "another build");
-    let silent = built_by(&home, "exit 3", "");
-    build(&silent, context(&home)).unwrap_err();
+    assert_eq!(listed(&home.built_by("true", "")), None, "another build");
+    let silent = home.built_by("exit 3", "");
+    build(&silent, home.context(), "").unwrap_err();
     assert_eq!(listed(&silent).as_deref(), Some("the build exited with code 3"));
-    build(&manifest, context(&home)).unwrap_err();
+    build(&manifest, home.context(), "").unwrap_err();
     std::fs::write(home.dir().join("here"), "").unwrap();
-    build(&manifest, context(&home)).unwrap();
+    build(&manifest, home.context(), "").unwrap();
     std::fs::remove_file(home.dir().join("here")).unwrap();
     assert_eq!(listed(&manifest), None, "it succeeded");
 }
@@ -99,8 +83,8 @@ fn a_failure_is_listed_until_the_build_succeeds_or_changes() {
 fn a_build_that_hangs_is_killed_with_its_children() {
     let home = Home::new();
     let seconds = odd_seconds();
-    let manifest = built_by(&home, &format!("sleep {seconds} & sleep {seconds}"), "timeout_s=1");
-    let error = build(&manifest, context(&home)).unwrap_err();
+    let manifest = home.built_by(&format!("sleep {seconds} & sleep {seconds}"), "timeout_s=1");
+    let error = build(&manifest, home.context(), "").unwrap_err();
     assert!(error.reason.starts_with("the build was killed after build.timeout_s = 1"), "{error}");
     assert!(with_argument(&seconds).is_empty());
 }
@@ -109,10 +93,10 @@ fn a_build_that_hangs_is_killed_with_its_children() {
 fn a_build_ends_when_it_is_interrupted() {
     let home = Home::new();
     let seconds = odd_seconds();
-    let manifest = built_by(&home, &format!("sleep {seconds}"), "");
+    let manifest = home.built_by(&format!("sleep {seconds}"), "");
     let cancel = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let building = scope.spawn(|| build(&manifest, Context { cancel: &cancel, ..context(&home) }));
+        let building = scope.spawn(|| build(&manifest, Context { cancel: &cancel, ..home.context() }, ""));
         eventually("it runs", || !with_argument(&seconds).is_empty());
         cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(building.join().unwrap().unwrap_err().reason.starts_with("interrupted"));
@@ -123,18 +107,18 @@ fn a_build_ends_when_it_is_interrupted() {
 #[test]
 fn two_builds_of_one_system_exclude_each_other() {
     let home = Home::new();
-    let manifest = built_by(&home, "echo x >> {home}/count; sleep 0.2", "");
+    let manifest = home.built_by("echo x >> {home}/count; sleep 0.2", "");
     std::thread::scope(|scope| {
-        let builds = [(); 3].map(|()| scope.spawn(|| build(&manifest, context(&home)).unwrap()));
+        let builds = [(); 3].map(|()| scope.spawn(|| build(&manifest, home.context(), "").unwrap()));
         builds.into_iter().for_each(|building| drop(building.join().unwrap()));
     });
-    assert_eq!(count(&home), 1);
+    assert_eq!(home.count(), 1);
 }
 
 #[test]
 fn without_a_build_there_is_a_folder() {
     let home = Home::new();
-    let built = build(&home.client("true"), context(&home)).unwrap();
+    let built = build(&home.client("true"), home.context(), "").unwrap();
     assert!(built.out.is_dir() && built.version.is_none());
 }
 
@@ -149,9 +133,9 @@ fn what_is_missing_is_named_with_its_remedy() {
     let start = "[start]\ncommand=['true']\n";
     let manifest = home.manifest("client", &format!("{}{start}", need("Echo", "echo")));
     let ready = Availability::Ready { versions: vec![("Echo".to_owned(), "1.2".to_owned())] };
-    assert_eq!(availability(&manifest, context(&home)), ready);
+    assert_eq!(availability(&manifest, home.context()), ready);
     let lines = format!("{}{}{start}", need("Echo", "echo"), need("Thing", "no-such-program"));
-    let Availability::Missing { what } = availability(&home.manifest("client", &lines), context(&home))
+    let Availability::Missing { what } = availability(&home.manifest("client", &lines), home.context())
     else {
         panic!("it is not there");
     };
@@ -179,16 +163,16 @@ fn a_variant_has_its_environment_in_probe_build_and_start() {
     let all = parse(text);
     let [plain, mine, none] = &all[..] else { panic!("{all:?}") };
     // Each is there or missing by itself.
-    let Availability::Missing { what } = availability(plain, context(&home)) else { panic!() };
+    let Availability::Missing { what } = availability(plain, home.context()) else { panic!() };
     assert_eq!(what[0].detail, "`runtime` is not installed");
-    let Availability::Missing { what } = availability(none, context(&home)) else { panic!() };
+    let Availability::Missing { what } = availability(none, home.context()) else { panic!() };
     assert_eq!((what.len(), what[0].name.as_str()), (1, "the environment variable NARROWS_TEST_NOT_SET"));
     assert_eq!((what[0].get.as_str(), what[0].detail.as_str()), ("set it", "not set"));
-    assert!(build(plain, context(&home)).is_err() && build(none, context(&home)).is_err());
-    let Availability::Ready { versions } = availability(mine, context(&home)) else { panic!() };
+    assert!(build(plain, home.context(), "").is_err() && build(none, home.context(), "").is_err());
+    let Availability::Ready { versions } = availability(mine, home.context()) else { panic!() };
     assert_eq!(versions[0].1, "its own, KIND");
 
-    let built = build(mine, context(&home)).unwrap();
+    let built = build(mine, home.context(), "").unwrap();
     assert_eq!(built.version.as_deref(), Some("its own, KIND"));
     assert_eq!(built.out, home.path().join("target/systems/probe@mine"));
     let running = home.start(mine, None).unwrap();
@@ -196,9 +180,9 @@ fn a_variant_has_its_environment_in_probe_build_and_start() {
     assert_eq!((line().as_deref(), line().as_deref()), (Some("its own, KIND"), Some("mine")));
     running.stop();
 
-    let builds = count(&home);
-    assert_eq!((build(mine, context(&home)).unwrap(), count(&home)), (built, builds));
+    let builds = home.count();
+    assert_eq!((build(mine, home.context(), "").unwrap(), home.count()), (built, builds));
     let other = parse(&text.replace("KIND='KIND'", "KIND='other'")).remove(1);
-    assert_eq!(build(&other, context(&home)).unwrap().version.as_deref(), Some("its own, other"));
-    assert_eq!(count(&home), builds + 1, "another environment, another build");
+    assert_eq!(build(&other, home.context(), "").unwrap().version.as_deref(), Some("its own, other"));
+    assert_eq!(home.count(), builds + 1, "another environment, another build");
 }

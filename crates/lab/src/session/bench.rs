@@ -55,7 +55,8 @@ impl Bench {
             output: String::new(),
         })?;
         let context = Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel };
-        let built = build(manifest, context);
+        let versions = self.versions.get(system).map_or("", String::as_str);
+        let built = build(manifest, context, versions);
         if !self.cancel.load(Ordering::Relaxed) {
             self.built.insert(system.to_owned(), built.clone());
         }

@@ -31,12 +31,12 @@ pub fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<
     for manifest in manifests {
         let checks = match probe::availability(manifest, context) {
             Availability::Missing { what } => Some(conformance::missing(&what)),
-            Availability::Ready { .. } => {
+            Availability::Ready { versions } => {
                 let mut bench = Bench::new(
                     catalog.clone(),
                     context.narrows.to_owned(),
                     placement.clone(),
-                    HashMap::new(),
+                    HashMap::from([(manifest.name.clone(), probe::in_words(&versions))]),
                     Arc::clone(cancel),
                 );
                 conformance::conformance(&mut bench, &manifest.name)

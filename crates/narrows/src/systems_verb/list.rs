@@ -55,7 +55,10 @@ pub fn list(catalog: &Catalog, context: Context<'_>, json: bool) -> End {
 
 fn listed(manifest: &Manifest, context: Context<'_>) -> Listed {
     let (versions, missing) = match probe::availability(manifest, context) {
-        Availability::Ready { versions } => (versions, Vec::from_iter(unbuilt(manifest, context))),
+        Availability::Ready { versions } => {
+            let missing = Vec::from_iter(unbuilt(manifest, context, &versions));
+            (versions, missing)
+        }
         Availability::Missing { what } => (
             Vec::new(),
             what.into_iter()
@@ -84,8 +87,8 @@ fn listed(manifest: &Manifest, context: Context<'_>) -> Listed {
 }
 
 /// What was said when the system could not be built, as where a registry is out of reach.
-fn unbuilt(manifest: &Manifest, context: Context<'_>) -> Option<Missing> {
-    let detail = build::last_failure(manifest, context)?;
+fn unbuilt(manifest: &Manifest, context: Context<'_>, versions: &[(String, String)]) -> Option<Missing> {
+    let detail = build::last_failure(manifest, context, &probe::in_words(versions))?;
     let get = manifest.build.as_ref().and_then(|build| build.get.clone());
     Some(Missing {
         name: "a build that succeeds".to_owned(),
@@ -119,15 +122,13 @@ fn text(listed: &[Listed]) -> String {
             continue;
         }
         let state = if system.available { "runs here" } else { "missing" };
-        let versions: Vec<String> =
-            system.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         text.push_str(&format!(
             "{:<20} {:<7} {:<10} {} · {}\n{:20} {}\n",
             system.name,
             system.role,
             state,
             system.workloads.join(", "),
-            versions.join(", "),
+            probe::in_words(&system.versions),
             "",
             system.about
         ));

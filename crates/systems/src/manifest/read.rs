@@ -1,6 +1,7 @@
 //! From TOML to a checked [`Manifest`]: the file's shape, then what its fields must keep, each with its place.
 
 mod apply;
+mod inputs;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,6 +59,8 @@ pub(super) struct RawBuild {
     command: Command,
     timeout_s: Option<Spanned<i64>>,
     version: Option<Command>,
+    #[serde(default)]
+    inputs: Vec<Spanned<String>>,
     get: Option<String>,
 }
 
@@ -285,6 +288,7 @@ impl Reader<'_> {
             command: self.command(&raw.command, &known)?,
             timeout: Duration::from_secs(timeout),
             version: version.transpose()?,
+            inputs: inputs::read(self, &raw.inputs)?,
             get: raw.get.clone(),
         })
     }

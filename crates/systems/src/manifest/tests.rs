@@ -74,6 +74,15 @@ fn the_contracts_example() {
 }
 
 #[test]
+fn inputs() {
+    let inputs = "inputs = ['../a', '{home}/{$B}', '$B_1', './$B']\n[start]";
+    let build = parse(&GOOD.replace("[start]", inputs)).unwrap().build.unwrap();
+    let path = |text: &str| Input::Path(text.to_owned());
+    let expected = [path("../a"), path("{home}/{$B}"), Input::Variable("B_1".to_owned()), path("./$B")];
+    assert_eq!(build.inputs, expected);
+}
+
+#[test]
 fn the_rest_has_defaults() {
     let text = "name='cowboy2'\nrole='client'\nworkloads=['clients']\nlanguage=''\nabout=''\n\
                 [start]\ncommand=['x']\n";
@@ -108,6 +117,23 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("build.sh", "{port}", "13:18: unknown placeholder `{port}`"),
     ("build.sh", "a}b", "13:18: a lone `}`"),
     ("180", "0", "14:13: timeout_s = 0 is out of range (choose timeout_s from 1 to 86400)"),
+    (
+        "timeout_s = 180",
+        "inputs = ['']",
+        "14:11: an empty input (name a path, or an environment variable as \"$NAME\"",
+    ),
+    (
+        "timeout_s = 180",
+        "inputs = ['a', '$A-B']",
+        "14:16: `A-B` cannot name an environment variable (write \"$NAME\" for its value",
+    ),
+    ("timeout_s = 180", "inputs = ['$']", "14:11: `` cannot name an environment variable"),
+    ("timeout_s = 180", "inputs = ['a}b']", "14:11: a lone `}`"),
+    (
+        "timeout_s = 180",
+        "inputs = ['{out}/x']",
+        "14:11: unknown placeholder `{out}` (known here: {dir}, {home}, {variant}, {narrows}, {$NAME}",
+    ),
     ("\"{buffer}\"]", "\"{bufer}\"]", "17:45: unknown placeholder `{bufer}` (did you mean {buffer}?"),
     ("\"{port}\", ", "", "17:11: the server is not told its port"),
     (", \"{buffer}\"]", "]", "24:8: the program is not told the knob `buffer`"),

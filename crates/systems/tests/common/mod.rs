@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use systems::{Launch, Manifest, Point, Running, Source, SystemError};
+use systems::{Context, Launch, Manifest, Point, Running, Source, SystemError};
 
 /// Never set.
 pub static CALM: AtomicBool = AtomicBool::new(false);
@@ -49,6 +49,29 @@ impl Home {
 
     pub fn client(&self, script: &str) -> Manifest {
         self.manifest("client", &format!("[start]\ncommand=['sh','-c','''{script}''']\n"))
+    }
+
+    /// A client that is built by this script; `lines` are more of its `[build]`.
+    pub fn built_by(&self, script: &str, lines: &str) -> Manifest {
+        let build =
+            format!("[start]\ncommand=['true']\n[build]\ncommand=['sh','-c','''{script}''']\n{lines}");
+        self.manifest("client", &build)
+    }
+
+    pub fn context(&self) -> Context<'_> {
+        Context { home: self.path(), narrows: Path::new("/bin/true"), cancel: &CALM }
+    }
+
+    /// How many lines builds have written to `{home}/count`.
+    pub fn count(&self) -> usize {
+        std::fs::read_to_string(self.path().join("count")).map_or(0, |text| text.lines().count())
+    }
+
+    /// Writes a file of the home, with the folders above it.
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
 
     pub fn start(&self, manifest: &Manifest, port: Option<u16>) -> Result<Running, SystemError> {
