@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+pub use systems::Figure;
 use systems::input::{self, suggestion};
 use systems::{InputError, Manifest, Source, Value, Workload, is_reference};
 use toml::Spanned;
@@ -24,50 +25,6 @@ const DEFAULT_TIMEOUT_S: f64 = 30.0;
 
 /// What difference is worth having when the file says nothing, as a share.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
-
-/// What a table shows; the one number of a trial that its scenario is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
-    /// Milliseconds from the send of an upload to its checked answer.
-    MsPerUpload,
-    /// Payload bytes of verified operations a second.
-    BytesPerS,
-    /// Frames verified by the receiver's count, a second.
-    FramesPerS,
-    /// Verified answers a second.
-    RequestsPerS,
-    /// Microseconds from when a request was due within which 99 of 100 were answered.
-    P99Us,
-}
-
-impl Figure {
-    /// Whether more is better; false for times.
-    pub fn more_is_better(self) -> bool {
-        !matches!(self, Self::MsPerUpload | Self::P99Us)
-    }
-
-    /// Whether it is one of open loops only: a closed loop asks again when it has its answer, so that no request is due
-    /// while the server stands still.
-    pub fn needs_rate(self) -> bool {
-        self == Self::P99Us
-    }
-
-    /// How many times better `a` is than `b`: above 1 where `a` is better, whichever way the figure points.
-    pub fn advantage(self, a: f64, b: f64) -> f64 {
-        if self.more_is_better() { a / b } else { b / a }
-    }
-
-    fn fits(self, workload: Workload) -> bool {
-        match self {
-            Self::MsPerUpload => workload == Workload::Upload,
-            Self::FramesPerS => workload == Workload::Frames,
-            Self::BytesPerS => matches!(workload, Workload::Upload | Workload::Frames),
-            Self::RequestsPerS => workload != Workload::Frames,
-            Self::P99Us => workload == Workload::Requests,
-        }
-    }
-}
 
 /// How thoroughly to look: minutes for all ready-made experiments, or the complete grid of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -133,11 +90,9 @@ impl Experiment {
             return Err(source.error(file.name.span(), message, "make them equal"));
         }
         check_systems(source, &file.systems)?;
-        if !file.figure.get_ref().fits(file.workload) {
+        if !file.workload.about().figures.contains(file.figure.get_ref()) {
             let message = format!("this figure does not exist for the workload `{}`", file.workload);
-            let help = "ms_per_upload: upload; bytes_per_s: upload, frames; frames_per_s: frames; \
-                        requests_per_s: requests, clients, upload; p99_us: requests";
-            return Err(source.error(file.figure.span(), message, help));
+            return Err(source.error(file.figure.span(), message, figures()));
         }
         let published = match file.published {
             Some(tables) => published(source, tables)?,
@@ -243,6 +198,19 @@ fn threshold(source: &Source, share: &Spanned<f64>) -> Result<f64, InputError> {
             Err(source.error(share.span(), message, "a share above 0, at most 1: 0.05 is 5 %"))
         }
     }
+}
+
+/// Which figure is of which workloads, those first that it is usually published of.
+fn figures() -> String {
+    let of = |figure: Figure| {
+        let place = |workload: &Workload| workload.about().figures.iter().position(|own| *own == figure);
+        let mut workloads: Vec<Workload> =
+            Workload::ALL.into_iter().filter(|workload| place(workload).is_some()).collect();
+        workloads.sort_by_key(place);
+        let names: Vec<&str> = workloads.into_iter().map(Workload::name).collect();
+        format!("{}: {}", figure.name(), names.join(", "))
+    };
+    Figure::ALL.map(of).join("; ")
 }
 
 /// The names of tables, each once.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use stats::{Design, SplitMix64, shuffle};
-use systems::{Catalog, InputError, Manifest, Point, Value, Workload, is_reference};
+use systems::{Catalog, InputError, Manifest, Point, Role, Value, Workload, is_reference};
 
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{DEFAULT_THRESHOLD, Figure, Form};
@@ -92,7 +92,7 @@ pub(crate) const COUNTING_S: f64 = 0.2;
 
 /// Whether it is: in the first round, because counts hardly vary. A client drives itself.
 pub(crate) fn is_counted(trial: &Trial) -> bool {
-    trial.round == 0 && trial.scenario.workload != Workload::Clients
+    trial.round == 0 && trial.scenario.workload().role() == Role::Server
 }
 
 /// How long a trial is expected to last, seconds: start, warm-up, measured window, and counting.
@@ -271,26 +271,8 @@ fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap
 /// The reference at each distinct point that is left of the scenarios' points.
 fn references(scenarios: &[Scenario]) -> Vec<Scenario> {
     let mut seen = BTreeSet::new();
-    let own = scenarios.iter().map(reference_of);
+    let own = scenarios.iter().map(Scenario::reference);
     own.filter(|scenario| seen.insert(scenario.clone())).collect()
-}
-
-/// The reference's scenario that a scenario is compared with.
-pub fn reference_of(scenario: &Scenario) -> Scenario {
-    Scenario {
-        system: scenario.workload.reference().to_owned(),
-        point: projection(scenario.workload, &scenario.point),
-        ..scenario.clone()
-    }
-}
-
-/// A point reduced to the workload's own knobs: where the reference stands for it.
-pub fn projection(workload: Workload, point: &Point) -> Point {
-    point
-        .iter()
-        .filter(|(knob, _)| workload.knob(knob).is_some())
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -18,21 +18,19 @@ use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form};
 use crate::findings::{Judged, findings, judged};
 use crate::observation::{Observation, Scenario, Timing};
-use crate::plan::{Plan, Planned, reference_of};
+use crate::plan::{Plan, Planned};
 use crate::rounds;
 use crate::session::{Fake, Rule, observe};
 
 /// A system with one knob of so many values, the first of them the default, and the reference.
 pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -> Plan {
     let workload = Workload::Requests;
-    let scenario = |value: i64| Scenario {
-        experiment: "e".to_owned(),
-        system: "s".to_owned(),
-        workload,
-        point: Point::from([("knob".to_owned(), Value::Integer(value))]),
+    let scenario = |value: i64| {
+        let point = Point::from([("knob".to_owned(), Value::Integer(value))]);
+        Scenario::new("e", "s", workload, point).expect("the defaults are work")
     };
     let mut scenarios: Vec<Scenario> = (0..values).map(scenario).collect();
-    scenarios.push(reference_of(&scenarios[0]));
+    scenarios.push(scenarios[0].reference());
     let planned = Planned {
         name: "e".to_owned(),
         title: String::new(),

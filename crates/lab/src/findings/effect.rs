@@ -152,11 +152,8 @@ fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
     let axes: Vec<&Axis> = varied(planned).collect();
     let known: BTreeMap<&Scenario, usize> =
         planned.scenarios.iter().enumerate().map(|(at, scenario)| (scenario, at)).collect();
-    let find = |of: usize, knob: &str, value: &Value| {
-        let mut wanted = planned.scenarios[of].clone();
-        wanted.point.insert(knob.to_owned(), value.clone());
-        known.get(&wanted).copied()
-    };
+    let find =
+        |of: usize, knob: &str, value: &Value| known.get(&planned.scenarios[of].with(knob, value)?).copied();
     let mut squares = Vec::new();
     for (i, axis) in axes.iter().enumerate().filter(|(_, axis)| !is_work(planned, axis)) {
         // Of two knobs that both may matter, each depends on the other: told once.

@@ -10,7 +10,6 @@ use crate::experiment::grid::Axis;
 use crate::observation::{
     Failure, GeneratorUse, Latency, Measurement, ServerCounts, SystemUse, Timing, Trial,
 };
-use crate::plan::reference_of;
 
 pub(super) type Axes<'a> = &'a [(&'a str, Kind, &'a [Value])];
 
@@ -37,15 +36,11 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         };
         points = points.iter().flat_map(|p| values.iter().map(move |v| with(p, v))).collect();
     }
-    let scenario = |system: &str, point: &Point| Scenario {
-        experiment: "e".to_owned(),
-        system: system.to_owned(),
-        workload,
-        point: point.clone(),
-    };
+    let scenario =
+        |system: &str, point: &Point| Scenario::new("e", system, workload, point.clone()).expect("work");
     let mut scenarios: Vec<Scenario> =
         systems.iter().flat_map(|s| points.iter().map(|p| scenario(s, p))).collect();
-    let mut references: Vec<Scenario> = scenarios.iter().map(reference_of).collect();
+    let mut references: Vec<Scenario> = scenarios.iter().map(Scenario::reference).collect();
     references.sort();
     references.dedup();
     scenarios.extend(references);

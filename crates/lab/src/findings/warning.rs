@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use systems::Workload;
 
 use super::{Estimate, RANKED_ERRORS, label, measurements};
 use crate::doubt::Doubt;
@@ -171,17 +170,12 @@ const RULES: &[Rule] = &[
         "a longer measure_s, or more --rounds",
         // Where p99 is the figure, each trial must support its own.
         |e| {
-            shows_percentiles(e.scenario.workload)
+            e.scenario.workload().about().short_exchanges
                 && e.successes > 0
                 && (e.p99_us.is_none() || e.figure.is_none())
         },
     ),
 ];
-
-/// Whether the workload's table has percentiles.
-pub(super) fn shows_percentiles(workload: Workload) -> bool {
-    matches!(workload, Workload::Requests | Workload::Clients)
-}
 
 /// The first example of each class and whose it is, so that a count has a cause.
 fn first_errors(observations: &[&Observation]) -> String {

@@ -22,7 +22,7 @@ fn the_reference_stands_at_the_workloads_own_knobs_once() {
     assert_eq!(points(&plan, "cowboy").len(), 8);
     assert_eq!(points(&plan, "reference"), ["size=1", "size=2"]);
     for scenario in &plan.experiments[0].scenarios {
-        assert!(plan.experiments[0].scenarios.contains(&reference_of(scenario)));
+        assert!(plan.experiments[0].scenarios.contains(&scenario.reference()));
     }
 }
 
@@ -199,5 +199,23 @@ proptest! {
         prop_assert!(first.trials.iter().enumerate().all(|(i, t)| t.index == i as u32));
         prop_assert!(first.trials.windows(2).all(|w| w[0].round <= w[1].round));
         prop_assert_eq!(plan(&requests, &catalog, &BTreeMap::new(), seed).unwrap(), first);
+    }
+}
+
+#[test]
+fn a_scenario_that_is_no_work_cannot_be_read() {
+    let read = |value: serde_json::Value| {
+        let point = serde_json::json!({ "size": value, "buffer": "any" });
+        let words =
+            serde_json::json!({ "experiment": "e", "system": "s", "workload": "upload", "point": point });
+        serde_json::from_value::<Scenario>(words).map_err(|error| error.to_string())
+    };
+    let scenario = read(1460.into()).expect("a size");
+    assert_eq!(scenario.work().payload_bytes(), 1460);
+    let again = serde_json::to_value(&scenario).and_then(serde_json::from_value::<Scenario>);
+    assert_eq!(again.expect("what was written"), scenario);
+    for value in [serde_json::json!("big"), serde_json::json!(-1), serde_json::json!(true)] {
+        let wrong = read(value).expect_err("no size");
+        assert!(wrong.starts_with("knob size: "), "{wrong}");
     }
 }

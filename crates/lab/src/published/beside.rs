@@ -18,7 +18,6 @@ use stats::Design;
 use systems::{Point, Value, Workload};
 
 use super::{Rows, Table};
-use crate::experiment::Figure;
 use crate::findings::{self, Cell, Column, Estimate, NoiseFloor, Unit, column};
 use crate::plan::Planned;
 use today::{Today, all, within};
@@ -130,13 +129,8 @@ pub(crate) fn beside(
 
 fn table_beside(name: &str, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Option<Beside> {
     let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
-    let natural = match table.workload {
-        Workload::Upload => Figure::MsPerUpload,
-        Workload::Frames => Figure::FramesPerS,
-        Workload::Requests | Workload::Clients => Figure::RequestsPerS,
-    };
-    (table.workload == planned.workload && planned.figure == natural)
-        .then(|| compare(&table, planned, today, estimates))
+    let usual = table.workload.about().figures.first() == Some(&planned.figure);
+    (table.workload == planned.workload && usual).then(|| compare(&table, planned, today, estimates))
 }
 
 fn compare(table: &Table, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Beside {
@@ -173,7 +167,7 @@ fn figures(table: &Table) -> Vec<Option<f64>> {
 /// Where a knob stood in a scenario: as set, else as the workload or the published system has it by default.
 fn value<'a>(table: &'a Table, estimate: &'a Estimate, knob: &str) -> Option<&'a Value> {
     let set = estimate.scenario.point.get(knob);
-    let own = || estimate.scenario.workload.knob(knob).map(|k| &k.default);
+    let own = || estimate.scenario.workload().knob(knob).map(|k| &k.default);
     set.or_else(own).or_else(|| table.defaults.get(knob))
 }
 

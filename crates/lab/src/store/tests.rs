@@ -30,8 +30,7 @@ fn header(trials: u32) -> RunHeader {
         apply: Default::default(),
         defaults: Default::default(),
     };
-    let scenario =
-        Scenario { experiment: "e".to_owned(), system: "s".to_owned(), workload, point: Default::default() };
+    let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
     let trial = |index| Trial { index, round: index, scenario: scenario.clone(), timing, twin: false };
     let trials = (0..trials).map(trial).collect();
     RunHeader {

@@ -119,12 +119,7 @@ mod tests {
 
     #[test]
     fn a_round_counts_when_all_of_its_trials_have_ended() {
-        let scenario = Scenario {
-            experiment: "e".to_owned(),
-            system: "s".to_owned(),
-            workload: Workload::Requests,
-            point: Point::new(),
-        };
+        let scenario = Scenario::new("e", "s", Workload::Requests, Point::new()).expect("the defaults");
         let timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
         let trial =
             |index| Trial { index, round: index / 2, scenario: scenario.clone(), timing, twin: false };

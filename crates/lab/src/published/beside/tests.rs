@@ -104,7 +104,7 @@ fn ran(text: &str, rounds: u32, outcome: impl Fn(&Trial) -> Measurement) -> Expe
         .iter()
         .map(|trial| {
             let reference = is_reference(&trial.scenario.system);
-            let m = if reference { measurement(trial.scenario.workload, 1.0) } else { outcome(trial) };
+            let m = if reference { measurement(trial.scenario.workload(), 1.0) } else { outcome(trial) };
             Observation {
                 trial: trial.clone(),
                 began_unix_s: 0.0,

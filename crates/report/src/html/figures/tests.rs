@@ -3,7 +3,7 @@
 use lab::experiment::Form;
 use lab::findings::findings;
 use lab::observation::{Observation, Scenario, Timing, Trial};
-use lab::plan::{Plan, Planned, reference_of};
+use lab::plan::{Plan, Planned};
 use lab::session::{Executor, Fake, Instead, Rule};
 use stats::Noise;
 use systems::Workload;
@@ -31,15 +31,12 @@ const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
 /// Clients at every point, and the reference at one, in four rounds.
 fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let points = points(knobs);
-    let scenario = |system: &str, point: &Point| Scenario {
-        experiment: "e".to_owned(),
-        system: system.to_owned(),
-        workload: Workload::Clients,
-        point: point.clone(),
+    let scenario = |system: &str, point: &Point| {
+        Scenario::new("e", system, Workload::Clients, point.clone()).expect("work")
     };
     let mut scenarios: Vec<Scenario> =
         systems.iter().flat_map(|system| points.iter().map(|point| scenario(system, point))).collect();
-    scenarios.push(reference_of(&scenarios[0]));
+    scenarios.push(scenarios[0].reference());
     let axis = |(knob, values): &(&str, &[i64])| Knob {
         knob: (*knob).to_owned(),
         kind: Kind::Integer,
