@@ -7,6 +7,7 @@ pub mod grid;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -18,10 +19,20 @@ use systems::{InputError, Manifest, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
 use crate::observation::Timing;
-use crate::published;
 
 /// Patience for one operation when the file says nothing, seconds.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
+
+/// The names of the documents' tables, which an experiment may stand beside; what they hold is for who shows them.
+pub const TABLES: [&str; 7] = [
+    "cowboy-sizes",
+    "cowboy-modes",
+    "cowboy-buffers",
+    "erlang-packet",
+    "iodash",
+    "pools-2019",
+    "pools-original",
+];
 
 /// What difference is worth having when the file says nothing, as a share.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
@@ -36,25 +47,34 @@ pub enum Form {
     Full,
 }
 
-/// One experiment file, read and checked as far as the file alone allows.
-#[derive(Debug, Clone)]
-pub struct Experiment {
-    /// Equal to the file's name.
+/// What is asked, whichever systems and values it is asked of.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Subject {
+    /// The experiment's name.
     pub name: String,
     /// One line for headings.
     pub title: String,
     /// What was asked, and where it was published.
     pub about: String,
-    /// What its trials do.
+    /// What its trials did.
     pub workload: Workload,
-    /// The systems by name, in the file's order; never the reference, which is always added.
-    pub systems: Vec<Spanned<String>>,
     /// What its table shows.
-    pub figure: Spanned<Figure>,
+    pub figure: Figure,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
-    /// The share by which two figures must differ for the difference to be worth having: 0.05 is 5 %.
+    /// The share by which a difference must exceed nothing to be worth having.
     pub threshold: f64,
+}
+
+/// One experiment file, read and checked as far as the file alone allows.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What is asked; its name is the file's.
+    pub subject: Subject,
+    /// The systems by name, in the file's order; never the reference, which is always added.
+    pub systems: Vec<Spanned<String>>,
+    /// Where the file says the figure.
+    figure: Range<usize>,
     quick: Schedule,
     full: Schedule,
     source: Source,
@@ -75,6 +95,14 @@ pub struct Schedule {
 struct Block {
     systems: Option<Vec<Spanned<String>>>,
     axes: Vec<(Spanned<String>, Vec<Spanned<Value>>)>,
+}
+
+impl Deref for Experiment {
+    type Target = Subject;
+
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
 }
 
 impl Experiment {
@@ -98,18 +126,20 @@ impl Experiment {
             Some(tables) => published(source, tables)?,
             None => Vec::new(),
         };
-        Ok(Self {
+        let threshold = file.threshold.as_ref();
+        let subject = Subject {
             name: file.name.into_inner(),
             title: file.title,
             about: file.about,
             workload: file.workload,
-            systems: file.systems,
-            figure: file.figure,
+            figure: *file.figure.get_ref(),
             published,
-            threshold: file
-                .threshold
-                .as_ref()
-                .map_or(Ok(DEFAULT_THRESHOLD), |share| threshold(source, share))?,
+            threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,
+        };
+        Ok(Self {
+            subject,
+            systems: file.systems,
+            figure: file.figure.span(),
             quick: file.quick.check(source)?,
             full: file.full.check(source)?,
             source: source.clone(),
@@ -215,7 +245,7 @@ fn figures() -> String {
 
 /// The names of tables, each once.
 fn published(source: &Source, tables: Spanned<Values>) -> Result<Vec<String>, InputError> {
-    let known: Vec<&str> = published::names().collect();
+    let known: Vec<&str> = TABLES.to_vec();
     let mut names: Vec<String> = Vec::new();
     for table in words(source, Values::listed(tables), "not the name of a table")? {
         let (span, name) = (table.span(), table.into_inner());

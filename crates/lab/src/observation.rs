@@ -249,6 +249,17 @@ pub struct Measurement {
     pub notes: Vec<String>,
 }
 
+/// The measured ones, each with the name of its system.
+pub(crate) fn measurements<'a>(
+    observations: &[&'a Observation],
+) -> impl Iterator<Item = (&'a str, &'a Measurement)> {
+    let each = observations.iter().map(|o| (o.trial.scenario.system.as_str(), &o.outcome));
+    each.filter_map(|(system, outcome)| match outcome {
+        Outcome::Measured(m) => Some((system, m.as_ref())),
+        Outcome::Failed(_) => None,
+    })
+}
+
 /// A latency distribution in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {

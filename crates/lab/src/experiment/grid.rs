@@ -291,12 +291,12 @@ pub fn scenarios(
 
 /// A figure that counts from when a request was due needs a schedule.
 fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
-    if !experiment.figure.get_ref().needs_rate() || scenario.work().is_open_loop() {
+    if !experiment.subject.figure.needs_rate() || scenario.work().is_open_loop() {
         return Ok(());
     }
     let message = "this figure counts from when a request was due, and a closed loop has no schedule";
     Err(experiment.source.error(
-        experiment.figure.span(),
+        experiment.figure.clone(),
         message,
         "give `rate` a value above 0 in every block",
     ))

@@ -19,7 +19,7 @@ use crate::observation::{Scenario, projection};
 use crate::plan::Planned;
 
 /// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.
-pub(crate) const CLIFF: f64 = 1.5;
+pub const CLIFF: f64 = 1.5;
 
 /// In what two scenarios differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]

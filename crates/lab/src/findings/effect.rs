@@ -15,7 +15,7 @@ use super::asked::{baseline, groups, is_work};
 use super::best::Judgement;
 use super::comparison::log_ratios;
 use super::table::{Cell, Column, Row, Table, Unit, column, varied};
-use super::{Estimate, Ratio, label};
+use super::{Estimate, Ratio};
 use crate::experiment::grid::Axis;
 use crate::observation::Scenario;
 use crate::plan::Planned;
@@ -253,7 +253,7 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect
             Cell::Number(e.ratio.high),
             Cell::Text(word(e.verdict).to_owned()),
             text((!depends.is_empty()).then(|| depends.join(", "))),
-            text(claimed.map(|e| label(planned, &estimates[e.best].scenario))),
+            text(claimed.map(|e| planned.label(&estimates[e.best].scenario))),
         ];
         Row { cells, block: false }
     });

@@ -18,6 +18,9 @@ use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
 
+/// The share of failed operations above which a row ranks nothing (a published table of pooled clients ranked one with 79.6 % errors first).
+pub const RANKED_ERRORS: f64 = 0.01;
+
 /// What a scenario's trials amount to.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Estimate {
@@ -89,6 +92,38 @@ pub struct Estimate {
     pub doubts: BTreeMap<Doubt, String>,
     /// What figures show beside all this.
     pub detail: Detail,
+}
+
+impl Estimate {
+    /// Whether the figure may be ranked: it may be compared, and the generator was not the bottleneck.
+    pub fn ranks(&self) -> bool {
+        self.compares() && !self.doubts.keys().any(|doubt| doubt.disqualifies())
+    }
+
+    /// Whether it has a place in a ranking: nothing is ranked without an interval.
+    pub fn is_ranked(&self) -> bool {
+        self.ranks() && self.interval.is_some()
+    }
+
+    /// Whether there is a figure above zero that the server's counts do not contradict, few operations failed, and nothing
+    /// disqualifies it but that the generator was at its limit.
+    pub fn compares(&self) -> bool {
+        let fair = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
+        self.figure.is_some_and(|f| f > 0.0)
+            && self.error_share <= RANKED_ERRORS
+            && self.counts_agree != Some(false)
+            && self.doubts.keys().all(fair)
+    }
+
+    /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.
+    pub fn is_lower_bound(&self) -> bool {
+        self.doubts.contains_key(&Doubt::GeneratorBound)
+    }
+
+    /// Whether this is Narrows' own endpoint.
+    pub fn is_reference(&self) -> bool {
+        is_reference(&self.scenario.system)
+    }
 }
 
 /// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded (for a percentile: too few).

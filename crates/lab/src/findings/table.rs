@@ -63,7 +63,7 @@ pub struct Column {
 
 impl Column {
     /// Of words.
-    pub(crate) fn words(name: impl Into<String>) -> Self {
+    pub fn words(name: impl Into<String>) -> Self {
         Self { name: name.into(), unit: None }
     }
 }
@@ -117,7 +117,7 @@ fn count(number: Option<u64>) -> Cell {
 }
 
 /// A column of numbers.
-pub(crate) fn column(name: impl Into<String>, unit: Unit) -> Column {
+pub fn column(name: impl Into<String>, unit: Unit) -> Column {
     Column { name: name.into(), unit: Some(unit) }
 }
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, RANKED_ERRORS, label, measurements};
+use super::{Estimate, RANKED_ERRORS, measurements};
 use crate::doubt::Doubt;
 use crate::observation::Observation;
 use crate::plan::Planned;
 
 /// Fewer trials than this have no median worth the name: of two, it is their mean.
-pub(crate) const FEWEST_TRIALS: u32 = 3;
+pub const FEWEST_TRIALS: u32 = 3;
 
 /// A range of more than this share of the median.
 const UNSTEADY: f64 = 0.3;
@@ -98,7 +98,7 @@ fn unequal_work(planned: &Planned, observations: &[&Observation]) -> Vec<Warning
     }
     let of = |system: &str| {
         let own = planned.scenarios.iter().filter(|scenario| scenario.system == system);
-        own.map(|scenario| label(planned, scenario)).collect()
+        own.map(|scenario| planned.label(scenario)).collect()
     };
     let warning = |(system, unequal): (&str, &str)| Warning {
         code: Code::UnequalWork,
@@ -119,7 +119,7 @@ fn warning(
     found: &[&Estimate],
 ) -> Warning {
     let all = found.len() == estimates.len();
-    let names = found.iter().filter(|_| !all).map(|e| label(planned, &e.scenario));
+    let names = found.iter().filter(|_| !all).map(|e| planned.label(&e.scenario));
     Warning {
         code,
         message: format!("{message} in {} of {} scenarios", found.len(), estimates.len()),
@@ -129,7 +129,7 @@ fn warning(
 }
 
 /// What is said about a kind of doubt that the rules below know, and what to do about it.
-pub(crate) fn words(code: Code) -> (&'static str, &'static str) {
+pub fn words(code: Code) -> (&'static str, &'static str) {
     let rule = RULES.iter().find(|(known, ..)| *known == code);
     rule.map_or(("", ""), |(_, message, remedy, _)| (message, remedy))
 }

@@ -32,7 +32,7 @@ fn axes_keep_the_files_order() {
         "[[quick.grid]]\nmode = [\"b\", \"a\"]\nbuffer = [8192, 1460]\nsize = \"1M\"\n",
         Overrides::default(),
     );
-    let axes = plan.unwrap().experiments.remove(0).axes;
+    let axes = plan.unwrap().experiments.remove(0).setup.axes;
     let shown: Vec<String> = axes
         .iter()
         .map(|a| {
@@ -78,22 +78,6 @@ fn a_seed_replays_for_ever() {
     assert_eq!(order.join(" "), expected);
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
-}
-
-#[test]
-fn a_plan_that_was_saved_without_verdicts_is_read() {
-    let plan = planned(GRID, Overrides::default()).unwrap();
-    let mut json = serde_json::to_value(&plan).unwrap();
-    json.as_object_mut().unwrap().remove("budget_s");
-    let experiment = json["experiments"][0].as_object_mut().unwrap();
-    experiment.remove("threshold");
-    experiment.remove("defaults");
-    experiment["axes"].as_array_mut().unwrap().iter_mut().for_each(|axis| {
-        axis.as_object_mut().unwrap().remove("default");
-    });
-    let old: Plan = serde_json::from_value(json).unwrap();
-    assert_eq!((old.budget_s, old.experiments[0].threshold), (None, DEFAULT_THRESHOLD));
-    assert_eq!(old.trials, plan.trials);
 }
 
 #[test]

@@ -66,7 +66,8 @@ impl Running {
         for trial in trials {
             let Some(at) = self.find(trial) else { continue };
             let plan = &mut self.parts[at].plan;
-            plan.experiments[0].rounds = plan.experiments[0].rounds.max(trial.round + 1);
+            let setup = &mut plan.experiments[0].setup;
+            setup.rounds = setup.rounds.max(trial.round + 1);
             plan.trials.push(trial.clone());
         }
     }
