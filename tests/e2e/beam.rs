@@ -207,13 +207,13 @@ fn the_driver_sends_by_a_schedule() {
         // the warm-up come to them.
         let arrivals = m.attempts + m.dropped;
         let poisson = scenario.point.get("gaps") == Some(&systems::Value::Text("poisson".to_owned()));
-        let expected = match scenario.number("rate") {
+        let expected = match scenario.work().rate().map(|rate| rate.per_s) {
             Some(1000) => 500..=550,
             _ if poisson => 120..=320,
             _ => 200..=220,
         };
         assert!(expected.contains(&arrivals), "{scenario:?}: {m:#?}");
-        if scenario.number("rate") == Some(1000) {
+        if scenario.work().rate().map(|rate| rate.per_s) == Some(1000) {
             assert!(m.late + m.dropped > m.successes, "{m:#?}");
         }
     }

@@ -44,7 +44,8 @@ fn measured(home: &Home) -> [Vec<Measurement>; 2] {
     let with = |limit: u64| {
         let of = home.observations().into_iter().filter(move |seen| {
             let scenario = &seen.trial.scenario;
-            scenario.system == "fail-fast" && scenario.number("max_keepalive") == Some(limit)
+            scenario.system == "fail-fast"
+                && matches!(scenario.work(), systems::Work::Clients(work) if work.max_keepalive == limit)
         });
         of.map(|seen| match seen.outcome {
             lab::observation::Outcome::Measured(m) => *m,

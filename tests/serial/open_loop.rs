@@ -37,7 +37,7 @@ fn it_shows_response_times_by_rate_and_what_was_late() {
     }
     for observation in seen.iter().filter(|observation| !observation.trial.twin) {
         let Outcome::Measured(m) = &observation.outcome else { panic!("{observation:#?}") };
-        let rate = observation.trial.scenario.number("rate").expect("a rate");
+        let rate = observation.trial.scenario.work().rate().expect("a rate").per_s;
         // Whatever the machine does, each arrival of the window is an attempt or was given up.
         let arrivals = (m.attempts + m.dropped) as f64;
         assert!(arrivals >= 0.99 * rate as f64 * observation.trial.timing.measure_s, "{m:#?}");

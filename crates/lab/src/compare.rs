@@ -22,7 +22,6 @@ use crate::findings::{
     Cell, Column, Estimate, ExperimentFindings, Findings, Ratio, Row, Table, Unit, column, log_ratios,
 };
 use crate::observation::Scenario;
-use crate::plan::reference_of;
 
 /// One side of a comparison: a run, or some scenarios of it.
 #[derive(Debug, Clone)]
@@ -194,7 +193,7 @@ impl Place<'_> {
 
     /// Logarithms of its ratios to the reference of the same round.
     fn to_reference(self) -> Option<Vec<f64>> {
-        let wanted = reference_of(&self.estimate.scenario);
+        let wanted = self.estimate.scenario.reference();
         let reference = self.of.estimates.iter().find(|e| e.scenario == wanted)?;
         let ratios = log_ratios(self.of.figure, &self.estimate.by_round, &reference.by_round);
         (ratios.len() >= FEWEST_ROUNDS).then(|| ratios.into_iter().map(|(_, ratio)| ratio).collect())

@@ -8,7 +8,7 @@ mod shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use shape::HALVES;
+pub use shape::HALVES;
 
 use crate::observation::Measurement;
 
@@ -79,12 +79,12 @@ const QUEUEING: f64 = 1.5;
 /// Errors below this share of operations change no picture.
 const ERRORS: f64 = 0.01;
 /// Failures this much quicker than successes inflate the number of attempts.
-pub(crate) const QUICKER: f64 = 0.5;
+pub const QUICKER: f64 = 0.5;
 /// Where nobody told how long failures took, the time that successes leave over tells it once failures are this share: below,
 /// the edges of the window blur it.
 const EXPLODING: f64 = 0.2;
 /// Operations that a window needs before its rate means much.
-pub(crate) const FEWEST: u64 = 20;
+pub const FEWEST: u64 = 20;
 /// A window shorter than so many mean latencies measures its own edges.
 const LATENCIES: f64 = 10.0;
 /// Stolen time beyond this share of one core.

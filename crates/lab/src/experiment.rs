@@ -7,67 +7,35 @@ pub mod grid;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+pub use systems::Figure;
 use systems::input::{self, suggestion};
 use systems::{InputError, Manifest, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
 use crate::observation::Timing;
-use crate::published;
 
 /// Patience for one operation when the file says nothing, seconds.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
 
+/// The names of the documents' tables, which an experiment may stand beside; what they hold is for who shows them.
+pub const TABLES: [&str; 7] = [
+    "cowboy-sizes",
+    "cowboy-modes",
+    "cowboy-buffers",
+    "erlang-packet",
+    "iodash",
+    "pools-2019",
+    "pools-original",
+];
+
 /// What difference is worth having when the file says nothing, as a share.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
-
-/// What a table shows; the one number of a trial that its scenario is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
-    /// Milliseconds from the send of an upload to its checked answer.
-    MsPerUpload,
-    /// Payload bytes of verified operations a second.
-    BytesPerS,
-    /// Frames verified by the receiver's count, a second.
-    FramesPerS,
-    /// Verified answers a second.
-    RequestsPerS,
-    /// Microseconds from when a request was due within which 99 of 100 were answered.
-    P99Us,
-}
-
-impl Figure {
-    /// Whether more is better; false for times.
-    pub fn more_is_better(self) -> bool {
-        !matches!(self, Self::MsPerUpload | Self::P99Us)
-    }
-
-    /// Whether it is one of open loops only: a closed loop asks again when it has its answer, so that no request is due
-    /// while the server stands still.
-    pub fn needs_rate(self) -> bool {
-        self == Self::P99Us
-    }
-
-    /// How many times better `a` is than `b`: above 1 where `a` is better, whichever way the figure points.
-    pub fn advantage(self, a: f64, b: f64) -> f64 {
-        if self.more_is_better() { a / b } else { b / a }
-    }
-
-    fn fits(self, workload: Workload) -> bool {
-        match self {
-            Self::MsPerUpload => workload == Workload::Upload,
-            Self::FramesPerS => workload == Workload::Frames,
-            Self::BytesPerS => matches!(workload, Workload::Upload | Workload::Frames),
-            Self::RequestsPerS => workload != Workload::Frames,
-            Self::P99Us => workload == Workload::Requests,
-        }
-    }
-}
 
 /// How thoroughly to look: minutes for all ready-made experiments, or the complete grid of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -79,25 +47,34 @@ pub enum Form {
     Full,
 }
 
-/// One experiment file, read and checked as far as the file alone allows.
-#[derive(Debug, Clone)]
-pub struct Experiment {
-    /// Equal to the file's name.
+/// What is asked, whichever systems and values it is asked of.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Subject {
+    /// The experiment's name.
     pub name: String,
     /// One line for headings.
     pub title: String,
     /// What was asked, and where it was published.
     pub about: String,
-    /// What its trials do.
+    /// What its trials did.
     pub workload: Workload,
-    /// The systems by name, in the file's order; never the reference, which is always added.
-    pub systems: Vec<Spanned<String>>,
     /// What its table shows.
-    pub figure: Spanned<Figure>,
+    pub figure: Figure,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
-    /// The share by which two figures must differ for the difference to be worth having: 0.05 is 5 %.
+    /// The share by which a difference must exceed nothing to be worth having.
     pub threshold: f64,
+}
+
+/// One experiment file, read and checked as far as the file alone allows.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What is asked; its name is the file's.
+    pub subject: Subject,
+    /// The systems by name, in the file's order; never the reference, which is always added.
+    pub systems: Vec<Spanned<String>>,
+    /// Where the file says the figure.
+    figure: Range<usize>,
     quick: Schedule,
     full: Schedule,
     source: Source,
@@ -120,6 +97,14 @@ struct Block {
     axes: Vec<(Spanned<String>, Vec<Spanned<Value>>)>,
 }
 
+impl Deref for Experiment {
+    type Target = Subject;
+
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
+}
+
 impl Experiment {
     /// Reads an experiment. `source.path` gives the name that it must have.
     ///
@@ -133,28 +118,28 @@ impl Experiment {
             return Err(source.error(file.name.span(), message, "make them equal"));
         }
         check_systems(source, &file.systems)?;
-        if !file.figure.get_ref().fits(file.workload) {
+        if !file.workload.about().figures.contains(file.figure.get_ref()) {
             let message = format!("this figure does not exist for the workload `{}`", file.workload);
-            let help = "ms_per_upload: upload; bytes_per_s: upload, frames; frames_per_s: frames; \
-                        requests_per_s: requests, clients, upload; p99_us: requests";
-            return Err(source.error(file.figure.span(), message, help));
+            return Err(source.error(file.figure.span(), message, figures()));
         }
         let published = match file.published {
             Some(tables) => published(source, tables)?,
             None => Vec::new(),
         };
-        Ok(Self {
+        let threshold = file.threshold.as_ref();
+        let subject = Subject {
             name: file.name.into_inner(),
             title: file.title,
             about: file.about,
             workload: file.workload,
-            systems: file.systems,
-            figure: file.figure,
+            figure: *file.figure.get_ref(),
             published,
-            threshold: file
-                .threshold
-                .as_ref()
-                .map_or(Ok(DEFAULT_THRESHOLD), |share| threshold(source, share))?,
+            threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,
+        };
+        Ok(Self {
+            subject,
+            systems: file.systems,
+            figure: file.figure.span(),
             quick: file.quick.check(source)?,
             full: file.full.check(source)?,
             source: source.clone(),
@@ -245,9 +230,22 @@ fn threshold(source: &Source, share: &Spanned<f64>) -> Result<f64, InputError> {
     }
 }
 
+/// Which figure is of which workloads, those first that it is usually published of.
+fn figures() -> String {
+    let of = |figure: Figure| {
+        let place = |workload: &Workload| workload.about().figures.iter().position(|own| *own == figure);
+        let mut workloads: Vec<Workload> =
+            Workload::ALL.into_iter().filter(|workload| place(workload).is_some()).collect();
+        workloads.sort_by_key(place);
+        let names: Vec<&str> = workloads.into_iter().map(Workload::name).collect();
+        format!("{}: {}", figure.name(), names.join(", "))
+    };
+    Figure::ALL.map(of).join("; ")
+}
+
 /// The names of tables, each once.
 fn published(source: &Source, tables: Spanned<Values>) -> Result<Vec<String>, InputError> {
-    let known: Vec<&str> = published::names().collect();
+    let known: Vec<&str> = TABLES.to_vec();
     let mut names: Vec<String> = Vec::new();
     for table in words(source, Values::listed(tables), "not the name of a table")? {
         let (span, name) = (table.span(), table.into_inner());

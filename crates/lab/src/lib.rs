@@ -8,7 +8,6 @@ pub mod experiment;
 pub mod findings;
 pub mod observation;
 pub mod plan;
-pub mod published;
 pub mod rounds;
 pub mod session;
 #[cfg(test)]

@@ -6,39 +6,98 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use systems::{Point, Value, Workload};
+use systems::work::Unit;
+use systems::{Point, Value, Work, Workload};
 
 /// What is measured: a system under a workload at one point of all knobs.
+// Its words are resolved when it is made, so that what cannot be work is no scenario.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[serde(try_from = "Words", into = "Words")]
+#[schemars(with = "Words")]
 pub struct Scenario {
     /// The experiment that asked for it.
     pub experiment: String,
     /// The system's name.
     pub system: String,
-    /// The workload.
-    pub workload: Workload,
     /// Every knob the experiment sets for this system, workload knobs among them.
     pub point: Point,
+    /// What the workload's knobs come to.
+    work: Work,
+}
+
+/// What is measured: a system under a workload at one point of all knobs.
+#[derive(JsonSchema, Serialize, Deserialize)]
+#[schemars(rename = "Scenario")]
+struct Words {
+    /// The experiment that asked for it.
+    experiment: String,
+    /// The system's name.
+    system: String,
+    /// The workload.
+    workload: Workload,
+    /// Every knob the experiment sets for this system, workload knobs among them.
+    point: Point,
+}
+
+impl TryFrom<Words> for Scenario {
+    type Error = String;
+
+    fn try_from(words: Words) -> Result<Self, String> {
+        Self::new(words.experiment, words.system, words.workload, words.point)
+    }
+}
+
+impl From<Scenario> for Words {
+    fn from(scenario: Scenario) -> Self {
+        let workload = scenario.workload();
+        let Scenario { experiment, system, point, .. } = scenario;
+        Self { experiment, system, workload, point }
+    }
 }
 
 impl Scenario {
-    /// The value of a knob of the workload: as the point sets it, or its default.
-    pub fn knob(&self, name: &str) -> Option<&Value> {
-        self.point.get(name).or_else(|| self.workload.knob(name).map(|knob| &knob.default))
+    /// A system under a workload at a point.
+    ///
+    /// # Errors
+    /// A knob of the workload has a value that it cannot have.
+    pub fn new(
+        experiment: impl Into<String>,
+        system: impl Into<String>,
+        workload: Workload,
+        point: Point,
+    ) -> Result<Self, String> {
+        let work = workload.work(&point)?;
+        Ok(Self { experiment: experiment.into(), system: system.into(), point, work })
     }
 
-    /// The value of a knob of the workload that is a number.
-    pub fn number(&self, name: &str) -> Option<u64> {
-        match self.knob(name) {
-            Some(Value::Integer(number)) => u64::try_from(*number).ok(),
-            _ => None,
-        }
+    /// What its trials do.
+    pub fn work(&self) -> &Work {
+        &self.work
     }
 
-    /// Whether arrivals follow a schedule that knows nothing of answers.
-    pub fn is_open_loop(&self) -> bool {
-        self.number("rate").is_some_and(|rate| rate > 0)
+    /// The workload.
+    pub fn workload(&self) -> Workload {
+        self.work.workload()
     }
+
+    /// The same at another value of a knob; `None` where the knob cannot have it.
+    pub fn with(&self, knob: &str, value: &Value) -> Option<Self> {
+        let mut point = self.point.clone();
+        point.insert(knob.to_owned(), value.clone());
+        Self::new(self.experiment.clone(), self.system.clone(), self.workload(), point).ok()
+    }
+
+    /// The reference's scenario that it is compared with.
+    pub fn reference(&self) -> Self {
+        let system = self.workload().reference().to_owned();
+        Self { system, point: projection(self.workload(), &self.point), ..self.clone() }
+    }
+}
+
+/// A point reduced to the workload's own knobs: where the reference stands for it.
+pub fn projection(workload: Workload, point: &Point) -> Point {
+    let own = point.iter().filter(|(knob, _)| workload.knob(knob).is_some());
+    own.map(|(knob, value)| (knob.clone(), value.clone())).collect()
 }
 
 /// One timed execution of a scenario, as the plan orders it.
@@ -188,6 +247,17 @@ pub struct Measurement {
     pub server: Option<ServerCounts>,
     /// Lines for the reader: raised limits, retries by the client, and the like.
     pub notes: Vec<String>,
+}
+
+/// The measured ones, each with the name of its system.
+pub(crate) fn measurements<'a>(
+    observations: &[&'a Observation],
+) -> impl Iterator<Item = (&'a str, &'a Measurement)> {
+    let each = observations.iter().map(|o| (o.trial.scenario.system.as_str(), &o.outcome));
+    each.filter_map(|(system, outcome)| match outcome {
+        Outcome::Measured(m) => Some((system, m.as_ref())),
+        Outcome::Failed(_) => None,
+    })
 }
 
 /// A latency distribution in microseconds.
@@ -347,6 +417,11 @@ impl Latency {
 }
 
 impl Measurement {
+    /// Verified work, as this unit counts it.
+    pub fn worth(&self, unit: &Unit) -> f64 {
+        (if unit.bytes { self.payload_bytes } else { self.units }) as f64
+    }
+
     /// Operations that ended, verified or not.
     pub fn ended(&self) -> u64 {
         self.successes + self.errors.values().sum::<u64>()

@@ -8,15 +8,16 @@
 //! stage's order depends on the seed and on what was planned before, and on nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stats::{Design, SplitMix64, shuffle};
-use systems::{Catalog, InputError, Manifest, Point, Value, Workload, is_reference};
+use systems::{Catalog, InputError, Manifest, Point, Role, Value, is_reference};
 
 use crate::experiment::grid::{self, Axis, Excluded, Request};
-use crate::experiment::{DEFAULT_THRESHOLD, Figure, Form};
+use crate::experiment::{Form, Subject};
 use crate::observation::{Scenario, Timing, Trial};
-use crate::published::OneOrMany;
 
 /// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +26,6 @@ pub struct Plan {
     pub seed: u64,
     /// Rounds are added until every comparison is decided, as long as trials have taken fewer seconds than this; None:
     /// what is planned is all.
-    #[serde(default)]
     pub budget_s: Option<f64>,
     /// The experiments in the order in which they run.
     pub experiments: Vec<Planned>,
@@ -33,51 +33,66 @@ pub struct Plan {
     pub trials: Vec<Trial>,
 }
 
+/// How an experiment is carried out: what was asked, how often and how long, over which values.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Setup {
+    /// What is asked.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// Quick or full.
+    pub form: Form,
+    /// Rounds planned.
+    pub rounds: u32,
+    /// Of each trial.
+    pub timing: Timing,
+    /// Every knob that is set, with all its values; one, where it is only held fixed.
+    pub axes: Vec<Axis>,
+    /// Systems that could not run here.
+    pub excluded: Vec<Excluded>,
+}
+
 /// What a plan knows of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
-    /// The experiment's name.
-    pub name: String,
-    /// One line for headings.
-    pub title: String,
-    /// What was asked, and where it was published.
-    pub about: String,
-    /// What its trials do.
-    pub workload: Workload,
-    /// What its table shows.
-    pub figure: Figure,
-    /// The names of tables under `published/`; older plans have one name, or null.
-    #[serde(default, deserialize_with = "tables")]
-    pub published: Vec<String>,
-    /// Quick or full.
-    pub form: Form,
-    /// Trials of each scenario; of a plan that grows, the most of any so far.
-    pub rounds: u32,
-    /// The share by which a difference must exceed nothing to be worth having.
-    #[serde(default = "default_threshold")]
-    pub threshold: f64,
-    /// Of each trial.
-    pub timing: Timing,
-    /// Every knob that is set, in the order of the grid, with all its values.
-    pub axes: Vec<Axis>,
+    /// How it is carried out. Of a plan that grows, the rounds are the most of any scenario so far.
+    #[serde(flatten)]
+    pub setup: Setup,
     /// What each round executes: systems in the file's order, each in the grid's order; the reference last.
     pub scenarios: Vec<Scenario>,
-    /// Systems that it names and that cannot run here.
-    pub excluded: Vec<Excluded>,
     /// How a knob's value is set in the system's own configuration: system, knob, and the manifest's `apply`.
-    #[serde(default)]
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
-    /// Where each system's own knobs stand when nobody sets them; empty in older plans.
-    #[serde(default)]
+    /// Where each system's own knobs stand when nobody sets them.
     pub defaults: BTreeMap<String, Point>,
 }
 
-fn tables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(Option::<OneOrMany>::deserialize(deserializer)?.map(Vec::from).unwrap_or_default())
+// Embedded: what is asked and how is read like an experiment's own fields, in plans and in findings.
+impl Deref for Setup {
+    type Target = Subject;
+
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
 }
 
-fn default_threshold() -> f64 {
-    DEFAULT_THRESHOLD
+impl Deref for Planned {
+    type Target = Setup;
+
+    fn deref(&self) -> &Setup {
+        &self.setup
+    }
+}
+
+impl Setup {
+    /// A scenario in a line: the system, and the knobs that the experiment varies.
+    pub fn label(&self, scenario: &Scenario) -> String {
+        let mut words = vec![scenario.system.clone()];
+        for axis in self.axes.iter().filter(|axis| axis.values.len() > 1) {
+            if let Some(value) = scenario.point.get(&axis.knob) {
+                words.push(format!("{}={}", axis.knob, axis.show(value)));
+            }
+        }
+        words.join(" ")
+    }
 }
 
 /// How long starting and stopping a system is taken to last, seconds. In the ready-made experiments it was 0.2 to 0.4 on average;
@@ -92,7 +107,7 @@ pub(crate) const COUNTING_S: f64 = 0.2;
 
 /// Whether it is: in the first round, because counts hardly vary. A client drives itself.
 pub(crate) fn is_counted(trial: &Trial) -> bool {
-    trial.round == 0 && trial.scenario.workload != Workload::Clients
+    trial.round == 0 && trial.scenario.workload().role() == Role::Server
 }
 
 /// How long a trial is expected to last, seconds: start, warm-up, measured window, and counting.
@@ -103,7 +118,7 @@ pub fn estimate_s(trial: &Trial) -> f64 {
 }
 
 impl Planned {
-    /// What a system does with a knob when nobody says anything; by an older plan, what the first that has it does.
+    /// What a system does with a knob when nobody says anything; of a workload's knob, what the workload says.
     pub(crate) fn default_of<'a>(&'a self, system: &str, axis: &'a Axis) -> Option<&'a Value> {
         let own = self.defaults.get(system).and_then(|defaults| defaults.get(&axis.knob));
         own.or(axis.default.as_ref())
@@ -129,7 +144,7 @@ impl Plan {
     /// Adds rounds of an experiment, up to `rounds` in all, with these of its scenarios and the twin.
     pub fn grow(&mut self, experiment: usize, scenarios: &[Scenario], rounds: u32) {
         let Some(planned) = self.experiments.get_mut(experiment) else { return };
-        let from = std::mem::replace(&mut planned.rounds, rounds);
+        let from = std::mem::replace(&mut planned.setup.rounds, rounds);
         let (timing, twin) = (planned.timing, planned.twin().cloned());
         let mut rng = SplitMix64::new(self.seed.wrapping_add(self.trials.len() as u64));
         for round in from..rounds {
@@ -147,7 +162,7 @@ impl Plan {
                 for (index, trial) in plan.trials.iter_mut().enumerate() {
                     trial.index = index as u32;
                 }
-                plan.experiments.iter_mut().for_each(|e| e.rounds = e.rounds.min(rounds));
+                plan.experiments.iter_mut().for_each(|e| e.setup.rounds = e.rounds.min(rounds));
                 return plan;
             }
             rounds -= 1;
@@ -237,23 +252,17 @@ fn planned(
             scenarios.extend(references);
         }
     }
-    Ok(Planned {
-        name: experiment.name.clone(),
-        title: experiment.title.clone(),
-        about: experiment.about.clone(),
-        workload: experiment.workload,
-        figure: *experiment.figure.get_ref(),
-        published: experiment.published.clone(),
+    let setup = Setup {
+        subject: experiment.subject.clone(),
         form: *form,
         rounds: overrides.rounds.unwrap_or(schedule.rounds),
-        threshold: experiment.threshold,
         timing: schedule.timing,
-        apply: apply(&scenarios, catalog),
-        defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
         axes: all.axes,
-        scenarios,
         excluded: out,
-    })
+    };
+    let apply = apply(&scenarios, catalog);
+    let defaults = manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect();
+    Ok(Planned { setup, scenarios, apply, defaults })
 }
 
 /// Those of the systems that take part.
@@ -271,26 +280,8 @@ fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap
 /// The reference at each distinct point that is left of the scenarios' points.
 fn references(scenarios: &[Scenario]) -> Vec<Scenario> {
     let mut seen = BTreeSet::new();
-    let own = scenarios.iter().map(reference_of);
+    let own = scenarios.iter().map(Scenario::reference);
     own.filter(|scenario| seen.insert(scenario.clone())).collect()
-}
-
-/// The reference's scenario that a scenario is compared with.
-pub fn reference_of(scenario: &Scenario) -> Scenario {
-    Scenario {
-        system: scenario.workload.reference().to_owned(),
-        point: projection(scenario.workload, &scenario.point),
-        ..scenario.clone()
-    }
-}
-
-/// A point reduced to the workload's own knobs: where the reference stands for it.
-pub fn projection(workload: Workload, point: &Point) -> Point {
-    point
-        .iter()
-        .filter(|(knob, _)| workload.knob(knob).is_some())
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use stats::Verdict;
 
 use crate::findings::{Judged, judged};
 use crate::observation::{Observation, Scenario, Trial};
-use crate::plan::{Plan, Planned, estimate_s, reference_of};
+use crate::plan::{Plan, Planned, estimate_s};
 
 /// Adds what is needed next to a plan whose trials all have observations; false where nothing is: all is decided, the
 /// budget is spent, or the number of rounds is fixed.
@@ -48,7 +48,7 @@ fn undecided(planned: &Planned, judged: &Judged, most: u32) -> Vec<Scenario> {
             continue;
         }
         for scenario in [comparison.scenario, comparison.against].map(|at| &planned.scenarios[at]) {
-            open.insert(reference_of(scenario));
+            open.insert(scenario.reference());
             open.insert(scenario.clone());
         }
     }

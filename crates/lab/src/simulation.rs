@@ -17,44 +17,49 @@ use systems::{Point, Value, Workload};
 
 use crate::compare::{Chosen, Selection, compare};
 use crate::experiment::grid::Axis;
-use crate::experiment::{Figure, Form};
+use crate::experiment::{Figure, Form, Subject};
 use crate::findings::{Judged, findings, judged};
 use crate::observation::{Observation, Scenario, Timing};
-use crate::plan::{Plan, Planned, reference_of};
+use crate::plan::{Plan, Planned, Setup};
 use crate::rounds;
 use crate::session::{Fake, Rule, observe};
 
 /// A system with one knob of so many values, the first of them the default, and the reference.
 pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -> Plan {
     let workload = Workload::Requests;
-    let scenario = |value: i64| Scenario {
-        experiment: "e".to_owned(),
-        system: "s".to_owned(),
-        workload,
-        point: Point::from([("knob".to_owned(), Value::Integer(value))]),
+    let scenario = |value: i64| {
+        let point = Point::from([("knob".to_owned(), Value::Integer(value))]);
+        Scenario::new("e", "s", workload, point).expect("the defaults are work")
     };
     let mut scenarios: Vec<Scenario> = (0..values).map(scenario).collect();
-    scenarios.push(reference_of(&scenarios[0]));
-    let planned = Planned {
+    scenarios.push(scenarios[0].reference());
+    let axes = vec![Axis {
+        knob: "knob".to_owned(),
+        kind: Kind::Integer,
+        workload: false,
+        values: (0..values).map(Value::Integer).collect(),
+        default: Some(Value::Integer(0)),
+    }];
+    let subject = Subject {
         name: "e".to_owned(),
         title: String::new(),
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
         published: Vec::new(),
+        threshold: 0.05,
+    };
+    let setup = Setup {
+        subject,
         form: Form::Quick,
         rounds: 0,
-        threshold: 0.05,
         timing: Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 },
-        axes: vec![Axis {
-            knob: "knob".to_owned(),
-            kind: Kind::Integer,
-            workload: false,
-            values: (0..values).map(Value::Integer).collect(),
-            default: Some(Value::Integer(0)),
-        }],
-        scenarios: scenarios.clone(),
+        axes,
         excluded: Vec::new(),
+    };
+    let planned = Planned {
+        setup,
+        scenarios: scenarios.clone(),
         apply: Default::default(),
         defaults: Default::default(),
     };

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use lab::published;
-
 use crate::common::{self, End, Usage};
 
 /// How a table is written.

@@ -53,7 +53,8 @@ pub fn run(args: &Args) -> End {
             let run = store.resolve(word)?;
             let observations = store.observations(run)?;
             let header = store.header(run)?;
-            let found = findings(&header.plan, &observations);
+            let mut found = findings(&header.plan, &observations);
+            published::beside(&mut found);
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();

@@ -318,7 +318,8 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
         // What stopped the run comes first, where there was something.
         (Err(error), _) | (_, Err(error)) => return Err(done.err().unwrap_or(error).into()),
     };
-    let found = findings(&plan, &observations);
+    let mut found = findings(&plan, &observations);
+    published::beside(&mut found);
     common::print(&report::text(&found, common::width(), common::colour()))?;
     common::print(&format!("run {run} is saved in {}\n", path.display()))?;
     let resume = || match path == Path::new(common::STORE) {

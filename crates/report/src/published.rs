@@ -1,10 +1,10 @@
 //! Published tables and what was found in them, in every form that findings have.
 //!
-//! Computes nothing, like the rest of this crate: what is shown was found by `lab::published`.
+//! Computes nothing, like the rest of this crate: what is shown was found by `published`.
 
 use std::fmt::Write;
 
-use lab::published::{Audit, Table};
+use published::{Audit, Table};
 use serde_json::json;
 
 use crate::text::{BOLD, DIM, Page, YELLOW};

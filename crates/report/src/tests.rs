@@ -1,11 +1,12 @@
 //! Snapshots of each form of fixed findings, as plain strings.
 
 use lab::experiment::grid::Excluded;
-use lab::experiment::{Figure, Form};
+use lab::experiment::{Figure, Form, Subject};
+use lab::findings::{Beside, Shape};
 use lab::findings::{
     Cell, Code, Column, ExperimentFindings, FailedTrials, Findings, Row, Snippet, Table, Unit, Warning,
 };
-use lab::published::{Beside, Shape};
+use lab::plan::Setup;
 
 use super::*;
 
@@ -68,19 +69,27 @@ fn beside() -> Beside {
 
 fn fixed() -> Findings {
     let table = buffers();
+    let subject = Subject {
+        name: "upload-buffers".to_owned(),
+        title: "Buffers".to_owned(),
+        about: "Does it matter?".to_owned(),
+        workload: serde_json::from_str("\"upload\"").unwrap(),
+        figure: Figure::MsPerUpload,
+        published: Vec::new(),
+        threshold: 0.05,
+    };
+    let setup = Setup {
+        subject,
+        form: Form::Quick,
+        rounds: 3,
+        timing: lab::observation::Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 },
+        axes: Vec::new(),
+        excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
+    };
     Findings {
         experiments: vec![ExperimentFindings {
-            name: "upload-buffers".to_owned(),
-            title: "Buffers".to_owned(),
-            about: "Does it matter?".to_owned(),
-            workload: serde_json::from_str("\"upload\"").unwrap(),
-            figure: Figure::MsPerUpload,
-            form: Form::Quick,
-            published: Vec::new(),
-            rounds: 3,
-            timing: lab::observation::Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 },
+            setup,
             design: stats::Design::Once,
-            threshold: 0.05,
             noise_floor: None,
             comparisons: Vec::new(),
             effects: Vec::new(),
@@ -101,9 +110,7 @@ fn fixed() -> Findings {
                 scenarios: vec!["cowboy2 buffer=1460".to_owned()],
             }],
             failures: vec![failed()],
-            axes: Vec::new(),
             snippets: Vec::new(),
-            excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
             notes: vec!["node: limit raised".to_owned()],
             versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
         }],

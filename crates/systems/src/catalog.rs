@@ -9,7 +9,7 @@ use miette::Diagnostic;
 
 use crate::input::{InputError, nearest};
 use crate::manifest::Manifest;
-use crate::workload::{Role, Workload};
+use crate::workload::Workload;
 
 /// Every folder under `home/systems` that has a `system.toml`, and each variant in it.
 #[derive(Debug, Clone)]
@@ -105,11 +105,7 @@ impl Catalog {
 
     /// Narrows' own endpoint for a workload: the ceiling that every figure is compared with.
     pub fn reference_for(&self, workload: Workload) -> Option<&Manifest> {
-        let name = match workload.role() {
-            Role::Server => "reference",
-            Role::Client => "reference-client",
-        };
-        self.get(name).ok().filter(|manifest| manifest.does(workload))
+        self.get(workload.reference()).ok().filter(|manifest| manifest.does(workload))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Knobs: the parameters of systems and of workloads, their values, and the points they span.
 //!
-//! A knob is defined once, in a manifest or in [`crate::workload`]; validation, the `--set` flag, its help,
+//! A knob is defined once, in a manifest or in [`crate::work`]; validation, the `--set` flag, its help,
 //! sweep axes and report columns all come from that definition. Pure: no files, no processes.
 
 use std::collections::BTreeMap;

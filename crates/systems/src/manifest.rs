@@ -183,11 +183,8 @@ impl Manifest {
     /// All knobs that mean something in a workload, the workload's first.
     pub fn knobs_in(&self, workload: Workload) -> impl Iterator<Item = (&str, &Knob)> {
         let own = self.knobs.iter().filter(move |(_, knob)| knob.workloads.contains(&workload));
-        workload
-            .knobs()
-            .iter()
-            .map(|(name, knob)| (*name, knob))
-            .chain(own.map(|(name, knob)| (name.as_str(), knob)))
+        let workloads = workload.knobs().map(|(name, knob): (&str, &Knob)| (name, knob));
+        workloads.chain(own.map(|(name, knob)| (name.as_str(), knob)))
     }
 
     /// The server to attach to, if it is one that its user starts.

@@ -82,7 +82,7 @@ fn what_differs_is_told_and_only_what_is_grave_makes_it_meaningless() {
     // What nobody knows is not grave, only said.
     b.environment = serde_json::Value::Null;
     assert!(!compare(&a, &b).is_meaningless() && compare(&a, &b).differences.len() == 1);
-    b.findings.experiments[0].timing.measure_s = 9.0;
+    b.findings.experiments[0].setup.timing.measure_s = 9.0;
     assert!(compare(&a, &b).is_meaningless());
 }
 

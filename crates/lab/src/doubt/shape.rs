@@ -1,7 +1,7 @@
 //! Shapes in time and in latency: steady or not, one peak or two. Pure.
 
 /// The halves of a steady window differ by less than this.
-pub(crate) const HALVES: f64 = 0.15;
+pub const HALVES: f64 = 0.15;
 /// The beginning of a warmed-up window reaches this share of the rest.
 const BEGINNING: f64 = 0.8;
 /// Tenths with fewer operations than this on average scatter by chance.

@@ -237,7 +237,7 @@ fn known_knobs<'a>(
     catalog: &'a Catalog,
 ) -> impl Iterator<Item = &'a str> {
     let names = experiment.systems.iter().map(Spanned::get_ref).chain(&overrides.systems);
-    let own = experiment.workload.knobs().iter().map(|(name, _)| *name);
+    let own = experiment.workload.knobs().map(|(name, _)| name);
     let manifests = names.filter_map(|name| catalog.get(name).ok());
     own.chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
 }
@@ -279,8 +279,8 @@ pub fn scenarios(
             }
             let (system, workload) = (&manifest.name, experiment.workload);
             for point in points.into_iter().filter(|p| seen.insert((system.clone(), p.clone()))) {
-                let (name, system) = (experiment.name.clone(), system.clone());
-                let scenario = Scenario { experiment: name, system, workload, point };
+                let scenario = Scenario::new(experiment.name.as_str(), system.as_str(), workload, point)
+                    .map_err(|why| experiment.source.error(0..0, why, ""))?;
                 check_rate(experiment, &scenario)?;
                 grid.scenarios.push(scenario);
             }
@@ -291,12 +291,12 @@ pub fn scenarios(
 
 /// A figure that counts from when a request was due needs a schedule.
 fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
-    if !experiment.figure.get_ref().needs_rate() || scenario.is_open_loop() {
+    if !experiment.subject.figure.needs_rate() || scenario.work().is_open_loop() {
         return Ok(());
     }
     let message = "this figure counts from when a request was due, and a closed loop has no schedule";
     Err(experiment.source.error(
-        experiment.figure.span(),
+        experiment.figure.clone(),
         message,
         "give `rate` a value above 0 in every block",
     ))

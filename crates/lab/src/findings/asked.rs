@@ -10,22 +10,16 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use systems::work::Purpose;
 use systems::{Point, Value, is_reference};
 
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
-use crate::observation::Scenario;
-use crate::plan::{Planned, projection};
+use crate::observation::{Scenario, projection};
+use crate::plan::Planned;
 
 /// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.
-pub(crate) const CLIFF: f64 = 1.5;
-
-/// Knobs that set how much work one operation is, or how long it must wait: that more work takes longer is no
-/// finding. Only cliffs are.
-const WORK: [&str; 5] = ["size", "frame_size", "delay_ms", "timeout_ms", RATE];
-
-/// The arrivals of an open loop.
-const RATE: &str = "rate";
+pub const CLIFF: f64 = 1.5;
 
 /// In what two scenarios differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -82,12 +76,16 @@ pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
     all
 }
 
+/// Whether a knob sets the work: that more of it takes longer is no finding. Only cliffs are.
 pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
-    // The time of one upload among several that share a machine is work, too.
-    let shared = planned.figure == Figure::MsPerUpload && axis.knob == "concurrency";
-    // More requests a second are not more work for one of them: whether its response time keeps is the question.
-    let asked = planned.figure == Figure::P99Us && axis.knob == RATE;
-    axis.workload && !asked && (shared || WORK.contains(&axis.knob.as_str()))
+    match planned.workload.purpose(&axis.knob) {
+        Purpose::Amount | Purpose::Patience => true,
+        // The time of one upload among several that share a machine is work, too.
+        Purpose::Sharing => planned.figure == Figure::MsPerUpload,
+        // More requests a second are not more work for one of them: whether its response time keeps is the question.
+        Purpose::Rate => planned.figure != Figure::P99Us,
+        Purpose::Setting => false,
+    }
 }
 
 /// The systems' scenarios, by position.
@@ -130,7 +128,8 @@ fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
     group.retain(|at| number(*at).is_some());
     group.sort_by(|a, b| number(*a).unwrap_or(0.0).total_cmp(&number(*b).unwrap_or(0.0)));
     // As many answers as were asked for: what is done grows with a rate, and falls with the size of one operation.
-    let sign = if axis.knob == RATE && planned.figure.more_is_better() { 1.0 } else { -1.0 };
+    let rate = planned.workload.purpose(&axis.knob) == Purpose::Rate;
+    let sign = if rate && planned.figure.more_is_better() { 1.0 } else { -1.0 };
     let pairs = group.windows(2).filter_map(|pair| Some((pair, number(pair[0])?, number(pair[1])?)));
     let each = pairs.map(|(pair, small, large)| Asked {
         scenario: pair[1],

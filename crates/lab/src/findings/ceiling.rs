@@ -1,12 +1,10 @@
 //! Scenarios that cannot be told from the reference: what was measured there may be the generator and the machine.
 
 use stats::{FEWEST_ROUNDS, LEVEL, Location};
-use systems::Workload;
 
 use super::Estimate;
 use crate::doubt::Doubt;
 use crate::experiment::Figure;
-use crate::plan::reference_of;
 
 /// A ratio to the reference that is no difference worth having.
 const NEAR: f64 = 1.05;
@@ -26,10 +24,10 @@ pub(super) fn mark(figure: Figure, estimates: &mut [Estimate]) {
 
 fn at_ceiling(figure: Figure, estimate: &Estimate, all: &[Estimate]) -> Option<String> {
     let scenario = &estimate.scenario;
-    if estimate.is_reference() || scenario.workload == Workload::Clients || scenario.is_open_loop() {
+    if estimate.is_reference() || scenario.work().has_own_limit() {
         return None;
     }
-    let of = reference_of(scenario);
+    let of = scenario.reference();
     let reference = all.iter().find(|other| other.scenario == of)?;
     let ratios = estimate.by_round.iter().filter_map(|(round, own)| {
         let ratio = figure.advantage(*own, *reference.by_round.get(round)?);

@@ -105,7 +105,7 @@ pub fn judged(planned: &Planned, design: Design, observations: &[&Observation]) 
 
 /// Logarithms of how many times better `a` is than `b`, round by round. Ratios inside a round, because the machine
 /// drifts between them.
-pub(crate) fn log_ratios(figure: Figure, a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(u32, f64)> {
+pub fn log_ratios(figure: Figure, a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(u32, f64)> {
     let both = a.iter().filter_map(|(round, a)| Some((*round, figure.advantage(*a, *b.get(round)?).ln())));
     both.filter(|(_, ratio)| ratio.is_finite()).collect()
 }

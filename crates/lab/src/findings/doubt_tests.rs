@@ -2,6 +2,10 @@
 
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
 use super::*;
+use crate::doubt::Doubt;
+use crate::experiment::Figure;
+use crate::observation::Measurement;
+use systems::is_reference;
 use systems::knob::Kind;
 
 /// Whether an experiment with these axes warns of `code` for `a`, when `a` and the reference have such a measurement in each

@@ -15,7 +15,7 @@ use super::asked::{baseline, groups, is_work};
 use super::best::Judgement;
 use super::comparison::log_ratios;
 use super::table::{Cell, Column, Row, Table, Unit, column, varied};
-use super::{Estimate, Ratio, label};
+use super::{Estimate, Ratio};
 use crate::experiment::grid::Axis;
 use crate::observation::Scenario;
 use crate::plan::Planned;
@@ -152,11 +152,8 @@ fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
     let axes: Vec<&Axis> = varied(planned).collect();
     let known: BTreeMap<&Scenario, usize> =
         planned.scenarios.iter().enumerate().map(|(at, scenario)| (scenario, at)).collect();
-    let find = |of: usize, knob: &str, value: &Value| {
-        let mut wanted = planned.scenarios[of].clone();
-        wanted.point.insert(knob.to_owned(), value.clone());
-        known.get(&wanted).copied()
-    };
+    let find =
+        |of: usize, knob: &str, value: &Value| known.get(&planned.scenarios[of].with(knob, value)?).copied();
     let mut squares = Vec::new();
     for (i, axis) in axes.iter().enumerate().filter(|(_, axis)| !is_work(planned, axis)) {
         // Of two knobs that both may matter, each depends on the other: told once.
@@ -256,7 +253,7 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect
             Cell::Number(e.ratio.high),
             Cell::Text(word(e.verdict).to_owned()),
             text((!depends.is_empty()).then(|| depends.join(", "))),
-            text(claimed.map(|e| label(planned, &estimates[e.best].scenario))),
+            text(claimed.map(|e| planned.label(&estimates[e.best].scenario))),
         ];
         Row { cells, block: false }
     });

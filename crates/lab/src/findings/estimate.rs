@@ -8,15 +8,18 @@ use stats::{
     FEWEST_ROUNDS, LEVEL, Location, Sample, Spread, median, median_ratio, merge_buckets,
     percentile_of_buckets,
 };
-use systems::{Workload, is_reference};
+use systems::is_reference;
 
 use super::Detail;
 use super::ceiling;
-use super::reason::Work;
+use super::effort::Effort;
 use crate::doubt::{Doubt, Finding, Setting, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
-use crate::plan::{Planned, reference_of};
+use crate::plan::Planned;
+
+/// The share of failed operations above which a row ranks nothing (a published table of pooled clients ranked one with 79.6 % errors first).
+pub const RANKED_ERRORS: f64 = 0.01;
 
 /// What a scenario's trials amount to.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -42,7 +45,7 @@ pub struct Estimate {
     /// CPU seconds a second; above 1 on several cores: the median over trials.
     pub cpu_share: Option<f64>,
     /// What the kernel did for it: the reason beside its speed.
-    pub work: Work,
+    pub work: Effort,
     /// The highest proportional set size of any trial, bytes; None where it could not be read.
     pub peak_memory_bytes: Option<u64>,
     /// The kernel's socket memory at its highest in any trial, bytes.
@@ -91,6 +94,38 @@ pub struct Estimate {
     pub detail: Detail,
 }
 
+impl Estimate {
+    /// Whether the figure may be ranked: it may be compared, and the generator was not the bottleneck.
+    pub fn ranks(&self) -> bool {
+        self.compares() && !self.doubts.keys().any(|doubt| doubt.disqualifies())
+    }
+
+    /// Whether it has a place in a ranking: nothing is ranked without an interval.
+    pub fn is_ranked(&self) -> bool {
+        self.ranks() && self.interval.is_some()
+    }
+
+    /// Whether there is a figure above zero that the server's counts do not contradict, few operations failed, and nothing
+    /// disqualifies it but that the generator was at its limit.
+    pub fn compares(&self) -> bool {
+        let fair = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
+        self.figure.is_some_and(|f| f > 0.0)
+            && self.error_share <= RANKED_ERRORS
+            && self.counts_agree != Some(false)
+            && self.doubts.keys().all(fair)
+    }
+
+    /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.
+    pub fn is_lower_bound(&self) -> bool {
+        self.doubts.contains_key(&Doubt::GeneratorBound)
+    }
+
+    /// Whether this is Narrows' own endpoint.
+    pub fn is_reference(&self) -> bool {
+        is_reference(&self.scenario.system)
+    }
+}
+
 /// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded (for a percentile: too few).
 ///
 /// `ms_per_upload` is the trial's *mean* service time: its total is what a sequence of uploads costs, it is exact where
@@ -128,7 +163,7 @@ pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec
     let of = |scenario: &Scenario| measured.get(scenario).unwrap_or(&none);
     let each = planned.scenarios.iter().map(|scenario| {
         let failed = failed.get(scenario).copied().unwrap_or(0);
-        estimate(planned.figure, scenario, of(scenario), of(&reference_of(scenario)), failed)
+        estimate(planned.figure, scenario, of(scenario), of(&scenario.reference()), failed)
     });
     let mut estimates: Vec<Estimate> = each.collect();
     ceiling::mark(planned.figure, &mut estimates);
@@ -161,6 +196,7 @@ fn estimate(
     failed: u32,
 ) -> Estimate {
     let all = || trials.values().copied();
+    let unit = &scenario.workload().about().unit;
     let figures: Vec<f64> = all().filter_map(|m| figure_of(figure, m)).collect();
     let interval = interval(&figures);
     let sample = Sample::new(figures).ok();
@@ -179,7 +215,7 @@ fn estimate(
     let attempts = all().map(|m| m.attempts).sum::<u64>();
     let arrivals = attempts + all().map(|m| m.dropped).sum::<u64>();
     let of_arrivals =
-        |count: u64| (scenario.is_open_loop() && arrivals > 0).then(|| count as f64 / arrivals as f64);
+        |count: u64| (scenario.work().is_open_loop() && arrivals > 0).then(|| count as f64 / arrivals as f64);
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
     Estimate {
         scenario: scenario.clone(),
@@ -190,9 +226,9 @@ fn estimate(
         spread: sample.as_ref().and_then(Sample::spread),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(figure, m)?))).collect(),
         of_reference: median_ratio(pairs),
-        cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, units(scenario.workload, m) as f64))),
+        cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
-        work: Work::of(scenario.workload, all(), |m| units(scenario.workload, m) as f64),
+        work: Effort::of(unit, all()),
         peak_memory_bytes: all().map(|m| m.system.peak_pss_bytes).max().filter(|bytes| *bytes > 0),
         socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),
         attempts,
@@ -210,7 +246,7 @@ fn estimate(
         dropped_share: of_arrivals(all().map(|m| m.dropped).sum()),
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),
         server_closes: (!servers.is_empty()).then(|| servers.iter().map(|s| s.closes).sum()),
-        pool_cap: pool_cap(scenario),
+        pool_cap: scenario.work().pool_cap(),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| s.agree())),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(scenario, trials),
@@ -218,29 +254,12 @@ fn estimate(
     }
 }
 
-/// The connections that a client was told to make at most.
-fn pool_cap(scenario: &Scenario) -> Option<u64> {
-    if scenario.workload != Workload::Clients {
-        return None;
-    }
-    scenario.number("pools")?.checked_mul(scenario.number("pool_size")?)
-}
-
-/// What CPU time is divided by.
-fn units(workload: Workload, m: &Measurement) -> u64 {
-    match workload {
-        Workload::Upload => m.payload_bytes,
-        Workload::Frames => m.units,
-        Workload::Requests | Workload::Clients => m.successes,
-    }
-}
-
 /// The doubts about one trial of a scenario.
 pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Finding> {
     let setting = Setting {
-        pool_cap: pool_cap(scenario),
-        closed_loop: !scenario.is_open_loop(),
-        short_exchanges: matches!(scenario.workload, Workload::Requests | Workload::Clients),
+        pool_cap: scenario.work().pool_cap(),
+        closed_loop: !scenario.work().is_open_loop(),
+        short_exchanges: scenario.workload().about().short_exchanges,
         ramp: false,
     };
     doubts(m, &setting)

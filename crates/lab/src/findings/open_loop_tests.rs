@@ -2,6 +2,8 @@
 
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
 use super::*;
+use crate::experiment::Figure;
+use crate::observation::Measurement;
 use stats::Verdict;
 use systems::Value;
 use systems::knob::Kind;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, outliers as far};
 
-use super::{Estimate, estimate, label};
+use super::{Estimate, estimate};
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
@@ -47,7 +47,7 @@ fn of_scenario(
     let marked = figures.iter().zip(far(&logs, planned.threshold.ln_1p())).filter(|(_, far)| *far);
     marked
         .map(|((round, log), _)| Outlier {
-            scenario: label(planned, scenario),
+            scenario: planned.label(scenario),
             round: round + 1,
             ratio: planned.figure.advantage(log.exp(), middle.exp()),
             because: reasons(scenario, *round, e, observations),

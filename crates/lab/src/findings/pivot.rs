@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use systems::{Point, Value};
 
+use super::Estimate;
 use super::table::{Cell, Column, Row, Table, figure_column, fixed, knob_cell, knob_column, medians, varied};
-use super::{Estimate, label};
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
@@ -70,7 +70,7 @@ fn doubts(planned: &Planned, estimates: &[Estimate]) -> Vec<String> {
     let bound: Vec<String> = estimates
         .iter()
         .filter(|e| !e.is_reference() && e.figure.is_some() && !e.ranks())
-        .map(|e| label(planned, &e.scenario))
+        .map(|e| planned.label(&e.scenario))
         .collect();
     if bound.is_empty() {
         return Vec::new();

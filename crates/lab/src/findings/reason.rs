@@ -1,63 +1,16 @@
-//! Why: what the kernel did for a system, by unit of its work, and what of that explains a difference in speed.
-//!
-//! Counts, not times: they hardly vary from run to run. Counted in a short drive after the first round's window
-//! (`lab::session`), so that counting slows nothing that is timed; context switches are those of the windows themselves.
+//! Why: what of the kernel's work explains a difference in speed.
 
-use serde::{Deserialize, Serialize};
-use stats::{median, median_ratio};
 use systems::Workload;
 
-use super::Estimate;
+use super::effort::Effort;
+use super::estimate::Estimate;
 use super::table::{Part, Table, Unit, column, list_of, part};
-use crate::observation::Measurement;
 use crate::plan::Planned;
-
-/// What the kernel did for a system; a unit is a payload byte of uploads, a frame, or a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
-pub struct Work {
-    /// Context switches, voluntary and not: the median over trials.
-    pub switches_per_unit: Option<f64>,
-    /// System calls of all kinds.
-    pub calls_per_unit: Option<f64>,
-    /// Bytes that a call of read(2), recvmsg(2) and their like took on average, calls without a byte among them; None
-    /// for a system that reads without calls (io_uring).
-    pub bytes_per_read: Option<f64>,
-    /// Instructions, user and kernel, where the processor's counters could be used.
-    pub instructions_per_unit: Option<f64>,
-    /// Segments that the machine's TCP sent again in a window: the median over trials.
-    pub retransmits: Option<f64>,
-}
 
 /// Counts that differ by less explain nothing worth saying.
 const TELLING: f64 = 1.5;
 /// What happens less often than this for a unit of work costs it nothing worth saying.
 const LEAST: f64 = 0.1;
-
-impl Work {
-    /// Of one scenario's trials.
-    pub(super) fn of<'a>(
-        workload: Workload,
-        trials: impl Iterator<Item = &'a Measurement> + Clone,
-        units: impl Fn(&Measurement) -> f64,
-    ) -> Self {
-        let counted = trials.clone().find_map(|m| m.counted);
-        let per_unit = |count: Option<u64>| {
-            let counted = counted?;
-            let units = if workload == Workload::Upload { counted.bytes } else { counted.operations };
-            (units > 0).then_some(count? as f64 / units as f64)
-        };
-        let reads = counted.and_then(|c| c.reads).filter(|reads| *reads > 0);
-        Self {
-            switches_per_unit: median_ratio(
-                trials.clone().map(|m| (m.system.context_switches as f64, units(m))),
-            ),
-            calls_per_unit: per_unit(counted.and_then(|c| c.system_calls)),
-            bytes_per_read: reads.zip(counted).map(|(reads, c)| c.bytes as f64 / reads as f64),
-            instructions_per_unit: per_unit(counted.and_then(|c| c.instructions)),
-            retransmits: median(trials.map(|m| m.retransmits as f64)),
-        }
-    }
-}
 
 /// What explains that one row is faster than another: the counts in which it had less to do, the better row's first. `None`
 /// where nothing was counted, or nothing tells.
@@ -66,9 +19,11 @@ pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> 
     let telling = |x: Option<f64>, y: Option<f64>| {
         x.zip(y).filter(|(x, y)| *x > 0.0 && *y > 0.0 && (x / y >= TELLING || y / x >= TELLING))
     };
-    let streams = matches!(workload, Workload::Upload | Workload::Frames);
+    let about = workload.about();
     let mut words = Vec::new();
-    if let Some((x, y)) = telling(a.bytes_per_read, b.bytes_per_read).filter(|(x, y)| streams && x > y) {
+    if let Some((x, y)) =
+        telling(a.bytes_per_read, b.bytes_per_read).filter(|(x, y)| !about.short_exchanges && x > y)
+    {
         let gb = |each: f64| grouped(1e9 / each);
         words.push(format!(
             "a read takes {} bytes against {}: {} reads a GB against {}",
@@ -78,11 +33,7 @@ pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> 
             gb(y)
         ));
     }
-    let (unit, factor) = match workload {
-        Workload::Upload => ("MB", 1e6),
-        Workload::Frames => ("frame", 1.0),
-        Workload::Requests | Workload::Clients => ("request", 1.0),
-    };
+    let (unit, factor) = (about.unit.name, about.unit.size);
     let counts = [
         ("system calls", a.calls_per_unit, b.calls_per_unit),
         ("context switches", a.switches_per_unit, b.switches_per_unit),
@@ -119,7 +70,7 @@ fn grouped(count: f64) -> String {
 }
 
 /// One of the counts.
-type Count = fn(&Work) -> Option<f64>;
+type Count = fn(&Effort) -> Option<f64>;
 
 /// The counts as a table, those that there are; none if nothing was counted.
 pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> {
@@ -132,11 +83,8 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> 
     if !rows.iter().any(works) {
         return None;
     }
-    let (unit, factor) = match planned.workload {
-        Workload::Upload => ("MB", 1e6),
-        Workload::Frames => ("op", 1.0),
-        Workload::Requests | Workload::Clients => ("req", 1.0),
-    };
+    let work = &planned.workload.about().unit;
+    let (unit, factor) = (work.short, work.size);
     let each: [(String, Count, f64); 5] = [
         (format!("switches/{unit}"), |work| work.switches_per_unit, factor),
         (format!("calls/{unit}"), |work| work.calls_per_unit, factor),

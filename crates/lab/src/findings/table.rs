@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, LEVEL};
 use systems::knob::Kind;
-use systems::{Value, Workload, is_reference};
+use systems::{Role, Value, is_reference};
 
 use super::Estimate;
 use super::comparison::log_ratios;
-use super::warning::{shows_percentiles, unranked_note};
+use super::warning::unranked_note;
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
@@ -45,6 +45,13 @@ pub enum Unit {
     SecondsPerOperation,
 }
 
+impl Unit {
+    /// Of CPU time for each unit of work.
+    pub fn cost_of(work: &systems::work::Unit) -> Self {
+        if work.bytes { Self::SecondsPerByte } else { Self::SecondsPerOperation }
+    }
+}
+
 /// A column: what stands in it, and in which unit its numbers are.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Column {
@@ -56,7 +63,7 @@ pub struct Column {
 
 impl Column {
     /// Of words.
-    pub(crate) fn words(name: impl Into<String>) -> Self {
+    pub fn words(name: impl Into<String>) -> Self {
         Self { name: name.into(), unit: None }
     }
 }
@@ -110,7 +117,7 @@ fn count(number: Option<u64>) -> Cell {
 }
 
 /// A column of numbers.
-pub(crate) fn column(name: impl Into<String>, unit: Unit) -> Column {
+pub fn column(name: impl Into<String>, unit: Unit) -> Column {
     Column { name: name.into(), unit: Some(unit) }
 }
 
@@ -198,18 +205,14 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
         }));
     }
-    if shows_percentiles(planned.workload) {
+    if planned.workload.about().short_exchanges {
         parts.extend(latencies(planned.figure, rows));
     }
-    let (name, unit) = match planned.workload {
-        Workload::Upload => ("CPU/MB", Unit::SecondsPerByte),
-        Workload::Frames => ("CPU/op", Unit::SecondsPerOperation),
-        Workload::Requests | Workload::Clients => ("CPU/req", Unit::SecondsPerOperation),
-    };
-    parts.push(part(column(name, unit), |e| e.cpu_s_per_unit.into()));
+    let work = &planned.workload.about().unit;
+    parts.push(part(column(format!("CPU/{}", work.short), Unit::cost_of(work)), |e| e.cpu_s_per_unit.into()));
     parts.push(part(column("CPU", Unit::Share), |e| e.cpu_share.into()));
     parts.push(part(column("memory", Unit::Bytes), |e| count(e.peak_memory_bytes)));
-    if planned.workload != Workload::Clients {
+    if planned.workload.role() == Role::Server {
         parts.push(part(column("sock", Unit::Bytes), |e| {
             if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
         }));

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use systems::knob::Kind;
-use systems::{Point, Value};
+use systems::{Point, Value, is_reference};
 
 use super::*;
+use crate::doubt::Doubt;
 use crate::experiment::grid::Axis;
+use crate::experiment::{Figure, Form, Subject};
 use crate::observation::{
-    Failure, GeneratorUse, Latency, Measurement, ServerCounts, SystemUse, Timing, Trial,
+    Failure, GeneratorUse, Latency, Measurement, Scenario, ServerCounts, SystemUse, Timing, Trial,
 };
-use crate::plan::reference_of;
 
 pub(super) type Axes<'a> = &'a [(&'a str, Kind, &'a [Value])];
 
@@ -37,32 +38,34 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         };
         points = points.iter().flat_map(|p| values.iter().map(move |v| with(p, v))).collect();
     }
-    let scenario = |system: &str, point: &Point| Scenario {
-        experiment: "e".to_owned(),
-        system: system.to_owned(),
-        workload,
-        point: point.clone(),
-    };
+    let scenario =
+        |system: &str, point: &Point| Scenario::new("e", system, workload, point.clone()).expect("work");
     let mut scenarios: Vec<Scenario> =
         systems.iter().flat_map(|s| points.iter().map(|p| scenario(s, p))).collect();
-    let mut references: Vec<Scenario> = scenarios.iter().map(reference_of).collect();
+    let mut references: Vec<Scenario> = scenarios.iter().map(Scenario::reference).collect();
     references.sort();
     references.dedup();
     scenarios.extend(references);
-    let planned = Planned {
+    let subject = Subject {
         name: "e".to_owned(),
         title: "A title".to_owned(),
         about: String::new(),
         workload,
         figure,
         published: Vec::new(),
+        threshold: 0.05,
+    };
+    let setup = Setup {
+        subject,
         form: Form::Quick,
         rounds: 3,
-        threshold: 0.05,
         timing,
         axes: axes.iter().map(axis).collect(),
-        scenarios: scenarios.clone(),
         excluded: Vec::new(),
+    };
+    let planned = Planned {
+        setup,
+        scenarios: scenarios.clone(),
         apply: Default::default(),
         defaults: Default::default(),
     };
@@ -450,7 +453,7 @@ fn what_matters_is_applied_as_the_manifest_writes_it() {
     assert_eq!((found[0].system.as_str(), found[0].text.as_str()), ("cowboy2", "{buffer, 262144}"));
     assert_eq!(found[0].point, Point::from([("buffer".to_owned(), Value::Integer(262_144))]));
     // What the system does anyway need not be set.
-    let axes = &mut plan.experiments[0].axes;
+    let axes = &mut plan.experiments[0].setup.axes;
     axes.iter_mut()
         .filter(|axis| axis.knob == "buffer")
         .for_each(|axis| axis.default = Some(Value::Integer(262_144)));

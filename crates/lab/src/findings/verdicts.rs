@@ -3,7 +3,7 @@
 use stats::{Design, LEVEL, Verdict};
 
 use super::table::{Cell, Column, Row, Table, Unit, column};
-use super::{By, Comparison, Estimate, NoiseFloor, label};
+use super::{By, Comparison, Estimate, NoiseFloor};
 use crate::plan::Planned;
 
 /// What is so without a noise floor.
@@ -20,7 +20,7 @@ pub(super) fn table(
     let mut rows: Vec<Row> = comparisons.iter().map(|c| row(planned, estimates, c)).collect();
     if let (Some(floor), Some(twin)) = (floor, planned.twin()) {
         let ratio = floor.ratio;
-        let mut cells = vec![Cell::Text(label(planned, twin)), Cell::Text("itself".to_owned())];
+        let mut cells = vec![Cell::Text(planned.label(twin)), Cell::Text("itself".to_owned())];
         cells.extend([ratio.estimate, ratio.low, ratio.high].map(Cell::Number));
         cells.push(Cell::Text("noise floor".to_owned()));
         cells.push(Cell::Number(floor.rounds.into()));
@@ -81,12 +81,12 @@ fn row(planned: &Planned, estimates: &[Estimate], c: &Comparison) -> Row {
         By::System => against.system.clone(),
         By::Knob(knob) | By::Step(knob) => match (axis(knob), against.point.get(knob)) {
             (Some(axis), Some(value)) => format!("{knob}={}", axis.show(value)),
-            _ => label(planned, against),
+            _ => planned.label(against),
         },
     };
     let ratio = |of: fn(super::Ratio) -> f64| c.ratio.map(of).into();
     let cells = vec![
-        Cell::Text(label(planned, &estimates[c.scenario].scenario)),
+        Cell::Text(planned.label(&estimates[c.scenario].scenario)),
         Cell::Text(other),
         ratio(|r| r.estimate),
         ratio(|r| r.low),

@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use systems::Workload;
 
-use super::{Estimate, RANKED_ERRORS, label, measurements};
+use super::{Estimate, RANKED_ERRORS, measurements};
 use crate::doubt::Doubt;
 use crate::observation::Observation;
 use crate::plan::Planned;
 
 /// Fewer trials than this have no median worth the name: of two, it is their mean.
-pub(crate) const FEWEST_TRIALS: u32 = 3;
+pub const FEWEST_TRIALS: u32 = 3;
 
 /// A range of more than this share of the median.
 const UNSTEADY: f64 = 0.3;
@@ -99,7 +98,7 @@ fn unequal_work(planned: &Planned, observations: &[&Observation]) -> Vec<Warning
     }
     let of = |system: &str| {
         let own = planned.scenarios.iter().filter(|scenario| scenario.system == system);
-        own.map(|scenario| label(planned, scenario)).collect()
+        own.map(|scenario| planned.label(scenario)).collect()
     };
     let warning = |(system, unequal): (&str, &str)| Warning {
         code: Code::UnequalWork,
@@ -120,7 +119,7 @@ fn warning(
     found: &[&Estimate],
 ) -> Warning {
     let all = found.len() == estimates.len();
-    let names = found.iter().filter(|_| !all).map(|e| label(planned, &e.scenario));
+    let names = found.iter().filter(|_| !all).map(|e| planned.label(&e.scenario));
     Warning {
         code,
         message: format!("{message} in {} of {} scenarios", found.len(), estimates.len()),
@@ -130,7 +129,7 @@ fn warning(
 }
 
 /// What is said about a kind of doubt that the rules below know, and what to do about it.
-pub(crate) fn words(code: Code) -> (&'static str, &'static str) {
+pub fn words(code: Code) -> (&'static str, &'static str) {
     let rule = RULES.iter().find(|(known, ..)| *known == code);
     rule.map_or(("", ""), |(_, message, remedy, _)| (message, remedy))
 }
@@ -171,17 +170,12 @@ const RULES: &[Rule] = &[
         "a longer measure_s, or more --rounds",
         // Where p99 is the figure, each trial must support its own.
         |e| {
-            shows_percentiles(e.scenario.workload)
+            e.scenario.workload().about().short_exchanges
                 && e.successes > 0
                 && (e.p99_us.is_none() || e.figure.is_none())
         },
     ),
 ];
-
-/// Whether the workload's table has percentiles.
-pub(super) fn shows_percentiles(workload: Workload) -> bool {
-    matches!(workload, Workload::Requests | Workload::Clients)
-}
 
 /// The first example of each class and whose it is, so that a count has a cause.
 fn first_errors(observations: &[&Observation]) -> String {

@@ -22,7 +22,7 @@ fn the_reference_stands_at_the_workloads_own_knobs_once() {
     assert_eq!(points(&plan, "cowboy").len(), 8);
     assert_eq!(points(&plan, "reference"), ["size=1", "size=2"]);
     for scenario in &plan.experiments[0].scenarios {
-        assert!(plan.experiments[0].scenarios.contains(&reference_of(scenario)));
+        assert!(plan.experiments[0].scenarios.contains(&scenario.reference()));
     }
 }
 
@@ -32,7 +32,7 @@ fn axes_keep_the_files_order() {
         "[[quick.grid]]\nmode = [\"b\", \"a\"]\nbuffer = [8192, 1460]\nsize = \"1M\"\n",
         Overrides::default(),
     );
-    let axes = plan.unwrap().experiments.remove(0).axes;
+    let axes = plan.unwrap().experiments.remove(0).setup.axes;
     let shown: Vec<String> = axes
         .iter()
         .map(|a| {
@@ -78,22 +78,6 @@ fn a_seed_replays_for_ever() {
     assert_eq!(order.join(" "), expected);
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
-}
-
-#[test]
-fn a_plan_that_was_saved_without_verdicts_is_read() {
-    let plan = planned(GRID, Overrides::default()).unwrap();
-    let mut json = serde_json::to_value(&plan).unwrap();
-    json.as_object_mut().unwrap().remove("budget_s");
-    let experiment = json["experiments"][0].as_object_mut().unwrap();
-    experiment.remove("threshold");
-    experiment.remove("defaults");
-    experiment["axes"].as_array_mut().unwrap().iter_mut().for_each(|axis| {
-        axis.as_object_mut().unwrap().remove("default");
-    });
-    let old: Plan = serde_json::from_value(json).unwrap();
-    assert_eq!((old.budget_s, old.experiments[0].threshold), (None, DEFAULT_THRESHOLD));
-    assert_eq!(old.trials, plan.trials);
 }
 
 #[test]
@@ -199,5 +183,23 @@ proptest! {
         prop_assert!(first.trials.iter().enumerate().all(|(i, t)| t.index == i as u32));
         prop_assert!(first.trials.windows(2).all(|w| w[0].round <= w[1].round));
         prop_assert_eq!(plan(&requests, &catalog, &BTreeMap::new(), seed).unwrap(), first);
+    }
+}
+
+#[test]
+fn a_scenario_that_is_no_work_cannot_be_read() {
+    let read = |value: serde_json::Value| {
+        let point = serde_json::json!({ "size": value, "buffer": "any" });
+        let words =
+            serde_json::json!({ "experiment": "e", "system": "s", "workload": "upload", "point": point });
+        serde_json::from_value::<Scenario>(words).map_err(|error| error.to_string())
+    };
+    let scenario = read(1460.into()).expect("a size");
+    assert_eq!(scenario.work().payload_bytes(), 1460);
+    let again = serde_json::to_value(&scenario).and_then(serde_json::from_value::<Scenario>);
+    assert_eq!(again.expect("what was written"), scenario);
+    for value in [serde_json::json!("big"), serde_json::json!(-1), serde_json::json!(true)] {
+        let wrong = read(value).expect_err("no size");
+        assert!(wrong.starts_with("knob size: "), "{wrong}");
     }
 }

@@ -8,8 +8,9 @@ use load::{Gaps, Schedule};
 use serde::Deserialize;
 use serde_json::json;
 use serve::{Farewell, Server, Snapshot, Speaks};
-use systems::Value;
+use systems::Work;
 use systems::process::Running;
+use systems::work::Clients;
 
 use crate::observation::{GeneratorUse, Measurement};
 use crate::session::account::{Account, SLACK};
@@ -27,11 +28,12 @@ pub(super) enum Said {
 
 /// Starts the server and the client, lets it ask for the trial's time, and compares both sides' counts.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
-    let server = start_server(place)?;
+    let work = work(place)?;
+    let server = start_server(place, work)?;
     let address = server.addresses()[0];
     let mut running = place.start()?;
-    let timeout = Duration::from_millis(place.number("timeout_ms")?);
-    running.write_line(&orders(place, address)?.to_string())?;
+    let timeout = Duration::from_millis(work.timeout_ms);
+    running.write_line(&orders(place, work, address).to_string())?;
     match listen(place, &running, place.manifest.ready.timeout)? {
         Said::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
@@ -65,7 +67,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
         cores: place.own(&place.placement.generator),
         backend: String::new(),
     };
-    measurement.concurrency = place.number("concurrency")?;
+    measurement.concurrency = work.concurrency;
     watched.record(&mut measurement);
     Ok(measurement)
 }
@@ -83,30 +85,36 @@ fn window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u
     Ok(tenths)
 }
 
-pub(super) fn start_server(place: &Place<'_>) -> Result<Server, Stopped> {
-    let limit = place.number("max_keepalive")?;
-    let silent = place.says("close", &Value::Text("silent".to_owned()));
+/// What a client is told to do.
+pub(super) fn work<'a>(place: &'a Place<'_>) -> Result<&'a Clients, Stopped> {
+    match place.work() {
+        Work::Clients(work) => Ok(work),
+        _ => Err(Stopped::failed("drive", "a server drives nobody")),
+    }
+}
+
+pub(super) fn start_server(place: &Place<'_>, work: &Clients) -> Result<Server, Stopped> {
     let config = serve::Config {
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
         threads: place.threads(),
-        max_keepalive: (limit > 0).then_some(limit),
-        farewell: if silent { Farewell::Silent } else { Farewell::Announced },
+        max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
+        farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
         backend: reactor::Backend::Auto,
     };
     serve::start(&config).map_err(|error| Stopped::failed("drive", format!("Narrows' own server: {error}")))
 }
 
-pub(super) fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_json::Value, Stopped> {
+pub(super) fn orders(place: &Place<'_>, work: &Clients, address: SocketAddr) -> serde_json::Value {
     let mut orders = json!({
-        "url": format!("http://{address}/wait/{}", place.number("delay_ms")?),
-        "pools": place.number("pools")?,
-        "pool_size": place.number("pool_size")?,
-        "concurrency": place.number("concurrency")?,
-        "timeout_ms": place.number("timeout_ms")?,
+        "url": format!("http://{address}/wait/{}", work.delay_ms),
+        "pools": work.pools,
+        "pool_size": work.pool_size,
+        "concurrency": work.concurrency,
+        "timeout_ms": work.timeout_ms,
         "warmup_ms": place.warmup().as_millis() as u64,
         "duration_ms": place.window().as_millis() as u64,
     });
-    if let Some(Schedule { from, gaps, .. }) = place.schedule()? {
+    if let Some(Schedule { from, gaps, .. }) = place.schedule() {
         // Only then: a driver that knows closed loops alone need not know the words.
         orders["rate"] = json!(from);
         orders["gaps"] = json!(if gaps == Gaps::Constant { "constant" } else { "poisson" });
@@ -114,7 +122,7 @@ pub(super) fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_jso
             orders["seed"] = json!(seed);
         }
     }
-    Ok(orders)
+    orders
 }
 
 /// Passes the time, unless the user interrupts. A client that has ended is not waited for: whether it had done its work is

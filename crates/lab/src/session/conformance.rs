@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 use systems::process::{Exit, Running};
-use systems::{Manifest, Point, Workload};
+use systems::{Manifest, Point, Work, Workload};
 
 use super::bench::Bench;
 use super::place::{Place, Stopped};
@@ -101,7 +101,7 @@ const STOP: &str =
 /// Everything but the knobs, which all stand at their defaults.
 fn of_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), Stopped> {
     for workload in &manifest.workloads {
-        let trial = trial(manifest, *workload, Point::new());
+        let trial = trial(manifest, *workload, Point::new())?;
         let result = bench.with_place(&trial, |place, port| match port {
             Some(port) => of_server(place, port, checks),
             None => client::check(place, checks),
@@ -128,9 +128,9 @@ fn of_server(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), St
     let running = place.start()?;
     let ready = format!("after {:.0} ms", began.elapsed().as_secs_f64() * 1000.0);
     checks.add(&format!("{workload}: is ready in time"), Verdict::Kept, ready, "");
-    match workload {
-        Workload::Frames => frames::check(place, port, checks)?,
-        _ => http::check(place, port, checks)?,
+    match place.work() {
+        Work::Frames(_) => frames::check(place, port, checks)?,
+        Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, port, checks)?,
     }
     stops(place, port, running, checks);
     Ok(())
@@ -183,15 +183,10 @@ fn stops(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
     checks.judge(&name, found, STOP);
 }
 
-fn trial(manifest: &Manifest, workload: Workload, point: Point) -> Trial {
-    let (experiment, system) = ("check".to_owned(), manifest.name.clone());
-    Trial {
-        index: 0,
-        round: 0,
-        twin: false,
-        scenario: Scenario { experiment, system, workload, point },
-        timing: TIMING,
-    }
+fn trial(manifest: &Manifest, workload: Workload, point: Point) -> Result<Trial, Stopped> {
+    let scenario = Scenario::new("check", manifest.name.as_str(), workload, point)
+        .map_err(|why| Stopped::failed("drive", why))?;
+    Ok(Trial { index: 0, round: 0, twin: false, scenario, timing: TIMING })
 }
 
 fn with_output(reason: &str, output: &str) -> String {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use load::target::{Body, Expect, Frames, Http, Traffic};
 use load::{Arrivals, Ending, Job, Moment, Stop, Target};
+use systems::Work;
 use systems::machine;
 use systems::process::Running;
-use systems::{Value, Workload};
+use systems::work::Upload;
 use wire::frames::Prefix;
 
 use crate::observation::{Counted, Measurement};
@@ -59,10 +60,8 @@ fn count(place: &Place<'_>, measured: &Job, running: &Running) -> Option<Counted
     let mut job = measured.clone();
     job.connections = job.connections.min(COUNTED_CONNECTIONS);
     (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
-    if let Traffic::Http(http) = &mut job.target.traffic
-        && place.workload() == Workload::Upload
-    {
-        *http = upload(place, place.number("size").ok()?.min(COUNTED_BODY));
+    if let Work::Upload(work) = place.work() {
+        job.target.traffic = Traffic::Http(upload(place, work, work.size.min(COUNTED_BODY)));
     }
     let calls = running.calls();
     // What goes wrong here, an interruption too, costs these counts, not the trial, which is measured.
@@ -80,26 +79,20 @@ fn count(place: &Place<'_>, measured: &Job, running: &Running) -> Option<Counted
 
 /// What the trial sends.
 fn job(place: &Place<'_>, port: u16) -> Result<Job, Stopped> {
-    let timing = Stop::After(place.window());
-    let (traffic, connections) = match place.workload() {
-        Workload::Upload => {
-            (Traffic::Http(upload(place, place.number("size")?)), place.number("concurrency")?)
-        }
-        Workload::Frames => {
-            let frames = Frames { size: place.number("frame_size")?, prefix: Prefix::Four, count: None };
-            (Traffic::Frames(frames), place.number("connections")?)
-        }
-        Workload::Requests => (Traffic::Http(request(place)), place.number("connections")?),
-        Workload::Clients => return Err(Stopped::failed("drive", "a client is not driven")),
+    let (traffic, connections) = match place.work() {
+        Work::Upload(work) => (Traffic::Http(upload(place, work, work.size)), work.concurrency),
+        Work::Frames(work) => (frames(work.frame_size, None), work.connections),
+        Work::Requests(work) => (Traffic::Http(request(place, work.keep_alive)), work.connections),
+        Work::Clients(_) => return Err(not_driven()),
     };
-    let mut job = Job::new(target(port, traffic), connections as usize, timing);
+    let mut job = Job::new(target(port, traffic), connections as usize, Stop::After(place.window()));
     job.threads = place.threads();
     job.warmup = place.warmup();
     job.timeout = place.timeout();
-    if place.workload() == Workload::Requests {
-        job.pipeline = place.number("pipeline")? as usize;
-        job.arrivals = place.schedule()?.map_or(Arrivals::Closed, Arrivals::Open);
-        if job.pipeline > 1 && place.says("keep_alive", &Value::Boolean(false)) {
+    if let Work::Requests(work) = place.work() {
+        job.pipeline = work.pipeline as usize;
+        job.arrivals = place.schedule().map_or(Arrivals::Closed, Arrivals::Open);
+        if job.pipeline > 1 && !work.keep_alive {
             return Err(Stopped::failed(
                 "drive",
                 "pipeline above 1 needs keep_alive = true: a connection that ends with its first answer loses the rest",
@@ -115,23 +108,26 @@ fn target(port: u16, traffic: Traffic) -> Target {
     Target { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), traffic }
 }
 
-fn request(place: &Place<'_>) -> Http {
-    Http {
-        keep_alive: place.says("keep_alive", &Value::Boolean(true)),
-        expect: Expect::exactly(place.manifest.answer_body()),
-        ..Http::get("127.0.0.1", "/")
-    }
+fn not_driven() -> Stopped {
+    Stopped::failed("drive", "a client is not driven")
 }
 
-fn upload(place: &Place<'_>, size: u64) -> Http {
+fn frames(size: u64, count: Option<u64>) -> Traffic {
+    Traffic::Frames(Frames { size, prefix: Prefix::Four, count })
+}
+
+fn request(place: &Place<'_>, keep_alive: bool) -> Http {
+    Http { keep_alive, expect: Expect::exactly(place.manifest.answer_body()), ..Http::get("127.0.0.1", "/") }
+}
+
+fn upload(place: &Place<'_>, work: &Upload, size: u64) -> Http {
     Http {
         method: "POST".to_owned(),
         path: "/upload".to_owned(),
         body: Body::Pattern(size),
-        keep_alive: place.says("reuse", &Value::Boolean(true)),
-        expect_continue: place.says("expect", &Value::Boolean(true)) && size > 0,
+        expect_continue: work.expect && size > 0,
         expect: Expect::exactly(size.to_string()),
-        ..request(place)
+        ..request(place, work.reuse)
     }
 }
 
@@ -154,10 +150,11 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
 
 /// Three exchanges of the trial's kind; uploads are of this size. What was wrong with the first that failed.
 pub(super) fn equal_work(place: &Place<'_>, port: u16, size: u64) -> Result<Option<String>, Stopped> {
-    let traffic = match place.workload() {
-        Workload::Upload => Traffic::Http(upload(place, size)),
-        Workload::Frames => Traffic::Frames(Frames { size: 10, prefix: Prefix::Four, count: Some(3) }),
-        Workload::Requests | Workload::Clients => Traffic::Http(request(place)),
+    let traffic = match place.work() {
+        Work::Upload(work) => Traffic::Http(upload(place, work, size)),
+        Work::Frames(_) => frames(10, Some(3)),
+        Work::Requests(work) => Traffic::Http(request(place, work.keep_alive)),
+        Work::Clients(_) => return Err(not_driven()),
     };
     let mut job = Job::new(target(port, traffic), 1, Stop::Count(3));
     job.timeout = place.timeout().min(Duration::from_secs(5));

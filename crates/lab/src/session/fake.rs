@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use stats::{Disturbances, Noise};
-use systems::{InputError, Point, Source, Workload, input};
+use systems::{InputError, Point, Source, input};
 
 use crate::experiment::Figure;
 use crate::observation::{
@@ -170,7 +170,7 @@ const ENOUGH: f64 = 2000.0;
 
 /// A sound measurement with this figure.
 fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
-    let window = trial.timing.measure_s;
+    let (window, work) = (trial.timing.measure_s, trial.scenario.work());
     // A whole number of operations in a window whose length makes the rate exact.
     let (count, elapsed_s, us) = match kind {
         Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window, figure * 1e3),
@@ -189,7 +189,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         successes: n,
         in_flight: 1,
         units: n,
-        payload_bytes: n.saturating_mul(body(trial)),
+        payload_bytes: n.saturating_mul(work.payload_bytes()),
         service_us: latency.clone(),
         response_us: latency,
         system: SystemUse {
@@ -201,11 +201,11 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
             ..SystemUse::default()
         },
         generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
-        server: (trial.scenario.workload == Workload::Clients).then(|| ServerCounts {
+        server: work.pool_cap().map(|pool| ServerCounts {
             requests: n + 1,
             responses: n,
-            connections: pool(trial),
-            peak_connections: pool(trial),
+            connections: pool,
+            peak_connections: pool,
             closes: 0,
             client_attempts: n + 1,
             client_successes: n,
@@ -219,22 +219,6 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
 fn course(peak: u64, elapsed_s: f64) -> Vec<(u64, u64)> {
     let quarter = |at: u64| ((elapsed_s * 250.0 * (at as f64 + 0.5)) as u64, peak / 30 * (27 + at));
     (0..4).map(quarter).collect()
-}
-
-/// Payload bytes of one operation; 1 where operations have none.
-fn body(trial: &Trial) -> u64 {
-    let knob = match trial.scenario.workload {
-        Workload::Upload => "size",
-        Workload::Frames => "frame_size",
-        Workload::Requests | Workload::Clients => return 1,
-    };
-    trial.scenario.number(knob).unwrap_or(1)
-}
-
-/// The connections that a client may have.
-fn pool(trial: &Trial) -> u64 {
-    let number = |knob: &str| trial.scenario.number(knob).unwrap_or(1);
-    number("pools").saturating_mul(number("pool_size"))
 }
 
 fn apply(rule: &Rule, m: &mut Measurement) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use load::{Gaps, Job, LoadError, Schedule};
 use systems::machine::Placement;
 use systems::process::{Launch, Running};
-use systems::{Manifest, SystemError, Value, Workload};
+use systems::{Manifest, SystemError, Work, Workload};
 
 use crate::observation::{Failure, SystemUse, Trial};
 
@@ -54,29 +54,20 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// An integer knob of the workload.
-    pub(super) fn number(&self, name: &str) -> Result<u64, Stopped> {
-        let scenario = &self.trial.scenario;
-        scenario.number(name).ok_or_else(|| {
-            Stopped::failed("drive", format!("knob {name} is {:?}, not a number", scenario.knob(name)))
-        })
-    }
-
-    /// Whether a knob of the workload says this word.
-    pub(super) fn says(&self, name: &str, word: &Value) -> bool {
-        self.trial.scenario.knob(name) == Some(word)
+    /// What the trial does.
+    pub(super) fn work(&self) -> &Work {
+        self.trial.scenario.work()
     }
 
     /// The schedule of an open loop; `None` in a closed one. Every system of a round meets the same arrivals.
-    pub(super) fn schedule(&self) -> Result<Option<Schedule>, Stopped> {
-        let rate = self.number("rate")? as f64;
-        let poisson = self.says("gaps", &Value::Text("poisson".to_owned()));
-        let gaps = if poisson { Gaps::Poisson(u64::from(self.trial.round) + 1) } else { Gaps::Constant };
-        Ok((rate > 0.0).then_some(Schedule { from: rate, to: rate, gaps }))
+    pub(super) fn schedule(&self) -> Option<Schedule> {
+        let rate = self.work().rate()?;
+        let gaps = if rate.poisson { Gaps::Poisson(u64::from(self.trial.round) + 1) } else { Gaps::Constant };
+        Some(Schedule { from: rate.per_s as f64, to: rate.per_s as f64, gaps })
     }
 
     pub(super) fn workload(&self) -> Workload {
-        self.trial.scenario.workload
+        self.work().workload()
     }
 
     pub(super) fn warmup(&self) -> Duration {

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::experiment::{Figure, Form};
+use crate::experiment::{Figure, Form, Subject};
 use crate::observation::{Failure, Outcome, Scenario, Timing, Trial};
-use crate::plan::Planned;
+use crate::plan::{Planned, Setup};
 
 /// Set by the test that kills its own copy; names the store to write to.
 const VICTIM: &str = "NARROWS_TEST_STORE_VICTIM";
@@ -13,25 +13,20 @@ const VICTIM: &str = "NARROWS_TEST_STORE_VICTIM";
 fn header(trials: u32) -> RunHeader {
     let timing = Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 };
     let workload = systems::Workload::Requests;
-    let planned = Planned {
+    let subject = Subject {
         name: "e".to_owned(),
         title: String::new(),
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
         published: Vec::new(),
-        form: Form::Quick,
-        rounds: trials,
         threshold: 0.05,
-        timing,
-        axes: Vec::new(),
-        scenarios: Vec::new(),
-        excluded: Vec::new(),
-        apply: Default::default(),
-        defaults: Default::default(),
     };
-    let scenario =
-        Scenario { experiment: "e".to_owned(), system: "s".to_owned(), workload, point: Default::default() };
+    let setup =
+        Setup { subject, form: Form::Quick, rounds: trials, timing, axes: Vec::new(), excluded: Vec::new() };
+    let planned =
+        Planned { setup, scenarios: Vec::new(), apply: Default::default(), defaults: Default::default() };
+    let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
     let trial = |index| Trial { index, round: index, scenario: scenario.clone(), timing, twin: false };
     let trials = (0..trials).map(trial).collect();
     RunHeader {

@@ -66,7 +66,8 @@ impl Running {
         for trial in trials {
             let Some(at) = self.find(trial) else { continue };
             let plan = &mut self.parts[at].plan;
-            plan.experiments[0].rounds = plan.experiments[0].rounds.max(trial.round + 1);
+            let setup = &mut plan.experiments[0].setup;
+            setup.rounds = setup.rounds.max(trial.round + 1);
             plan.trials.push(trial.clone());
         }
     }
@@ -119,12 +120,7 @@ mod tests {
 
     #[test]
     fn a_round_counts_when_all_of_its_trials_have_ended() {
-        let scenario = Scenario {
-            experiment: "e".to_owned(),
-            system: "s".to_owned(),
-            workload: Workload::Requests,
-            point: Point::new(),
-        };
+        let scenario = Scenario::new("e", "s", Workload::Requests, Point::new()).expect("the defaults");
         let timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
         let trial =
             |index| Trial { index, round: index / 2, scenario: scenario.clone(), timing, twin: false };

@@ -374,9 +374,9 @@ impl Reader<'_> {
             );
         };
         let url = attach.get_ref().trim_end_matches('/');
-        let frames = url.starts_with("frames://");
-        let authority = url.strip_prefix(if frames { "frames://" } else { "http://" });
-        let port = authority.and_then(|authority| {
+        let (scheme, authority) = url.split_once("://").unwrap_or_default();
+        let known = Workload::ALL.iter().any(|workload| workload.about().scheme == scheme);
+        let port = Some(authority).filter(|_| known).and_then(|authority| {
             let (host, port) = authority.split_once(':')?;
             let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
             ["127.0.0.1", "localhost"].contains(&host).then_some(port)
@@ -386,7 +386,7 @@ impl Reader<'_> {
                 "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT: its process must be on this machine";
             return wrong(format!("cannot attach to `{}`", attach.get_ref()), help);
         };
-        if let Some(other) = workloads.iter().find(|workload| (**workload == Workload::Frames) != frames) {
+        if let Some(other) = workloads.iter().find(|workload| workload.about().scheme != scheme) {
             return wrong(
                 format!("`{url}` does not do `{other}`"),
                 "frames:// is for frames, http:// for the others",

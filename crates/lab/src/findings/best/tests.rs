@@ -20,7 +20,7 @@ fn found(default: i64, of: Upload) -> ExperimentFindings {
     let axes: Axes = &[("size", Kind::Size, &sizes), ("buffer", Kind::Size, &buffers)];
     let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], axes);
     let planned = &mut plan.experiments[0];
-    planned.axes[1].default = Some(Value::Integer(default));
+    planned.setup.axes[1].default = Some(Value::Integer(default));
     let line = ("buffer".to_owned(), "buffer {value}".to_owned());
     planned.apply = [("cowboy2".to_owned(), [line].into())].into();
     let observations = observe(&plan, |trial| {
@@ -171,7 +171,7 @@ fn each_system_is_compared_with_its_own_default() {
     let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["old", "new"], axes);
     let planned = &mut plan.experiments[0];
     let default = |bytes: i64| [("buffer".to_owned(), Value::Integer(bytes))].into();
-    planned.axes[0].default = Some(Value::Integer(1460));
+    planned.setup.axes[0].default = Some(Value::Integer(1460));
     planned.defaults = [("old".to_owned(), default(1460)), ("new".to_owned(), default(524_288))].into();
     let line = || [("buffer".to_owned(), "buffer {value}".to_owned())].into();
     planned.apply = [("old".to_owned(), line()), ("new".to_owned(), line())].into();

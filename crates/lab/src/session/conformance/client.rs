@@ -45,18 +45,19 @@ struct Talk {
 fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Result<Talk, Stopped> {
     let mut point = place.trial.scenario.point.clone();
     point.extend(orders.iter().map(|(knob, value)| ((*knob).to_owned(), Value::Integer(*value))));
-    let trial = super::trial(place.manifest, Workload::Clients, point);
+    let trial = super::trial(place.manifest, Workload::Clients, point)?;
     let place = &Place { trial: &trial, version: String::new(), ..*place };
+    let work = clients::work(place)?;
     let began = Instant::now();
     let mut running = place.start()?;
-    running.write_line(&clients::orders(place, address)?.to_string())?;
+    running.write_line(&clients::orders(place, work, address).to_string())?;
     match clients::listen(place, &running, place.manifest.ready.timeout)? {
         Said::Ready {} => {}
         other => return Err(clients::unexpected(&running, "ready", &other)),
     }
     let ready = began.elapsed();
     running.write_line(&json!({"go": true}).to_string())?;
-    let timeout = Duration::from_millis(place.number("timeout_ms")?);
+    let timeout = Duration::from_millis(work.timeout_ms);
     let patience = place.warmup() + place.window() + timeout * 2 + SLACK;
     let done = match clients::listen(place, &running, patience) {
         Ok(Said::Done(done)) => done.check(place.window()).map(|()| done),
@@ -71,7 +72,7 @@ fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Resul
 
 /// Against Narrows' own server: the account, the counts, the end.
 fn honest(place: &Place<'_>, checks: &mut Checks) -> Result<(), Stopped> {
-    let server = clients::start_server(place)?;
+    let server = clients::start_server(place, clients::work(place)?)?;
     let talk = talk(place, &ORDERS, server.addresses()[0])?;
     let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
     let ready = format!("after {:.0} ms", talk.ready.as_secs_f64() * 1000.0);
@@ -130,7 +131,7 @@ fn succeeds(total: &Total, checks: &mut Checks) {
 
 /// Every answer comes after the timeout.
 fn late(place: &Place<'_>, checks: &mut Checks) -> Result<(), Stopped> {
-    let server = clients::start_server(place)?;
+    let server = clients::start_server(place, clients::work(place)?)?;
     let orders: Vec<_> = ORDERS.into_iter().chain(TOO_SHORT).collect();
     let talk = talk(place, &orders, server.addresses()[0])?;
     let _ = server.stop();

@@ -1,6 +1,6 @@
 //! What a server over HTTP promises: the exact answer, connections kept and closed as told, many at once, uploads counted.
 
-use systems::{Point, Value, Workload};
+use systems::{Point, Value, Work, Workload};
 
 use super::Checks;
 use super::line::{Line, shown};
@@ -31,12 +31,12 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
         checks.excuse(&format!("{workload}: keeps connections"), "its manifest says that it closes them");
     } else {
         for (what, look, remedy) in KEEPING {
-            if workload == Workload::Requests || *what != TOGETHER {
+            if matches!(place.work(), Work::Requests(_)) || *what != TOGETHER {
                 judge(what, look(port, expected), remedy);
             }
         }
     }
-    if workload == Workload::Upload {
+    if matches!(place.work(), Work::Upload(_)) {
         uploads(place, port, checks)?;
     }
     Ok(())
@@ -158,7 +158,7 @@ fn uploads(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), Stop
     ] {
         let knobs = [("reuse", reuse), ("expect", expect)];
         let point: Point = knobs.map(|(knob, value)| (knob.to_owned(), Value::Boolean(value))).into();
-        let trial = super::trial(place.manifest, Workload::Upload, point);
+        let trial = super::trial(place.manifest, Workload::Upload, point)?;
         let of = Place { trial: &trial, version: String::new(), ..*place };
         let mut wrong = None;
         for size in SIZES {

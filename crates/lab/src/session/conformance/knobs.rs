@@ -8,6 +8,7 @@
 use std::fmt;
 
 use systems::knob::Kind;
+use systems::work::Setting;
 use systems::{Knob, Manifest, Point, Value, Workload};
 
 use super::{Checks, Verdict, trial};
@@ -41,7 +42,7 @@ pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks)
         let mut seen = Vec::new();
         let mut wrong = None;
         for workload in &knob.workloads {
-            let work = Work { workload: *workload, but: &[] };
+            let work = Small { workload: *workload, but: &[] };
             // Words have no order, so that what lies between two of them is no word's matter.
             let words =
                 knob.values.iter().filter(|v| matches!(v, Value::Text(_)) && ![&low, &high].contains(v));
@@ -118,7 +119,8 @@ fn ends(knob: &Knob) -> Option<(Value, Value)> {
 fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]) -> Result<(), Stopped> {
     let mut commands = Vec::new();
     for value in ends {
-        let trial = trial(manifest, manifest.workloads[0], Point::from([(name.to_owned(), value.clone())]));
+        let point = Point::from([(name.to_owned(), value.clone())]);
+        let trial = trial(manifest, manifest.workloads[0], point)?;
         commands.push(bench.with_place(&trial, |place, _| {
             // The port differs from trial to trial; only the knob shall.
             let launch = systems::Launch { port: Some(1), ..place.launch };
@@ -135,7 +137,7 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
 fn at_both(
     bench: &mut Bench,
     manifest: &Manifest,
-    work: Work,
+    work: Small,
     name: &str,
     ends: [&Value; 2],
 ) -> Result<Result<Vec<String>, String>, Interrupted> {
@@ -159,13 +161,18 @@ fn at_both(
 fn once(
     bench: &mut Bench,
     manifest: &Manifest,
-    work: Work,
+    work: Small,
     name: &str,
     value: &Value,
 ) -> Result<Result<Measurement, String>, Interrupted> {
     let mut point = work.point();
     point.insert(name.to_owned(), value.clone());
-    Ok(match bench.execute(&trial(manifest, work.workload, point))? {
+    let outcome = match trial(manifest, work.workload, point) {
+        Ok(trial) => bench.execute(&trial)?,
+        Err(Stopped::Failed(failure)) => Outcome::Failed(failure),
+        Err(Stopped::Interrupted) => return Err(Interrupted),
+    };
+    Ok(match outcome {
         Outcome::Measured(m) => Ok(*m),
         Outcome::Failed(failure) => {
             let why = super::with_output(&failure.reason, &failure.output);
@@ -176,29 +183,19 @@ fn once(
 
 /// Small work in which a knob has something to do: the usual one of the workload, but for some knobs.
 #[derive(Clone, Copy)]
-struct Work {
+struct Small {
     workload: Workload,
-    but: &'static [(&'static str, Value)],
+    but: &'static [Setting],
 }
 
-impl Work {
+impl Small {
     fn point(self) -> Point {
-        let usual: &[(&str, Value)] = match self.workload {
-            // What uploads on a kept connection do to one another is looked at elsewhere.
-            Workload::Upload => &[("size", Value::Integer(4 << 20)), ("reuse", Value::Boolean(false))],
-            Workload::Frames => &[("frame_size", Value::Integer(10_000))],
-            Workload::Requests => &[("connections", Value::Integer(16))],
-            Workload::Clients => &[
-                ("pool_size", Value::Integer(8)),
-                ("concurrency", Value::Integer(32)),
-                ("delay_ms", Value::Integer(2)),
-            ],
-        };
+        let usual = self.workload.about().small;
         usual.iter().chain(self.but).map(|(knob, value)| ((*knob).to_owned(), value.clone())).collect()
     }
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for Small {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.workload)?;
         self.but.iter().try_for_each(|(knob, value)| write!(f, " {knob}={value}"))
@@ -206,20 +203,8 @@ impl fmt::Display for Work {
 }
 
 /// Other work of a workload, for knobs of which the usual one shows nothing.
-fn others(workload: Workload) -> impl Iterator<Item = Work> {
-    let but: &[&[(&str, Value)]] = match workload {
-        Workload::Upload => &[&[("size", Value::Integer(64 << 20))]],
-        Workload::Frames => &[&[("frame_size", Value::Integer(100))]],
-        Workload::Requests => &[
-            &[("pipeline", Value::Integer(16))],
-            &[("connections", Value::Integer(64)), ("keep_alive", Value::Boolean(false))],
-        ],
-        // Idle connections, and connections that are lost.
-        Workload::Clients => {
-            &[&[("concurrency", Value::Integer(2))], &[("max_keepalive", Value::Integer(10))]]
-        }
-    };
-    but.iter().map(move |but| Work { workload, but })
+fn others(workload: Workload) -> impl Iterator<Item = Small> {
+    workload.about().others.iter().map(move |but| Small { workload, but })
 }
 
 type Figure = (&'static str, fn(&Measurement) -> f64);

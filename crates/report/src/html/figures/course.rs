@@ -1,7 +1,6 @@
 //! Figures of distributions and of time: the latency spectrum, throughput and memory over the window, the rounds.
 
 use lab::findings::{Estimate, Unit};
-use systems::Workload;
 
 use super::super::figure::Figure;
 use super::View;
@@ -16,7 +15,7 @@ const LABELLED: [(f64, &str); 6] =
 
 /// Whether operations are many and short, so that latencies and tenths of a window say something.
 fn short_exchanges(view: &View) -> bool {
-    matches!(view.e.workload, Workload::Requests | Workload::Clients)
+    view.e.workload.about().short_exchanges
 }
 
 /// How far up a percentile stands: each nine as long as the last, as in HdrHistogram's plots.

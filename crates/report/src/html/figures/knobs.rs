@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lab::experiment::grid::Axis as Knob;
 use lab::findings::{By, Estimate, Unit};
-use systems::Workload;
+use systems::Role;
 use systems::knob::Kind;
 
 use super::super::figure::Figure;
@@ -253,7 +253,7 @@ fn cut(view: &View, panels: &mut Vec<Group>) -> String {
 fn pair<'a>(view: &View<'a>) -> Option<(&'a Knob, &'a Knob)> {
     let mut knobs = view.varied.clone();
     let preferred = ["concurrency", "pool_size", "pools"];
-    let pools = view.e.workload == Workload::Clients;
+    let pools = view.e.workload.role() == Role::Client;
     let place = |knob: &Knob| preferred.iter().position(|name| pools && *name == knob.knob).unwrap_or(9);
     // Stable: knobs with equally many values stay in the order of the experiment.
     knobs.sort_by_key(|knob| (place(knob), std::cmp::Reverse(knob.values.len())));

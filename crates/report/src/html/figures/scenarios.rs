@@ -1,7 +1,6 @@
 //! Figures with a row for each scenario: the figure itself, the share of the ceiling, CPU time, memory.
 
 use lab::findings::{Estimate, Unit};
-use systems::Workload;
 
 use super::super::figure::Figure;
 use super::{INTERVAL, View, outlines};
@@ -54,11 +53,8 @@ pub(super) fn ceiling(view: &View) -> Option<Figure> {
 
 /// CPU time for each unit of work.
 pub(super) fn cpu(view: &View) -> Option<Figure> {
-    let (unit, per) = match view.e.workload {
-        Workload::Upload => (Unit::SecondsPerByte, "MB of body"),
-        Workload::Frames => (Unit::SecondsPerOperation, "frame"),
-        Workload::Requests | Workload::Clients => (Unit::SecondsPerOperation, "request"),
-    };
+    let work = &view.e.workload.about().unit;
+    let (unit, per) = (Unit::cost_of(work), work.long);
     let rows = of_all(view, |e| e.cpu_s_per_unit, unit);
     let about = format!(
         "CPU time of the system's processes for each {per}; it repeats better than time, and often is the reason. Lower is better."

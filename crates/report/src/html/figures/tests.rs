@@ -1,9 +1,9 @@
 //! Figures of made-up runs: what is drawn, in which order, and what is said of what is not.
 
-use lab::experiment::Form;
+use lab::experiment::{Form, Subject};
 use lab::findings::findings;
 use lab::observation::{Observation, Scenario, Timing, Trial};
-use lab::plan::{Plan, Planned, reference_of};
+use lab::plan::{Plan, Planned, Setup};
 use lab::session::{Executor, Fake, Instead, Rule};
 use stats::Noise;
 use systems::Workload;
@@ -31,15 +31,12 @@ const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
 /// Clients at every point, and the reference at one, in four rounds.
 fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let points = points(knobs);
-    let scenario = |system: &str, point: &Point| Scenario {
-        experiment: "e".to_owned(),
-        system: system.to_owned(),
-        workload: Workload::Clients,
-        point: point.clone(),
+    let scenario = |system: &str, point: &Point| {
+        Scenario::new("e", system, Workload::Clients, point.clone()).expect("work")
     };
     let mut scenarios: Vec<Scenario> =
         systems.iter().flat_map(|system| points.iter().map(|point| scenario(system, point))).collect();
-    scenarios.push(reference_of(&scenarios[0]));
+    scenarios.push(scenarios[0].reference());
     let axis = |(knob, values): &(&str, &[i64])| Knob {
         knob: (*knob).to_owned(),
         kind: Kind::Integer,
@@ -56,23 +53,24 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         twin: false,
     };
     let trials = rounds.enumerate().map(trial).collect();
-    let planned = Planned {
+    let subject = Subject {
         name: "e".to_owned(),
         title: "Of a test".to_owned(),
         about: String::new(),
         workload: Workload::Clients,
         figure: Quantity::RequestsPerS,
         published: Vec::new(),
-        defaults: BTreeMap::new(),
+        threshold: 0.05,
+    };
+    let setup = Setup {
+        subject,
         form: Form::Quick,
         rounds: 4,
-        threshold: 0.05,
         timing: TIMING,
         axes: knobs.iter().map(axis).collect(),
-        scenarios,
         excluded: Vec::new(),
-        apply: BTreeMap::new(),
     };
+    let planned = Planned { setup, scenarios, apply: Default::default(), defaults: Default::default() };
     Plan { seed: 1, budget_s: None, experiments: vec![planned], trials }
 }
 

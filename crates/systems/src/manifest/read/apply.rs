@@ -21,7 +21,7 @@ pub(super) fn read(
     let known: Vec<&str> = workloads
         .iter()
         .flat_map(|workload| workload.knobs())
-        .map(|(name, _)| *name)
+        .map(|(name, _)| name)
         .chain(knobs.keys().map(String::as_str))
         .collect();
     let mut apply = BTreeMap::new();

@@ -1,9 +1,10 @@
 //! The rows of published tables: one type for each workload, in the columns that its documents have.
 
-use systems::{InputError, Point, Workload};
+use lab::findings::RANKED_ERRORS;
+use systems::knob::{Kind, parse_size};
+use systems::{InputError, Point, Value, Workload};
 
-use super::read::Record;
-use crate::findings::RANKED_ERRORS;
+use super::record::Record;
 
 /// One row: what was measured, where.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,11 +153,41 @@ impl Rows {
     }
 }
 
+impl<M> Row<M> {
+    /// What stands in every row, and what was measured in this one.
+    fn of(record: &Record, measured: M) -> Result<Self, InputError> {
+        let variant = record.columns.iter().any(|column| column.name == "runtime");
+        let variant = if variant { record.field("runtime")?.text.clone() } else { String::new() };
+        let mut point = Point::new();
+        for column in record.columns {
+            let (Some(kind), field) = (column.knob, record.field(&column.name)?) else { continue };
+            if !field.text.is_empty() {
+                let wrong = |why: String| record.wrong(field, &column.name, &why, "");
+                point.insert(column.name.clone(), value(kind, &field.text).map_err(wrong)?);
+            }
+        }
+        Ok(Self { variant, system: record.field("system")?.text.clone(), point, measured })
+    }
+}
+
+/// A knob's value as it was printed.
+fn value(kind: Kind, text: &str) -> Result<Value, String> {
+    let integer = || text.parse().map(Value::Integer).map_err(|_| "not a whole number".to_owned());
+    let word = || Value::Text(text.to_owned());
+    match kind {
+        Kind::Integer => integer(),
+        Kind::Size => parse_size(text).map(Value::Integer),
+        Kind::Boolean => text.parse().map(Value::Boolean).map_err(|_| "neither true nor false".to_owned()),
+        Kind::Choice => Ok(word()),
+        Kind::Any => Ok(integer().unwrap_or_else(|_| word())),
+    }
+}
+
 fn each<M>(
     records: &[Record],
     measured: fn(&Record) -> Result<M, InputError>,
 ) -> Result<Vec<Row<M>>, InputError> {
-    records.iter().map(|record| record.row(measured(record)?)).collect()
+    records.iter().map(|record| Row::of(record, measured(record)?)).collect()
 }
 
 fn upload(record: &Record) -> Result<Upload, InputError> {

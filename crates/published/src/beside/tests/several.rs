@@ -1,7 +1,6 @@
 //! Several published tables beside one run, and the documents' two runtimes.
 
 use super::*;
-use crate::plan::Plan;
 
 const TABLES: &str = "published = [\"cowboy-sizes\", \"cowboy-buffers\"]";
 const GRID: &str =
@@ -28,7 +27,7 @@ fn each_table_that_is_named_stands_beside_the_run() {
     let e = runtimes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
     let tables: Vec<&str> = e.beside.iter().map(|beside| beside.published.as_str()).collect();
     assert_eq!(
-        (tables, e.published),
+        (tables, e.setup.subject.published),
         (
             vec!["cowboy-sizes", "cowboy-buffers"],
             vec!["cowboy-sizes".to_owned(), "cowboy-buffers".to_owned()]
@@ -85,21 +84,5 @@ fn what_is_no_table_or_named_twice_is_refused() {
         let text = experiment("upload", "ms_per_upload", &published, "\"cowboy2\"", "[[grid]]\nsize = 1\n");
         let error = Experiment::parse(&Source::new("experiments/e.toml", text)).unwrap_err().one_line();
         assert!(error.contains(place) && error.contains(words), "{error}");
-    }
-}
-
-#[test]
-fn plans_that_named_one_table_or_none_are_read() {
-    let home = home();
-    let text = experiment("upload", "ms_per_upload", TABLES, "\"cowboy2\"", GRID);
-    let experiment = Experiment::parse(&Source::new("experiments/e.toml", text)).unwrap();
-    let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
-    let new = plan(&[request], &Catalog::load(home.path()), &BTreeMap::new(), 1).unwrap();
-    let mut json = serde_json::to_value(&new).unwrap();
-    assert_eq!(serde_json::from_value::<Plan>(json.clone()).unwrap(), new);
-    for (old, names) in [(serde_json::json!("iodash"), vec!["iodash"]), (serde_json::Value::Null, vec![])] {
-        json["experiments"][0]["published"] = old;
-        let read: Plan = serde_json::from_value(json.clone()).unwrap();
-        assert_eq!(read.experiments[0].published, names);
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::today::same_side;
-use super::{Pair, Shape, Today, all, shown, within};
-use crate::findings::CLIFF;
+use super::{Pair, Today, all, shown, unless_held_back, within};
+use lab::findings::{CLIFF, Shape};
 
 /// Sizes further apart than this say nothing of what lies between them.
 const APART: f64 = 10.0;
@@ -46,7 +46,7 @@ fn falls(
         let ratio = before.now.zip(after.now).and_then(|(a, b)| today.ratio(a, b, 1));
         let agrees = within(ratio, (CLIFF * grown, f64::INFINITY));
         let text = format!("{what}, {} today", shown((now, now)));
-        Some(Shape::decided(agrees, text).unless_held_back([**before, **after]))
+        Some(unless_held_back(Shape::decided(agrees, text), [**before, **after]))
     };
     rows.windows(2).filter_map(fall).collect()
 }
@@ -81,5 +81,5 @@ fn framings(ways: &Ways, today: &Today) -> Option<Shape> {
         text: format!("framing 4 by 0, active once, then and today: {}{open}{against}", words.join(", ")),
     };
     let rows = ratios.iter().flat_map(|(size, ..)| [own[size], by[size]]);
-    Some(found.unless_held_back(rows))
+    Some(unless_held_back(found, rows))
 }

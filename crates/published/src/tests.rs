@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::doubt::Doubt;
-use crate::findings::{self, Cell};
+use lab::doubt::Doubt;
+use lab::findings::{self, Cell};
 
 fn audited(name: &str) -> Audit {
     audit(&load(name).unwrap(), &tables().unwrap())

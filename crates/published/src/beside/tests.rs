@@ -5,11 +5,11 @@ use std::fs;
 use systems::{Catalog, Source, is_reference};
 
 use super::*;
-use crate::experiment::grid::{Overrides, Request};
-use crate::experiment::{Experiment, Form, list};
-use crate::findings::{ExperimentFindings, findings};
-use crate::observation::{Latency, Measurement, Observation, Outcome, Trial};
-use crate::plan::plan;
+use lab::experiment::grid::{Overrides, Request};
+use lab::experiment::{Experiment, Form, TABLES, list};
+use lab::findings::{ExperimentFindings, findings};
+use lab::observation::{Latency, Measurement, Observation, Outcome, Trial};
+use lab::plan::plan;
 
 /// Servers and clients under the names of the published tables, with the knobs that these vary.
 fn home() -> tempfile::TempDir {
@@ -104,7 +104,7 @@ fn ran(text: &str, rounds: u32, outcome: impl Fn(&Trial) -> Measurement) -> Expe
         .iter()
         .map(|trial| {
             let reference = is_reference(&trial.scenario.system);
-            let m = if reference { measurement(trial.scenario.workload, 1.0) } else { outcome(trial) };
+            let m = if reference { measurement(trial.scenario.workload(), 1.0) } else { outcome(trial) };
             Observation {
                 trial: trial.clone(),
                 began_unix_s: 0.0,
@@ -113,7 +113,9 @@ fn ran(text: &str, rounds: u32, outcome: impl Fn(&Trial) -> Measurement) -> Expe
             }
         })
         .collect();
-    findings(&plan, &observations).experiments.remove(0)
+    let mut found = findings(&plan, &observations);
+    beside(&mut found);
+    found.experiments.remove(0)
 }
 
 fn word(trial: &Trial, knob: &str) -> String {
@@ -463,6 +465,7 @@ fn the_ready_made_experiments_and_the_tables_name_each_other() {
         }
     }
     for table in super::super::tables().unwrap() {
+        assert!(TABLES.contains(&table.name.as_str()), "an experiment cannot name {}", table.name);
         let experiment = table.experiment.clone().unwrap();
         assert!(named.contains(&(experiment, table.name.clone())), "{} beside no run", table.name);
         // A variant that no system has would never be found.

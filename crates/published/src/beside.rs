@@ -13,14 +13,12 @@ mod today;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-use stats::Design;
 use systems::{Point, Value, Workload};
 
 use super::{Rows, Table};
-use crate::experiment::Figure;
-use crate::findings::{self, Cell, Column, Estimate, NoiseFloor, Unit, column};
-use crate::plan::Planned;
+use lab::findings::{
+    self, Beside, Cell, Column, Estimate, ExperimentFindings, Findings, Shape, Unit, column,
+};
 use today::{Today, all, within};
 
 /// Ratios nearer to 1 than this are no difference: about three times what rows of one published configuration lie apart.
@@ -30,58 +28,6 @@ const SAME_SIZE: f64 = 1.5;
 
 /// As many missing rows are named, more only counted.
 const NAMED: usize = 6;
-
-/// What a run says to the published figures.
-#[derive(Debug, Clone, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
-pub struct Beside {
-    /// The published table's name.
-    pub published: String,
-    /// The document.
-    pub source: String,
-    /// Each shape that the document shows, and whether it is found again.
-    pub shapes: Vec<Shape>,
-    /// What stood otherwise than in the document, and what of it did not run.
-    pub differences: Vec<String>,
-    /// Both figures of each row, as ratios; its notes are the sentences of `shapes` and `differences`.
-    pub table: findings::Table,
-}
-
-/// One shape, then and today.
-#[derive(Debug, Clone, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
-pub struct Shape {
-    /// Whether the shape is the same; None where it cannot be said.
-    pub agrees: Option<bool>,
-    /// Both, with their figures.
-    pub text: String,
-}
-
-impl Shape {
-    /// As today's rounds decide it; where they do not, its sentence says so.
-    fn decided(agrees: Option<bool>, mut text: String) -> Self {
-        if agrees.is_none() {
-            text.push_str("; these rounds do not decide it");
-        }
-        Self { agrees, text }
-    }
-
-    /// The same, open where the generator held back one of the rows that it stands on.
-    fn unless_held_back<'a>(mut self, rows: impl IntoIterator<Item = &'a Pair<'a>>) -> Self {
-        let held = rows.into_iter().any(|pair| pair.now.is_some_and(Estimate::is_lower_bound));
-        if held && self.agrees.is_some() {
-            self.agrees = None;
-            self.text.push_str("; the generator was at its limit: some of today's figures are lower bounds");
-        }
-        self
-    }
-
-    fn sentence(&self) -> String {
-        match self.agrees {
-            Some(true) => format!("agrees: {}", self.text),
-            Some(false) => format!("differs: {}", self.text),
-            None => format!("open: {}", self.text),
-        }
-    }
-}
 
 /// A published row and what ran today in its place.
 #[derive(Clone, Copy)]
@@ -117,29 +63,22 @@ impl Pair<'_> {
     }
 }
 
-/// The published tables of an experiment beside its estimates, but for those of other work or of another figure.
-pub(crate) fn beside(
-    planned: &Planned,
-    design: Design,
-    floor: Option<&NoiseFloor>,
-    estimates: &[Estimate],
-) -> Vec<Beside> {
-    let today = Today::new(planned.figure, design, floor);
-    planned.published.iter().filter_map(|name| table_beside(name, planned, &today, estimates)).collect()
+/// Puts the published tables of each experiment beside what was found, but for those of other work or of another figure.
+pub fn beside(found: &mut Findings) {
+    for e in &mut found.experiments {
+        e.beside = e.published.iter().filter_map(|name| table_beside(name, e)).collect();
+    }
 }
 
-fn table_beside(name: &str, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Option<Beside> {
+fn table_beside(name: &str, found: &ExperimentFindings) -> Option<Beside> {
     let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
-    let natural = match table.workload {
-        Workload::Upload => Figure::MsPerUpload,
-        Workload::Frames => Figure::FramesPerS,
-        Workload::Requests | Workload::Clients => Figure::RequestsPerS,
-    };
-    (table.workload == planned.workload && planned.figure == natural)
-        .then(|| compare(&table, planned, today, estimates))
+    let usual = table.workload.about().figures.first() == Some(&found.figure);
+    (table.workload == found.workload && usual).then(|| compare(&table, found))
 }
 
-fn compare(table: &Table, planned: &Planned, today: &Today, estimates: &[Estimate]) -> Beside {
+fn compare(table: &Table, planned: &ExperimentFindings) -> Beside {
+    let estimates = &planned.estimates;
+    let today = &Today::new(planned.figure, planned.design, planned.noise_floor.as_ref());
     let (pairs, mut differences) = pairs(table, planned, estimates);
     let (mut shown, shapes) = match table.workload {
         Workload::Clients => order::clients(table, planned, today, estimates),
@@ -173,7 +112,7 @@ fn figures(table: &Table) -> Vec<Option<f64>> {
 /// Where a knob stood in a scenario: as set, else as the workload or the published system has it by default.
 fn value<'a>(table: &'a Table, estimate: &'a Estimate, knob: &str) -> Option<&'a Value> {
     let set = estimate.scenario.point.get(knob);
-    let own = || estimate.scenario.workload.knob(knob).map(|k| &k.default);
+    let own = || estimate.scenario.workload().knob(knob).map(|k| &k.default);
     set.or_else(own).or_else(|| table.defaults.get(knob))
 }
 
@@ -220,7 +159,11 @@ fn still(table: &Table, varied: &BTreeSet<&str>) -> Point {
 }
 
 /// Each published row with what ran in its place, and what stood otherwise.
-fn pairs<'a>(table: &'a Table, planned: &Planned, estimates: &'a [Estimate]) -> (Vec<Pair<'a>>, Vec<String>) {
+fn pairs<'a>(
+    table: &'a Table,
+    planned: &ExperimentFindings,
+    estimates: &'a [Estimate],
+) -> (Vec<Pair<'a>>, Vec<String>) {
     let varied: BTreeSet<&str> = table.varied().map(|column| column.name.as_str()).collect();
     let still = still(table, &varied);
     let mut otherwise: BTreeMap<&str, BTreeSet<&Value>> = BTreeMap::new();
@@ -317,7 +260,7 @@ fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String>
 }
 
 /// The rows that have both figures, each by the best of its runtime and, of uploads, of its size.
-fn points(table: &Table, planned: &Planned, pairs: &[Pair]) -> findings::Table {
+fn points(table: &Table, planned: &ExperimentFindings, pairs: &[Pair]) -> findings::Table {
     let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both().is_some()).collect();
     let same_work = |a: &Pair, b: &Pair| {
         a.variant == b.variant
@@ -364,6 +307,16 @@ fn points(table: &Table, planned: &Planned, pairs: &[Pair]) -> findings::Table {
 
 fn printed(text: &str) -> Cell {
     if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
+}
+
+/// The same shape, open where the generator held back one of the rows that it stands on.
+fn unless_held_back<'a>(mut shape: Shape, rows: impl IntoIterator<Item = &'a Pair<'a>>) -> Shape {
+    let held = rows.into_iter().any(|pair| pair.now.is_some_and(Estimate::is_lower_bound));
+    if held && shape.agrees.is_some() {
+        shape.agrees = None;
+        shape.text.push_str("; the generator was at its limit: some of today's figures are lower bounds");
+    }
+    shape
 }
 
 /// The smallest and the largest.

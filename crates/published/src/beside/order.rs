@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use super::super::{Rows, Table};
 use super::today::{same_side, side};
-use super::{FLAT, Pair, Shape, Today, all, figures, likeness, shown, stand_in, stands_for, still, within};
-use crate::findings::{self, Cell, Column, Estimate, RANKED_ERRORS, Unit, column, label};
-use crate::plan::Planned;
+use super::{FLAT, Pair, Today, all, figures, likeness, shown, stand_in, stands_for, still, within};
+use lab::findings::{self, Cell, Column, Estimate, ExperimentFindings, RANKED_ERRORS, Shape, Unit, column};
 
 /// A system, with its figure then and today.
 struct Entry<'a> {
@@ -44,7 +43,7 @@ pub(super) fn requests(table: &Table, today: &Today, pairs: &[Pair], estimates: 
 /// Clients, each at its best row that may be ranked; the points need not be the same.
 pub(super) fn clients(
     table: &Table,
-    planned: &Planned,
+    planned: &ExperimentFindings,
     today: &Today,
     estimates: &[Estimate],
 ) -> (findings::Table, Vec<Shape>) {
@@ -74,7 +73,7 @@ pub(super) fn clients(
             Cell::Text(entry.system.to_owned()),
             row.map_or(Cell::Empty, |at| Cell::Text(labels[at].clone())),
             entry.then.map(|figure| top_then / figure).into(),
-            entry.now.map_or(Cell::Empty, |e| Cell::Text(label(planned, &e.scenario))),
+            entry.now.map_or(Cell::Empty, |e| Cell::Text(planned.label(&e.scenario))),
             entry.today().map(|figure| top_now / figure).into(),
         ],
         block: false,

@@ -5,8 +5,8 @@
 use stats::Design;
 
 use super::{FLAT, SAME_SIZE};
-use crate::experiment::Figure;
-use crate::findings::{Estimate, NoiseFloor, Ratio, log_ratios};
+use lab::experiment::Figure;
+use lab::findings::{Estimate, NoiseFloor, Ratio, log_ratios};
 
 /// How today's rows are compared.
 pub(super) struct Today {

@@ -7,7 +7,7 @@ use systems::{Point, Value};
 
 use super::super::{Row, Rows, Table, Upload};
 use super::{Doubtful, Flaw, Parts, times};
-use crate::experiment::grid::show_size;
+use lab::experiment::grid::show_size;
 
 pub(super) fn audit(table: &Table, rows: &[Row<Upload>], all: &[Table]) -> Parts {
     let noise = Noise::of(table, all);

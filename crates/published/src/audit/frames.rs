@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::super::{Frames, Row, Table};
 use super::{Doubtful, Flaw, Parts, indices, times};
-use crate::doubt::{Doubt, FEWEST, HALVES};
-use crate::findings::{self, CLIFF};
+use lab::doubt::{Doubt, FEWEST, HALVES};
+use lab::findings::{self, CLIFF};
 
 /// Sizes this far apart are not received at one rate by a receiver that has work with each byte.
 const APART: f64 = 10.0;

@@ -6,7 +6,7 @@ use systems::Workload;
 use systems::knob::Kind;
 
 use super::{Column, Row, Rows, Table};
-use crate::findings::{self, Cell, Unit};
+use lab::findings::{self, Cell, Unit};
 
 /// Rows of each system that a shortened table shows.
 const SHOWN: usize = 3;

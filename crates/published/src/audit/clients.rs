@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::super::{Client, Row, Table};
 use super::{Doubtful, Flaw, Parts, indices};
-use crate::doubt::{Doubt, QUICKER};
-use crate::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column, words};
+use lab::doubt::{Doubt, QUICKER};
+use lab::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column, words};
 
 /// A row shorter than this is mostly its beginning: connections are made and the timeout of a second has hardly
 /// passed once.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use systems::input::{self, nearest};
-use systems::knob::{Kind, parse_size};
-use systems::{InputError, Point, Source, Value, Workload};
+use systems::{InputError, Point, Source, Workload};
 use toml::Spanned;
 
 use super::csv::{self, Field};
-use super::rows::{Row, Rows};
+use super::record::Record;
+use super::rows::Rows;
 use super::{Column, Setting, Table};
 
 /// More rows than anybody publishes; comparisons between rows take the square of it.
@@ -42,7 +42,7 @@ struct Head {
 /// A name, or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(crate) enum OneOrMany {
+enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
@@ -146,107 +146,5 @@ fn check_heading(data: &Source, heading: &[Field], columns: &[Column]) -> Result
             Err(data.error(end..end, format!("the column `{}` is missing", missing.name), "add it here"))
         }
         None => Ok(()),
-    }
-}
-
-/// One line of the CSV with what is known of its columns.
-pub(super) struct Record<'a> {
-    source: &'a Source,
-    columns: &'a [Column],
-    fields: &'a [Field],
-}
-
-impl Record<'_> {
-    fn wrong(&self, field: &Field, column: &str, what: &str, help: &str) -> InputError {
-        self.source.error(field.span.clone(), format!("`{column}` is {:?}: {what}", field.text), help)
-    }
-
-    /// A field by its column.
-    pub fn field(&self, name: &str) -> Result<&Field, InputError> {
-        let at = self.columns.iter().position(|column| column.name == name);
-        let field = at.and_then(|at| self.fields.get(at));
-        field.ok_or_else(|| self.source.error(0..0, format!("there is no column `{name}`"), "add it"))
-    }
-
-    /// A figure: a finite number, not negative.
-    pub fn number(&self, name: &str) -> Result<f64, InputError> {
-        let field = self.field(name)?;
-        let number = field.text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-        number.ok_or_else(|| self.wrong(field, name, "not a number from 0 up", "digits and a point, no unit"))
-    }
-
-    /// A figure above zero.
-    pub fn positive(&self, name: &str) -> Result<f64, InputError> {
-        let number = self.number(name)?;
-        if number > 0.0 {
-            Ok(number)
-        } else {
-            Err(self.wrong(self.field(name)?, name, "must be above 0", ""))
-        }
-    }
-
-    /// A share in percent.
-    pub fn percent(&self, name: &str) -> Result<f64, InputError> {
-        let number = self.number(name)?;
-        let within = number <= 100.0;
-        if within {
-            Ok(number)
-        } else {
-            Err(self.wrong(self.field(name)?, name, "more than 100 percent", ""))
-        }
-    }
-
-    /// A whole number from 1 to 10^12.
-    pub fn count(&self, name: &str) -> Result<u64, InputError> {
-        let field = self.field(name)?;
-        let number = field.text.parse::<u64>().ok().filter(|n| (1..=1_000_000_000_000).contains(n));
-        number.ok_or_else(|| self.wrong(field, name, "not a whole number from 1 up", "digits only"))
-    }
-
-    /// Two numbers as `A - B`, with what is wrong in how they were printed.
-    pub fn range(&self, name: &str) -> Result<([f64; 2], Option<String>), InputError> {
-        let field = self.field(name)?;
-        let parts: Vec<String> = field.text.split('-').map(|part| part.trim().replace(',', "")).collect();
-        let numbers: Vec<f64> = parts.iter().filter_map(|part| part.parse().ok()).collect();
-        let blank = parts.iter().filter(|part| part.is_empty()).count();
-        match numbers[..] {
-            [first, second] if numbers.len() + blank == parts.len() && first > 0.0 && second > 0.0 => {
-                let flaw = match () {
-                    () if blank > 0 => Some(format!("\"{}\" has a dash too many", field.text)),
-                    () if first > second => Some(format!("\"{}\" has the larger figure first", field.text)),
-                    () => None,
-                };
-                Ok(([first, second], flaw))
-            }
-            _ => Err(self.wrong(field, name, "not the two runs", "write them as `A - B`")),
-        }
-    }
-
-    /// What stands in every row, whatever was measured.
-    pub fn row<M>(&self, measured: M) -> Result<Row<M>, InputError> {
-        let variant = self.columns.iter().any(|column| column.name == "runtime");
-        let variant = if variant { self.field("runtime")?.text.clone() } else { String::new() };
-        let mut point = Point::new();
-        for column in self.columns {
-            let (Some(kind), field) = (column.knob, self.field(&column.name)?) else { continue };
-            if !field.text.is_empty() {
-                let wrong = |why: String| self.wrong(field, &column.name, &why, "");
-                point.insert(column.name.clone(), value(kind, &field.text).map_err(wrong)?);
-            }
-        }
-        Ok(Row { variant, system: self.field("system")?.text.clone(), point, measured })
-    }
-}
-
-/// A knob's value as it was printed.
-fn value(kind: Kind, text: &str) -> Result<Value, String> {
-    let integer = || text.parse().map(Value::Integer).map_err(|_| "not a whole number".to_owned());
-    let word = || Value::Text(text.to_owned());
-    match kind {
-        Kind::Integer => integer(),
-        Kind::Size => parse_size(text).map(Value::Integer),
-        Kind::Boolean => text.parse().map(Value::Boolean).map_err(|_| "neither true nor false".to_owned()),
-        Kind::Choice => Ok(word()),
-        Kind::Any => Ok(integer().unwrap_or_else(|_| word())),
     }
 }

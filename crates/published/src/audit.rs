@@ -1,7 +1,7 @@
 //! The audit of a published table: what its own figures show of its weaknesses.
 //!
-//! The kinds of doubt, their limits, words and remedies are those of Narrows' own trials ([`crate::doubt`],
-//! [`crate::findings`]) wherever the columns allow. [`Flaw`] adds only what cannot happen to a trial of Narrows.
+//! The kinds of doubt, their limits, words and remedies are those of Narrows' own trials ([`lab::doubt`],
+//! [`lab::findings`]) wherever the columns allow. [`Flaw`] adds only what cannot happen to a trial of Narrows.
 
 mod clients;
 mod frames;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Column, Rows, Setting, Table, shape};
-use crate::findings::{self, words};
+use lab::findings::{self, words};
 
 /// What kind of doubt about a published row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

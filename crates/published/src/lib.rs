@@ -9,6 +9,7 @@ mod audit;
 mod beside;
 mod csv;
 mod read;
+mod record;
 mod rows;
 mod shape;
 
@@ -21,9 +22,7 @@ use systems::knob::Kind;
 use systems::{InputError, Point, Source, Workload};
 
 pub use audit::{Audit, Flaw, Warning, audit};
-pub(crate) use beside::beside;
-pub use beside::{Beside, Shape};
-pub(crate) use read::OneOrMany;
+pub use beside::beside;
 pub use rows::{Client, Frames, Request, Row, Rows, Upload};
 
 /// A table by its name: what `published/` holds of it.

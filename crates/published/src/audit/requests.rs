@@ -2,9 +2,9 @@
 
 use super::super::{Request, Row, Table};
 use super::{Doubtful, Flaw, Parts, indices};
-use crate::doubt::{Doubt, HALVES, Setting, doubts};
-use crate::findings::{self, words};
-use crate::observation::{Latency, Measurement};
+use lab::doubt::{Doubt, HALVES, Setting, doubts};
+use lab::findings::{self, words};
+use lab::observation::{Latency, Measurement};
 
 pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Parts {
     let mut parts = Parts::default();

@@ -1,0 +1,220 @@
+//! What one trial does: a workload with its knobs set, as values. Pure.
+//!
+//! The words of an experiment become this once, when the plan is made; what drives, estimates and judges a trial takes it
+//! from here. Each workload has a file that says everything about it.
+
+mod about;
+mod clients;
+mod frames;
+mod rate;
+mod requests;
+mod upload;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use about::Words;
+pub use about::{About, Purpose, Setting, Unit};
+pub use clients::Clients;
+pub use frames::Frames;
+pub use rate::Rate;
+pub use requests::Requests;
+pub use upload::Upload;
+
+use crate::knob::{Knob, Point};
+use crate::workload::{Role, Workload};
+
+/// The work of one trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// POST bodies.
+    Upload(Upload),
+    /// Streams of length-prefixed frames.
+    Frames(Frames),
+    /// HTTP requests.
+    Requests(Requests),
+    /// The system is a client, and asks Narrows' server.
+    Clients(Clients),
+}
+
+impl Work {
+    /// What kind of work it is.
+    pub fn workload(&self) -> Workload {
+        match self {
+            Self::Upload(_) => Workload::Upload,
+            Self::Frames(_) => Workload::Frames,
+            Self::Requests(_) => Workload::Requests,
+            Self::Clients(_) => Workload::Clients,
+        }
+    }
+
+    /// The arrivals of an open loop; `None` of a closed one.
+    pub fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Requests(work) => work.rate,
+            Self::Clients(work) => work.rate,
+            Self::Upload(_) | Self::Frames(_) => None,
+        }
+    }
+
+    /// Whether arrivals follow a schedule that knows nothing of answers.
+    pub fn is_open_loop(&self) -> bool {
+        self.rate().is_some()
+    }
+
+    /// The connections that a client was told to make at most.
+    pub fn pool_cap(&self) -> Option<u64> {
+        match self {
+            Self::Clients(work) => Some(work.pools.saturating_mul(work.pool_size)),
+            Self::Upload(_) | Self::Frames(_) | Self::Requests(_) => None,
+        }
+    }
+
+    /// Whether a pool or a rate limits it, which the reference meets as well.
+    pub fn has_own_limit(&self) -> bool {
+        self.pool_cap().is_some() || self.is_open_loop()
+    }
+
+    /// Payload bytes of one operation; 1 where operations have none to speak of.
+    pub fn payload_bytes(&self) -> u64 {
+        match self {
+            Self::Upload(work) => work.size,
+            Self::Frames(work) => work.frame_size,
+            Self::Requests(_) | Self::Clients(_) => 1,
+        }
+    }
+}
+
+impl Workload {
+    /// What is known of it.
+    pub fn about(self) -> &'static About {
+        match self {
+            Self::Upload => &upload::ABOUT,
+            Self::Frames => &frames::ABOUT,
+            Self::Requests => &requests::ABOUT,
+            Self::Clients => &clients::ABOUT,
+        }
+    }
+
+    /// The word used in manifests, experiments and reports.
+    pub fn name(self) -> &'static str {
+        self.about().name
+    }
+
+    /// Which side of the wire a system of this workload is on.
+    pub fn role(self) -> Role {
+        self.about().role
+    }
+
+    /// The system that is Narrows itself in this workload: in every round, at every point of the workload's own knobs.
+    pub fn reference(self) -> &'static str {
+        match self.role() {
+            Role::Server => "reference",
+            Role::Client => "reference-client",
+        }
+    }
+
+    /// Its own knobs, in the order of the documents.
+    pub fn knobs(self) -> impl Iterator<Item = (&'static str, &'static Knob)> {
+        self.about().knobs.iter().map(|(name, _, knob)| (*name, knob))
+    }
+
+    /// The definition of one of its own knobs.
+    pub fn knob(self, name: &str) -> Option<&'static Knob> {
+        self.about().knob(name).map(|(_, _, knob)| knob)
+    }
+
+    /// What a knob sets.
+    pub fn purpose(self, knob: &str) -> Purpose {
+        self.about().knob(knob).map_or(Purpose::Setting, |(_, purpose, _)| *purpose)
+    }
+
+    /// Its work at a point. Other knobs in the point are the system's.
+    ///
+    /// # Errors
+    /// A knob of the workload has a value that it cannot have: which, and what it takes.
+    pub fn work(self, point: &Point) -> Result<Work, String> {
+        let words = &Words { about: self.about(), point };
+        Ok(match self {
+            Self::Upload => Work::Upload(Upload::read(words)?),
+            Self::Frames => Work::Frames(Frames::read(words)?),
+            Self::Requests => Work::Requests(Requests::read(words)?),
+            Self::Clients => Work::Clients(Clients::read(words)?),
+        })
+    }
+}
+
+/// Whether a system is Narrows itself.
+pub fn is_reference(system: &str) -> bool {
+    Workload::ALL.into_iter().any(|workload| workload.reference() == system)
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Workload {
+    type Err = ();
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|w| w.name() == word).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::Value;
+
+    #[test]
+    fn every_knob_keeps_its_own_constraints() {
+        for workload in Workload::ALL {
+            for (name, knob) in workload.knobs() {
+                for value in knob.values.iter().chain([&knob.default]) {
+                    assert_eq!(knob.check(value).as_ref(), Ok(value), "{workload} {name}");
+                    assert_eq!(knob.parse(&knob.show(value)).as_ref(), Ok(value), "{workload} {name}");
+                }
+                assert_eq!(knob.workloads, [workload]);
+                assert_eq!(workload.knob(name), Some(knob));
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let default = |w: Workload, name| w.knob(name).map(|k| k.show(&k.default)).unwrap();
+        assert_eq!(default(Workload::Upload, "size"), "1M");
+        assert_eq!(default(Workload::Frames, "frame_size"), "1000");
+        assert_eq!(default(Workload::Requests, "connections"), "100");
+        assert_eq!(default(Workload::Clients, "close"), "announced");
+        assert_eq!(default(Workload::Clients, "timeout_ms"), "1000");
+    }
+
+    #[test]
+    fn work_is_resolved_from_words_and_defaults() {
+        for workload in Workload::ALL {
+            let usual = workload.work(&Point::new()).expect("the defaults are work");
+            assert_eq!(usual.workload(), workload);
+            assert!(!usual.is_open_loop());
+            for settings in workload.about().others.iter().chain([&workload.about().small]) {
+                let point = settings.iter().map(|(knob, value)| ((*knob).to_owned(), value.clone()));
+                workload.work(&point.collect()).expect("small work is work");
+            }
+        }
+        let point = |knob: &str, value: Value| Point::from([(knob.to_owned(), value)]);
+        let open = Workload::Requests.work(&point("rate", Value::Integer(50))).expect("a rate");
+        assert!(open.is_open_loop());
+        let wide = Workload::Clients.work(&point("pools", Value::Integer(4))).expect("four pools");
+        assert_eq!(wide.pool_cap(), Some(4 * 32));
+        for (knob, value) in [("size", Value::Boolean(true)), ("size", Value::Integer(-1))] {
+            let wrong = Workload::Upload.work(&point(knob, value)).expect_err("no size");
+            assert!(wrong.starts_with("knob size: "), "{wrong}");
+        }
+        // A system's own knob is not the workload's matter.
+        assert!(Workload::Frames.work(&point("size", Value::Boolean(true))).is_ok());
+    }
+}
