@@ -53,7 +53,7 @@ lint:
 pictures: build install-test
 	$(NARROWS) run upload-buffers frames --rounds 9 --store target/pictures.db
 	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
-		cargo test --locked -p narrows --test e2e -- --ignored --exact report_html::pictures
+		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures
 
 # Narrows against its peers, pair by pair; writes bench/RESULTS.md and bench/results.csv. Half an hour on a quiet machine.
 bench: install

@@ -154,7 +154,7 @@ fn the_page_of_a_run_is_whole_and_its_tables_can_be_sorted_and_filtered() {
     let home = Home::new();
     home.twin("twin");
     home.twin("other");
-    home.experiment("requests", "[\"twin\", \"other\"]", 3, "[[grid]]\nconnections = [1, 2, 4]\n");
+    home.timed_experiment("requests", "[\"twin\", \"other\"]", 3, 0.3, "[[grid]]\nconnections = [1, 2, 4]\n");
     home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
     let page = page(&home);
     let mut browser = Browser::start();

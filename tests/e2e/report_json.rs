@@ -43,7 +43,7 @@ fn the_report_of_a_run_keeps_the_schema() {
     let home = Home::new();
     home.twin("twin");
     home.shell_server("broken", "exit 3", "");
-    home.experiment("requests", "[\"twin\", \"broken\"]", 3, "[[grid]]\nconnections = [1, 4]\n");
+    home.timed_experiment("requests", "[\"twin\", \"broken\"]", 3, 0.3, "[[grid]]\nconnections = [1, 4]\n");
     home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let schema = committed("report.schema.json");

@@ -22,7 +22,8 @@ fn a_server_of_the_users_is_measured_and_goes_on() {
     let home = Home::new();
     let url = format!("http://127.0.0.1:{}", systems::free_port().expect("a free port"));
     attach(&home, &url, "");
-    home.experiment("requests", "[\"mine\"]", 2, "[[grid]]\nconnections = 4\n");
+    // Long enough for answers in each trial, on a machine that does other work.
+    home.timed_experiment("requests", "[\"mine\"]", 2, 1.0, "[[grid]]\nconnections = 4\n");
     let ended = home.run(["run", "e", "--rounds", "file"]);
     let why = format!("mine takes no part: a server at {url} is missing (type this)");
     assert!(ended.stderr.contains(&why), "{ended:#?}");

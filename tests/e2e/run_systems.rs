@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::support::home::{Home, all_took_part};
 
+/// A window in which every system has answers, in seconds, on a machine that does other work.
+const ENOUGH: f64 = 0.3;
+
 /// Runs experiment `e`, and says which systems took part beside the reference: those that are not missing here. Every planned
 /// trial must have been measured without an error, the reference's among them, and the stored report must say the same.
 fn runs(home: &Home, reference: &str) -> Vec<String> {
@@ -60,7 +63,7 @@ fn cowboy2_takes_uploads_of_every_size() {
     let home = Home::with(&["cowboy2"]);
     let grid = "[[grid]]\nsize = [0, 1, 1461, \"300K\"]\nreuse = false\n\
                 [[grid]]\nsize = \"300K\"\nreuse = false\nexpect = true\nconcurrency = 3\nbuffer = 65536\n";
-    home.experiment("upload", "[\"cowboy2\"]", 1, grid);
+    home.timed_experiment("upload", "[\"cowboy2\"]", 1, ENOUGH, grid);
     if !runs(&home, "reference").is_empty() {
         let sizes = home.measured("cowboy2").into_iter().map(|m| (m.successes, m.payload_bytes));
         assert!(sizes.into_iter().all(|(uploads, bytes)| uploads > 0 && bytes % uploads == 0));
@@ -90,7 +93,7 @@ fn erlang_counts_frames_of_every_size_in_every_mode() {
     let home = Home::with(&["erlang-packet"]);
     let grid = "[[grid]]\nframing = [\"0\", \"4\"]\nactive = [\"once\", 40, \"true\"]\nframe_size = [0, 1, 1456, 1457]\n\
                 [[grid]]\nframing = [\"0\", \"4\"]\nframe_size = 100000\nconnections = 3\nbuffer = 65536\n";
-    home.experiment("frames", "[\"erlang-packet\"]", 1, grid);
+    home.timed_experiment("frames", "[\"erlang-packet\"]", 1, ENOUGH, grid);
     if !runs(&home, "reference").is_empty() {
         let seen = home.observations();
         assert_eq!(seen.iter().filter(|each| each.trial.scenario.system == "erlang-packet").count(), 26);
@@ -120,12 +123,8 @@ const CLIENTS: [&str; 7] = ["aiohttp", "go-client", "httpx", "java-http", "libcu
 #[test]
 fn libuv_as_published_is_shown_with_its_errors() {
     let home = Home::with(&["libuv"]);
-    home.experiment(
-        "requests",
-        "[\"libuv\", \"libuv@published\"]",
-        2,
-        "[[grid]]\nconnections = 5\nkeep_alive = [true, false]\n",
-    );
+    let grid = "[[grid]]\nconnections = 5\nkeep_alive = [true, false]\n";
+    home.timed_experiment("requests", "[\"libuv\", \"libuv@published\"]", 2, ENOUGH, grid);
     let ended = home.run(["run", "e", "--rounds", "2"]);
     if !all_took_part(&ended) {
         return;
@@ -175,7 +174,7 @@ fn receivers_of_today_count_frames_of_every_size() {
     let home = Home::with(&RECEIVERS);
     let grid = "[[grid]]\nframe_size = [0, 1, 1457]\nbuffer = 1460\nread = [\"chunks\", \"exact\"]\n\
                 [[grid]]\nframe_size = 100000\nconnections = 3\n";
-    home.experiment("frames", &format!("{RECEIVERS:?}"), 1, grid);
+    home.timed_experiment("frames", &format!("{RECEIVERS:?}"), 1, ENOUGH, grid);
     for system in runs(&home, "reference") {
         let measured = home.measured(&system);
         assert!(measured.iter().all(|m| m.successes > 0 && m.units >= m.successes), "{system}");

@@ -42,12 +42,9 @@ fn home() -> Home {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(home.path(&name), mode).expect("an executable");
     }
-    home.experiment(
-        "requests",
-        "[\"twin@new\", \"twin@old\", \"twin@none\", \"twin\"]",
-        2,
-        "[[grid]]\nconnections = 2\n",
-    );
+    // Long enough for an answer in each trial, on a machine that does other work.
+    let systems = "[\"twin@new\", \"twin@old\", \"twin@none\", \"twin\"]";
+    home.timed_experiment("requests", systems, 2, 1.0, "[[grid]]\nconnections = 2\n");
     home
 }
 

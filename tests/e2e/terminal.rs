@@ -2,7 +2,7 @@
 
 use crate::support;
 use crate::support::home::{Home, limited};
-use crate::support::{Ended, Served, backends, load, narrows, plain, run, skip};
+use crate::support::{Ended, Served, backends, limit, load, narrows, plain, run, skip};
 
 /// Connections that the soft limit of 256 files would not allow.
 const MANY: &str = "1100";
@@ -74,14 +74,11 @@ fn load_has_no_colours_and_no_progress() {
 
 /// Whether the hard limit lets the test raise the soft one far enough.
 fn raisable() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is alive during the call.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    let enough = limit.rlim_max >= 2048;
-    if !enough {
-        skip("1,100 connections", &format!("the hard limit of open files is {}", limit.rlim_max));
+    let most = limit(libc::RLIMIT_NOFILE).rlim_max;
+    if most < 2048 {
+        skip("1,100 connections", &format!("the hard limit of open files is {most}"));
     }
-    enough
+    most >= 2048
 }
 
 #[test]

@@ -246,17 +246,39 @@ impl Served {
     }
 }
 
-/// The kernel interfaces that can be tested here: always epoll, and io_uring unless the kernel refuses it.
+/// The kernel interfaces that can be tested here: always epoll, and io_uring unless something forbids it.
 pub fn backends() -> Vec<&'static str> {
+    let Some(why) = no_uring() else { return vec!["uring", "epoll"] };
+    // Nothing that is installed changes that, so it is no failure anywhere.
+    say_skipped("--reactor uring", &why);
+    vec!["epoll"]
+}
+
+/// Why io_uring cannot be tested here.
+fn no_uring() -> Option<String> {
     // SAFETY: without parameters the call only fails: with EINVAL or EFAULT where io_uring may be used.
     unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null_mut::<u8>()) };
     let why = std::io::Error::last_os_error();
     if matches!(why.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
-        // Nothing that is installed changes that, so it is no failure anywhere.
-        say_skipped("--reactor uring", &format!("the kernel refuses it: {why}"));
-        return vec!["epoll"];
+        return Some(format!("the kernel refuses it: {why}"));
     }
-    vec!["uring", "epoll"]
+    // A ring takes one of them, and gives it back some time after its end; all programs of a user share the limit, which
+    // root does not have.
+    const MEBIBYTES: u64 = 64;
+    let locked = limit(libc::RLIMIT_MEMLOCK).rlim_cur;
+    // SAFETY: asks for a number.
+    let root = unsafe { libc::geteuid() } == 0;
+    let few =
+        "may be locked in memory by all programs of this user, too few for tests side by side (ulimit -l)";
+    (!root && locked < MEBIBYTES << 20).then(|| format!("{} MiB {few}", locked >> 20))
+}
+
+/// A limit of this process.
+pub fn limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive during the call.
+    unsafe { libc::getrlimit(resource, &raw mut limit) };
+    limit
 }
 
 /// What `load --json` calls the interface of `--reactor`.
