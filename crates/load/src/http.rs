@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Io, Payload, Shared};
-use wire::http::{BodyLength, Event, HttpError, Method, RequestLine, ResponseDecoder, ResponseHead};
+use wire::http::{BodyLength, HttpError, HttpEvent, Method, RequestLine, ResponseDecoder, ResponseHead};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
@@ -300,15 +300,15 @@ impl Protocol for Requests {
             let step = state.decoder.push(rest).map_err(|error| unreadable(error, rest))?;
             rest = &rest[step.consumed..];
             match step.event {
-                Event::NeedMore => {
+                HttpEvent::NeedMore => {
                     if !answer.is_empty() {
                         state.came.get_or_insert_with(|| Seen::bytes(answer));
                     }
                     return Ok(());
                 }
-                Event::Head(head) => state.answer = Answer::begin(&head, state.ids.front()),
-                Event::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
-                Event::End => {
+                HttpEvent::Head(head) => state.answer = Answer::begin(&head, state.ids.front()),
+                HttpEvent::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
+                HttpEvent::End => {
                     self.complete(state, replies);
                     answer = rest;
                 }

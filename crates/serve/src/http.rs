@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use wire::http::{
-    BodyLength, CONTINUE, Connection, Event, Method, RequestDecoder, RequestHead, encode_response_head,
+    BodyLength, CONTINUE, Connection, HttpEvent, Method, RequestDecoder, RequestHead, encode_response_head,
 };
 
 use crate::{Counts, Farewell};
@@ -99,8 +99,8 @@ impl Dialogue {
             };
             rest = &rest[step.consumed..];
             match step.event {
-                Event::NeedMore => break,
-                Event::Head(head) => {
+                HttpEvent::NeedMore => break,
+                HttpEvent::Head(head) => {
                     wants.bulk |= matches!(head.body, BodyLength::Exact(len) if len >= BULK);
                     let interim = head.expect_continue && head.body != BodyLength::None;
                     self.asking = Some(Asking::new(&head));
@@ -108,12 +108,12 @@ impl Dialogue {
                         self.answers.push_back(Answer { due: now, bytes: CONTINUE.to_vec() });
                     }
                 }
-                Event::Body(data) => {
+                HttpEvent::Body(data) => {
                     if let Some(asking) = &mut self.asking {
                         asking.body(data);
                     }
                 }
-                Event::End => {
+                HttpEvent::End => {
                     counts.requested(1);
                     self.answer(now, rules, &mut wants);
                 }
