@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use reactor::{Payload, Shared};
+use reactor::{Payload, SharedBytes};
 use wire::frames::{FrameReader, Prefix, Summary, put_prefix};
 
 use crate::error::LoadError;
@@ -26,9 +26,9 @@ pub(crate) struct Streams {
 
 enum Shape {
     /// Many whole frames, alike, in one block.
-    Batch { block: Shared, frame: usize, frames: u64 },
+    Batch { block: SharedBytes, frame: usize, frames: u64 },
     /// The beginning of a frame with its prefix; the rest of it is cut from `block`, again and again.
-    Cut { first: Shared, prefix: usize, block: Shared },
+    Cut { first: SharedBytes, prefix: usize, block: SharedBytes },
 }
 
 pub(crate) struct State {
@@ -54,12 +54,16 @@ impl Streams {
             head.extend_from_slice(&wire::pattern::block(size, size as usize));
             let frames = PIECE.div_ceil(head.len()) as u64;
             let frame = head.len();
-            Shape::Batch { block: Shared::new(Arc::new(head.repeat(frames as usize))), frame, frames }
+            Shape::Batch { block: SharedBytes::new(Arc::new(head.repeat(frames as usize))), frame, frames }
         } else {
             let block = wire::pattern::block(size, PIECE);
             let prefix = head.len();
             head.extend_from_slice(&block[..PIECE - prefix]);
-            Shape::Cut { first: Shared::new(Arc::new(head)), prefix, block: Shared::new(Arc::new(block)) }
+            Shape::Cut {
+                first: SharedBytes::new(Arc::new(head)),
+                prefix,
+                block: SharedBytes::new(Arc::new(block)),
+            }
         };
         let count = count.map(|count| (count, connections.max(1)));
         Ok(Self { size, count, begun: 0, shape })

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use reactor::{Io, Payload, Shared};
+use reactor::{Io, Payload, SharedBytes};
 use wire::http::{BodyLength, HttpError, HttpEvent, Method, RequestLine, ResponseDecoder, ResponseHead};
 
 use crate::error::LoadError;
@@ -23,7 +23,7 @@ pub(crate) const ID: &str = "x-request-id";
 pub(crate) struct Requests {
     /// As many whole requests as the pipeline is deep, so that any number of them is one send; only the head when
     /// the body is large or waited with.
-    requests: Shared,
+    requests: SharedBytes,
     one: usize,
     depth: usize,
     body: Option<Large>,
@@ -38,7 +38,7 @@ pub(crate) struct Requests {
 
 /// A body that is sent in pieces.
 struct Large {
-    bytes: Shared,
+    bytes: SharedBytes,
     len: u64,
     /// Every piece begins at the start of `bytes` (a pattern); otherwise `bytes` is the whole body.
     repeats: bool,
@@ -120,7 +120,7 @@ impl Requests {
         }
         Ok(Self {
             one: one.len(),
-            requests: Shared::new(Arc::new(one.repeat(depth))),
+            requests: SharedBytes::new(Arc::new(one.repeat(depth))),
             depth,
             body,
             payload: target.body.len(),
@@ -199,11 +199,11 @@ impl Large {
             Body::None => None,
             Body::Bytes(bytes) => {
                 let len = bytes.len() as u64;
-                Some(Self { bytes: Shared::new(Arc::clone(bytes)), len, repeats: false })
+                Some(Self { bytes: SharedBytes::new(Arc::clone(bytes)), len, repeats: false })
             }
             Body::Pattern(len) => {
                 let block = wire::pattern::block(*len, PIECE);
-                Some(Self { bytes: Shared::new(Arc::new(block)), len: *len, repeats: true })
+                Some(Self { bytes: SharedBytes::new(Arc::new(block)), len: *len, repeats: true })
             }
         }
     }
@@ -235,7 +235,7 @@ impl Protocol for Requests {
         !self.keep_alive && self.body.is_none() && self.requests.bytes().len() <= Io::SILENT
     }
 
-    fn repeated(&self) -> Option<&Shared> {
+    fn repeated(&self) -> Option<&SharedBytes> {
         Some(&self.requests)
     }
 

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use reactor::{Backend, Config, Reactor};
+use reactor::{Backend, Reactor, ReactorConfig};
 
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
@@ -190,8 +190,8 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
     }
     let share = job.share(number);
     let streams = matches!(job.target.traffic, Traffic::Frames(_));
-    let shape = if streams || share.connections <= 16 { Config::FEW } else { Config::MESSAGES };
-    let mut reactor = Reactor::new(Config { backend: job.backend, stamps: open, ..shape })?;
+    let shape = if streams || share.connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
+    let mut reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..shape })?;
     let to = reactor.io().address(job.target.address);
     match &job.target.traffic {
         Traffic::Http(target) => {

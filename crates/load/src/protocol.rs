@@ -1,6 +1,6 @@
 //! What the driver needs of a protocol: bytes to send, and a verdict on bytes received. No sockets, no clocks.
 
-use reactor::{Payload, Shared};
+use reactor::{Payload, SharedBytes};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 
@@ -46,7 +46,7 @@ pub(crate) trait Protocol {
     }
 
     /// Bytes that are sent again and again.
-    fn repeated(&self) -> Option<&Shared> {
+    fn repeated(&self) -> Option<&SharedBytes> {
         None
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use reactor::timers::Timers;
-use reactor::{Conn, Event, Handler, Io, Payload, Reactor};
+use reactor::{Conn, Event, Handler, Io, Payload, Reactor, ReactorConfig};
 
 use crate::http::Rules;
 use crate::peer::Peer;
@@ -55,7 +55,7 @@ pub(crate) fn serve(
     if let Some(core) = core {
         reactor::pin(core);
     }
-    let mut reactor = Reactor::new(reactor::Config { backend: config.backend, ..reactor::Config::MESSAGES })?;
+    let mut reactor = Reactor::new(ReactorConfig { backend: config.backend, ..ReactorConfig::MESSAGES })?;
     let ports = listeners
         .into_iter()
         .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
