@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use load::{Gaps, Schedule};
+use load::{ArrivalSchedule, Gaps};
 use serde::Deserialize;
 use serde_json::json;
 use serve::{Farewell, Server, Snapshot, Speaks};
@@ -106,7 +106,7 @@ pub(super) fn orders(place: &Place<'_>, address: SocketAddr) -> Result<serde_jso
         "warmup_ms": place.warmup().as_millis() as u64,
         "duration_ms": place.window().as_millis() as u64,
     });
-    if let Some(Schedule { from, gaps, .. }) = place.schedule()? {
+    if let Some(ArrivalSchedule { from, gaps, .. }) = place.schedule()? {
         // Only then: a driver that knows closed loops alone need not know the words.
         orders["rate"] = json!(from);
         orders["gaps"] = json!(if gaps == Gaps::Constant { "constant" } else { "poisson" });

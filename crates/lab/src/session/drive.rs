@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use load::target::{Body, Expect, Frames, Http, Traffic};
+use load::target::{Body, Expect, FrameStream, Http, Traffic};
 use load::{Arrivals, Ending, Job, Moment, Stop, Target};
 use systems::machine;
 use systems::process::Running;
@@ -86,7 +86,7 @@ fn job(place: &Place<'_>, port: u16) -> Result<Job, Stopped> {
             (Traffic::Http(upload(place, place.number("size")?)), place.number("concurrency")?)
         }
         Workload::Frames => {
-            let frames = Frames { size: place.number("frame_size")?, prefix: Prefix::Four, count: None };
+            let frames = FrameStream { size: place.number("frame_size")?, prefix: Prefix::Four, count: None };
             (Traffic::Frames(frames), place.number("connections")?)
         }
         Workload::Requests => (Traffic::Http(request(place)), place.number("connections")?),
@@ -156,7 +156,7 @@ fn check_equal_work(place: &Place<'_>, port: u16, running: &Running) -> Result<(
 pub(super) fn equal_work(place: &Place<'_>, port: u16, size: u64) -> Result<Option<String>, Stopped> {
     let traffic = match place.workload() {
         Workload::Upload => Traffic::Http(upload(place, size)),
-        Workload::Frames => Traffic::Frames(Frames { size: 10, prefix: Prefix::Four, count: Some(3) }),
+        Workload::Frames => Traffic::Frames(FrameStream { size: 10, prefix: Prefix::Four, count: Some(3) }),
         Workload::Requests | Workload::Clients => Traffic::Http(request(place)),
     };
     let mut job = Job::new(target(port, traffic), 1, Stop::Count(3));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{Gaps, Job, LoadError, Schedule};
+use load::{ArrivalSchedule, Gaps, Job, LoadError};
 use systems::machine::Placement;
 use systems::process::{Launch, Running};
 use systems::{Manifest, SystemError, Value, Workload};
@@ -68,11 +68,11 @@ impl Place<'_> {
     }
 
     /// The schedule of an open loop; `None` in a closed one. Every system of a round meets the same arrivals.
-    pub(super) fn schedule(&self) -> Result<Option<Schedule>, Stopped> {
+    pub(super) fn schedule(&self) -> Result<Option<ArrivalSchedule>, Stopped> {
         let rate = self.number("rate")? as f64;
         let poisson = self.says("gaps", &Value::Text("poisson".to_owned()));
         let gaps = if poisson { Gaps::Poisson(u64::from(self.trial.round) + 1) } else { Gaps::Constant };
-        Ok((rate > 0.0).then_some(Schedule { from: rate, to: rate, gaps }))
+        Ok((rate > 0.0).then_some(ArrivalSchedule { from: rate, to: rate, gaps }))
     }
 
     pub(super) fn workload(&self) -> Workload {
