@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use load::{ArrivalSchedule, Gaps};
 use serde::Deserialize;
 use serde_json::json;
-use serve::{Farewell, Server, Snapshot, Speaks};
+use serve::{CounterSnapshot, Farewell, Server, Speaks};
 use systems::Value;
 use systems::process::Running;
 
@@ -162,7 +162,7 @@ pub(super) fn broken(running: &Running, reason: &str) -> Stopped {
 }
 
 /// CPU seconds of the serving threads between two moments, and the share of that time.
-fn share(before: (Snapshot, Instant), after: (Snapshot, Instant)) -> (f64, f64) {
+fn share(before: (CounterSnapshot, Instant), after: (CounterSnapshot, Instant)) -> (f64, f64) {
     let cpu = after.0.cpu.saturating_sub(before.0.cpu).as_secs_f64();
     let time = after.1.duration_since(before.1).as_secs_f64();
     (cpu, cpu / time.max(f64::MIN_POSITIVE))
