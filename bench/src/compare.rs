@@ -1,4 +1,4 @@
-//! The comparison: which scenarios, against whom, in which order; then the results.
+//! The comparison: runs the scenarios against the peers in pairs, and writes the results.
 //!
 //! options -> machine, peers -> runs in pairs A B A B -> ratios -> RESULTS.md and results.csv
 
@@ -23,7 +23,7 @@ use results::{Comparison, Curve, Report};
 use scenario::Scenario;
 use under_test::Server;
 
-/// Runs what was asked for and writes both files.
+/// Runs the selected scenarios, and writes both files.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let narrows = args.narrows()?;
     let peers = Peer::all(&narrows);
@@ -52,7 +52,7 @@ struct Bench<'a> {
     us: Peer,
     peers: Vec<Peer>,
     server: Server,
-    /// The system calls of Narrows at the last task.
+    /// The system calls of Narrows in the last task.
     counted: Option<(Task, Option<f64>)>,
 }
 
@@ -81,7 +81,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A B A B: Narrows and a peer in turn, then one further run of each to count system calls.
+    /// Runs Narrows and a peer in turn (A B A B), then each once more to count system calls.
     fn pairs(&mut self, scenario: String, task: &Task, index: usize) -> anyhow::Result<Comparison> {
         let mut runs = Vec::new();
         let task = Task { seconds: self.args.seconds_for(task.connections), ..*task };
@@ -93,11 +93,11 @@ impl Bench<'_> {
         Ok(Comparison { scenario, task, peer: self.peers[index].name, runs, calls })
     }
 
-    /// System calls per operation; of Narrows only once for each task.
+    /// System calls per operation. Narrows is measured only once per task.
     fn calls(&mut self, who: Option<usize>, task: &Task) -> Option<f64> {
         let short = Task { seconds: task.seconds / 2.0, ..*task };
         if who.is_none()
-            && let Some((_, calls)) = self.counted.as_ref().filter(|(of, _)| *of == short)
+            && let Some((_, calls)) = self.counted.as_ref().filter(|(counted_task, _)| *counted_task == short)
         {
             return *calls;
         }
@@ -127,18 +127,18 @@ impl Bench<'_> {
         let task = Task { seconds: self.args.seconds_for(task.connections), ..*task };
         let mut cells: Vec<(&'static str, Vec<Run>)> = Vec::new();
         for round in 0..self.args.rounds() {
-            for (at, who) in who.iter().enumerate() {
+            for (index, who) in who.iter().enumerate() {
                 let run = self.measure(*who, &task, Kind::Time)?;
                 if round == 0 {
-                    cells.push((who.map_or(self.us.name, |index| self.peers[index].name), Vec::new()));
+                    cells.push((who.map_or(self.us.name, |peer| self.peers[peer].name), Vec::new()));
                 }
-                cells[at].1.push(run);
+                cells[index].1.push(run);
             }
         }
         Ok(Curve { connections: task.connections, cells })
     }
 
-    /// Two threads against one, both of Narrows.
+    /// Compares Narrows with two threads to Narrows with one.
     fn threads(&mut self, scenario: String, task: &Task) -> anyhow::Result<Comparison> {
         let one = Task { seconds: self.args.seconds_for(task.connections), ..*task };
         let two = Task { threads: 2, ..one };

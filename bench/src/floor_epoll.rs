@@ -1,7 +1,7 @@
-//! The least that drives the server with epoll: edge-triggered, one receive and one send a request, no parsing.
+//! The floor with epoll: edge-triggered, one receive and one send per request, no parsing.
 //!
-//! Edge-triggered is the cheaper kind here: what is received is a whole answer, so nothing is left to be told of, and
-//! the kernel need not ask each socket again.
+//! Edge triggering is cheaper here: each receive returns a whole answer, so nothing is left to report, and the kernel does
+//! not have to poll each socket again.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,9 +12,9 @@ use anyhow::{Context, bail};
 use crate::Load;
 use crate::net::{self, Epoll};
 
-const WHAT: i32 = libc::EPOLLIN | libc::EPOLLET;
+const INTEREST: i32 = libc::EPOLLIN | libc::EPOLLET;
 
-/// Drives until the time is over and prints the number of answers.
+/// Drives the server until the time is over, and prints the number of answers.
 pub fn run(load: &Load) -> anyhow::Result<()> {
     let done = if load.close { one_each(load)? } else { keep(load)? };
     println!("{done}");
@@ -50,19 +50,20 @@ fn keep(load: &Load) -> anyhow::Result<u64> {
     Ok(done)
 }
 
-/// A slot of the closed loop: its connection, and the bytes of the answer so far.
+/// A slot of the closed loop: its connection, and how many bytes of the answer have arrived.
 struct Slot {
     fd: OwnedFd,
     sent: bool,
     got: usize,
 }
 
-/// A connection and its first request. On this machine it is open when `connect` returns, so the request follows at once, and epoll is asked only for the answer; where it is not, for both.
+/// Opens a connection and sends its first request. Over loopback the connection is usually open when `connect` returns.
+/// Then the request is sent at once, and epoll waits only for the answer. Otherwise epoll waits for both.
 fn open(epoll: &Epoll, to: &libc::sockaddr_in, request: &[u8], index: usize) -> io::Result<Slot> {
     let fd = net::begin_connect(to)?;
     let sent = net::send(fd.as_raw_fd(), request, 0).is_ok();
-    let what = if sent { WHAT } else { WHAT | libc::EPOLLOUT };
-    epoll.add(fd.as_raw_fd(), what, index as u64)?;
+    let interest = if sent { INTEREST } else { INTEREST | libc::EPOLLOUT };
+    epoll.add(fd.as_raw_fd(), interest, index as u64)?;
     Ok(Slot { fd, sent, got: 0 })
 }
 

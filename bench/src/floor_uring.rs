@@ -1,8 +1,8 @@
-//! The least that drives the server with io_uring.
+//! The floor with io_uring.
 //!
-//! Connections that are kept: registered files, multishot receive into a ring of provided buffers, sends that complete
-//! in silence. One request per connection: socket, connect, send, receive and close are one linked chain over a slot
-//! of the table of registered files, and only its end completes.
+//! Kept connections use registered files, multishot receive into a ring of provided buffers, and sends that report only
+//! failures. With one request per connection, socket, connect, send, receive and close are one linked chain over a slot of
+//! the registered files, and only the close completes.
 
 mod buffers;
 
@@ -20,19 +20,19 @@ const BUFFER: u32 = 256;
 const BUFFERS: u16 = 16 * 1024;
 const SUBMISSIONS: u32 = 4096;
 const COMPLETIONS: u32 = 32 * 1024;
-/// A send that failed: a success is not told of.
+/// User data of a failed send. A successful send has no completion.
 const SEND: u64 = 1 << 32;
-/// The time is over.
+/// User data of the timeout that ends the run.
 const END: u64 = 1 << 33;
 
-/// Drives until the time is over and prints the number of answers.
+/// Drives the server until the time is over, and prints the number of answers.
 pub fn run(load: &Load) -> anyhow::Result<()> {
     let done = if load.close { one_each(load)? } else { keep(load)? };
     println!("{done}");
     Ok(())
 }
 
-/// May a ring of this kind be had here?
+/// Whether this kernel supports such a ring.
 pub fn available() -> bool {
     ring().and_then(|ring| Buffers::register(&ring, BUFFER, 16)).is_ok()
 }
@@ -46,7 +46,7 @@ fn ring() -> std::io::Result<IoUring> {
         .build(SUBMISSIONS)
 }
 
-/// A ring, and what its operations point to: freed only after it.
+/// A ring and the memory that its operations point to, which is freed after the ring.
 struct Loop {
     ring: IoUring,
     request: Vec<u8>,
@@ -61,7 +61,7 @@ impl Loop {
 
     fn push(&mut self, entries: &[squeue::Entry]) -> anyhow::Result<()> {
         loop {
-            // SAFETY: whatever entries point to is in `self` or declared before it, and is dropped after the ring.
+            // SAFETY: everything that entries point to is in `self` or declared before it, and is dropped after the ring.
             if unsafe { self.ring.submission().push_multiple(entries) }.is_ok() {
                 return Ok(());
             }
@@ -69,7 +69,7 @@ impl Loop {
         }
     }
 
-    /// The end is a completion like others, so that waiting needs no timer of its own.
+    /// Submits the timeout that ends the run. It is an ordinary completion, so waiting needs no separate timer.
     fn end_later(&mut self) -> anyhow::Result<()> {
         let entry = opcode::Timeout::new(&*self.time).build().user_data(END);
         self.push(&[entry])
@@ -87,7 +87,7 @@ fn keep(load: &Load) -> anyhow::Result<u64> {
     let mut sockets = Vec::with_capacity(load.connections);
     for _ in 0..load.connections {
         let socket = net::begin_connect(&to).context("connect")?;
-        // io_uring waits for those sockets only that would block.
+        // io_uring waits only on blocking sockets.
         net::blocking(socket.as_raw_fd())?;
         sockets.push(socket);
     }
@@ -142,7 +142,7 @@ fn silent(entry: squeue::Entry, index: u32) -> squeue::Entry {
     entry.flags(Flags::SKIP_SUCCESS).user_data(SEND | u64::from(index))
 }
 
-/// Bytes of an answer that are kept: it is only counted.
+/// Room for one answer in bytes. Answers are only counted.
 const ANSWER: usize = 128;
 
 fn one_each(load: &Load) -> anyhow::Result<u64> {
@@ -176,7 +176,7 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
     }
 }
 
-/// One connection from its socket to its close.
+/// The chain of operations of one connection, from its socket to its close.
 fn chain(
     turn: &mut Loop,
     index: u32,

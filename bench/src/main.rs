@@ -1,7 +1,7 @@
-//! Narrows against its peers: the server they all drive, the floors below them, and the comparison.
+//! Compares Narrows with its peers. Contains the server that all of them drive, the floors, and the comparison.
 //!
-//! The floors do the least that moves the same bytes: they send fixed requests and count what comes back by its
-//! length. What a generator costs above them is what it adds: parsing, checking, clocks and histograms.
+//! A floor is the minimal program that moves the same bytes: it sends fixed requests and counts answers by their length.
+//! The cost of a generator above the floor is the cost of what it adds: parsing, checking, clocks and histograms.
 
 mod compare;
 mod floor_epoll;
@@ -14,40 +14,40 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Measures Narrows against its peers.
+/// Compares Narrows with its peers
 #[derive(Parser)]
 enum Verb {
-    /// The server that every generator drives
+    /// Run the server that every generator drives
     Server(server::Args),
-    /// The least that drives it with epoll
+    /// Drive the server with a minimal epoll loop
     FloorEpoll(Load),
-    /// The least that drives it with io_uring
+    /// Drive the server with a minimal io_uring loop
     FloorUring(Load),
-    /// The least that sends a stream: one block, again and again
+    /// Send a stream with a minimal loop that repeats one block
     SendLoop(send_loop::Args),
-    /// Runs interleaved pairs, and writes RESULTS.md and results.csv
+    /// Run interleaved pairs, and write RESULTS.md and results.csv
     Compare(compare::options::Args),
 }
 
-/// What a floor does.
+/// The load that a floor generates.
 #[derive(clap::Args)]
 pub struct Load {
-    /// The server's port on this machine
+    /// Port of the server on this machine
     #[arg(long)]
     port: u16,
-    /// Connections at once
+    /// Concurrent connections
     #[arg(short, long, default_value_t = 100)]
     connections: usize,
-    /// Seconds
+    /// Duration in seconds
     #[arg(short, long, default_value_t = 3.0)]
     seconds: f64,
-    /// One request per connection
+    /// Send one request per connection
     #[arg(long)]
     close: bool,
-    /// The path to ask for
+    /// Path to request
     #[arg(long, default_value = "/")]
     path: String,
-    /// io_uring: completions to wait for before a turn goes on
+    /// io_uring: wait for this many completions per turn
     #[arg(long, default_value_t = 1)]
     batch: usize,
 }

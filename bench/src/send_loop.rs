@@ -1,4 +1,4 @@
-//! The least that sends a stream: one block in a blocking loop, then the receiver's answer.
+//! The floor for streams: sends one block in a blocking loop, then waits for the receiver's answer.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use crate::net;
 
-/// What is sent.
+/// What to send.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The server's port for streams
+    /// Port of the server for streams
     #[arg(long)]
     port: u16,
-    /// Bytes in all
+    /// Total bytes to send
     #[arg(long, conflicts_with = "seconds")]
     bytes: Option<u64>,
-    /// Or: seconds
+    /// Seconds to send for, unless --bytes is given
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Bytes handed to the kernel at once
+    /// Bytes per send
     #[arg(long, default_value_t = 256 * 1024)]
     block: usize,
 }
 
-/// Sends, and prints the bytes and the seconds until the answer.
+/// Sends the stream, and prints the bytes and the seconds until the answer.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let block: Vec<u8> = (0..args.block).map(|index| (index * 31 % 251) as u8).collect();
     let start = Instant::now();

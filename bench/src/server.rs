@@ -1,14 +1,14 @@
-//! The server that every generator drives: one thread, epoll, one read and one write a request.
+//! The server that every generator drives: one thread, epoll, one read and one write per request.
 //!
-//! - `GET /` and any other path: 200 "ok"; the connection is kept unless the request says `Connection: close`, and
-//!   then it is this server that closes first, with the answer's last segment.
-//! - `GET /hold`: no answer, ever: what idle connections wait for.
-//! - `GET /count`: what was counted since the start, which is what every generator's operations are taken from.
-//! - `POST` with a length, any path: the body is read and counted, and the number of its bytes answered.
-//! - Another port takes a stream and counts its bytes. At its end it answers with one frame of two numbers, frames and
-//!   payload bytes; all frames are alike, so that the first length is all it needs to read.
+//! - `GET /` and any other path: 200 "ok". The connection is kept unless the request says `Connection: close`. Then this
+//!   server closes first, together with the answer's last segment.
+//! - `GET /hold`: never answers. Idle connections wait for it.
+//! - `GET /count`: the counts since the start. Every generator's operations are taken from them.
+//! - `POST` with a length, any path: reads and counts the body, and answers the number of its bytes.
+//! - A second port takes a stream and counts its bytes. At the end of the stream it answers with one frame of two numbers,
+//!   frames and payload bytes. All frames are equal, so it reads only the first length.
 //!
-//! It is no example of a careful server: an answer that the socket does not take at once ends the connection.
+//! It is not an example of a careful server: it closes a connection whose socket does not take an answer at once.
 
 mod head;
 
@@ -19,26 +19,26 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use crate::net::{self, Epoll};
 use head::{Head, Route};
 
-/// Where it listens.
+/// The ports of the server.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The port for HTTP; 0 takes a free one
+    /// Port for HTTP; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// The port for streams; 0 takes a free one
+    /// Port for streams; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     stream_port: u16,
 }
 
 /// The answer on a connection that is kept.
 pub const KEEP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/// The answer on a connection that ends.
+/// The answer on a connection that is closed.
 pub const CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
-/// HTTP/1.0 wants to be told.
+/// The answer that tells an HTTP/1.0 client that the connection is kept.
 const KEEP_OLD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok";
 
 const BUFFER: usize = 64 * 1024;
-/// Reads of a stream before the others get their turn.
+/// Reads from one connection before others get their turn.
 const GREEDY: usize = 16;
 const HTTP: u64 = u64::MAX;
 const STREAM: u64 = u64::MAX - 1;
@@ -46,10 +46,11 @@ const STREAM: u64 = u64::MAX - 1;
 struct Conn {
     fd: OwnedFd,
     stream: bool,
-    /// The beginning of a request that is not complete; the first bytes of a stream.
+    /// The beginning of an incomplete request, or the first bytes of a stream.
     partial: Vec<u8>,
-    /// Bytes of the body still to come, and of the whole of it; for a stream, those that came.
+    /// Body bytes that have not arrived yet; for a stream, the bytes that have arrived.
     left: u64,
+    /// All bytes of the body.
     body: u64,
     close: bool,
 }
@@ -58,9 +59,9 @@ struct Server {
     epoll: Epoll,
     http: TcpListener,
     stream: TcpListener,
-    /// By descriptor.
+    /// Connections by descriptor.
     conns: Vec<Option<Box<Conn>>>,
-    /// The request seen last, which most likely comes again.
+    /// The last request, which is likely to be repeated.
     last: (Vec<u8>, Head),
     requests: u64,
     connections: u64,
@@ -74,7 +75,7 @@ enum Then {
     Close,
 }
 
-/// Serves until it is killed. The first line printed names the ports.
+/// Serves until it is killed. Prints the ports in one line.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut server = Server::new(net::listener(args.port)?, net::listener(args.stream_port)?)?;
     let ports = (server.http.local_addr()?.port(), server.stream.local_addr()?.port());
@@ -105,7 +106,7 @@ impl Server {
 
     fn accept(&mut self, stream: bool) -> io::Result<()> {
         let listener = if stream { self.stream.as_raw_fd() } else { self.http.as_raw_fd() };
-        // Out of files, or the peer is gone: the next one may do better.
+        // On failure (no files, or the peer is gone) the next turn tries again.
         while let Ok(fd) = net::accept(listener) {
             net::no_delay(fd.as_raw_fd());
             let index = fd.as_raw_fd() as usize;
@@ -135,7 +136,7 @@ impl Server {
             if then == Then::Close {
                 return;
             }
-            // After a request nothing more is there; a body or a stream goes on.
+            // After a request nothing more is expected. A body or a stream continues.
             if !conn.stream && conn.left == 0 {
                 break;
             }
@@ -158,7 +159,7 @@ impl Server {
         self.requests(conn, bytes)
     }
 
-    /// Any number of requests, or pieces of one.
+    /// Handles any number of requests, or parts of one.
     fn requests(&mut self, conn: &mut Conn, bytes: &[u8]) -> Then {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -222,7 +223,7 @@ fn with_body(text: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
 }
 
-/// What comes with the close is held back, so that the end of the connection travels with it.
+/// Sends an answer. If the connection closes, holds the answer back so that the FIN is sent in the same segment.
 fn reply(conn: &Conn, bytes: &[u8], close: bool) -> Then {
     let flags = if close { libc::MSG_MORE } else { 0 };
     match net::send(conn.fd.as_raw_fd(), bytes, flags) {
@@ -231,7 +232,7 @@ fn reply(conn: &Conn, bytes: &[u8], close: bool) -> Then {
     }
 }
 
-/// The answer to the end of a stream.
+/// Answers the end of a stream.
 fn summarize(conn: &Conn) {
     let Ok(first) = <[u8; 4]>::try_from(conn.partial.as_slice()) else { return };
     let size = u64::from(u32::from_be_bytes(first));

@@ -1,10 +1,10 @@
-//! The quick comparison writes both files, whatever they say.
+//! The quick comparison writes both files. The test does not check the figures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program under test beside ours; built if nobody has yet.
+/// The program under test next to ours. Builds it if it does not exist.
 fn narrows() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_bench")).with_file_name("narrows");
     if !path.exists() {
@@ -48,6 +48,6 @@ fn a_quick_comparison_has_a_row_for_each_peer_and_a_line_for_each_run() {
     assert!(csv.lines().all(|line| line.split(',').count() >= columns), "{csv}");
     let runs = |scenario| csv.lines().filter(|line| line.split(',').nth(1) == Some(scenario)).count();
     let found = ["keepalive-100", "oneshot-100", "upload-256M", "frames-1000", "threads", "curve"].map(runs);
-    // Two pairs of two runs; the curve has two points of two tools.
+    // Two pairs are four runs. The curve has two points of two tools.
     assert_eq!(found, [4, 4, 4, 4, 4, 4], "{csv}");
 }

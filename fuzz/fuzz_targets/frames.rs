@@ -1,4 +1,4 @@
-//! Frames are counted and collected the same however they are cut, and counted as a plain model counts them.
+//! Cuts never change how frames are counted and collected, and the counts equal a simple model's.
 #![no_main]
 
 #[path = "../../crates/wire/tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Requests say the same however they are cut.
+//! Cuts never change how requests are decoded.
 #![no_main]
 
 #[path = "../../crates/wire/tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Responses say the same however they are cut, with and without memo, pushed or taken whole.
+//! Cuts, the memo and the one-call path never change how responses are decoded.
 #![no_main]
 
 #[path = "../../crates/wire/tests/common/mod.rs"]

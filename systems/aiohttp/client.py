@@ -1,7 +1,7 @@
-"""aiohttp as a client with pools: a pool is a ClientSession whose TCPConnector has the limit pool_size.
+"""A client with pools: aiohttp. A pool is a ClientSession whose TCPConnector has the limit pool_size.
 
-Contract: systems/shared/python. What a request had come to when its timeout passed is told by aiohttp's tracing, and so is the
-end of its wait for the pool: as it is sent.
+Contract: systems/shared/python. aiohttp's tracing tells which step a request had reached when its timeout passed. The wait for the
+pool ends when the request is sent, and tracing tells that, too.
 """
 
 import time
@@ -11,7 +11,7 @@ from narrows_client import Failed, run
 
 
 class Request:
-    """What a timeout means, and since when a connection is its own."""
+    """What a timeout would mean, and when a connection became the request's own."""
 
     step = "pool_wait"
     own = None

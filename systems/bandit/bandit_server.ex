@@ -1,7 +1,7 @@
-# Bandit as a server for uploads and requests: an HTTP server in Elixir on Thousand Island, with a Plug as its handler.
+# A server for uploads and requests with Bandit, an HTTP server in Elixir on Thousand Island. The handler is a Plug.
 #
 # Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length. Timeouts are
-# off, so that only the knobs decide.
+# off, so that only the knobs have an effect.
 defmodule BanditServer do
   @behaviour Plug
 
@@ -28,7 +28,7 @@ defmodule BanditServer do
         ]
       )
 
-    # The server would end with the process that started it.
+    # The server would end with the process that started it, so do not return.
     Process.sleep(:infinity)
   end
 

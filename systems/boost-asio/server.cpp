@@ -1,8 +1,8 @@
-// Boost.Asio as a server for requests, on one io_context and one thread: the price of an event loop with a heap-allocated
+// A server for requests with Boost.Asio, on one io_context and one thread. Shows the cost of an event loop with a heap-allocated
 // session per connection.
 //
-// Contract: reads each request up to its blank line (however the bytes arrive, several requests at once too) and answers
-// "ok"; keeps the connection unless the request says Connection: close. Requests have no body.
+// Contract: reads each request up to its blank line (in any pieces, also several requests at once) and answers "ok"; keeps
+// the connection unless the request says Connection: close. Requests have no body.
 #include <array>
 #include <boost/asio.hpp>
 #include <chrono>
@@ -18,7 +18,7 @@ using boost::system::error_code;
 
 constexpr std::size_t longest_head = 64 * 1024;
 
-// Does this head (the request line and headers) have a line "Connection: close"?
+// Whether the head (request line and headers) has a line "Connection: close".
 bool asks_to_close(std::string_view head) {
     constexpr std::string_view name = "\r\nconnection:";
     for (std::size_t at = head.find("\r\n"); at != head.npos; at = head.find("\r\n", at + 2)) {
@@ -45,7 +45,7 @@ public:
     }
 
 private:
-    // Answers every request that has arrived whole, in one write.
+    // Answers all requests that have arrived completely, in one write.
     void answer() {
         std::size_t start = 0;
         for (std::size_t end; !closing_ && (end = received_.find("\r\n\r\n", start)) != received_.npos; start = end + 4) {
@@ -91,7 +91,7 @@ private:
                 std::make_shared<Session>(std::move(socket))->read();
                 return accept();
             }
-            // Out of files, or the like: later there may be one.
+            // No files are left, or a similar error: try again later.
             retry_.expires_after(std::chrono::milliseconds(10));
             retry_.async_wait([this](error_code) { accept(); });
         });

@@ -1,7 +1,7 @@
-%% Buoy as a client with a pool: Shackle sends each request on a connection picked at random, behind those that are on it already,
-%% up to backlog_size of them. A connection that is lost is missing until it is opened again, reconnect_ms later at the soonest.
+%% A client with a pool: Buoy. Shackle sends each request on a random connection, after the requests that are already on it, up to
+%% backlog_size of them. A lost connection is missing until it is reopened, reconnect_ms later at the earliest.
 %%
-%% Contract: systems/shared/narrows_client.erl. There is one pool for each server: several pools are one as large as all of them.
+%% Contract: systems/shared/narrows_client.erl. There is one pool per server: several pools become one of their total size.
 -module(buoy_driver).
 -behaviour(narrows_client).
 -export([start_pools/4, get/4, version/0]).
@@ -16,7 +16,7 @@ start_pools(Pools, Size, #{text := Text, host := Host, port := Port}, [Backlog, 
     await([{Pool, N} || N <- lists:seq(1, Pools * Size)], narrows_client:deadline(8000)),
     Url.
 
-%% The pool opens its connections beside its caller; a caller that is refused at once, and asks again, may keep it from that.
+%% The pool opens its connections concurrently with its caller. A caller that is refused and retries at once may prevent that.
 await(Connections, Deadline) ->
     case [C || C <- Connections, not shackle_status:active(C)] of
         Missing when Missing =/= [] -> timer:sleep(10), narrows_client:left(Deadline) > 0 andalso await(Missing, Deadline);
@@ -28,7 +28,7 @@ get(Url, _, Id, Timeout) ->
         {ok, #buoy_resp{status_code = Status, body = Body} = Response} ->
             {ok, Headers} = buoy_protocol:headers(Response),
             narrows_client:answer(Status, Headers, case Body of undefined -> <<>>; _ -> Body end);
-        {error, R} when R =:= no_server; R =:= no_socket -> {error, busy, R}; % full, or lost and not open again yet
+        {error, R} when R =:= no_server; R =:= no_socket -> {error, busy, R}; % full, or lost and not reopened yet
         {error, socket_closed = R} -> {error, closed_early, R};
         {error, R} -> {error, narrows_client:class(R), R}
     end.

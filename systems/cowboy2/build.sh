@@ -1,5 +1,5 @@
-# Puts Cowboy, what it needs and the handler into the build folder: build.sh OUT
-# COWBOY_LIBS: a folder with these libraries, compiled, instead of Debian's
+# Puts Cowboy, its dependencies and the handler into the build folder: build.sh OUT
+# COWBOY_LIBS: a folder with the compiled libraries to use instead of Debian's
 set -eu
 out=$1
 cache=${COWBOY_LIBS:-$out/../rabbitmq-plugins}

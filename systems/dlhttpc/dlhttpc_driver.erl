@@ -1,7 +1,7 @@
-%% Dlhttpc as a client with a pool: Dispcount gives each caller one slot of the pool by a hash, and refuses at once when it is taken.
+%% A client with a pool: Dlhttpc. Dispcount picks one slot of the pool for each caller by a hash, and refuses at once if it is taken.
 %%
-%% Contract: systems/shared/narrows_client.erl. There is one pool for each server: several pools are one as large as all of them.
-%% Dlhttpc tells of some errors by exits, which end the process that asked; so each request has one of its own.
+%% Contract: systems/shared/narrows_client.erl. There is one pool per server: several pools become one of their total size.
+%% Dlhttpc reports some errors as exits, which end the calling process. So each request has its own process.
 -module(dlhttpc_driver).
 -behaviour(narrows_client).
 -export([start_pools/4, get/4, version/0]).

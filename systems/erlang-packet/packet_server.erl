@@ -1,5 +1,5 @@
-%% A receiver of frames on gen_tcp: is it faster to let the runtime cut the stream into frames ({packet,4}) or to
-%% do it in Erlang ({packet,0})? Either way every frame becomes one binary.
+%% A receiver of frames on gen_tcp. Either the runtime splits the stream into frames ({packet,4}), or Erlang code does
+%% ({packet,0}). Every frame becomes one binary.
 %%
 %% Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
 %% with the number of frames and of payload bytes, and closes. A process per connection.
@@ -19,7 +19,7 @@ main([PortArg, FramingArg, ActiveArg, BufferArg]) ->
                {reuseaddr, true}, {backlog, 4096}, {buffer, list_to_integer(BufferArg)}],
     spawn(fun() -> listen(Port, Options, Framing, Active) end).
 
-%% In a process of its own, because a socket closes when its owner ends.
+%% Runs in its own process, because a socket closes when its owner ends.
 listen(Port, Options, Framing, Active) ->
     case gen_tcp:listen(Port, Options) of
         {ok, Listener} -> accept(Listener, Framing, Active);
@@ -45,14 +45,14 @@ receive_frames(Socket, Framing, Active) ->
         4 -> whole(Socket, Active, 0, 0)
     end.
 
-%% {packet,4}: one message, one frame.
+%% {packet,4}: each message is one frame.
 whole(Socket, Active, Frames, Bytes) ->
     case next(Socket, Active) of
         closed -> gen_tcp:send(Socket, <<Frames:64, Bytes:64>>), gen_tcp:close(Socket);
         Frame -> whole(Socket, Active, Frames + 1, Bytes + byte_size(Frame))
     end.
 
-%% {packet,0}: a message may hold many frames, or a piece of one.
+%% {packet,0}: a message may contain many frames, or a part of one.
 raw(Socket, Active, Pending, Frames, Bytes) ->
     case next(Socket, Active) of
         closed -> gen_tcp:send(Socket, <<16:32, Frames:64, Bytes:64>>), gen_tcp:close(Socket);
@@ -61,7 +61,7 @@ raw(Socket, Active, Pending, Frames, Bytes) ->
             raw(Socket, Active, Left, MoreFrames, MoreBytes)
     end.
 
-%% The next message of the socket; with `once` and N the socket is told to go on.
+%% The next message of the socket. With `once` and N the socket must be reactivated.
 next(Socket, Active) ->
     receive
         {tcp, Socket, Data} when Active =:= once ->

@@ -1,5 +1,5 @@
-%% A receiver of frames on OTP's `socket` module, which has no {packet,4}: the program asks for each frame's length and then
-%% for its bytes (`exact`), or takes what has come and cuts it (`chunks`). Either way every frame becomes one binary.
+%% A receiver of frames on OTP's `socket` module, which has no {packet,4}. The program either reads each frame's length and then its
+%% bytes (`exact`), or reads what has arrived and splits it (`chunks`). Every frame becomes one binary.
 %%
 %% Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
 %% with the number of frames and of payload bytes, and closes. A process per connection.
@@ -8,7 +8,7 @@
 
 main([PortArg, Read, BufferArg]) ->
     ok = os:set_signal(sigterm, default),
-    %% In a process of its own, because a socket closes when its owner ends.
+    %% Runs in its own process, because a socket closes when its owner ends.
     spawn(fun() -> listen(list_to_integer(PortArg), list_to_atom(Read), list_to_integer(BufferArg)) end).
 
 listen(Port, Read, Buffer) ->
@@ -40,10 +40,10 @@ serve(Socket, Read, Buffer) ->
     _ = socket:send(Socket, <<16:32, Frames:64, Bytes:64>>),
     socket:close(Socket).
 
-%% A call for the length, and a call for the frame. What the half-close cut short is not counted.
+%% One call for the length, and one for the frame. A frame that the half-close cut short is not counted.
 exact(Socket, Frames, Bytes) ->
     case socket:recv(Socket, 4) of
-        {ok, <<0:32>>} -> exact(Socket, Frames + 1, Bytes); % to ask for 0 bytes means to ask for any
+        {ok, <<0:32>>} -> exact(Socket, Frames + 1, Bytes); % reading 0 bytes would mean reading any number
         {ok, <<Length:32>>} ->
             case socket:recv(Socket, Length) of
                 {ok, Frame} -> exact(Socket, Frames + 1, Bytes + byte_size(Frame));
@@ -52,7 +52,7 @@ exact(Socket, Frames, Bytes) ->
         {error, _} -> {Frames, Bytes}
     end.
 
-%% What has come: it may hold many frames, or a piece of one.
+%% Reads what has arrived: many frames, or a part of one.
 chunks(Socket, Pending, Frames, Bytes) ->
     case socket:recv(Socket, 0) of
         {ok, Data} ->

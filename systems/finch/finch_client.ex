@@ -1,6 +1,6 @@
-# Finch as a client with pools: Mint connections in NimblePool pools, one request at a time on each, which the caller itself drives.
+# A client with pools: Finch. Mint connections in NimblePool pools, with one request at a time on each. The caller itself does the I/O.
 #
-# Contract: systems/shared/narrows_client.erl. Waiting for the pool and the request have a timeout each, so the whole is bounded.
+# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request have a timeout each, so the whole is bounded.
 defmodule FinchClient do
   @behaviour :narrows_client
 
@@ -22,7 +22,7 @@ defmodule FinchClient do
       {:error, reason} -> NarrowsClient.error(reason)
     end
   rescue
-    # How Finch says that no connection of the pool came free in time.
+    # Finch's error if no connection of the pool becomes free in time.
     error in RuntimeError -> {:error, :pool_wait, error.message}
   end
 

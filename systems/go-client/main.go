@@ -1,4 +1,4 @@
-// Go's net/http as a client with pools: a pool is a Transport with at most pool_size connections, all of them kept.
+// A client with pools: Go's net/http. A pool is a Transport with at most pool_size connections, all of them kept.
 //
 // Contract: systems/shared/go.
 //

@@ -1,8 +1,8 @@
-// A receiver of frames in Go: bufio.Reader cuts the stream.
+// A receiver of frames in Go: bufio.Reader reads the stream.
 //
 // Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
-// with the number of frames and of payload bytes, and closes. A goroutine per connection; every frame is read whole into
-// one buffer, which the connection's next frame uses again.
+// with the number of frames and of payload bytes, and closes. A goroutine per connection. Every frame is read completely into
+// one buffer, which the connection's next frame reuses.
 //
 // usage: program PORT BUFFER
 package main
@@ -60,7 +60,7 @@ func main() {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
-			time.Sleep(10 * time.Millisecond) // out of files, or the like
+			time.Sleep(10 * time.Millisecond) // no files are left, or a similar error
 			continue
 		}
 		go receive(connection, buffer)

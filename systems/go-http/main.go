@@ -1,7 +1,7 @@
 // Go's net/http: a server for requests and uploads.
 //
-// Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they come, keeps none of them, and answers the
-// count.
+// Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and
+// answers the count.
 //
 // usage: program PORT
 package main
@@ -24,7 +24,7 @@ func main() {
 	http.HandleFunc("/upload", func(answer http.ResponseWriter, request *http.Request) {
 		count, err := io.Copy(io.Discard, request.Body)
 		if err != nil {
-			panic(http.ErrAbortHandler) // the peer has gone; ends this connection and nothing else
+			panic(http.ErrAbortHandler) // the peer has disconnected: end only this connection
 		}
 		fmt.Fprint(answer, count)
 	})

@@ -1,9 +1,9 @@
-%% Gun behind Poolboy, which is what MachineGun is made of: a pool is a Poolboy pool without overflow, first in line the
-%% worker that came back last (lifo), and each worker holds one Gun connection with one request at a time.
+%% A client with pools: Gun with Poolboy, as in MachineGun. A pool is a Poolboy pool without overflow, which hands out the worker that
+%% was returned last (lifo). Each worker has one Gun connection with one request at a time.
 %%
-%% Contract: systems/shared/narrows_client.erl. The worker opens its connection when it is first needed, and again
-%% after a loss. A request that was given up takes its connection with it, for HTTP/1.1 cannot take a request back: so no late
-%% answer can meet the next request. Nothing is sent twice.
+%% Contract: systems/shared/narrows_client.erl. A worker opens its connection when it is first needed, and again after a
+%% loss. A request that is given up closes its connection, because HTTP/1.1 cannot cancel a request. So no late answer can be taken
+%% for the next request's. Nothing is sent twice.
 -module(gun_poolboy_client).
 -behaviour(narrows_client).
 -behaviour(gen_server).
@@ -67,7 +67,7 @@ handle_info({'DOWN', Monitor, process, Pid, _}, {Url, {Pid, Monitor, _} = Connec
 handle_info(_GunUpOrDown, State) ->
     {noreply, State}.
 
-%% A connection may have been lost between two requests.
+%% The connection may have been lost between two requests.
 still_up(none) -> none;
 still_up({_, Monitor, _} = Connection) ->
     receive {'DOWN', Monitor, process, _, _} -> forget(Connection), none
@@ -84,7 +84,7 @@ connect(#{host := Host, port := Port}, none, Deadline) ->
             drop({Pid, Monitor, 0}),
             case Reason of
                 timeout -> {error, connect_timeout, Reason};
-                noproc -> {error, connect_refused, Reason}; % over before it could be watched
+                noproc -> {error, connect_refused, Reason}; % it ended before it could be monitored
                 _ -> {error, narrows_client:class(Reason), Reason}
             end
     end;
@@ -102,7 +102,7 @@ await(Pid, Stream, Monitor, Deadline) ->
         Other -> {error, {unexpected, Other}}
     end.
 
-%% Gun says only that the connection was lost; the reason is in how its process ends, which is right after. When it cannot
+%% Gun only reports that the connection was lost. The reason is in the exit of its process, which follows immediately. If Gun cannot
 %% parse what it reads, it crashes.
 class({closed, _}, Monitor) ->
     receive {'DOWN', Monitor, process, _, Reason} -> class(Reason, Monitor)
@@ -111,7 +111,7 @@ class({closed, _}, Monitor) ->
 class(Reason, _) when is_atom(Reason); element(1, Reason) =:= shutdown -> narrows_client:class(Reason);
 class(_, _) -> protocol.
 
-%% Gun closes a connection itself when the server has said that it will, or has done so.
+%% Gun closes a connection itself if the server has announced a close, or has closed.
 forget({Pid, Monitor, _}) ->
     demonitor(Monitor, [flush]),
     gun:flush(Pid).

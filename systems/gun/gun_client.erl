@@ -1,5 +1,5 @@
-%% Gun 2 with its own pool: connections kept open, each with one request at a time (HTTP/1.1); a request that finds none free is refused
-%% at once, or asks again every retry_ms until its time is up.
+%% A client with pools: Gun 2 with its own pool. Connections are kept open, each with one request at a time (HTTP/1.1). If none is free, a
+%% request is refused at once, or retries every retry_ms until its time is up.
 %%
 %% Contract: systems/shared/narrows_client.erl. A pool is a scope of gun_pool.
 -module(gun_client).

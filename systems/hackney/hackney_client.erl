@@ -1,7 +1,7 @@
-%% Hackney as a client with pools: a pool is a named pool of max_connections, which one process hands out.
+%% A client with pools: Hackney. A pool is a named pool of max_connections, which one process hands out.
 %%
-%% Contract: systems/shared/narrows_client.erl. Waiting for the pool, connecting and each read have a timeout of their own in Hackney;
-%% all get the whole time, and the request as a whole is bounded.
+%% Contract: systems/shared/narrows_client.erl. In Hackney the wait for the pool, the connect and each read have separate
+%% timeouts. Each gets the whole time, and the driver bounds the request as a whole.
 -module(hackney_client).
 -behaviour(narrows_client).
 -export([start_pool/4, get/4, version/0]).

@@ -1,7 +1,7 @@
-%% Erlang's own HTTP client (httpc of inets) as a client with pools: a pool is a profile with max_sessions connections kept alive.
+%% A client with pools: Erlang's own HTTP client (httpc of inets). A pool is a profile with max_sessions kept connections.
 %%
-%% Contract: systems/shared/narrows_client.erl. httpc has no hard limit: what its sessions cannot take it sends on further
-%% connections. Its own timeout starts only when its manager has taken the request, which under load is late.
+%% Contract: systems/shared/narrows_client.erl. httpc has no hard limit: it sends what its sessions cannot take on further
+%% connections. Its own timeout starts only when its manager takes the request, which is late under load.
 -module(httpc_client).
 -behaviour(narrows_client).
 -export([start_pool/4, get/4, version/0]).

@@ -1,7 +1,8 @@
-"""httpx as a client with pools: a pool is an AsyncClient with at most pool_size connections, all of them kept.
+"""A client with pools: httpx. A pool is an AsyncClient with at most pool_size connections, all of them kept.
 
-Contract: systems/shared/python. httpx has a timeout for each step and none for all of them, so asyncio's own is around it. What
-the request had come to by then is told by the trace extension, and so is the end of its wait for the pool: as it is sent.
+Contract: systems/shared/python. httpx has a timeout for each step but none for the whole, so asyncio's timeout is around it. The
+trace extension tells which step the request had reached by then. The wait for the pool ends when the request is sent, and the
+extension tells that, too.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import httpx
 from narrows_client import Failed, run
 
 SENDING = "http11.send_request_headers.started"
-# What a timeout means after these events; before them it is a wait for the pool.
+# What a timeout means after these events. Before them it is a wait for the pool.
 STEPS = {"connection.connect_tcp.started": "connect_timeout", SENDING: "request_timeout"}
 
 

@@ -1,7 +1,7 @@
-%% Ibrowse as a client with a pool: it keeps up to max_sessions connections to a server, and up to max_pipeline_size requests on each.
+%% A client with a pool: Ibrowse. It keeps up to max_sessions connections to a server, with up to max_pipeline_size requests on each.
 %%
-%% Contract: systems/shared/narrows_client.erl. There is one pool for each server: several pools are one as large as all of them.
-%% Asking for a connection has no timeout in Ibrowse, so the request as a whole is bounded.
+%% Contract: systems/shared/narrows_client.erl. There is one pool per server: several pools become one of their total size.
+%% In Ibrowse the wait for a connection has no timeout, so the driver bounds the request as a whole.
 -module(ibrowse_client).
 -behaviour(narrows_client).
 -export([start_pools/4, get/4, version/0]).

@@ -12,10 +12,10 @@ import java.time.Duration;
 import java.util.concurrent.Executor;
 
 /**
- * java.net.http as a client with pools: a pool is an HttpClient that keeps pool_size idle connections.
+ * A client with pools: java.net.http. A pool is an HttpClient that keeps pool_size idle connections.
  *
- * <p>Contract: systems/shared/java. It has no cap on connections: what its idle ones cannot take it sends on further ones, so
- * nobody waits for the pool; nor does it tell when a connection became a request's own.
+ * <p>Contract: systems/shared/java. It has no cap on connections: it opens further ones if no idle one is free, so nobody waits for
+ * the pool. It does not tell when a connection became a request's own.
  */
 final class JavaHttp implements ClientDriver.Client {
     @Override

@@ -1,5 +1,5 @@
-/* libcurl's multi interface as a client with pools: a pool is a multi handle with at most pool_size connections, all of them
- * kept. One thread; libcurl says which sockets it waits for, and epoll waits.
+/* A client with pools: libcurl's multi interface. A pool is a multi handle with at most pool_size connections, all of them
+ * kept. There is one thread. libcurl says which sockets it waits for, and epoll waits for them.
  *
  * Contract: systems/shared/c. */
 #include <curl/curl.h>
@@ -60,7 +60,7 @@ static size_t on_body(char *data, size_t one, size_t length, void *of) {
     return one * length;
 }
 
-/* There is a connection, new or kept, and the request is about to be sent on it. */
+/* Called when the request is about to be sent on a connection, new or kept. */
 static int on_connection(void *of, char *to, char *from, int to_port, int from_port) {
     (void)to, (void)from, (void)to_port, (void)from_port;
     ((caller_t *)of)->self.own_us = narrows_now_us();

@@ -1,9 +1,9 @@
-/* libuv as the published comparison had it, written anew with the faults that spoiled its row: for each connection a timer
- * of 10 s, a zeroed buffer and a job in the thread pool that does nothing; the connection closed after one answer; and
- * behind the answer the byte that ends a string in C, which no parser of HTTP accepts.
+/* The libuv server of the published comparison, rewritten with the faults that spoiled its row. Each connection has a timer of
+ * 10 s, a zeroed buffer and a thread-pool job that does nothing. The connection is closed after one answer. After the answer
+ * comes the NUL byte that ends a C string, which no HTTP parser accepts.
  *
- * Left out is its third fault, which took a read error for data of negative length: it may end the program at any time.
- * It listens on 127.0.0.1 only. */
+ * One fault is left out: the original took a read error for data of negative length, which may crash the program at any time.
+ * The server listens on 127.0.0.1 only. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void on_written(uv_write_t *write, int status) {
     close_connection(write->data);
 }
 
-/* On a thread of the pool. */
+/* Runs on a thread of the pool. */
 static void work(uv_work_t *work) {
     (void)work;
 }

@@ -1,8 +1,8 @@
-/* libuv as a server for requests: the published program, repaired. It had sent one stray byte after each response,
- * run a thread-pool job and a timer for each connection, and taken read errors for data.
+/* A server for requests with libuv: the published program, repaired. The original sent one stray byte after each response,
+ * ran a thread-pool job and a timer for each connection, and took read errors for data.
  *
- * Contract: reads each request up to its blank line (however the bytes arrive, several requests at once too) and answers
- * "ok"; keeps the connection unless the request says Connection: close. Requests have no body. */
+ * Contract: reads each request up to its blank line (in any pieces, also several requests at once) and answers "ok"; keeps
+ * the connection unless the request says Connection: close. Requests have no body. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void on_written(uv_write_t *request, int status) {
     if (status < 0 || connection->closing) close_connection(connection);
 }
 
-/* Does this head (the request line and headers) have a line "Connection: close"? */
+/* Whether the head (request line and headers) has a line "Connection: close". */
 static int asks_to_close(const char *head, const char *end) {
     static const char name[] = "\r\nconnection:";
     for (const char *line = head; (line = memmem(line, end - line, "\r\n", 2)); line += 2) {
@@ -51,7 +51,7 @@ static int asks_to_close(const char *head, const char *end) {
     return 0;
 }
 
-/* Answers every request that has arrived whole, in one write. */
+/* Answers all requests that have arrived completely, in one write. */
 static void answer(connection_t *connection) {
     uv_buf_t answers[LONGEST_HEAD / 4];
     unsigned count = 0;
@@ -95,7 +95,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer) {
 }
 
 static void on_connection(uv_stream_t *listener, int status) {
-    if (status < 0) return; /* out of files, or the like: libuv goes on listening */
+    if (status < 0) return; /* no files are left, or a similar error: libuv continues to listen */
     connection_t *connection = malloc(sizeof *connection);
     if (!connection) fail("connection", UV_ENOMEM);
     connection->filled = 0;

@@ -1,7 +1,7 @@
-# MachineGun as a client with pools: Gun connections in Poolboy pools, one request at a time on each; a pool is a group of its
+# A client with pools: MachineGun. Gun connections in Poolboy pools, with one request at a time on each. A pool is a group of its
 # configuration.
 #
-# Contract: systems/shared/narrows_client.erl. Waiting for the pool and the request have a timeout each, so the whole is bounded.
+# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request have a timeout each, so the whole is bounded.
 defmodule MachineGunClient do
   @behaviour :narrows_client
 

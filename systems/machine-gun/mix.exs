@@ -1,4 +1,4 @@
-# MachineGun as the published benchmark of pooled clients had it.
+# The version of MachineGun in the published benchmark of pooled clients.
 defmodule NarrowsMachineGun.MixProject do
   use Mix.Project
 

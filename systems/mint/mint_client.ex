@@ -1,7 +1,7 @@
-# Mint without a pool: a connection for each request, as the reference among pooled clients.
+# Mint without a pool: a connection for each request, as a baseline for pooled clients.
 #
-# Contract: systems/shared/narrows_client.erl. Pools and their size mean nothing: as many connections are open as there are callers.
-# Mint has no process and no timeout of its own: this reads until the request's time is up.
+# Contract: systems/shared/narrows_client.erl. Pools and their sizes have no effect: there are as many open connections as callers.
+# Mint has no process and no timeout of its own: the driver reads until the request's time is up.
 defmodule MintClient do
   @behaviour :narrows_client
 

@@ -1,4 +1,4 @@
-# Mint as the published benchmark of pooled clients had it.
+# The version of Mint in the published benchmark of pooled clients.
 defmodule NarrowsMint.MixProject do
   use Mix.Project
 

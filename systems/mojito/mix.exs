@@ -1,4 +1,4 @@
-# Mojito as the published benchmark of pooled clients had it.
+# The version of Mojito in the published benchmark of pooled clients.
 defmodule NarrowsMojito.MixProject do
   use Mix.Project
 

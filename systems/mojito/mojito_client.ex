@@ -1,7 +1,7 @@
-# Mojito as a client with pools: each is a Poolboy pool of connections with one request at a time; a request picks a pool at random,
-# and tries once more when it has waited for it in vain.
+# A client with pools: Mojito. Each is a Poolboy pool of connections with one request at a time. A request picks a random pool, and
+# retries once if its wait was in vain.
 #
-# Contract: systems/shared/narrows_client.erl. Waiting for the pool and the request each have Mojito's timeout, so the whole is bounded.
+# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request each have Mojito's timeout, so the whole is bounded.
 defmodule MojitoClient do
   @behaviour :narrows_client
 
@@ -19,7 +19,7 @@ defmodule MojitoClient do
   end
 
   defp answer({:ok, response}), do: :narrows_client.answer(response.status_code, response.headers, response.body)
-  # The pool took all of the time and more: Mojito waits for what is left of it, a negative number, and crashes.
+  # The wait for the pool took longer than the timeout: Mojito then waits for a negative time, and crashes.
   defp answer({:error, %{reason: %ErlangError{original: :timeout_value} = reason}}), do: {:error, :pool_wait, reason}
   defp answer({:error, reason}), do: NarrowsClient.error(reason)
 

@@ -11,7 +11,7 @@ import io.netty.channel.socket.SocketChannel;
 import io.netty.handler.codec.LengthFieldBasedFrameDecoder;
 
 /**
- * A receiver of frames: Netty's LengthFieldBasedFrameDecoder cuts the stream.
+ * A receiver of frames: Netty's LengthFieldBasedFrameDecoder splits the stream.
  *
  * <p>Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame with the
  * number of frames and of payload bytes, and closes. Usage: FrameReceiver PORT CORES BUFFER
@@ -34,7 +34,7 @@ final class FrameReceiver extends SimpleChannelInboundHandler<ByteBuf> {
         }
     }
 
-    /** A peer that goes away ends its own connection and nothing else. */
+    /** If a peer disconnects, only its own connection ends. */
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
         context.close();

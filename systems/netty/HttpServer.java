@@ -19,10 +19,10 @@ import io.netty.handler.codec.http.LastHttpContent;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Netty's HTTP codec: a server for requests and uploads.
+ * A server for requests and uploads with Netty's HTTP codec.
  *
- * <p>Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they come, keeps none of them, and answers the
- * count. Usage: HttpServer PORT CORES
+ * <p>Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
+ * the count. Usage: HttpServer PORT CORES
  */
 final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
     private static final byte[] OK = "ok".getBytes(StandardCharsets.US_ASCII);
@@ -47,13 +47,13 @@ final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
         }
     }
 
-    /** What was read together is answered together. */
+    /** Requests that were read together are answered together. */
     @Override
     public void channelReadComplete(ChannelHandlerContext context) {
         context.flush();
     }
 
-    /** A peer that goes away ends its own connection and nothing else. */
+    /** If a peer disconnects, only its own connection ends. */
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
         context.close();

@@ -1,5 +1,5 @@
 # Writes the configuration and starts nginx in the foreground: start.sh OUT PORT KEEPALIVE_REQUESTS
-# What nginx writes goes into the build folder; the configuration's file is gone as soon as nginx has it open.
+# nginx writes into the build folder. The configuration file is deleted as soon as nginx has opened it.
 set -eu
 out=$1 port=$2 keepalive_requests=$3
 cat > "$out/$port.conf" <<CONF

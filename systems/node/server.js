@@ -1,7 +1,7 @@
-// Node's own http module, one process: a server for requests and uploads.
+// A server for requests and uploads with Node's own http module, in one process.
 //
-// Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they come, keeps none of them, and answers the
-// count. Node's timeouts are off, so that a long trial is not cut.
+// Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
+// the count. Node's timeouts are off, so that a long trial is not interrupted.
 'use strict';
 const http = require('http');
 

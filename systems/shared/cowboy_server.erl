@@ -1,8 +1,8 @@
-%% Cowboy as a server for uploads and requests, in its first version or any 2.x: what an upload costs when it is read by the
-%% connection process itself (1), or crosses it in messages of at most one socket buffer each (2).
+%% A server for uploads and requests with Cowboy 1 or any 2.x. In Cowboy 1 the connection process itself reads an upload. In
+%% Cowboy 2 the upload passes through it in messages of at most one socket buffer each.
 %%
 %% Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length.
-%% Timeouts are off and limits on connections are high, so that only the knobs decide; a knob that is not named is left to Cowboy.
+%% Timeouts are off and limits on connections are high, so that only the knobs have an effect. Cowboy decides knobs that are not given.
 %%
 %% usage: erl -noshell ... -run cowboy_server main PORT [KNOB=NUMBER ...]
 -module(cowboy_server).
@@ -42,11 +42,11 @@ start(false, Listen, Knobs) ->
 routes(BodyOptions) ->
     cowboy_router:compile([{'_', [{"/", ?MODULE, hello}, {"/upload", ?MODULE, BodyOptions}]}]).
 
-%% 0, and no word, leave the socket's buffer to Cowboy.
+%% If buffer is 0 or not given, Cowboy decides the size of the socket's buffer.
 buffer(#{buffer := Size}) when Size > 0 -> [{buffer, Size}];
 buffer(_) -> [].
 
-%% From 2.13 on Cowboy lets the buffer grow up to a limit, unless its size is given.
+%% From 2.13 on Cowboy grows the buffer up to a limit, unless its size is given.
 dynamic_buffer(#{buffer := Size}) when Size > 0 -> #{};
 dynamic_buffer(#{dynamic_buffer := 0}) -> #{dynamic_buffer => false};
 dynamic_buffer(#{dynamic_buffer := Most}) -> #{dynamic_buffer => {min(512, Most), Most}};

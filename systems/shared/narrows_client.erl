@@ -1,43 +1,43 @@
-%% The common part of the BEAM's client drivers: it talks JSON lines, keeps the callers and their counters, and checks every
-%% answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is a module with the
-%% three callbacks below.
+%% The common part of the client drivers on the BEAM: it reads and writes the JSON lines, keeps the callers and their counters, and
+%% checks every answer. It implements docs/contracts.md, "A client driver". A client only has to provide a module with the
+%% callbacks below.
 %%
 %% usage: erl -noshell ... -run narrows_client main MODULE [ARG ...]
 -module(narrows_client).
 -export([main/1, answer/3, bounded/2, class/1, deadline/1, left/1, versions/1]).
 
-%% One pool of Size connections to Host:Port; Number tells the pools of this process apart; Args are the rest of the command line.
+%% Starts one pool of Size connections to Host:Port. Number distinguishes the pools of this process. Args are the rest of the command line.
 -callback start_pool(Number :: pos_integer(), Size :: pos_integer(), Url :: map(), Args :: [string()]) -> Pool :: term().
-%% The same for a client that has one pool for each server, or chooses among its pools itself: all of them at once, as one.
+%% The same for a client that has one pool per server, or chooses among its pools itself: starts all of them as one.
 -callback start_pools(Pools :: pos_integer(), Size :: pos_integer(), Url :: map(), Args :: [string()]) -> Pool :: term().
 -optional_callbacks([start_pool/4, start_pools/4]).
-%% One GET of the URL within Timeout milliseconds, waiting for the pool included. Header names are lower case. Waited is how many
-%% microseconds of it passed until a connection of the pool was its own, if the client can tell.
+%% Makes one GET of the URL within Timeout milliseconds, including the wait for the pool. Header names are in lower case. Waited is how
+%% many microseconds passed until a connection of the pool was the request's own, if the client can tell.
 -callback get(Pool :: term(), Url :: map(), Id :: binary(), Timeout :: pos_integer()) ->
     {ok, Status :: integer(), Id :: binary() | undefined, Body :: binary(), Waited :: non_neg_integer() | unknown} |
     {error, class(), Reason :: term()} |
-    {error, class(), Reason :: term(), Ordinal :: pos_integer()}. % which request of its connection it was, if the client can tell
-%% The libraries under test: their versions are read from their applications.
+    {error, class(), Reason :: term(), Ordinal :: pos_integer()}. % which request of its connection failed, if the client can tell
+%% The libraries under test. Their versions are read from their applications.
 -callback version() -> iodata().
 
 -type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
 
 -record(caller, {client, pools, url, timeout, window_start, window_end, number,
-                 schedule,             % the process that says when requests are due; `closed`: as soon as there is an answer
+                 schedule,             % the process that says when requests are due, or `closed` for a closed loop
                  late = 0,             % requests that ended inside the window and were sent more than a millisecond after they were due
-                 sent = 0,             % requests so far: the id of the next, and the attempts of the whole life
-                 in_flight = 0,        % 1 if a request was under way as the window closed
-                 inside = #{},         % outcome => count, of the requests that ended inside the window
-                 total = #{},          % the same, of the whole life
-                 latency = #{},        % bucket => count, of the successes inside the window
-                 waits = #{},          % the same of their waits for the pool, where they are known
-                 service = #{},        % the same of what was left of their times
-                 failed = #{},         % the same of the errors inside the window
-                 ordinals = #{},       % which request of its connection => count, of those errors where it is known
+                 sent = 0,             % requests so far; also the id of the next, and all attempts
+                 in_flight = 0,        % 1 if a request was open when the window closed
+                 inside = #{},         % outcome => count, for requests that ended inside the window
+                 total = #{},          % outcome => count, for all requests
+                 latency = #{},        % bucket => count, for successes inside the window
+                 waits = #{},          % bucket => count, for their waits for the pool, if known
+                 service = #{},        % bucket => count, for the rest of their times
+                 failed = #{},         % bucket => count, for errors inside the window
+                 ordinals = #{},       % which request of its connection => count, for those errors, if known
                  firsts = #{}}).       % class => {microseconds into the window, reason}
 
 main([Module | Args]) ->
-    %% Standard output belongs to the contract; what matters of an error is in its class.
+    %% Standard output belongs to the contract. The class of an error says what matters.
     ok = logger:set_primary_config(level, none),
     ok = io:setopts(standard_io, [binary]),
     spawn(fun() ->
@@ -104,7 +104,7 @@ run(Client, Args) ->
                 {version, iolist_to_binary(Client:version())}]}),
     halt(0).
 
-%% One caller, request after request. The window is two points in time, and what ended between them counts.
+%% One caller, which sends request after request. Requests that end inside the window count.
 call(Caller = #caller{window_end = End}) ->
     case due(Caller) of
         {_, Start} when Start >= End -> exit({ended, Caller});
@@ -115,7 +115,7 @@ request(Due, Start, Caller = #caller{client = Client, pools = Pools, url = Url, 
                                      total = Total}) ->
     Id = <<Number/binary, $-, (integer_to_binary(Sent))/binary>>,
     Pool = element(rand:uniform(tuple_size(Pools)), Pools),
-    %% What it waited for a caller is a part of its time.
+    %% The wait for a free caller is part of the request's time.
     Answer = Client:get(Pool, Url, Id, max(1, Timeout - (Start - Due) div 1000)),
     End = now_us(),
     Outcome = outcome(Answer, Id, End - Due, 1000 * Timeout),
@@ -127,7 +127,7 @@ request(Due, Start, Caller = #caller{client = Client, pools = Pools, url = Url, 
         true -> inside(Outcome, Answer, {Due, Start, End}, Next)
     end.
 
-%% It ended inside the window.
+%% Counts a request that ended inside the window.
 inside(ok, {ok, _, _, _, Waited}, {Due, Start, End}, Caller = #caller{inside = Inside, latency = Latency}) ->
     Known = Caller#caller{inside = add(ok, Inside), latency = add(bucket(End - Due), Latency)},
     case Waited of
@@ -141,22 +141,22 @@ inside(Class, Answer, {_, Start, End}, Caller = #caller{inside = Inside, failed 
     Caller#caller{inside = add(Class, Inside), failed = add(bucket(End - Start), Failed), ordinals = Ordinals,
                   firsts = case Firsts of #{Class := _} -> Firsts; _ -> Firsts#{Class => First} end}.
 
-%% Open loop: the arrivals, handed out one by one, in their order, to callers that have nothing to do. The schedule knows nothing of
-%% answers: where every caller is busy, an arrival waits for one, and is given up when its time is over.
+%% Open loop: hands out the arrivals one by one, in order, to idle callers. The schedule does not depend on answers: if every caller is
+%% busy, an arrival waits for one, and is given up when its time is over.
 -record(schedule, {start, gap, random,   % microseconds; `constant`, or the state of the random numbers
-                   mass = 0,             % the next arrival's place, in gaps
+                   mass = 0,             % when the next arrival is due, in gaps
                    window_start, window_end, timeout,
                    handed = 0, dropped = 0}).
 
-%% More than this is not sent by any client on the BEAM.
+%% No client on the BEAM sends more requests per second.
 -define(MOST, 1.0e6).
 
 schedule(#{<<"rate">> := Rate, <<"timeout_ms">> := Timeout} = Config, Begin, WindowStart, WindowEnd) when is_number(Rate) ->
-    Rate > 0 andalso Rate =< ?MOST orelse fail(io_lib:format("rate is ~w; this driver knows rates above 0, up to ~w", [Rate, ?MOST])),
+    Rate > 0 andalso Rate =< ?MOST orelse fail(io_lib:format("rate is ~w; this driver supports rates above 0 and up to ~w", [Rate, ?MOST])),
     Random = case maps:get(<<"gaps">>, Config, <<"constant">>) of
                  <<"constant">> -> constant;
                  <<"poisson">> -> rand:seed_s(exsss, maps:get(<<"seed">>, Config, 0));
-                 Other -> fail(["gaps are constant or poisson, not ", Other])
+                 Other -> fail(["gaps must be constant or poisson, not ", Other])
              end,
     Schedule = #schedule{start = Begin, gap = 1.0e6 / Rate, random = Random, window_start = WindowStart, window_end = WindowEnd,
                          timeout = 1000 * Timeout},
@@ -170,12 +170,12 @@ hand_out(Schedule) ->
             Caller ! {Ref, Due},
             hand_out(Next);
         {over, Caller, Ref, Sent} ->
-            %% What nobody took, and what somebody took and came too late to send.
+            %% Arrivals that nobody took, and arrivals that a caller took too late to send.
             #schedule{handed = Handed, dropped = Dropped} = rest(Schedule),
             Caller ! {Ref, Dropped + Handed - Sent}
     end.
 
-%% Behind the last arrival of the window there is only its end.
+%% After the last arrival of the window, answers the end of the window.
 next(Schedule = #schedule{window_end = End, timeout = Timeout, window_start = Start}, Now) ->
     case arrival(Schedule) of
         Due when Due >= End -> {End, Schedule};
@@ -197,11 +197,11 @@ later(Schedule = #schedule{mass = Mass, random = Random}) ->
     {Uniform, Next} = rand:uniform_real_s(Random),
     Schedule#schedule{mass = Mass - math:log(Uniform), random = Next}.
 
-%% Arrivals that were given up.
+%% The number of arrivals that were given up.
 dropped(closed, _) -> 0;
 dropped(Schedule, Sent) -> ask(Schedule, fun(Ref) -> {over, self(), Ref, Sent} end).
 
-%% When the next request was due, and when it is; in an open loop it waits until then.
+%% Waits until the next request is due. Returns when it was due, and the time now.
 due(#caller{schedule = closed}) ->
     Now = now_us(),
     {Now, Now};
@@ -215,7 +215,7 @@ ask(Schedule, Question) ->
     Schedule ! Question(Ref),
     receive {Ref, Answer} -> Answer end.
 
-%% The runtime's timers know whole milliseconds: the last of them passes in giving way to whoever has something to do.
+%% The runtime's timers have a resolution of a millisecond. During the last millisecond the caller yields instead of sleeping.
 wait_until(Due) ->
     case Due - now_us() of
         Left when Left > 2000 ->
@@ -226,7 +226,7 @@ wait_until(Due) ->
         _ -> ok
     end.
 
-%% What was seen, and when; long reasons are cut.
+%% Describes an error for first_errors: what was seen, and when. Long reasons are cut.
 first({Into, Answer}) -> iolist_to_binary([seen(Answer), io_lib:format("~.3f s into the window)", [Into / 1.0e6])]).
 
 seen({error, _, Reason}) -> [term(Reason), " ("];
@@ -255,9 +255,9 @@ failed(other, Reason) ->
     other;
 failed(Class, _) -> Class.
 
-%% For clients whose own timeouts do not bound a whole request, pool included: runs Get in a process of its own, and gives it up
-%% in time. It is given a moment more, so that the client's own word for what it waited for comes first; an answer in that moment
-%% is late all the same. Whether a request that was given up had been sent cannot be told: it is a request_timeout.
+%% For clients whose timeouts do not bound a whole request including the wait for the pool: runs Get in a separate process, and gives
+%% up in time. It waits slightly longer than the timeout, so that the client can report first what it waited for. An answer in that
+%% time is still late. Whether a given-up request had been sent is unknown; it counts as request_timeout.
 bounded(Timeout, Get) ->
     {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Get()}) end),
     receive
@@ -269,12 +269,12 @@ bounded(Timeout, Get) ->
         {error, request_timeout, timeout}
     end.
 
-%% The end of a request's time, and the milliseconds that are left until it.
+%% The deadline of a request, and the milliseconds left until a deadline.
 deadline(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
 
 left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
-%% An answer whose headers are strings or binaries in any case, from a client that keeps to itself what its pool made it wait.
+%% An answer whose headers are strings or binaries in any case, from a client that does not tell its wait for the pool.
 answer(Status, Headers, Body) ->
     Ids = [iolist_to_binary(Id) || {Name, Id} <- Headers, iolist_size(Name) =:= 12, string:equal(Name, "x-request-id", true)],
     {ok, Status, case Ids of [Id] -> Id; _ -> undefined end, iolist_to_binary(Body), unknown}.
@@ -284,7 +284,7 @@ versions(Applications) ->
     [application:load(A) || A <- Applications],
     lists:join(", ", [[atom_to_list(A), " ", element(2, {ok, _} = application:get_key(A, vsn))] || A <- Applications]).
 
-%% The class of an error: a socket's own, or in words that several clients have, each of which may have put more around it.
+%% The class of an error. It is a socket's error, or a term that several clients use, possibly wrapped in other terms.
 class(econnrefused) -> connect_refused;
 class(R) when R =:= etimedout; R =:= connect_timeout -> connect_timeout;
 class(R) when R =:= checkout_timeout; R =:= pool_timeout -> pool_wait;
@@ -296,7 +296,7 @@ class({R, _}) when R =:= closed; R =:= goaway -> closed_early;
 class({Around, R}) when Around =:= error; Around =:= shutdown; Around =:= down; Around =:= stream_error; Around =:= connection_error -> class(R);
 class(_) -> other.
 
-%% The first few unknown errors are worth reading; the rest would only fill the pipe.
+%% Reports the first few unknown errors. More of them would only fill the pipe.
 report(Reason) ->
     Counter = persistent_term:get(?MODULE),
     counters:add(Counter, 1, 1),
@@ -313,7 +313,7 @@ add(Key, Map) -> maps:update_with(Key, fun(N) -> N + 1 end, 1, Map).
 
 sum(Maps) -> lists:foldl(fun(M, Sum) -> maps:merge_with(fun(_, A, B) -> A + B end, M, Sum) end, #{}, Maps).
 
-%% JSON: a flat object in, an object out; no more than the contract needs.
+%% JSON: reads a flat object and writes an object. Supports only what the contract needs.
 read_line() ->
     case io:get_line(standard_io, "") of
         Line when is_binary(Line) ->

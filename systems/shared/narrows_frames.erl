@@ -1,13 +1,13 @@
-%% Cuts a stream into frames (a 4-byte big-endian length, then that many bytes), for the systems that do so in Erlang. Every frame
-%% becomes one binary.
+%% Splits a stream into frames (a 4-byte big-endian length, then that many bytes) for systems that do so in Erlang. Every frame becomes
+%% one binary.
 -module(narrows_frames).
 -export([cut/4]).
 
-%% What came of the next frame: the first bytes of its length, or {bytes still missing, pieces so far, newest first}. A stream begins
-%% with <<>>.
+%% The unfinished frame: the first bytes of its length, or {bytes still missing, pieces so far, newest first}. A stream starts with
+%% <<>>.
 -type pending() :: binary() | {non_neg_integer(), [binary()]}.
 
-%% The next bytes of the stream: what is left of them, and the counts of frames and of payload bytes with those that they complete.
+%% Takes the next bytes of the stream. Returns the unfinished frame, and the counts of complete frames and of their payload bytes.
 -spec cut(binary(), pending(), non_neg_integer(), non_neg_integer()) -> {pending(), non_neg_integer(), non_neg_integer()}.
 cut(Data, {Missing, Pieces}, Frames, Bytes) ->
     case Data of

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Unpacks the Erlang libraries that Debian's rabbitmq-server package brings along (Cowboy, Gun and what they
-# need) into the folder CACHE: no daemon, nothing is installed. Prints nothing. A second call finds the work done, unless there is another
-# version of the package by then; of two calls at once both do it, and the rename lets one of them win.
+# Unpacks the Erlang libraries in Debian's rabbitmq-server package (Cowboy, Gun and their dependencies) into the
+# folder CACHE. Installs nothing, starts no daemon, prints nothing. A second call does nothing, unless the package has
+# another version by then. If two calls run at once, both do the work, and the rename makes one of them win.
 #
 # usage: rabbitmq-plugins.sh CACHE
 set -eu

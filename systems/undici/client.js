@@ -1,7 +1,7 @@
-// undici as a client with pools: a pool is a Pool with at most pool_size connections.
+// A client with pools: undici. A pool is a Pool with at most pool_size connections.
 //
-// Contract: systems/shared/node. undici has no timeout that covers the wait for the pool; an AbortSignal is its way to
-// give a request up. Whether that was sent, and when, is told by its diagnostics channel; the wait for the pool ends there.
+// Contract: systems/shared/node. undici has no timeout that covers the wait for the pool, so an AbortSignal gives a request up.
+// Its diagnostics channel tells whether and when the request was sent. That is the end of the wait for the pool.
 'use strict';
 const diagnostics = require('diagnostics_channel');
 const { Pool } = require('undici');

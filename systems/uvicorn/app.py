@@ -1,6 +1,6 @@
-"""A plain ASGI application for uvicorn: a server for requests and uploads.
+"""A server for requests and uploads: a plain ASGI application for uvicorn.
 
-Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they come, keeps none of them, and answers the count.
+Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers the count.
 """
 
 

@@ -235,5 +235,5 @@ fn the_driver_sends_by_a_schedule() {
     ];
     home.run(words).code(1);
     let failure = home.failed("httpc").remove(0);
-    assert!(failure.reason.contains("this driver knows rates above 0"), "{failure:#?}");
+    assert!(failure.reason.contains("this driver supports rates above 0"), "{failure:#?}");
 }

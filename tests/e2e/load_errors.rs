@@ -228,7 +228,7 @@ fn unknown_words_and_impossible_values_are_bad_usage() {
 fn a_target_that_makes_no_sense_is_bad_usage() {
     for (words, why) in [
         (&["ftp://127.0.0.1:1/"][..], "http or frames"),
-        (&["127.0.0.1:80"], "begins with http://"),
+        (&["127.0.0.1:80"], "begin with http://"),
         (&["http://127.0.0.1:99999/"], "port"),
         (&["frames://127.0.0.1"], "needs a port"),
         (&["http://127.0.0.1:1/", "--expect-continue"], "needs a body"),

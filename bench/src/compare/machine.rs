@@ -1,12 +1,12 @@
-//! The machine: what it is, which core who runs on, and what its processes use.
+//! The machine: its description, pinning to cores, and the memory of processes.
 
 use std::fs;
 use std::io;
 use std::process::Command;
 
-/// Runs this thread, and the children that it starts from now on, on these cores.
+/// Pins this thread, and the children that it starts from now on, to these cores.
 pub fn pin(cores: &[usize]) -> io::Result<()> {
-    // SAFETY: the set is plain data for which zeros are valid; the macros' functions write inside it only.
+    // SAFETY: the set is plain data for which zeros are valid, and CPU_SET writes only within it.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for &core in cores.iter().filter(|core| **core < libc::CPU_SETSIZE as usize) {
@@ -17,19 +17,19 @@ pub fn pin(cores: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// A figure of a process in KiB: `VmRSS`, `VmHWM`.
+/// A memory figure of a process in KiB: `VmRSS` or `VmHWM`.
 pub fn memory(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Processor, cores, memory; kernel.
+/// Processor, cores, memory and kernel in one line.
 pub fn description() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find(|line| line.starts_with("model name"));
     let model = model.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown processor");
-    // Not those that this process may run on: it has pinned itself.
+    // Not the cores that this process may use: it has pinned itself.
     let cores = cpus.lines().filter(|line| line.starts_with("processor")).count();
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = memory.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);

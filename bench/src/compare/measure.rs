@@ -1,4 +1,4 @@
-//! One run of one generator: what it did, and what it cost.
+//! Runs a generator once, and measures what it did and what it cost.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,31 +11,31 @@ use super::perf::Counter;
 use super::{machine, output, under_test::Server};
 use anyhow::Context;
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Time,
-    /// Counting them costs time: such a run is good for nothing else.
+    /// Counting system calls costs time, so such a run is used for nothing else.
     SystemCalls,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Run {
     pub tool: &'static str,
     pub command: String,
-    /// Requests that the server answered; or GiB that arrived.
+    /// Requests that the server answered, or GiB that arrived.
     pub operations: f64,
-    /// Of the whole process; for streams what the tool says the transfer took.
+    /// Wall time of the whole process; for streams, the time of the transfer as the tool reports it.
     pub seconds: f64,
-    /// User and system time of the whole process.
+    /// User and system time of the whole process, in seconds.
     pub cpu: f64,
     pub instructions: Option<u64>,
     pub system_calls: Option<u64>,
     pub peak_kib: u64,
-    /// Why it does not count.
+    /// Why the run does not count.
     pub fault: Option<String>,
-    /// Errors that the tool speaks of; the run counts all the same.
+    /// Errors that the tool reports. The run still counts.
     pub complaint: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Run {
     }
 }
 
-/// A generator may take this much longer than it was asked to.
+/// How much longer than requested a generator may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a generator once.
@@ -84,7 +84,8 @@ pub fn run(
     };
     let mut all = words.clone();
     if kind == Kind::SystemCalls && counter.is_none() {
-        on_path("strace").context("neither tracepoints nor strace")?;
+        on_path("strace")
+            .context("cannot count system calls: neither tracepoints nor strace are available")?;
         let strace = ["strace", "-f", "-c", "-o", &trace.to_string_lossy()].map(str::to_owned);
         all.splice(0..0, strace);
     }
@@ -150,7 +151,7 @@ fn spawn(words: &[String], server: &Server, cores: &[usize], seconds: f64) -> an
             while !over.load(Ordering::Acquire) {
                 peak.fetch_max(machine::memory(pid, "VmHWM").unwrap_or(0), Ordering::Relaxed);
                 if Instant::now() > deadline {
-                    // SAFETY: our own child, which nobody has waited for yet.
+                    // SAFETY: this is our own child, and nobody has reaped it yet.
                     unsafe { libc::kill(pid as i32, libc::SIGKILL) };
                 }
                 std::thread::park_timeout(Duration::from_millis(50));
@@ -173,21 +174,21 @@ fn spawn(words: &[String], server: &Server, cores: &[usize], seconds: f64) -> an
         let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
         format!("status {status}: {}", line.trim())
     });
-    // A child begins with the peak of the process that started it.
-    let own = machine::memory(std::process::id(), "VmHWM").unwrap_or(0);
-    let said = usage.ru_maxrss as u64;
+    // A child's peak starts at the peak of the process that started it.
+    let harness_peak = machine::memory(std::process::id(), "VmHWM").unwrap_or(0);
+    let child_peak = usage.ru_maxrss as u64;
     Ok(Ended {
         output: read("stdout"),
         wall,
         cpu: seconds(usage.ru_utime) + seconds(usage.ru_stime),
-        peak_kib: if said > own { said } else { peak.into_inner() },
+        peak_kib: if child_peak > harness_peak { child_peak } else { peak.into_inner() },
         fault,
     })
 }
 
-/// Waits until a child has ended, and leaves it to be reaped.
+/// Waits until a child has ended, without reaping it.
 fn ended(pid: u32) {
-    // SAFETY: the structure is plain data, written by the kernel.
+    // SAFETY: the structure is plain data that the kernel writes.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         while libc::waitid(libc::P_PID, pid, &mut info, libc::WEXITED | libc::WNOWAIT) < 0
@@ -197,7 +198,7 @@ fn ended(pid: u32) {
 }
 
 fn reap(pid: u32) -> (i32, libc::rusage) {
-    // SAFETY: both are plain data, written by the kernel; the child has ended and is ours.
+    // SAFETY: both are plain data that the kernel writes; the child is ours and has ended.
     unsafe {
         let (mut status, mut usage) = (0, std::mem::zeroed());
         libc::wait4(pid as i32, &mut status, 0, &mut usage);
@@ -206,7 +207,7 @@ fn reap(pid: u32) -> (i32, libc::rusage) {
     }
 }
 
-/// The command as one would type it, without the places that only this run knew.
+/// The command as a user would type it, without the paths of this run.
 fn shown(name: &str, words: &[String], folder: &Path) -> String {
     let name = match name {
         "narrows" | CLOSED => "narrows",

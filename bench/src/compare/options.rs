@@ -1,4 +1,4 @@
-//! What `compare` is asked to do.
+//! The options of `compare`.
 
 use std::path::PathBuf;
 
@@ -7,31 +7,31 @@ use anyhow::bail;
 /// The options of `compare`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Few short runs, to see that everything works: about a minute
+    /// Make few short runs to check that everything works; takes about a minute
     #[arg(long)]
     pub quick: bool,
     /// Pairs per peer and scenario [default: 7; quick: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pairs: Option<u64>,
-    /// Seconds of one run [default: 2; quick: 1], longer from 10,000 connections on; some peers know whole seconds only
+    /// Seconds per run [default: 2; quick: 1]; longer from 10,000 connections on. Some peers accept only whole seconds
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Only scenarios whose names begin like this: keepalive-1000,frames
+    /// Run only scenarios whose names begin with one of these, e.g. keepalive-1000,frames
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     scenarios: Vec<String>,
-    /// Only these peers: wrk,floor-epoll
+    /// Run only these peers, e.g. wrk,floor-epoll
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     peers: Vec<String>,
-    /// The program under test [default: beside this one, else on the PATH]
+    /// Program under test [default: next to this one, else on the PATH]
     #[arg(long, value_name = "FILE")]
     narrows: Option<PathBuf>,
-    /// The server's core
+    /// Core of the server
     #[arg(long, value_name = "CORE", default_value_t = 1)]
     pub server_core: usize,
-    /// The generators' cores
+    /// Cores of the generators
     #[arg(long, value_name = "CORES", value_delimiter = ',', default_value = "0")]
     pub generator_cores: Vec<usize>,
-    /// The folder for RESULTS.md and results.csv
+    /// Folder for RESULTS.md and results.csv
     #[arg(long, value_name = "FOLDER", default_value = "bench")]
     pub out: PathBuf,
 }
@@ -45,15 +45,15 @@ impl Args {
         self.seconds.unwrap_or(if self.quick { 1.0 } else { 2.0 })
     }
 
-    /// The length of a run. Very many connections take a good part of a second to make, which is to be a small part.
+    /// The length of a run in seconds. Opening very many connections takes much of a second, so such runs are longer.
     pub fn seconds_for(&self, connections: usize) -> f64 {
         self.seconds() * if connections >= 10_000 { Self::MANY } else { 1.0 }
     }
 
-    /// How much longer runs with 10,000 connections and more are.
+    /// The factor for runs with 10,000 connections or more.
     pub const MANY: f64 = 2.5;
 
-    /// Rounds of the curve, whose points are medians.
+    /// Rounds of the curve. Its points are medians.
     pub fn rounds(&self) -> u64 {
         self.pairs().div_ceil(2)
     }
@@ -62,7 +62,7 @@ impl Args {
         self.peers.is_empty() || self.peers.iter().any(|peer| peer == name)
     }
 
-    /// `frames` means all of `frames-10`, `frames-100` and so on; `frames-10` only itself.
+    /// `frames` selects `frames-10`, `frames-100` and so on; `frames-10` selects only itself.
     pub fn wants_scenario(&self, name: &str) -> bool {
         let wanted = |asked: &String| {
             name.strip_prefix(asked.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -74,11 +74,11 @@ impl Args {
         let beside = std::env::current_exe()?.with_file_name("narrows");
         match &self.narrows {
             Some(path) if path.exists() => Ok(path.clone()),
-            Some(path) => bail!("there is no {}", path.display()),
+            Some(path) => bail!("--narrows {}: there is no such file", path.display()),
             None if beside.exists() => Ok(beside),
             None => match super::peer::on_path("narrows") {
                 Some(path) => Ok(path),
-                None => bail!("narrows is not built: cargo build --release, or --narrows FILE"),
+                None => bail!("narrows is not built: run cargo build --release, or give --narrows FILE"),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! What the tools print, as far as it is needed.
+//! Reads the output of the tools.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::peer::CLOSED;
 
-/// Bytes and seconds, in the tool's own words.
+/// The bytes and seconds that the tool reports.
 pub fn told(tool: &str, output: &str) -> Option<(f64, f64)> {
     match tool {
         "narrows" => {
@@ -25,17 +25,17 @@ pub fn told(tool: &str, output: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// The calls of the last line of `strace -c`: share, seconds, each, calls, errors, "total".
+/// The number of calls in the last line of `strace -c`: share, seconds, per call, calls, errors, "total".
 pub fn strace_total(path: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().rev().find(|line| line.ends_with("total"))?;
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// Errors that a tool speaks of although it ended well.
+/// Errors that a tool reports although it exits successfully.
 pub fn complaint(tool: &str, output: &str) -> Option<String> {
     let line =
-        |sign: &str| output.lines().find(|line| line.contains(sign)).map(|line| line.trim().to_owned());
+        |mark: &str| output.lines().find(|line| line.contains(mark)).map(|line| line.trim().to_owned());
     match tool {
         "narrows" | CLOSED => {
             let json: Value = serde_json::from_str(output).ok()?;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_tools_say() {
+    fn reads_what_tools_report() {
         assert_eq!(told("send-loop", "1000 0.5\n"), Some((1000.0, 0.5)));
         assert_eq!(told("curl", "1000:0.5"), Some((1000.0, 0.5)));
         assert_eq!(told("narrows", r#"{"bytes_sent": 7, "elapsed_s": 2.0}"#), Some((7.0, 2.0)));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn hears_complaints_and_only_those() {
+    fn reads_complaints_and_only_those() {
         assert_eq!(complaint("narrows", r#"{"errors": {}}"#), None);
         assert!(complaint("narrows", r#"{"errors": {"reset": 2}}"#).unwrap().contains("reset"));
         let wrk = "  Socket errors: connect 0, read 9, write 0, timeout 0\n";

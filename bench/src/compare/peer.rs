@@ -1,4 +1,4 @@
-//! The generators: where they are, which version, and with which flags each is at its best.
+//! The generators: their paths, their versions, and the flags with which each performs best.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::Command;
 use super::under_test::Ports;
 use crate::floor_uring;
 
-/// What is to be done.
+/// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
     /// Closed loop, connections kept.
     KeepAlive,
     /// Closed loop, one request per connection.
     OneShot,
-    /// Open loop at so many requests a second, connections kept.
+    /// Open loop with this many requests per second, connections kept.
     Open(u64),
     /// Requests that are never answered.
     Hold,
@@ -36,7 +36,7 @@ pub struct Task {
 /// A generator.
 pub struct Peer {
     pub name: &'static str,
-    /// None where it is not installed.
+    /// None if it is not installed.
     pub program: Option<PathBuf>,
     pub version: String,
     /// How to get it.
@@ -45,20 +45,20 @@ pub struct Peer {
     pub flags: &'static str,
 }
 
-/// Name, the argument that makes it tell its version, how to get it, why these flags.
+/// Name, the argument that prints the version, how to get it, why these flags.
 const TOOLS: [(&str, &str, &str, &str); 10] = [
     ("wrk", "-v", "apt-get install wrk", "one thread, no script"),
     (
         "h2load",
         "--version",
         "apt-get install nghttp2-client",
-        "`--h1`, one thread; it keeps its connections always",
+        "`--h1`, one thread; it always keeps its connections",
     ),
     (
         "ab",
         "-V",
         "apt-get install apache2-utils",
-        "`-k`, quiet, goes on after socket errors; it has one thread",
+        "`-k`, quiet, continues after socket errors; it has one thread",
     ),
     (
         "hey",
@@ -82,19 +82,19 @@ const TOOLS: [(&str, &str, &str, &str); 10] = [
 const FLOORS: [(&str, &str); 3] = [
     (
         "floor-epoll",
-        "a bare epoll loop: edge-triggered, one send and one receive a request, length counted only",
+        "a bare epoll loop: edge-triggered, one send and one receive per request, counts lengths only",
     ),
     (
         "floor-uring",
-        "a bare io_uring loop: registered files, multishot receive or one linked chain a connection",
+        "a bare io_uring loop: registered files, multishot receive or one linked chain per connection",
     ),
     ("send-loop", "a bare blocking loop of 256 KiB sends"),
 ];
 
-/// The name of Narrows' own closed loop, where its open loop is compared with it.
+/// The name of Narrows' own closed loop as the peer of its open loop.
 pub const CLOSED: &str = "closed loop";
 
-/// Where a program is, if it is on the PATH.
+/// The path of a program, if it is on the PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
@@ -112,29 +112,29 @@ impl Peer {
         }
     }
 
-    /// Everything it is compared with, here or not.
+    /// Everything that Narrows is compared with, whether installed or not.
     pub fn all(narrows: &Path) -> Vec<Self> {
         let tools = TOOLS.into_iter().map(|(name, ask, get, flags)| {
             let program = on_path(name);
             let version = program.as_deref().map_or_else(String::new, |file| version(file, ask));
             Self { name, program, version, get, flags }
         });
-        let own = std::env::current_exe().ok();
+        let this_program = std::env::current_exe().ok();
         let floors = FLOORS.into_iter().map(|(name, flags)| {
-            let here = name != "floor-uring" || floor_uring::available();
+            let available = name != "floor-uring" || floor_uring::available();
             let version = concat!("bench ", env!("CARGO_PKG_VERSION")).to_owned();
-            let get = "a kernel that allows io_uring, from Linux 6.1 on";
-            Self { name, program: own.clone().filter(|_| here), version, get, flags }
+            let get = "a kernel that allows io_uring, Linux 6.1 or later";
+            Self { name, program: this_program.clone().filter(|_| available), version, get, flags }
         });
         let closed = Self {
             name: CLOSED,
-            flags: "Narrows itself without a schedule: what an open loop costs beyond its requests",
+            flags: "Narrows itself without a schedule; shows what an open loop costs beyond its requests",
             ..Self::narrows(narrows)
         };
         tools.chain(floors).chain([closed]).collect()
     }
 
-    /// The program and its arguments for a task. `file` is a sparse file of the upload's size.
+    /// The program and its arguments for a task. `file` is the sparse file to upload.
     pub fn command(&self, task: &Task, ports: Ports, file: &Path) -> Vec<String> {
         let program = self.program.as_deref().map_or(self.name.into(), Path::to_string_lossy);
         let whole = task.seconds.ceil().max(1.0) as u64;
@@ -221,7 +221,7 @@ fn rate(work: Work) -> u64 {
     }
 }
 
-/// The first line of what a program says of its version; where it says nothing, what the package says.
+/// The version that a program prints, or that of its package if it prints none.
 fn version(program: &Path, ask: &str) -> String {
     if ask.is_empty() {
         let name = program.file_name().unwrap_or_default();

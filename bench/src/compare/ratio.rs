@@ -1,23 +1,23 @@
-//! Ratios pair by pair: their median, and an interval that assumes nothing of how they are distributed.
+//! The median of paired ratios, with a distribution-free interval.
 
 use stats::Sample;
 
-/// The median of some ratios and the interval between two of them.
+/// The median of some ratios, and an interval between two of the ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     pub median: f64,
     pub low: f64,
     pub high: f64,
-    /// The chance that such an interval covers the true median.
+    /// The probability that such an interval covers the true median.
     pub confidence: f64,
     pub pairs: usize,
 }
 
-/// An interval is as narrow as it can be while it is at least this sure.
+/// The interval is the narrowest with at least this confidence.
 const WANTED: f64 = 0.95;
 
 impl Ratio {
-    /// Of these ratios; None where there is none.
+    /// The median and interval of these ratios; None if there are none.
     pub fn of(ratios: impl IntoIterator<Item = f64>) -> Option<Self> {
         let finite = ratios.into_iter().filter(|ratio| ratio.is_finite()).collect();
         let sample = Sample::new(finite).ok()?;
@@ -40,8 +40,8 @@ impl Ratio {
     }
 }
 
-/// The chance that the median lies between the `rank`-th smallest and the `rank`-th largest of `count`:
-/// each lies below it with the chance of a tossed coin.
+/// The probability that the median lies between the `rank`-th smallest and the `rank`-th largest of `count` ratios. Each
+/// ratio lies below the median with probability 1/2.
 fn confidence(count: usize, rank: usize) -> f64 {
     let half = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut ways = 1.0;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_says_that_it_is_sure_of_nothing() {
+    fn one_pair_has_no_confidence() {
         let ratio = Ratio::of([2.0, f64::INFINITY]).unwrap();
         assert_eq!((ratio.low, ratio.high, ratio.confidence, ratio.pairs), (2.0, 2.0, 0.0, 1));
         assert_eq!(Ratio::of([f64::NAN]), None);

@@ -1,4 +1,4 @@
-//! What was found, and the two files that say it.
+//! The results, and the two files that they are written to.
 
 mod csv;
 mod markdown;
@@ -11,18 +11,18 @@ use super::peer::{CLOSED, Peer, Task, Work};
 use super::ratio::Ratio;
 use super::{machine, resident};
 
-/// Narrows and a peer at one task.
+/// Narrows and a peer in one task.
 pub struct Comparison {
     pub scenario: String,
     pub task: Task,
     pub peer: &'static str,
-    /// Narrows first.
+    /// Pairs of runs; Narrows is first in each.
     pub runs: Vec<(Run, Run)>,
-    /// System calls per operation.
+    /// System calls per operation, of Narrows and of the peer.
     pub calls: [Option<f64>; 2],
 }
 
-/// One number of connections, and each tool's runs with it.
+/// One number of connections, and the runs of each tool with it.
 pub struct Curve {
     pub connections: usize,
     pub cells: Vec<(&'static str, Vec<Run>)>,
@@ -35,7 +35,7 @@ pub struct Tool {
     pub flags: &'static str,
 }
 
-/// Everything.
+/// All results.
 pub struct Report {
     pub date: String,
     pub machine: String,
@@ -43,9 +43,9 @@ pub struct Report {
     pub seconds: f64,
     pub cores: (usize, Vec<usize>),
     pub tools: Vec<Tool>,
-    /// Name, how to get it.
+    /// Name of the peer, how to get it.
     pub missing: Vec<(&'static str, &'static str)>,
-    /// Scenario, why.
+    /// Scenario, and why it was skipped.
     pub skipped: Vec<(String, String)>,
     pub comparisons: Vec<Comparison>,
     pub resident: Vec<resident::Row>,
@@ -82,21 +82,21 @@ impl Report {
     }
 }
 
-/// What Narrows wants to reach.
+/// The aim that Narrows has against a peer.
 pub enum Aim {
-    /// Of the cost.
+    /// The most that the cost ratio may be.
     AtMost(f64),
-    /// Of the rate.
+    /// The least that the rate ratio may be.
     AtLeast(f64),
 }
 
 impl Comparison {
-    /// Is it bytes that are moved, and not requests?
+    /// Whether the task moves bytes rather than requests.
     pub fn streams(&self) -> bool {
         matches!(self.task.work, Work::Upload(_) | Work::Frames(_))
     }
 
-    /// Narrows over the peer, pair by pair.
+    /// The ratio of Narrows to the peer, pair by pair.
     pub fn ratio(&self, figure: impl Fn(&Run) -> f64) -> Option<Ratio> {
         Ratio::of(self.runs.iter().map(|(ours, theirs)| figure(ours) / figure(theirs)))
     }
@@ -121,10 +121,10 @@ impl Comparison {
         }
     }
 
-    /// `met` and `missed` only where the whole interval says so.
+    /// Says `met` or `missed` only if the whole interval agrees.
     pub fn verdict(&self) -> &'static str {
         let (ratio, wanted, sign) = match self.aim() {
-            // Instructions repeat where time varies: where they can be counted, they decide.
+            // Instruction counts vary less than time, so they decide if they can be counted.
             Some(Aim::AtMost(most)) => {
                 let ratio = self.ratio(Run::instructions_per_operation);
                 (ratio.or_else(|| self.ratio(Run::cpu_per_operation)), most, 1.0)
@@ -145,21 +145,21 @@ impl Comparison {
         }
     }
 
-    /// The first reason why a run does not count.
+    /// The first fault of a run.
     pub fn fault(&self) -> Option<String> {
         self.runs.iter().find_map(|(ours, theirs)| {
-            let of = |run: &Run| run.fault.as_ref().map(|text| format!("{}: {text}", run.tool));
-            of(ours).or_else(|| of(theirs))
+            let named = |run: &Run| run.fault.as_ref().map(|text| format!("{}: {text}", run.tool));
+            named(ours).or_else(|| named(theirs))
         })
     }
 
-    /// The first errors that a tool spoke of.
+    /// The first errors that a tool reported.
     pub fn complaint(&self) -> Option<String> {
-        let of = |run: &Run| run.complaint.as_ref().map(|text| format!("{}: {text}", run.tool));
-        self.runs.iter().find_map(|(ours, theirs)| of(ours).or_else(|| of(theirs)))
+        let named = |run: &Run| run.complaint.as_ref().map(|text| format!("{}: {text}", run.tool));
+        self.runs.iter().find_map(|(ours, theirs)| named(ours).or_else(|| named(theirs)))
     }
 
-    /// For whoever waits.
+    /// A line of progress.
     pub fn line(&self) -> String {
         let text = |ratio: Option<Ratio>| ratio.map_or_else(|| "-".to_owned(), |ratio| ratio.text());
         let cost = text(self.ratio(Run::cpu_per_operation));

@@ -1,15 +1,15 @@
-//! What is compared.
+//! The scenarios of the comparison.
 
 use super::peer::{Task, Work};
 use crate::net;
 
-/// One thing to measure.
+/// One scenario.
 pub enum Scenario {
-    /// Narrows against each of these, in pairs.
+    /// Narrows against each of these peers, in pairs.
     Pairs { task: Task, against: &'static [&'static str] },
-    /// Memory at this many connections over memory with one.
+    /// How much more memory this many connections need than one.
     Resident { connections: usize },
-    /// Cost per request as connections grow.
+    /// Cost per request for growing numbers of connections.
     Curve { task: Task, connections: Vec<usize> },
     /// Two threads of Narrows against one.
     Threads { task: Task },
@@ -35,7 +35,7 @@ fn task(work: Work, connections: usize) -> Task {
     Task { work, connections, threads: 1, seconds: 0.0 }
 }
 
-/// All of them, in the order of the results.
+/// All scenarios, in the order of the results.
 pub fn all(quick: bool) -> Vec<Scenario> {
     let pairs = |work, connections, against| Scenario::Pairs { task: task(work, connections), against };
     let mut list = Vec::new();
@@ -58,7 +58,7 @@ pub fn all(quick: bool) -> Vec<Scenario> {
 const FEW: &[&str] = &["wrk", "floor-epoll", "floor-uring"];
 
 impl Scenario {
-    /// As `--scenarios` knows it.
+    /// The name that `--scenarios` takes.
     pub fn name(&self) -> String {
         match self {
             Self::Pairs { task, .. } => match task.work {
@@ -75,7 +75,7 @@ impl Scenario {
         }
     }
 
-    /// Why it cannot be measured here.
+    /// Why the scenario cannot be measured here, if so.
     pub fn impossible(&self) -> Option<String> {
         let most = match self {
             Self::Pairs { task, .. } | Self::Threads { task } => task.connections,
@@ -88,7 +88,7 @@ impl Scenario {
     }
 }
 
-/// 10, 1456, 1M, 4G.
+/// A size as text: 10, 1456, 1M, 4G.
 pub fn bytes(size: u64) -> String {
     if let Some((_, name)) = SIZES.iter().find(|(known, _)| *known == size) {
         return (*name).to_owned();

@@ -1,4 +1,4 @@
-//! The server of the comparison, on its own core, and what it counted.
+//! The server of the comparison, which runs on its own core, and its counts.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use super::machine;
 use super::peer::on_path;
 use crate::net;
 
-/// Where to find it.
+/// The ports of the server.
 #[derive(Clone, Copy)]
 pub struct Ports {
     pub http: u16,
@@ -21,7 +21,7 @@ pub struct Ports {
     pub iperf3: u16,
 }
 
-/// What it counted since its start.
+/// What the server has counted since its start.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Count {
     pub requests: u64,
@@ -29,7 +29,7 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// The running server; it ends with this value.
+/// The running server. It is killed when this value is dropped.
 pub struct Server {
     children: Vec<Child>,
     pub ports: Ports,
@@ -38,7 +38,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts our server and, where it is installed, iperf3's.
+    /// Starts our server, and iperf3's if it is installed.
     pub fn start(core: usize) -> anyhow::Result<Self> {
         machine::pin(&[core])?;
         let mut child =
@@ -69,14 +69,14 @@ impl Server {
         Ok(port)
     }
 
-    /// The count once nothing changes any more.
+    /// The count, once it no longer changes.
     pub fn settled(&self) -> anyhow::Result<Count> {
-        let patience = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(5);
         let mut last = self.count()?;
         loop {
             std::thread::sleep(Duration::from_millis(30));
             let now = self.count()?;
-            if now.requests == last.requests && now.bytes == last.bytes || Instant::now() > patience {
+            if now.requests == last.requests && now.bytes == last.bytes || Instant::now() > deadline {
                 return Ok(now);
             }
             last = now;
@@ -96,14 +96,14 @@ impl Server {
         Ok(Count { requests: next()?, connections: next()?, bytes: next()? })
     }
 
-    /// A sparse file of this size, for those who read what they send.
+    /// A sparse file of this size, for tools that send a file.
     pub fn file(&self, size: u64) -> anyhow::Result<PathBuf> {
         let path = self.folder.path().join("body");
         File::create(&path)?.set_len(size)?;
         Ok(path)
     }
 
-    /// A folder that ends with the server.
+    /// A folder that is deleted with the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -112,7 +112,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // It may be gone already.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

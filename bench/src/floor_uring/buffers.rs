@@ -1,4 +1,4 @@
-//! A ring of receive buffers that the kernel picks from.
+//! A ring of receive buffers from which the kernel picks.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-/// Never freed: a floor ends with its process, and its ring may be the last to go.
+/// The memory is never freed: a floor ends with its process, and its ring may outlive this value.
 pub struct Buffers {
     entries: *mut BufRingEntry,
     memory: *mut u8,
@@ -28,10 +28,10 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Gives a buffer (back) to the kernel.
+    /// Gives a buffer to the kernel.
     pub fn recycle(&mut self, buffer: u16) {
-        // SAFETY: the index is below `count`; the kernel reads an entry only after the tail has passed it, and the
-        // tail lies in the first entry's reserved field, which the setters leave alone.
+        // SAFETY: the index is below `count`, and the kernel reads an entry only after the tail has passed it. The
+        // tail is in the first entry's reserved field, which the setters do not touch.
         unsafe {
             let entry = &mut *self.entries.add(usize::from(self.tail & (self.count - 1)));
             entry.set_addr(self.memory.add(usize::from(buffer) * self.size as usize) as u64);

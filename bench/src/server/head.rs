@@ -1,6 +1,6 @@
-//! The head of a request: as much of it as the server needs.
+//! Parses as much of a request's head as the server needs.
 
-/// What is asked for.
+/// What the request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Route {
     #[default]
@@ -14,13 +14,13 @@ pub enum Route {
 /// A request's head.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Head {
-    /// Its bytes, the empty line included.
+    /// Its length in bytes, including the empty line.
     pub len: usize,
     pub route: Route,
     pub close: bool,
-    /// HTTP/1.0, whose clients want to be told that the connection is kept.
+    /// Whether it is HTTP/1.0, whose clients must be told that the connection is kept.
     pub old: bool,
-    /// A client that waits for `100 Continue`.
+    /// Whether the client waits for `100 Continue`.
     pub expects: bool,
 }
 

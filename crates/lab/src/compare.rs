@@ -204,7 +204,7 @@ impl Place<'_> {
 struct Pair<'a> {
     a: Place<'a>,
     b: Place<'a>,
-    seen: Option<stats::Compared>,
+    seen: Option<stats::LogRatio>,
 }
 
 impl<'a> Pair<'a> {
@@ -217,7 +217,7 @@ impl<'a> Pair<'a> {
             let apart = a.to_reference().zip(b.to_reference()).and_then(|(a, b)| difference(&b, &a));
             apart.map(|location: Location| {
                 let (low, high) = location.interval(LEVEL);
-                stats::Compared { location, low, high, p: location.p() }
+                stats::LogRatio { location, low, high, p: location.p() }
             })
         };
         Self { a, b, seen: seen.filter(|_| fair) }

@@ -1,13 +1,13 @@
-//! The one driver loop: any protocol, any stop condition, closed loop or open.
+//! The driver loop, for any protocol, any stop condition, closed and open loops.
 //!
-//! In a closed loop callers ask again when they have their answer; in an open loop a schedule says when exchanges arrive,
-//! and a busy connection does not hold it up: what arrives waits with its intended time.
+//! In a closed loop a caller sends its next request as soon as it has its answer. In an open loop a schedule decides when
+//! exchanges arrive. A busy connection does not delay the schedule: an arrival waits and keeps its intended time.
 //!
-//! Phases: warm-up, measured window, drain. With [`Ending::Cut`] the window is a stretch of time out of steady
-//! traffic; with [`Ending::Finish`] it begins with no exchange open and ends when the last one has ended, which is
-//! what long exchanges (uploads, streams) and fixed counts need.
+//! The phases are warm-up, measured window and drain. With [`Ending::Cut`] the window is a period of steady traffic. With
+//! [`Ending::Finish`] it begins with no exchange open and ends when the last exchange has ended. Long exchanges (uploads,
+//! streams) and fixed counts need that.
 
-mod lines;
+mod lanes;
 mod phases;
 mod share;
 
@@ -22,50 +22,51 @@ use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::pacer::{Arrivals, Pacer};
 use crate::protocol::{Next, Protocol, Reply};
 use crate::tally::Tally;
-use lines::{Lines, Stamp};
+use lanes::{Lanes, Stamp};
 pub(crate) use share::Share;
 
 /// How the measured window ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// At its time; what is under way is counted as in flight.
+    /// When its time is over. Open exchanges count as in flight.
     Cut,
-    /// When the last exchange begun has ended.
+    /// When the last exchange that began in it has ended.
     Finish,
 }
 
-/// Told to whoever watches a drive, at once and on the generator's own thread: be quick.
+/// What a [`Watch`] is told. The call is made at that moment, on the generator's own thread, so it must be quick.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
-    /// The measured window begins.
+    /// The measured window opened.
     Opened,
-    /// Another [`Job::reports`](crate::Job) has passed in a thread's window.
+    /// Another interval of [`Job::reports`](crate::Job) has passed in a thread's window.
     Passed {
         /// The thread's number.
         thread: usize,
-        /// How many have passed.
+        /// How many intervals have passed.
         times: u32,
         /// What the thread has counted since its window opened.
         so_far: &'a Tally,
     },
-    /// The window has ended.
+    /// The measured window closed.
     Closed,
 }
 
-/// Who watches.
+/// An observer of a drive.
 pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
 
-/// A connection that could not be made is tried again after this: a refusal costs microseconds, and trying as fast as it
-/// fails would measure the kernel's refusals.
+/// The delay before a failed connection is retried. A refusal takes microseconds: retrying at once would measure how fast
+/// the kernel refuses.
 const RETRY: Duration = Duration::from_millis(10);
-/// The loop turns at least this often, to see the time and a cancellation.
+/// The loop turns at least this often, to check the time and cancellation.
 const TURN: Duration = Duration::from_millis(20);
+/// An exchange that has waited this long is nudged: see [`Protocol::nudge`].
 const NUDGE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     WarmUp,
-    /// `Finish` only: the warm-up's exchanges end before the window opens.
+    /// Only with `Finish`: the exchanges of the warm-up end before the window opens.
     Settle,
     Measure,
     Drain,
@@ -77,34 +78,34 @@ pub(crate) struct Driver<'a, P: Protocol> {
     protocol: P,
     share: Share,
     to: AddressId,
-    lines: Lines<P::State>,
+    lanes: Lanes<P::State>,
     pacer: Pacer,
-    /// Callers or arrivals without a connection, by when they wanted to send.
+    /// Callers or arrivals without a connection: when each wanted to send.
     waiting: VecDeque<Time>,
-    /// Open loop: lines with room, the one that has been idle longest first.
+    /// Open loop: lanes with room; the one that has been idle longest comes first.
     idle: VecDeque<usize>,
-    /// Lines that wait to try their connection again, by when; the earliest first, since all wait equally long.
+    /// Lanes that wait to reconnect, and until when. In order of time, because all wait equally long.
     retries: VecDeque<(Time, usize)>,
     replies: Vec<Reply>,
-    /// The beginning of what a failing exchange received, while it is judged.
+    /// The first bytes that a failing exchange received, while it is being counted.
     heard: Seen,
     tally: Tally,
     phase: Phase,
-    /// When the present phase began.
+    /// When the current phase began.
     since: Time,
     now: Time,
-    /// Since the phase began: exchanges begun, or (open loop) arrivals.
+    /// Exchanges begun, or (open loop) arrivals, since the phase began.
     begun: u64,
-    /// Exchanges under way.
+    /// Open exchanges.
     open: u64,
     cpu: Duration,
     swept: Time,
     window: bool,
-    /// The tenth of the window that it is now.
+    /// The current tenth of the window, from 0.
     tenth: usize,
-    /// Some answer came in more than one receipt.
+    /// Whether an answer has ever arrived in more than one piece.
     in_parts: bool,
-    /// Reports made of the window.
+    /// How many reports of the window have been made.
     reported: u32,
     watch: &'a Watch<'a>,
 }
@@ -119,12 +120,12 @@ pub(crate) fn drive<P: Protocol>(
     watch: &Watch<'_>,
 ) -> io::Result<Tally> {
     let now = Time::now();
-    let lines = Lines::new(share.connections, share.pipeline);
+    let lanes = Lanes::new(share.connections, share.pipeline);
     protocol.repeated().into_iter().for_each(|bytes| reactor.io().keep(bytes));
     let mut driver = Driver {
         protocol,
         to,
-        lines,
+        lanes,
         pacer: share.warmup_pacer(),
         waiting: VecDeque::new(),
         idle: VecDeque::new(),
@@ -161,7 +162,7 @@ pub(crate) fn drive<P: Protocol>(
         }
         let mut patience = driver.patience();
         if driver.may_sleep() && reactor.sleep(patience) {
-            // What is due goes first; the answers that came meanwhile have their stamps.
+            // Send what is due first. Answers that arrived in the meantime carry their stamps.
             driver.now = Time::now();
             driver.arrive(reactor.io());
             patience = Duration::ZERO;
@@ -183,60 +184,60 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.total.attempts += 1;
     }
 
-    /// A caller has its answer, and wants to send again at once.
+    /// Closed loop: a caller has its answer and wants to send again at once.
     fn caller_returns(&mut self) {
         if !self.is_open() {
             self.waiting.push_back(self.now);
         }
     }
 
-    /// Begins what this connection can carry of what callers wait for.
+    /// Begins as many waiting exchanges as this lane can carry.
     fn fill(&mut self, io: &mut Io, index: usize) {
-        let resting = self.lines[index].retry_at.is_some_and(|at| at > self.now);
-        while !resting && self.lines[index].has_room() && !self.waiting.is_empty() && self.may_begin() {
+        let resting = self.lanes[index].retry_at.is_some_and(|retry_at| retry_at > self.now);
+        while !resting && self.lanes[index].has_room() && !self.waiting.is_empty() && self.may_begin() {
             let Some(intended) = self.waiting.pop_front() else { break };
             self.attempted();
             self.begun += u64::from(!self.is_open());
-            let line = &mut self.lines[index];
-            line.stamps.push_back(Stamp { intended, sent: self.now });
-            if line.stamps.len() == 1 {
-                line.deadline = intended + self.share.timeout;
+            let lane = &mut self.lanes[index];
+            lane.stamps.push_back(Stamp { intended, sent: self.now });
+            if lane.stamps.len() == 1 {
+                lane.deadline = intended + self.share.timeout;
             }
             self.open += 1;
-            let state = line.state.get_or_insert_with(|| self.protocol.open());
+            let state = lane.state.get_or_insert_with(|| self.protocol.open());
             self.protocol.begin(state);
         }
         self.rest(index);
-        if !self.lines[index].stamps.is_empty() {
+        if !self.lanes[index].stamps.is_empty() {
             self.pump(io, index);
         }
     }
 
-    /// Open loop: a line with room waits for arrivals.
+    /// Open loop: puts a lane with room in the idle queue.
     fn rest(&mut self, index: usize) {
-        let line = &mut self.lines[index];
-        if matches!(self.share.arrivals, Arrivals::Open(_)) && line.has_room() && !line.idle {
-            line.idle = true;
+        let lane = &mut self.lanes[index];
+        if matches!(self.share.arrivals, Arrivals::Open(_)) && lane.has_room() && !lane.idle {
+            lane.idle = true;
             self.idle.push_back(index);
         }
     }
 
-    /// Gives the kernel what this connection has to send.
+    /// Sends what this lane has to send.
     fn pump(&mut self, io: &mut Io, index: usize) {
         let closing = self.is_closing();
         loop {
-            let line = &mut self.lines[index];
-            let Some(conn) = line.conn else { return self.connect(io, index) };
-            if !line.connected || line.sending {
+            let lane = &mut self.lanes[index];
+            let Some(conn) = lane.conn else { return self.connect(io, index) };
+            if !lane.connected || lane.sending {
                 return;
             }
-            let Some(state) = &mut line.state else { return };
+            let Some(state) = &mut lane.state else { return };
             match self.protocol.next(state, closing) {
                 Next::Send(payload) => {
                     if self.window {
                         self.tally.bytes_sent += payload.bytes().len() as u64;
                     }
-                    line.sending = io.send(conn, payload).unwrap_or(false);
+                    lane.sending = io.send(conn, payload).unwrap_or(false);
                 }
                 Next::HalfClose => return io.half_close(conn),
                 Next::Nothing => return,
@@ -247,7 +248,7 @@ impl<P: Protocol> Driver<'_, P> {
     fn connect(&mut self, io: &mut Io, index: usize) {
         let carries = if self.protocol.is_one_exchange() { Carries::OneExchange } else { Carries::Anything };
         match io.connect(self.to, carries) {
-            Ok(conn) => self.lines.attach(index, conn),
+            Ok(conn) => self.lanes.attach(index, conn),
             Err(error) => {
                 let fault = Fault::new(ErrorClass::Other, Seen::Errno(error.raw_os_error().unwrap_or(0)));
                 self.give_up(io, index, fault, true);
@@ -255,11 +256,11 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// The oldest exchange of a connection ended at that time.
-    fn settle(&mut self, index: usize, reply: Reply, at: Time) {
-        let line = &mut self.lines[index];
-        let Some(stamp) = line.stamps.pop_front() else { return };
-        line.carried += 1;
+    /// Counts the end of a lane's oldest exchange.
+    fn settle(&mut self, index: usize, reply: Reply, ended: Time) {
+        let lane = &mut self.lanes[index];
+        let Some(stamp) = lane.stamps.pop_front() else { return };
+        lane.carried += 1;
         self.open -= 1;
         if self.window && self.is_open() {
             self.tally.sent_behind(stamp.sent.since(stamp.intended));
@@ -268,7 +269,8 @@ impl<P: Protocol> Driver<'_, P> {
             Ok(success) => {
                 self.tally.total.successes += 1;
                 if self.window {
-                    let (service, response) = (at.nanos_since(stamp.sent), at.nanos_since(stamp.intended));
+                    let (service, response) =
+                        (ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
                     self.tally.succeed(success, self.tenth, service, response);
                 }
             }
@@ -277,22 +279,22 @@ impl<P: Protocol> Driver<'_, P> {
         self.caller_returns();
     }
 
-    fn failed(&mut self, fault: Fault, since: Time, line: Option<usize>) {
+    fn failed(&mut self, fault: Fault, since: Time, lane: Option<usize>) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.window {
-            let open = line.map(|index| &self.lines[index]).filter(|line| line.connected);
+            let open = lane.map(|index| &self.lanes[index]).filter(|lane| lane.connected);
             let example = Example {
                 fault,
                 heard: self.heard,
-                at: self.now.since(self.since),
-                connection: line,
-                exchange: open.map(|line| line.carried),
+                into_window: self.now.since(self.since),
+                connection: lane,
+                exchange: open.map(|lane| lane.carried),
             };
             self.tally.fail(example, self.now.since(since));
         }
     }
 
-    /// Callers that have waited for a connection longer than their patience.
+    /// Gives up callers and arrivals that have waited for a connection longer than the timeout.
     fn expire(&mut self) {
         let timeout = self.share.timeout;
         while self.waiting.front().is_some_and(|since| self.now.since(*since) >= timeout) {
@@ -308,55 +310,57 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// A connection is of no more use: every exchange on it fails with `fault`, and it is closed.
+    /// Closes a connection that is of no more use. Every open exchange on it fails with `fault`.
     fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
-        // One loss takes all of them: each would have been the next that the connection carried.
-        let carried = self.lines[index].carried;
-        while !self.lines[index].stamps.is_empty() {
+        // One loss fails all of them. Each gets the same ordinal: the next one of the connection.
+        let carried = self.lanes[index].carried;
+        while !self.lanes[index].stamps.is_empty() {
             self.settle(index, Reply { result: Err(fault), keep: false }, self.now);
-            self.lines[index].carried = carried;
+            self.lanes[index].carried = carried;
         }
-        if let Some(conn) = self.lines.detach(index) {
+        if let Some(conn) = self.lanes.detach(index) {
             io.close(conn);
         }
         if retry_later {
-            let at = self.now + RETRY;
-            self.lines[index].retry_at = Some(at);
-            self.retries.push_back((at, index));
+            let retry_at = self.now + RETRY;
+            self.lanes[index].retry_at = Some(retry_at);
+            self.retries.push_back((retry_at, index));
         } else {
-            self.lines[index].retry_at = None;
+            self.lanes[index].retry_at = None;
             self.fill(io, index);
         }
     }
 
-    /// Closes every connection: the peer is not left to find out.
+    /// Closes every connection, so that the peer notices.
     fn hang_up(&mut self, io: &mut Io) {
-        for index in 0..self.lines.len() {
-            if let Some(conn) = self.lines.detach(index) {
+        for index in 0..self.lanes.len() {
+            if let Some(conn) = self.lanes.detach(index) {
                 io.close(conn);
             }
         }
     }
 
-    /// Lines whose rest is over.
+    /// Reconnects lanes whose delay is over.
     fn retry(&mut self, io: &mut Io) {
-        while let Some((_, index)) = self.retries.front().copied().filter(|(at, _)| *at <= self.now) {
+        while let Some((_, index)) =
+            self.retries.front().copied().filter(|(retry_at, _)| *retry_at <= self.now)
+        {
             self.retries.pop_front();
             self.fill(io, index);
         }
     }
 
-    /// So many bytes came, so long ago.
+    /// Handles bytes that arrived `age` ago.
     fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8], age: Duration) {
-        let at = self.now.before(age);
+        let arrived = self.now.before(age);
         if self.window {
             self.tally.bytes_received += bytes.len() as u64;
         }
-        let Some(state) = &mut self.lines[index].state else { return };
+        let Some(state) = &mut self.lanes[index].state else { return };
         let mut replies = std::mem::take(&mut self.replies);
         let end = self.protocol.receive(state, bytes, &mut replies);
         if self.protocol.expects_bulk(state)
-            && let Some(conn) = self.lines[index].conn
+            && let Some(conn) = self.lanes[index].conn
         {
             io.expect_bulk(conn);
         }
@@ -366,25 +370,25 @@ impl<P: Protocol> Driver<'_, P> {
             if reply.result.is_err_and(|fault| !matches!(fault.seen, Seen::Bytes(..))) {
                 self.heard = Seen::bytes(bytes);
             }
-            self.settle(index, reply, at);
+            self.settle(index, reply, arrived);
             self.heard = Seen::Nothing;
         }
         self.replies = replies;
         match end {
             Err(fault) => self.give_up(io, index, fault, false),
-            // Whatever was pipelined behind the last answer is lost with the connection.
+            // Requests that were pipelined after the last answer are lost with the connection.
             Ok(()) if !keep => {
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
             Ok(()) => {
                 self.fill(io, index);
-                self.lines[index].restamp(self.now, self.share.timeout);
+                self.lanes[index].restamp(self.now, self.share.timeout);
             }
         }
     }
 
     fn ended(&mut self, io: &mut Io, index: usize) {
-        if let Some(state) = &mut self.lines[index].state
+        if let Some(state) = &mut self.lanes[index].state
             && let Some(reply) = self.protocol.end(state)
         {
             self.settle(index, reply, self.now);
@@ -393,19 +397,19 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     fn connected(&mut self, io: &mut Io, index: usize) {
-        let line = &mut self.lines[index];
-        line.connected = true;
-        // Where each request makes its connection, connecting is part of the exchange; a connection that is kept
-        // begins its exchanges when they are sent.
+        let lane = &mut self.lanes[index];
+        lane.connected = true;
+        // If each request makes its own connection, connecting is part of the exchange. On a kept connection an exchange
+        // counts from its send.
         if self.protocol.keeps_connections() {
-            for stamp in &mut line.stamps {
+            for stamp in &mut lane.stamps {
                 stamp.sent = self.now;
             }
         }
         self.pump(io, index);
     }
 
-    /// Looks after what no event tells of: timeouts, retries, and lines that wait for callers.
+    /// Handles what no event reports: timeouts, nudges, and free lanes while callers wait.
     fn sweep(&mut self, io: &mut Io) {
         let every = (self.share.timeout / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
         if self.now.since(self.swept) < every {
@@ -413,20 +417,20 @@ impl<P: Protocol> Driver<'_, P> {
         }
         self.swept = self.now;
         self.expire();
-        for index in 0..self.lines.len() {
-            let line = &mut self.lines[index];
-            let Some(oldest) = line.stamps.front() else {
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
+            let Some(oldest) = lane.stamps.front() else {
                 if !self.waiting.is_empty() {
                     self.fill(io, index);
                 }
                 continue;
             };
-            if line.deadline <= self.now {
+            if lane.deadline <= self.now {
                 let class =
-                    if line.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
+                    if lane.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
                 self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
             } else if self.now.since(oldest.sent) >= NUDGE {
-                if let Some(state) = &mut line.state {
+                if let Some(state) = &mut lane.state {
                     self.protocol.nudge(state);
                 }
                 self.pump(io, index);
@@ -437,24 +441,24 @@ impl<P: Protocol> Driver<'_, P> {
 
 impl<P: Protocol> Handler for Driver<'_, P> {
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
-        let Some(index) = self.lines.of(conn) else { return };
+        let Some(index) = self.lanes.find(conn) else { return };
         self.now = Time::now();
         match event {
             Event::Received(bytes, age) => self.received(io, index, bytes, age),
             Event::Sent(payload) => {
                 self.protocol.sent(payload);
-                self.lines[index].sending = false;
+                self.lanes[index].sending = false;
                 self.pump(io, index);
-                let line = &mut self.lines[index];
-                if line.sending {
-                    // A long request makes progress: patience counts from the last byte that the kernel took.
-                    line.deadline = self.now + self.share.timeout;
+                let lane = &mut self.lanes[index];
+                if lane.sending {
+                    // A long request makes progress: its timeout counts from the last byte that the kernel took.
+                    lane.deadline = self.now + self.share.timeout;
                 }
             }
             Event::Connected => self.connected(io, index),
             Event::Eof => self.ended(io, index),
             Event::Failed(errno) => {
-                let connecting = !self.lines[index].connected;
+                let connecting = !self.lanes[index].connected;
                 self.give_up(io, index, Fault::from_errno(errno, connecting), connecting);
             }
             Event::Accepted(_) => {}

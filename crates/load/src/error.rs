@@ -1,27 +1,27 @@
-//! What can keep a drive from beginning or ending at all. Failing exchanges are counted instead: see [`crate::fault`].
+//! Errors that keep a drive from starting or finishing. Failed exchanges are counted instead: see [`crate::fault`].
 
 use std::net::SocketAddr;
 
-/// Why nothing could be driven.
+/// Why a drive failed as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The target makes no sense.
+    /// The target is malformed.
     #[error("target {target:?}: {why}")]
     Target {
-        /// As it was written.
+        /// The target as the user wrote it.
         target: String,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and what is expected.
         why: String,
     },
     /// The host has no address.
     #[error("host {host:?}: {why}")]
     Resolve {
-        /// As it was written.
+        /// The host as the user wrote it.
         host: String,
         /// What the resolver said.
         why: String,
     },
-    /// Not this machine.
+    /// The target is not on this machine.
     #[error("{address} is not this machine; load goes to loopback unless --allow-remote is given")]
     Remote {
         /// The address that was found.
@@ -33,29 +33,29 @@ pub enum LoadError {
     /// The frames cannot be written.
     #[error(transparent)]
     Frame(#[from] wire::frames::FrameError),
-    /// More connections than files.
+    /// The connections need more files than the process may open.
     #[error(
         "{connections} connections need {needed} open files, and the limit is {limit}; \
          raise it with `ulimit -n {needed}` (as root: `ulimit -Hn {needed}` first), or ask for fewer"
     )]
     Files {
-        /// Asked for.
+        /// Connections requested.
         connections: usize,
-        /// Files that takes.
+        /// Files that they need.
         needed: u64,
-        /// The limit in force.
+        /// The current limit.
         limit: u64,
     },
-    /// The kernel's interface failed.
+    /// The reactor failed as a whole.
     #[error("the I/O loop failed: {0}")]
     Io(#[from] std::io::Error),
-    /// A thread of the generator panicked, which is a defect of Narrows.
+    /// A generator thread panicked, which is a bug in Narrows.
     #[error("a generator thread ended abnormally")]
     Thread,
 }
 
 impl LoadError {
-    /// Whether the target or what is to be sent makes no sense, whatever the machine and the network do.
+    /// Whether the user's input is wrong: the target, or what is to be sent.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Target { .. } | Self::Request(_) | Self::Frame(_))
     }

@@ -1,11 +1,11 @@
-//! How an exchange can fail: each failure in exactly one class (docs/contracts.md, "Error classes"). Pure.
+//! How an exchange can fail. Each failure is in exactly one class (docs/contracts.md, "Error classes"). Pure.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The classes. Their names are the words of reports, JSON and client drivers.
+/// The classes of failures. Reports, JSON and client drivers use their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -16,32 +16,32 @@ pub enum ErrorClass {
     ConnectTimeout,
     /// No connection of the pool came free within the timeout.
     PoolWait,
-    /// The client or pool refused at once.
+    /// The client or its pool refused immediately.
     Busy,
-    /// Sent, and no whole answer within the timeout.
+    /// The request was sent, and no complete answer came within the timeout.
     RequestTimeout,
     /// Connection reset or broken pipe.
     Reset,
-    /// Closed before a whole answer.
+    /// The connection was closed before the answer was complete.
     ClosedEarly,
-    /// The answer cannot be parsed, or nobody asked for it.
+    /// The answer cannot be parsed, or there was no request for it.
     Protocol,
     /// A status other than the one expected.
     Status,
-    /// A body shorter or longer than it must be, or a count that is not what was sent.
+    /// The body is too short or too long, or a count does not match what was sent.
     Length,
-    /// Right length, wrong bytes.
+    /// The body has the right length but wrong bytes.
     WrongContent,
     /// The answer to another request.
     WrongId,
-    /// Anything else; the example tells what.
+    /// Anything else. The example says what.
     Other,
 }
 
 impl ErrorClass {
-    /// How many there are.
+    /// The number of classes.
     pub const COUNT: usize = Self::ALL.len();
-    /// All of them, in the order of the documentation.
+    /// All classes, in the order of the documentation.
     pub const ALL: [Self; 13] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
@@ -58,7 +58,7 @@ impl ErrorClass {
         Self::Other,
     ];
 
-    /// The word for it.
+    /// The name of the class.
     pub fn name(self) -> &'static str {
         match self {
             Self::ConnectRefused => "connect_refused",
@@ -77,7 +77,7 @@ impl ErrorClass {
         }
     }
 
-    /// The class of that name.
+    /// The class with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
@@ -89,41 +89,41 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// How many of an answer's bytes an example keeps.
+/// How many bytes of an answer an example keeps.
 const KEPT: usize = 48;
 
-/// One failure: its class, and what was seen. Cheap to make, since a broken peer makes millions of them;
-/// put into words only for the first of its class.
+/// One failure: its class, and what was seen. Cheap to create, because a broken peer causes millions of them. Only the
+/// first of each class is formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// Its class.
+    /// The class of the failure.
     pub class: ErrorClass,
     /// What was seen.
     pub seen: Seen,
 }
 
-/// What was seen of a failure.
+/// The evidence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// The class says it all.
+    /// Nothing beyond the class.
     Nothing,
     /// The kernel's `errno`.
     Errno(i32),
-    /// A status.
+    /// The status of the answer.
     Status(u16),
-    /// A number that should have been another.
+    /// A wrong number.
     Count {
-        /// What should have come.
+        /// The expected number.
         expected: u64,
-        /// What came.
+        /// The actual number.
         got: u64,
     },
-    /// The first of the offending bytes.
+    /// The first offending bytes, and how many there are.
     Bytes([u8; KEPT], u8),
 }
 
 impl Seen {
-    /// Keeps the first of `bytes`.
+    /// Keeps the first bytes of `bytes`.
     pub fn bytes(bytes: &[u8]) -> Self {
         let mut kept = [0; KEPT];
         let len = bytes.len().min(KEPT);
@@ -133,12 +133,12 @@ impl Seen {
 }
 
 impl Fault {
-    /// A failure of a class, and what was seen of it.
+    /// A failure of this class with this evidence.
     pub fn new(class: ErrorClass, seen: Seen) -> Self {
         Self { class, seen }
     }
 
-    /// What an `errno` means for an open connection, or for one that was being made.
+    /// The failure that an `errno` means for an open connection, or for one that is `connecting`.
     pub fn from_errno(errno: i32, connecting: bool) -> Self {
         let class = match errno {
             libc::ECONNREFUSED => ErrorClass::ConnectRefused,
@@ -168,18 +168,18 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The first failure of a class: what was seen, when and where.
+/// The first failure of a class: what was seen, when, and on which connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Example {
     /// What failed.
     pub fault: Fault,
-    /// The first bytes of what was received last, where the fault itself has none.
+    /// The first bytes of what was received last, if the fault itself has none.
     pub heard: Seen,
-    /// After the window opened.
-    pub at: Duration,
-    /// Which of the drive's connections; `None` where the exchange never had one.
+    /// The time from the opening of the window to the failure.
+    pub into_window: Duration,
+    /// The number of the connection in the drive; `None` if the exchange never had one.
     pub connection: Option<usize>,
-    /// Which exchange of that connection, the first is 1; `None` where it was not open.
+    /// The number of the exchange on that connection, from 1; `None` if the connection was not open.
     pub exchange: Option<u64>,
 }
 
@@ -194,7 +194,7 @@ impl fmt::Display for Example {
             (Some(index), None) => write!(f, " (connection {index}, not open")?,
             (None, _) => write!(f, " (no connection")?,
         }
-        write!(f, ", {:.3} s into the window)", self.at.as_secs_f64())
+        write!(f, ", {:.3} s into the window)", self.into_window.as_secs_f64())
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(500)),
             heard: Seen::bytes(b"HTTP/1.1 500 No\r\n"),
-            at: Duration::from_millis(1234),
+            into_window: Duration::from_millis(1234),
             connection: Some(7),
             exchange: Some(101),
         };

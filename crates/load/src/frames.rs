@@ -1,80 +1,85 @@
-//! Streams of length-prefixed frames under the driver: one stream is one exchange. The receiver answers the
-//! half-close with its count, which must equal what was sent.
+//! The protocol of frame streams. One stream is one exchange. The receiver answers the half-close with its counts, which
+//! must equal what was sent.
 
 use std::sync::Arc;
 
-use reactor::{Payload, Shared};
+use reactor::{Payload, SharedBytes};
 use wire::frames::{FrameReader, Prefix, Summary, put_prefix};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
-use crate::target::Frames;
+use crate::target::FrameStream;
 
-/// Bytes handed to the kernel at once: small frames are batched until they reach it, large ones cut into it. Two frames of 100,000
-/// bytes a send instead of three cost 2.4 times as much a frame.
+/// Bytes per send. Small frames are batched up to this size; large frames are cut into pieces of this size. With two frames
+/// of 100,000 bytes per send instead of three, a frame costs 2.4 times as much.
 const PIECE: usize = 256 * 1024;
 
 pub(crate) struct Streams {
     size: u64,
-    /// Frames in all, where their number is fixed, and the connections they are spread over.
+    /// The total number of frames and the connections that share them, if the number is fixed.
     count: Option<(u64, u64)>,
-    /// Streams begun.
+    /// How many streams have begun.
     begun: u64,
-    shape: Shape,
+    pieces: Pieces,
 }
 
-enum Shape {
-    /// Many whole frames, alike, in one block.
-    Batch { block: Shared, frame: usize, frames: u64 },
-    /// The beginning of a frame with its prefix; the rest of it is cut from `block`, again and again.
-    Cut { first: Shared, prefix: usize, block: Shared },
+/// How a stream is cut into sends.
+enum Pieces {
+    /// A block of many identical whole frames.
+    Batch { block: SharedBytes, frame: usize, frames: u64 },
+    /// Parts of a frame: `first` starts with the prefix, all further parts come from `block`.
+    Cut { first: SharedBytes, prefix: usize, block: SharedBytes },
 }
 
 pub(crate) struct State {
-    /// An exchange is wanted and its stream has not ended.
+    /// An exchange has begun, and its stream has not ended.
     streaming: bool,
     ended: bool,
-    /// How many frames this stream has, if that is fixed.
+    /// The number of frames of this stream, if it is fixed.
     count: Option<u64>,
     frames: u64,
-    /// Bytes of the current frame, prefix included, still to be sent.
+    /// Bytes of the current frame that are still to be sent, including the prefix.
     left: u64,
     answer: FrameReader,
 }
 
 impl Streams {
-    /// `count` frames in all, if their number is fixed, over so many connections.
-    pub(crate) fn new(target: &Frames, count: Option<u64>, connections: u64) -> Result<Self, LoadError> {
-        let Frames { size, prefix, .. } = *target;
+    /// `count` is the total number of frames over all `connections`, if it is fixed.
+    pub(crate) fn new(target: &FrameStream, count: Option<u64>, connections: u64) -> Result<Self, LoadError> {
+        let FrameStream { size, prefix, .. } = *target;
         let mut head = Vec::new();
         put_prefix(&mut head, prefix, usize::try_from(size).unwrap_or(usize::MAX))?;
         let frame = head.len() as u64 + size;
-        let shape = if frame <= PIECE as u64 {
+        let pieces = if frame <= PIECE as u64 {
             head.extend_from_slice(&wire::pattern::block(size, size as usize));
             let frames = PIECE.div_ceil(head.len()) as u64;
             let frame = head.len();
-            Shape::Batch { block: Shared::new(Arc::new(head.repeat(frames as usize))), frame, frames }
+            Pieces::Batch { block: SharedBytes::new(Arc::new(head.repeat(frames as usize))), frame, frames }
         } else {
             let block = wire::pattern::block(size, PIECE);
             let prefix = head.len();
             head.extend_from_slice(&block[..PIECE - prefix]);
-            Shape::Cut { first: Shared::new(Arc::new(head)), prefix, block: Shared::new(Arc::new(block)) }
+            Pieces::Cut {
+                first: SharedBytes::new(Arc::new(head)),
+                prefix,
+                block: SharedBytes::new(Arc::new(block)),
+            }
         };
         let count = count.map(|count| (count, connections.max(1)));
-        Ok(Self { size, count, begun: 0, shape })
+        Ok(Self { size, count, begun: 0, pieces })
     }
 
-    /// Bytes of whole frames or of the one frame under way: the next piece.
+    /// The next piece: whole frames, or a part of the current frame.
     fn piece(&self, state: &mut State) -> Payload {
         let open = state.count.map_or(u64::MAX, |count| count - state.frames);
-        match &self.shape {
-            Shape::Batch { block, frame, frames } => {
+        match &self.pieces {
+            Pieces::Batch { block, frame, frames } => {
                 let count = open.min(*frames);
                 state.frames += count;
                 block.slice(0..*frame * count as usize)
             }
-            Shape::Cut { first, prefix, block } => {
+            Pieces::Cut { first, prefix, block } => {
                 let whole = *prefix as u64 + self.size;
                 let source = if state.left == 0 {
                     state.frames += 1;
@@ -115,7 +120,7 @@ impl Protocol for Streams {
             return Next::Nothing;
         }
         let enough = state.count.is_some_and(|count| state.frames >= count);
-        // At least one frame is sent, however short the time; a frame begun is finished.
+        // Send at least one frame, however short the time, and finish a frame that has begun.
         if state.left == 0 && (enough || (closing && state.count.is_none() && state.frames > 0)) {
             state.streaming = false;
             state.ended = true;
@@ -129,7 +134,7 @@ impl Protocol for Streams {
     fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // An answer before the end of the stream, or a second one.
+            // The answer came before the end of the stream, or it is a second one.
             if !state.ended || !replies.is_empty() {
                 return unasked(rest, replies);
             }

@@ -1,33 +1,34 @@
-//! HTTP/1.1 under the driver: requests alike but for their id, each answer parsed and checked.
+//! The protocol of HTTP/1.1 requests. They are identical except for their ids, and every answer is parsed and checked.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use reactor::{Io, Payload, Shared};
-use wire::http::{BodyLength, Event, HttpError, Method, RequestLine, ResponseDecoder, ResponseHead};
+use reactor::{Io, Payload, SharedBytes};
+use wire::http::{BodyLength, HttpError, HttpEvent, Method, RequestLine, ResponseDecoder, ResponseHead};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
 use crate::target::{Body, Expect, Http};
 
-/// Bodies up to this size travel with their head in one send.
+/// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
-/// Bytes of a large body handed to the kernel at once.
+/// Bytes per send of a large body.
 const PIECE: usize = 256 * 1024;
-/// From this length on an answer's body is worth larger buffers.
+/// An answer's body of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
-/// The header that carries a request's id there and back.
+/// The header that carries a request's id, and that the answer repeats.
 pub(crate) const ID: &str = "x-request-id";
 
 pub(crate) struct Requests {
-    /// As many whole requests as the pipeline is deep, so that any number of them is one send; only the head when
-    /// the body is large or waited with.
-    requests: Shared,
+    /// Copies of the request, as many as the pipeline is deep, so that any number of them is one send. A large or waiting
+    /// body is not part of the copies.
+    requests: SharedBytes,
+    /// The length of one copy in bytes.
     one: usize,
     depth: usize,
     body: Option<Large>,
-    /// The length of the body, large or not.
+    /// The length of the body in bytes, whether large or not.
     payload: Option<u64>,
     keep_alive: bool,
     expect_continue: bool,
@@ -38,36 +39,36 @@ pub(crate) struct Requests {
 
 /// A body that is sent in pieces.
 struct Large {
-    bytes: Shared,
+    bytes: SharedBytes,
     len: u64,
-    /// Every piece begins at the start of `bytes` (a pattern); otherwise `bytes` is the whole body.
+    /// If true, every piece begins at the start of `bytes` (a pattern). Otherwise `bytes` is the whole body.
     repeats: bool,
 }
 
-/// Requests with ids are written one by one, in memory that comes back from the kernel.
+/// The state of requests with ids. They are written one by one into memory that is reused after each send.
 struct Ids {
-    /// Where in the head the id's digits are.
-    at: usize,
+    /// The position of the id's digits in the head.
+    offset: usize,
     next: u64,
     spare: Vec<Vec<u8>>,
 }
 
-/// Digits of an id: enough for any u64.
+/// The number of digits of an id, enough for any u64.
 const ID_DIGITS: usize = 20;
 
 #[derive(Default)]
 pub(crate) struct State {
     decoder: ResponseDecoder,
-    /// Exchanges begun and not yet sent.
+    /// Exchanges that have begun but are not sent yet.
     unsent: usize,
-    /// Exchanges sent, whole or in part, and not answered.
+    /// Exchanges that are sent, at least in part, and not answered.
     open: usize,
-    /// Where the body of the exchange being sent stands.
+    /// The progress of the body that is being sent.
     body: BodyState,
     /// Ids of the open exchanges, oldest first.
     ids: VecDeque<u64>,
-    answer: Answer,
-    /// The beginning of an answer that is not whole.
+    answer: ReceivedAnswer,
+    /// The first bytes of an incomplete answer.
     came: Option<Seen>,
 }
 
@@ -75,19 +76,19 @@ pub(crate) struct State {
 enum BodyState {
     #[default]
     None,
-    /// The head is out; the body waits for `100 Continue`.
+    /// The head is sent; the body waits for `100 Continue`.
     Awaiting,
-    /// This many bytes of it are still to be sent.
+    /// Bytes of the body that are still to be sent.
     Left(u64),
 }
 
 /// The answer being received.
 #[derive(Default)]
-struct Answer {
+struct ReceivedAnswer {
     status: u16,
     keep: bool,
     interim: bool,
-    /// It announced a long body.
+    /// Whether it announced a long body.
     bulk: bool,
     length: u64,
     differs: bool,
@@ -112,7 +113,7 @@ impl Requests {
             expect_continue: target.expect_continue,
         }
         .encode(&mut one)?;
-        let at = one.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
+        let offset = one.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
         let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
         let body = if large { Large::new(&target.body) } else { None };
         if body.is_none() {
@@ -120,7 +121,7 @@ impl Requests {
         }
         Ok(Self {
             one: one.len(),
-            requests: Shared::new(Arc::new(one.repeat(depth))),
+            requests: SharedBytes::new(Arc::new(one.repeat(depth))),
             depth,
             body,
             payload: target.body.len(),
@@ -128,11 +129,11 @@ impl Requests {
             expect_continue: target.expect_continue,
             head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
             expect: target.expect.clone(),
-            ids: target.ids.then_some(Ids { at, next: first_id, spare: Vec::new() }),
+            ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
         })
     }
 
-    /// An answer has ended; an interim one only lets a waiting body go.
+    /// Handles the end of an answer. An interim answer only releases a waiting body.
     fn complete(&mut self, state: &mut State, replies: &mut Vec<Reply>) {
         if !state.answer.interim {
             replies.push(self.judge(state));
@@ -147,12 +148,12 @@ impl Requests {
         state.came = None;
         state.open = state.open.saturating_sub(1);
         state.ids.pop_front();
-        // An answer before the whole body was sent leaves the connection mid-request.
+        // If the answer comes before the whole body is sent, the connection is in the middle of a request.
         let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
         Reply { result: self.verdict(&answer), keep }
     }
 
-    fn verdict(&self, answer: &Answer) -> Result<Success, Fault> {
+    fn verdict(&self, answer: &ReceivedAnswer) -> Result<Success, Fault> {
         let expected = match self.expect.status {
             Some(status) => answer.status == status,
             None => (200..300).contains(&answer.status),
@@ -184,7 +185,7 @@ impl Requests {
         };
         let mut bytes = ids.spare.pop().unwrap_or_else(|| self.requests.bytes()[..self.one].to_vec());
         let digits = format!("{:0ID_DIGITS$}", ids.next);
-        bytes[ids.at..ids.at + ID_DIGITS].copy_from_slice(digits.as_bytes());
+        bytes[ids.offset..ids.offset + ID_DIGITS].copy_from_slice(digits.as_bytes());
         state.ids.push_back(ids.next);
         ids.next += 1;
         state.unsent -= 1;
@@ -199,16 +200,16 @@ impl Large {
             Body::None => None,
             Body::Bytes(bytes) => {
                 let len = bytes.len() as u64;
-                Some(Self { bytes: Shared::new(Arc::clone(bytes)), len, repeats: false })
+                Some(Self { bytes: SharedBytes::new(Arc::clone(bytes)), len, repeats: false })
             }
             Body::Pattern(len) => {
                 let block = wire::pattern::block(*len, PIECE);
-                Some(Self { bytes: Shared::new(Arc::new(block)), len: *len, repeats: true })
+                Some(Self { bytes: SharedBytes::new(Arc::new(block)), len: *len, repeats: true })
             }
         }
     }
 
-    /// The next piece of a body of which `left` bytes are still to be sent.
+    /// The next piece of the body; `left` bytes are still to be sent.
     fn piece(&self, left: u64) -> Payload {
         let len = left.min(PIECE as u64) as usize;
         let start = if self.repeats { 0 } else { (self.len - left) as usize };
@@ -235,7 +236,7 @@ impl Protocol for Requests {
         !self.keep_alive && self.body.is_none() && self.requests.bytes().len() <= Io::SILENT
     }
 
-    fn repeated(&self) -> Option<&Shared> {
+    fn repeated(&self) -> Option<&SharedBytes> {
         Some(&self.requests)
     }
 
@@ -282,15 +283,15 @@ impl Protocol for Requests {
 
     fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
         let mut rest = bytes;
-        // From where on they are the present answer's.
+        // The bytes from the start of the current answer on.
         let mut answer = rest;
         loop {
             if state.open == 0 && state.decoder.idle() {
                 return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
             }
-            // Nearly every answer is small and arrives in one piece.
+            // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
-                state.answer = Answer::begin(&whole.head, state.ids.front());
+                state.answer = ReceivedAnswer::begin(&whole.head, state.ids.front());
                 state.answer.body(whole.body, self.expect.body.as_deref());
                 rest = &rest[whole.consumed..];
                 self.complete(state, replies);
@@ -300,15 +301,15 @@ impl Protocol for Requests {
             let step = state.decoder.push(rest).map_err(|error| unreadable(error, rest))?;
             rest = &rest[step.consumed..];
             match step.event {
-                Event::NeedMore => {
+                HttpEvent::NeedMore => {
                     if !answer.is_empty() {
                         state.came.get_or_insert_with(|| Seen::bytes(answer));
                     }
                     return Ok(());
                 }
-                Event::Head(head) => state.answer = Answer::begin(&head, state.ids.front()),
-                Event::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
-                Event::End => {
+                HttpEvent::Head(head) => state.answer = ReceivedAnswer::begin(&head, state.ids.front()),
+                HttpEvent::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
+                HttpEvent::End => {
                     self.complete(state, replies);
                     answer = rest;
                 }
@@ -323,7 +324,7 @@ impl Protocol for Requests {
     fn end(&mut self, state: &mut State) -> Option<Reply> {
         match state.decoder.finish() {
             Ok(true) => Some(self.judge(state)),
-            // What came of it is worth telling; of those behind it nothing came.
+            // Report the bytes of the incomplete answer. Nothing arrived for the exchanges after it.
             _ => {
                 let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
                 state.open = state.open.saturating_sub(1);
@@ -339,7 +340,7 @@ impl Protocol for Requests {
     }
 }
 
-impl Answer {
+impl ReceivedAnswer {
     fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
         let id_differs = id.is_some_and(|id| {
             let value = head.watched.unwrap_or_default();

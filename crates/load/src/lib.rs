@@ -1,7 +1,7 @@
-//! Drives a target: connections, pace, counters, histograms, one loop per core.
+//! The load generator: drives a target with connections, a pace, counters and histograms, in one loop per core.
 //!
-//! A [`Job`] says what to do; [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets) and `wire` (codecs);
-//! knows nothing of systems, experiments or statistics.
+//! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` (codecs) and the
+//! random numbers of `stats`; knows nothing of systems, experiments or verdicts.
 
 mod driver;
 mod error;
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use reactor::{Backend, Config, Reactor};
+use reactor::{Backend, Reactor, ReactorConfig};
 
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
-pub use pacer::{Arrivals, Gaps, Pace, Pacer, Schedule, Stop};
+pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
 pub use tally::{Tally, Totals};
 pub use target::Target;
 
@@ -36,31 +36,31 @@ use target::Traffic;
 pub struct Job {
     /// The target.
     pub target: Target,
-    /// Connections at once, over all threads.
+    /// Concurrent connections of all threads together.
     pub connections: usize,
-    /// Callers that share the connections and wait their turn; at least as many as the connections can carry.
+    /// Callers that share the connections and wait for their turn; at least as many as the connections can carry.
     pub callers: usize,
-    /// Exchanges under way per connection.
+    /// Open exchanges per connection, at most.
     pub pipeline: usize,
-    /// One thread for each entry, pinned to that core if there is one.
+    /// One thread per entry, pinned to the core if one is given.
     pub threads: Vec<Option<usize>>,
-    /// Whether the connections are a pool's: the time that exchanges waited for one is kept apart.
+    /// Whether the connections are a pool. If so, the time that exchanges waited for one is recorded separately.
     pub pool: bool,
     /// What makes an exchange begin.
     pub arrivals: Arrivals,
-    /// Not measured.
+    /// Length of the warm-up, which is not measured.
     pub warmup: Duration,
-    /// The length of the measured window.
+    /// When the measured window stops: after a time or a count.
     pub stop: Stop,
     /// How the window ends.
     pub ending: Ending,
-    /// Patience for one exchange, waiting for a connection included; a long request's counts from the last piece sent.
+    /// The timeout of one exchange, including the wait for a connection. A long request's counts from its last piece sent.
     pub timeout: Duration,
-    /// How long open exchanges may take to end once a cut window is over; they are not counted in it.
+    /// How long open exchanges may take to end after a cut window. They do not count in the window.
     pub drain: Duration,
-    /// Which kernel interface.
+    /// The reactor's backend.
     pub backend: Backend,
-    /// How often whoever watches is told of the counts so far; never, if not said.
+    /// How often the watch receives the counts so far; `None` means never.
     pub reports: Option<Duration>,
 }
 
@@ -85,21 +85,21 @@ impl Job {
         }
     }
 
-    /// Threads at work: no more than there are connections for.
+    /// The number of threads that work: no more than there are connections.
     pub fn workers(&self) -> usize {
         self.threads.len().min(self.connections).max(1)
     }
 
-    /// What thread `number` has of a total: spread so that none is lost.
+    /// Thread `number`'s part of a total. The parts add up to the total.
     fn part(&self, number: usize, total: u64) -> u64 {
         let threads = self.workers() as u64;
         total / threads + u64::from((number as u64) < total % threads)
     }
 
-    /// The part of thread `number`.
+    /// The share of thread `number`.
     fn share(&self, number: usize) -> Share {
         let part = |total| self.part(number, total);
-        // A stream is one exchange per connection; how long it is, is the target's to say.
+        // A stream is one exchange per connection. The target says how long it is.
         let stop = match (self.stop, &self.target.traffic) {
             (Stop::Count(_), Traffic::Frames(_)) => Stop::Count(part(self.connections as u64)),
             (Stop::Count(count), Traffic::Http(_)) => Stop::Count(part(count)),
@@ -131,22 +131,22 @@ impl Job {
     }
 }
 
-/// Does a job, on its own threads; returns when it is done or soon after `cancel` is set (then with what was counted
-/// so far). `watch` is told when the first thread's window opens and the last one's closes.
+/// Does a job on its own threads. Returns when it is done, or soon after `cancel` is set, with the counts so far. Tells
+/// `watch` when the first thread's window opens and when the last thread's window closes.
 ///
 /// # Errors
-/// Nothing could be driven: see [`LoadError`].
+/// The drive failed as a whole: see [`LoadError`].
 pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally, LoadError> {
     check_files(job.connections)?;
     let threads = job.workers();
     let (opened, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let watch = |moment: Moment<'_>| {
-        let (count, one) = match moment {
+        let (count, wanted) = match moment {
             Moment::Passed { .. } => return watch(moment),
             Moment::Opened => (&opened, 1),
             Moment::Closed => (&closed, threads),
         };
-        if count.fetch_add(1, Ordering::Relaxed) + 1 == one {
+        if count.fetch_add(1, Ordering::Relaxed) + 1 == wanted {
             watch(moment);
         }
     };
@@ -174,7 +174,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
             *cores.entry(core).or_default() += tally.cpu;
         }
     }
-    // Several threads may share a core, which is full before any of them is.
+    // Several threads may share a core, which is then saturated before any of them is.
     let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
     total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
     Ok(total)
@@ -190,12 +190,13 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
     }
     let share = job.share(number);
     let streams = matches!(job.target.traffic, Traffic::Frames(_));
-    let shape = if streams || share.connections <= 16 { Config::FEW } else { Config::MESSAGES };
-    let mut reactor = Reactor::new(Config { backend: job.backend, stamps: open, ..shape })?;
+    let config =
+        if streams || share.connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
+    let mut reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
     let to = reactor.io().address(job.target.address);
     match &job.target.traffic {
         Traffic::Http(target) => {
-            // Threads number their requests apart.
+            // Request ids are unique over all threads.
             let first_id = (number as u64) << 48;
             let protocol = http::Requests::new(target, job.pipeline, first_id)?;
             Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
@@ -208,7 +209,7 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
     }
 }
 
-/// Files beside the connections: the ring, the store, standard streams, libraries.
+/// Files besides the connections: the ring, the store, standard streams, libraries.
 const OTHER_FILES: u64 = 64;
 
 fn check_files(connections: usize) -> Result<(), LoadError> {
@@ -237,7 +238,7 @@ mod tests {
     fn threads_share_everything_and_lose_nothing() {
         for (threads, connections, count) in [(1, 1, 1), (4, 2, 1000), (3, 100, 7), (2, 1, 3), (8, 8, 5)] {
             let mut job = job(threads, connections, Stop::Count(count));
-            let rate = Schedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
+            let rate = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
             job.arrivals = Arrivals::Open(rate);
             let shares: Vec<Share> = (0..job.workers()).map(|number| job.share(number)).collect();
             let begun = |share: &Share| match share.stop {

@@ -1,4 +1,4 @@
-//! Decides when the next exchange may begin. Pure: it is told the time and holds no clock.
+//! Decides when the next exchange may begin. Pure: the caller passes the time.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use stats::SplitMix64;
 /// When to stop beginning exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// After this long.
+    /// After this time.
     After(Duration),
-    /// After this many.
+    /// After this many exchanges.
     Count(u64),
 }
 
 /// What makes an exchange begin.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Arrivals {
-    /// Closed loop: a caller that has its answer asks again at once.
+    /// Closed loop: a caller sends its next request as soon as it has its answer.
     #[default]
     Closed,
-    /// Open loop: a schedule that knows nothing of answers.
-    Open(Schedule),
+    /// Open loop: a schedule that does not depend on the answers.
+    Open(ArrivalSchedule),
 }
 
-/// An open loop's schedule.
+/// The schedule of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Schedule {
+pub struct ArrivalSchedule {
     /// Arrivals per second at the beginning.
     pub from: f64,
     /// Arrivals per second at the end of the measured window; in between the rate changes linearly.
@@ -37,20 +37,20 @@ pub struct Schedule {
 /// The gaps between arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gaps {
-    /// All alike.
+    /// All gaps are equal.
     Constant,
-    /// Exponential, which independent users make (a Poisson process), from this seed.
+    /// Exponentially distributed, as independent users produce them (a Poisson process), from this seed.
     Poisson(u64),
 }
 
 /// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// Begin one, which was to begin at this time after the beginning.
+    /// Begin an exchange that was due this long after the start.
     Send(Duration),
-    /// Nothing for so long.
+    /// Begin nothing for this long.
     Wait(Duration),
-    /// Begin no more.
+    /// Begin no more exchanges.
     Stop,
 }
 
@@ -59,18 +59,18 @@ pub enum Pace {
 pub struct Pacer {
     arrivals: Arrivals,
     stop: Stop,
-    /// The length that a change of rate is spread over, seconds.
+    /// The time over which the rate changes, in seconds.
     length: f64,
-    /// Arrivals of a unit-rate process up to the next one: its number for constant gaps, a sum of exponentials for Poisson.
+    /// The time of the next arrival in a process of rate 1: its number for constant gaps, a sum of exponentials for Poisson.
     mass: f64,
-    /// Which arrival `mass` belongs to.
+    /// The number of the arrival that `mass` belongs to.
     number: u64,
     random: SplitMix64,
 }
 
 impl Pacer {
-    /// A pacer that begins now. `offset` (0..1) shifts its schedule by that part of a gap, so that several threads' schedules
-    /// interleave.
+    /// Creates a pacer that starts now. `offset` (0..1) shifts its schedule by that fraction of a gap, so that the schedules
+    /// of several threads interleave.
     pub fn new(arrivals: Arrivals, stop: Stop, offset: f64) -> Self {
         let length = match stop {
             Stop::After(length) => length.as_secs_f64(),
@@ -80,7 +80,7 @@ impl Pacer {
             },
         };
         let seed = match arrivals {
-            Arrivals::Open(Schedule { gaps: Gaps::Poisson(seed), .. }) => seed,
+            Arrivals::Open(ArrivalSchedule { gaps: Gaps::Poisson(seed), .. }) => seed,
             _ => 0,
         };
         let random = SplitMix64::new(seed);
@@ -89,8 +89,7 @@ impl Pacer {
         pacer
     }
 
-    /// What to do `elapsed` after the beginning, with `sent` exchanges begun. Asked again with the same `sent`, it answers
-    /// the same.
+    /// What to do at `elapsed` after the start, when `sent` exchanges have begun. The due time depends on `sent` alone.
     pub fn pace(&mut self, elapsed: Duration, sent: u64) -> Pace {
         match self.stop {
             Stop::After(length) if elapsed >= length => return Pace::Stop,
@@ -104,7 +103,7 @@ impl Pacer {
         }
         let due = Duration::try_from_secs_f64(schedule.when(self.mass, self.length)).unwrap_or(Duration::MAX);
         match self.stop {
-            // Nothing more is due before the end.
+            // No further arrival is due before the end.
             Stop::After(length) if due >= length => Pace::Wait(length.saturating_sub(elapsed)),
             _ if due <= elapsed => Pace::Send(due),
             _ => Pace::Wait(due.saturating_sub(elapsed)),
@@ -113,15 +112,15 @@ impl Pacer {
 
     fn first_gap(&mut self) -> f64 {
         match self.arrivals {
-            Arrivals::Open(Schedule { gaps: Gaps::Poisson(_), .. }) => self.gap(),
+            Arrivals::Open(ArrivalSchedule { gaps: Gaps::Poisson(_), .. }) => self.gap(),
             _ => 0.0,
         }
     }
 
-    /// The next gap of a process with one arrival per unit.
+    /// The next gap of a process of rate 1.
     fn gap(&mut self) -> f64 {
         match self.arrivals {
-            Arrivals::Open(Schedule { gaps: Gaps::Poisson(_), .. }) => {
+            Arrivals::Open(ArrivalSchedule { gaps: Gaps::Poisson(_), .. }) => {
                 // The top 53 bits as a number in (0, 1].
                 let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
                 -uniform.ln()
@@ -131,13 +130,13 @@ impl Pacer {
     }
 }
 
-impl Schedule {
-    /// The same schedule shared evenly by `threads`.
+impl ArrivalSchedule {
+    /// Thread `number`'s part of this schedule, shared evenly by `threads`.
     pub fn shared(self, threads: usize, number: usize) -> Self {
         let share = threads.max(1) as f64;
         let gaps = match self.gaps {
             Gaps::Constant => Gaps::Constant,
-            // Independent Poisson processes add up to one; equal seeds would make them one process in step.
+            // Independent Poisson processes add up to a Poisson process. Equal seeds would make all threads send in step.
             Gaps::Poisson(seed) => {
                 Gaps::Poisson(seed.wrapping_add((number as u64).wrapping_mul(0x5851_f42d_4c95_7f2d)))
             }
@@ -145,7 +144,7 @@ impl Schedule {
         Self { from: self.from / share, to: self.to / share, gaps }
     }
 
-    /// When the arrival with this mass is due, seconds: the inverse of `from t + (to - from) t^2 / (2 length)`.
+    /// When the arrival with this mass is due, in seconds: the inverse of `from t + (to - from) t^2 / (2 length)`.
     fn when(self, mass: f64, length: f64) -> f64 {
         let slope = if length > 0.0 { (self.to - self.from) / length } else { 0.0 };
         if slope.abs() < f64::EPSILON {
@@ -153,9 +152,9 @@ impl Schedule {
         }
         let under = self.from * self.from + 2.0 * slope * mass;
         if under < 0.0 {
-            return f64::INFINITY; // a falling rate that reaches zero first
+            return f64::INFINITY; // a falling rate reaches zero first
         }
-        // The form that does not cancel for small slopes.
+        // This form does not suffer from cancellation for small slopes.
         2.0 * mass / (self.from + under.sqrt())
     }
 }
@@ -167,16 +166,16 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn open(from: f64, to: f64, gaps: Gaps) -> Arrivals {
-        Arrivals::Open(Schedule { from, to, gaps })
+        Arrivals::Open(ArrivalSchedule { from, to, gaps })
     }
 
-    /// The due times of all arrivals within `stop`, with a clock that jumps to each.
+    /// The due times of all arrivals until `stop`. The clock jumps from one to the next.
     fn arrivals(arrivals: Arrivals, stop: Stop) -> Vec<Duration> {
         let mut pacer = Pacer::new(arrivals, stop, 0.0);
         let (mut elapsed, mut due) = (Duration::ZERO, Vec::new());
         loop {
             match pacer.pace(elapsed, due.len() as u64) {
-                Pace::Send(at) => due.push(at),
+                Pace::Send(time) => due.push(time),
                 Pace::Wait(time) => elapsed += time.max(Duration::from_nanos(1)),
                 Pace::Stop => return due,
             }
@@ -204,7 +203,7 @@ mod tests {
     fn constant_arrivals_come_at_their_times_and_as_many_as_fit() {
         let due = arrivals(open(1000.0, 1000.0, Gaps::Constant), Stop::After(SECOND));
         assert_eq!(due.len(), 1000);
-        assert!(due.iter().enumerate().all(|(k, at)| at.as_micros().abs_diff(k as u128 * 1000) <= 1));
+        assert!(due.iter().enumerate().all(|(k, time)| time.as_micros().abs_diff(k as u128 * 1000) <= 1));
     }
 
     #[test]
@@ -221,7 +220,7 @@ mod tests {
     fn a_ramp_sends_the_mean_of_its_ends() {
         let due = arrivals(open(100.0, 900.0, Gaps::Constant), Stop::After(SECOND * 2));
         assert!((995..=1005).contains(&due.len()), "{}", due.len());
-        let early = due.iter().filter(|at| **at < SECOND).count();
+        let early = due.iter().filter(|time| **time < SECOND).count();
         assert!((295..=305).contains(&early), "100 to 500 a second in the first half: {early}");
         assert!(due.is_sorted());
     }
@@ -240,14 +239,14 @@ mod tests {
 
     #[test]
     fn threads_share_a_rate_and_interleave() {
-        let whole = Schedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
+        let whole = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
         let mut all: Vec<Duration> = (0..4)
             .flat_map(|number| {
                 let offset = number as f64 / 4.0;
                 let stop = Stop::After(SECOND);
                 let mut pacer = Pacer::new(Arrivals::Open(whole.shared(4, number)), stop, offset);
                 (0..250).map(move |sent| match pacer.pace(SECOND - Duration::from_nanos(1), sent) {
-                    Pace::Send(at) => at,
+                    Pace::Send(due) => due,
                     other => panic!("{other:?}"),
                 })
             })

@@ -1,71 +1,71 @@
-//! What the driver needs of a protocol: bytes to send, and a verdict on bytes received. No sockets, no clocks.
+//! What the driver needs from a protocol: bytes to send, and a judgement of bytes received. No sockets, no clocks.
 
-use reactor::{Payload, Shared};
+use reactor::{Payload, SharedBytes};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 
 /// What a connection has to send next.
 pub(crate) enum Next {
-    /// These bytes; then ask again.
+    /// Send these bytes, then ask again.
     Send(Payload),
-    /// Nothing more for ever: half-close.
+    /// Half-close: the connection will send nothing more.
     HalfClose,
-    /// Nothing until something is received or begun.
+    /// Send nothing until something is received or another exchange begins.
     Nothing,
 }
 
 /// A verified success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Success {
-    /// What the workload counts: 1 for a request or an upload, the number of frames for a stream.
+    /// What the workload counts: 1 for a request or upload, the number of frames for a stream.
     pub units: u64,
-    /// Payload bytes: bodies, frames without their prefixes.
+    /// Payload bytes: of bodies, or of frames without their prefixes.
     pub payload: u64,
 }
 
 /// The end of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// Verified, or what was wrong.
+    /// A verified success, or what was wrong.
     pub result: Result<Success, Fault>,
     /// Whether the connection can carry another exchange.
     pub keep: bool,
 }
 
-/// A protocol under the driver. One value per thread; what belongs to a connection is in its `State`.
+/// A protocol that the driver can drive. There is one value per thread; the `State` belongs to one connection.
 pub(crate) trait Protocol {
-    /// What a connection remembers.
+    /// The state of one connection.
     type State;
 
-    /// Whether connections outlive their exchanges. Where they do not, connecting is part of the exchange.
+    /// Whether connections outlive their exchanges. If not, connecting is part of the exchange.
     fn keeps_connections(&self) -> bool;
 
-    /// Whether a connection carries one send and one answer.
+    /// Whether each connection carries exactly one send and one answer.
     fn is_one_exchange(&self) -> bool {
         false
     }
 
-    /// Bytes that are sent again and again.
-    fn repeated(&self) -> Option<&Shared> {
+    /// Bytes that are sent repeatedly.
+    fn repeated(&self) -> Option<&SharedBytes> {
         None
     }
 
-    /// A new connection's state.
+    /// The state of a new connection.
     fn open(&mut self) -> Self::State;
 
-    /// One more exchange is wanted on this connection.
+    /// Adds an exchange to this connection.
     fn begin(&mut self, state: &mut Self::State);
 
-    /// What to send next. `closing`: no further exchange is wanted; a stream ends itself at its next boundary.
+    /// What to send next. `closing` means that no further exchanges will begin: a stream ends at the next frame boundary.
     fn next(&mut self, state: &mut Self::State, closing: bool) -> Next;
 
-    /// A payload came back from the kernel.
+    /// Takes back a payload that was sent.
     fn sent(&mut self, payload: Payload);
 
-    /// Bytes arrived; every exchange that they end is appended to `replies`, oldest first.
+    /// Takes bytes that arrived. Appends every exchange that they end to `replies`, oldest first.
     ///
     /// # Errors
-    /// The connection is of no more use: the fault of its oldest open exchange.
+    /// The fault of the oldest open exchange, if the connection is of no more use.
     fn receive(
         &mut self,
         state: &mut Self::State,
@@ -73,19 +73,22 @@ pub(crate) trait Protocol {
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault>;
 
-    /// Whether so much is still to come on this connection that larger buffers are worth asking for.
+    /// Whether enough data is still to come on this connection to be worth larger buffers.
     fn expects_bulk(&self, _state: &Self::State) -> bool {
         false
     }
 
-    /// The peer closed. The last exchange may have ended by that.
+    /// Handles the peer's close, which may end the oldest exchange.
     fn end(&mut self, state: &mut Self::State) -> Option<Reply>;
 
-    /// The oldest exchange has waited for a second: go on without what it may be waiting for.
+    /// Handles an oldest exchange that has waited for a second: stop waiting for an interim answer.
     fn nudge(&mut self, _state: &mut Self::State) {}
 }
 
-/// Bytes that no exchange asked for. Behind an answer they are part of what that exchange received, and spoil it.
+/// Handles bytes that no exchange asked for. If they directly follow an answer, they make that exchange fail.
+///
+/// # Errors
+/// The fault, if there is no answer before the bytes.
 pub(crate) fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
     let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(rest));
     match replies.last_mut() {

@@ -1,6 +1,6 @@
-//! Brackets the highest rate that holds: doubles until one fails, then halves the gap. Pure.
+//! Searches the highest sustainable rate: doubles the rate until it fails, then halves the bracket. Pure.
 
-/// A search under way. Ask [`Search::next`], try that rate, and tell it what came of it.
+/// A search in progress. Try the rate that [`Search::next`] returns, and pass the result to [`Search::tried`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Search {
     /// The highest rate that held.
@@ -12,26 +12,27 @@ pub struct Search {
     highest: f64,
 }
 
-/// The bracket is narrow enough when its ends are this near: rates nearer than this are within what trials differ by.
+/// The ratio of the bracket's ends at which the search stops. Trials at one rate differ by about as much.
 const NEAR: f64 = 1.05;
+
 impl Search {
-    /// Begins at `start`, and does not look below `lowest` or above `highest`; all per second.
+    /// Starts at `start` and stays between `lowest` and `highest`. All rates are per second.
     pub fn new(start: f64, lowest: f64, highest: f64) -> Self {
         Self { holds: None, fails: None, start: start.clamp(lowest, highest), lowest, highest }
     }
 
-    /// The rate to try next; `None` when the bracket is narrow enough, or there is nowhere left to look.
+    /// The rate to try next. `None` if the bracket is narrow enough, or a bound is reached.
     pub fn next(&self) -> Option<f64> {
         match (self.holds, self.fails) {
             (None, None) => Some(self.start),
             (Some(holds), None) => (holds < self.highest).then(|| (holds * 2.0).min(self.highest)),
             (None, Some(fails)) => (fails > self.lowest).then(|| (fails / 2.0).max(self.lowest)),
-            // The geometric mean: a gap of ratios is halved in ratio.
+            // The geometric mean, because the bracket is measured as a ratio.
             (Some(holds), Some(fails)) => (fails / holds > NEAR).then(|| (holds * fails).sqrt()),
         }
     }
 
-    /// What came of a rate. One that fails below a rate that held moves the bracket down: the lower truth counts.
+    /// Records whether a rate held. If a rate fails below one that held, the bracket moves down: the failure counts.
     pub fn tried(&mut self, rate: f64, held: bool) {
         if held {
             self.holds = Some(self.holds.map_or(rate, |known| known.max(rate)));

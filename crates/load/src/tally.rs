@@ -1,4 +1,4 @@
-//! What a drive counted: one tally per thread, merged at the end. Fixed in size, whatever happens.
+//! What a drive counted: one tally per thread, merged at the end. Its size is bounded.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use hdrhistogram::Histogram;
 use crate::fault::{ErrorClass, Example};
 use crate::protocol::Success;
 
-/// Latencies are kept in nanoseconds up to an hour, to three significant digits.
+/// The longest latency that is recorded: an hour, in nanoseconds. Latencies have three significant digits.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// The counts of the measured window.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// Exchanges under way when the window opened, and begun in it.
+    /// Exchanges that were open when the window opened, or began in it.
     pub attempts: u64,
-    /// Exchanges that ended in the window and were verified.
+    /// Exchanges that ended in the window with a verified answer.
     pub successes: u64,
-    /// Exchanges that ended otherwise, by class.
+    /// Exchanges that failed in the window, by class.
     pub errors: [u64; ErrorClass::COUNT],
-    /// Exchanges under way when the window closed.
+    /// Exchanges that were open when the window closed.
     pub in_flight: u64,
-    /// What the workload counts: frames for streams, else one per success.
+    /// What the workload counts: the frames of a stream, otherwise one per success.
     pub units: u64,
     /// Payload bytes of successes.
     pub payload_bytes: u64,
@@ -30,46 +30,46 @@ pub struct Tally {
     pub bytes_sent: u64,
     /// All bytes received.
     pub bytes_received: u64,
-    /// From the actual send to the checked answer, of successes, in nanoseconds.
+    /// Successes: nanoseconds from the actual send to the checked answer.
     pub service: Histogram<u64>,
-    /// From the intended send to the checked answer, of successes, in nanoseconds.
+    /// Successes: nanoseconds from the intended send to the checked answer.
     pub response: Histogram<u64>,
-    /// Open loop: from the intended to the actual send of every exchange that ended in the window, in nanoseconds.
+    /// Open loop: nanoseconds from the intended to the actual send, of every exchange that ended in the window.
     pub behind: Histogram<u64>,
-    /// From the intended to the actual send of successes, in nanoseconds: the wait for a connection of the pool; kept where
+    /// Successes: nanoseconds from the intended to the actual send, which is the wait for a connection of the pool. Only if
     /// the job asks for it.
     pub pool_wait: Option<Histogram<u64>>,
     /// Open loop: exchanges sent more than [`Tally::LATE`] after their intended time.
     pub late: u64,
-    /// Open loop: arrivals that were given up: nobody could send them within the timeout, or before the end.
+    /// Open loop: arrivals that were given up, because they could not be sent within the timeout or before the end.
     pub dropped: u64,
-    /// Successes in each tenth of a window that has a length: whether the traffic was steady.
+    /// Successes in each tenth of a window of fixed length. Shows whether the traffic was steady.
     pub tenths: [u64; 10],
-    /// The time that failed exchanges took, from their sending to their failure: whether failing was quicker than succeeding.
+    /// The total time of failed exchanges, from send to failure. Shows whether failing was quicker than succeeding.
     pub failing: Duration,
-    /// How many exchanges open connections had carried when one failed, counting the failed one: a peer that closes on a
-    /// schedule fails at multiples of one number. The first [`Tally::ORDINALS`] different numbers.
+    /// Which exchange of its open connection each failed one was, and how often. A peer that closes after every n-th exchange
+    /// shows here as multiples of n. Keeps the first [`Tally::ORDINALS`] different ordinals.
     pub ordinals: BTreeMap<u64, u64>,
     /// The first example of each class.
     pub first_errors: BTreeMap<ErrorClass, Example>,
-    /// The window's true length.
+    /// The actual length of the window.
     pub elapsed: Duration,
     /// CPU time of the generator's threads in the window.
     pub cpu: Duration,
-    /// The share of the window in which the busiest core worked, as far as threads are pinned; else the busiest thread.
+    /// The CPU time of the busiest core as a share of the window. Without pinned threads, that of the busiest thread.
     pub busiest: f64,
-    /// `io_uring` or `epoll`.
+    /// The reactor's backend: `io_uring` or `epoll`.
     pub backend: &'static str,
-    /// The whole life: warm-up and drain as well.
+    /// Counts of the whole drive, including warm-up and drain.
     pub total: Totals,
 }
 
-/// Counts over the whole life of a drive. Attempts are successes and errors, and what a cut drain left open.
+/// Counts of a whole drive. Attempts are successes, errors, and exchanges that were still open when the drain ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Exchanges begun.
+    /// Exchanges that began.
     pub attempts: u64,
-    /// Exchanges verified.
+    /// Exchanges with a verified answer.
     pub successes: u64,
     /// Exchanges that failed, by class.
     pub errors: BTreeMap<ErrorClass, u64>,
@@ -107,28 +107,28 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// What is sent this much after its time is late: ten times what a timer of an idle machine is off.
+    /// A send this long after its intended time is late. It is ten times the timer error of an idle machine.
     pub const LATE: Duration = Duration::from_millis(1);
-    /// How many different ordinals of failures are kept.
+    /// How many different ordinals of failed exchanges are kept.
     pub const ORDINALS: usize = 32;
 
-    /// An empty histogram of the shape that all of them have.
+    /// An empty histogram. All of them have the same bounds.
     pub(crate) fn histogram() -> Histogram<u64> {
         Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
     }
 
-    /// All failures.
+    /// The number of failures of all classes.
     pub fn failures(&self) -> u64 {
         self.errors.iter().sum()
     }
 
-    /// Failures by the name of their class, without the classes that are zero.
+    /// The number of failures by class name, without classes that have none.
     pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
         let pairs = ErrorClass::ALL.into_iter().zip(self.errors);
         pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
     }
 
-    /// Verified units per second of the window.
+    /// Verified units per second.
     pub fn throughput(&self) -> f64 {
         self.units as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
@@ -145,13 +145,13 @@ impl Tally {
         }
     }
 
-    /// An exchange was sent this much after its intended time.
+    /// Counts an exchange that was sent `time` after its intended time.
     pub(crate) fn sent_behind(&mut self, time: Duration) {
         self.late += u64::from(time > Self::LATE);
         self.behind.saturating_record((time.as_nanos() as u64).max(1));
     }
 
-    /// An exchange failed after `took`.
+    /// Counts an exchange that failed after `took`.
     pub(crate) fn fail(&mut self, example: Example, took: Duration) {
         let class = example.fault.class;
         self.errors[class as usize] += 1;
@@ -164,7 +164,7 @@ impl Tally {
         self.first_errors.entry(class).or_insert(example);
     }
 
-    /// Adds another thread's tally, whose connections are numbered from `first_connection` in the whole drive.
+    /// Adds another thread's tally. In the whole drive, its connections are numbered from `first_connection`.
     pub(crate) fn merge(&mut self, other: &Self, first_connection: usize) {
         self.attempts += other.attempts;
         self.successes += other.successes;
@@ -180,11 +180,11 @@ impl Tally {
             let connection = example.connection.map(|index| first_connection + index);
             let theirs = Example { connection, ..*example };
             let first = self.first_errors.entry(*class).or_insert(theirs);
-            if theirs.at < first.at {
+            if theirs.into_window < first.into_window {
                 *first = theirs;
             }
         }
-        // Same bounds everywhere, so adding cannot fail.
+        // All histograms have the same bounds, so adding cannot fail.
         let _ = self.service.add(&other.service);
         let _ = self.response.add(&other.response);
         let _ = self.behind.add(&other.behind);
@@ -225,7 +225,7 @@ mod tests {
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(status)),
             heard: Seen::Nothing,
-            at: Duration::from_millis(at_ms),
+            into_window: Duration::from_millis(at_ms),
             connection: Some(connection),
             exchange: Some(10),
         };
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn the_first_example_of_all_threads_is_kept_with_its_connection_in_the_whole_drive() {
         let mut total = Tally::default();
-        // Three connections a thread; the second thread failed first.
+        // Each thread has three connections. The second thread failed first.
         total.merge(&failed(500, 20, 1), 0);
         total.merge(&failed(503, 10, 2), 3);
         total.merge(&failed(404, 30, 0), 6);
@@ -257,7 +257,7 @@ mod tests {
         total.merge(&pooled(), 0);
         total.merge(&pooled(), 1);
         let waits = total.pool_wait.expect("waits");
-        // To three digits.
+        // The histogram keeps three digits.
         assert!(waits.len() == 2 && waits.max().abs_diff(4000) <= 4, "{}", waits.max());
         let mut plain = Tally::default();
         plain.succeed(Success::default(), 0, 1, 1);

@@ -1,29 +1,29 @@
-//! What is driven: an address plus what is sent to it. Pure, but for the name look-up in [`resolve`].
+//! What is driven: an address and the traffic to send. Pure, except for the name lookup in [`resolve`].
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use crate::error::LoadError;
 
-/// An address plus what is sent to it.
+/// An address and the traffic to send to it.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
-    /// What.
+    /// The traffic.
     pub traffic: Traffic,
 }
 
-/// What is sent.
+/// The traffic to send.
 #[derive(Debug, Clone)]
 pub enum Traffic {
     /// HTTP/1.1 requests.
     Http(Http),
     /// A stream of length-prefixed frames per connection.
-    Frames(Frames),
+    Frames(FrameStream),
 }
 
-/// HTTP requests, all alike.
+/// Identical HTTP requests.
 #[derive(Debug, Clone)]
 pub struct Http {
     /// The method.
@@ -32,22 +32,22 @@ pub struct Http {
     pub host: String,
     /// Path and query.
     pub path: String,
-    /// Headers beside the usual ones, which they replace.
+    /// Additional headers. They replace default headers of the same name.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
-    /// False: one request per connection, with `Connection: close`.
+    /// Whether connections are kept. If false, each request has its own connection and says `Connection: close`.
     pub keep_alive: bool,
-    /// Wait for `100 Continue` before the body (at most a second).
+    /// Whether to wait for `100 Continue` before the body, for at most a second.
     pub expect_continue: bool,
-    /// Give each request an `x-request-id` and demand it back.
+    /// Whether each request carries an `x-request-id` that the answer must repeat.
     pub ids: bool,
     /// Which answers are successes.
     pub expect: Expect,
 }
 
 impl Http {
-    /// A plain GET on connections that are kept; every 2xx is a success.
+    /// A plain GET on kept connections; every 2xx answer is a success.
     pub fn get(host: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -66,16 +66,16 @@ impl Http {
 /// A request's body.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// None, and no Content-Length.
+    /// No body and no Content-Length.
     None,
     /// These bytes.
     Bytes(Arc<Vec<u8>>),
-    /// This many bytes of the seeded pattern; never held as a whole.
+    /// This many bytes of the seeded pattern, which is never in memory as a whole.
     Pattern(u64),
 }
 
 impl Body {
-    /// Its length in bytes; `None` without a body.
+    /// The length in bytes; `None` without a body.
     pub fn len(&self) -> Option<u64> {
         match self {
             Self::None => None,
@@ -93,69 +93,69 @@ impl Body {
 /// Which answers are successes.
 #[derive(Debug, Clone, Default)]
 pub struct Expect {
-    /// Exactly this status; `None`: any 2xx.
+    /// The required status; `None` accepts any 2xx.
     pub status: Option<u16>,
-    /// Exactly this body; `None`: any.
+    /// The required body; `None` accepts any.
     pub body: Option<Vec<u8>>,
 }
 
 impl Expect {
-    /// 200 with this body, byte by byte.
+    /// Status 200 and exactly this body.
     pub fn exactly(body: impl Into<Vec<u8>>) -> Self {
         Self { status: Some(200), body: Some(body.into()) }
     }
 }
 
-/// A stream of frames.
+/// A stream of identical frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frames {
-    /// Payload bytes of each.
+pub struct FrameStream {
+    /// Payload bytes per frame.
     pub size: u64,
-    /// Bytes of the length before each: 1, 2 or 4.
+    /// The size of the length prefix.
     pub prefix: wire::frames::Prefix,
-    /// Frames in all, spread over the connections; `None`: until the time is over.
+    /// Total number of frames, spread over the connections; `None` sends until the time is over.
     pub count: Option<u64>,
 }
 
-/// The parts of a target as it is written: `http://host:port/path` or `frames://host:port`.
+/// The parts of a target's URL: `http://host:port/path` or `frames://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// `http` or `frames`.
+    /// The scheme: `http` or `frames`.
     pub scheme: String,
-    /// Name or address.
+    /// The host's name or address.
     pub host: String,
-    /// Port; 80 for http when it is not written.
+    /// The port; 80 for http by default.
     pub port: u16,
-    /// Path and query, `/` at least.
+    /// Path and query; at least `/`.
     pub path: String,
 }
 
 impl Url {
-    /// Takes a target apart.
+    /// Parses a target.
     ///
     /// # Errors
     /// [`LoadError::Target`] says which part is missing or wrong.
     pub fn parse(text: &str) -> Result<Self, LoadError> {
         let wrong = |why: &str| LoadError::Target { target: text.to_owned(), why: why.to_owned() };
         let (scheme, rest) =
-            text.split_once("://").ok_or_else(|| wrong("it begins with http:// or frames://"))?;
+            text.split_once("://").ok_or_else(|| wrong("it must begin with http:// or frames://"))?;
         if !["http", "frames"].contains(&scheme) {
-            return Err(wrong(&format!("the scheme is http or frames, not {scheme:?}")));
+            return Err(wrong(&format!("the scheme must be http or frames, not {scheme:?}")));
         }
-        let at = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(at);
+        let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(authority_end);
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         if scheme == "frames" && path != "/" {
             return Err(wrong("frames:// takes host:port only"));
         }
         if authority.contains('@') {
-            return Err(wrong("the host is a name or an address, without user or password"));
+            return Err(wrong("the host must be a name or an address, without user or password"));
         }
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 let port = port.parse().ok().filter(|port| *port > 0);
-                (host, port.ok_or_else(|| wrong("the port is a number from 1 to 65535"))?)
+                (host, port.ok_or_else(|| wrong("the port must be a number from 1 to 65535"))?)
             }
             _ if scheme == "http" => (authority, 80),
             _ => return Err(wrong("frames:// needs a port: frames://127.0.0.1:4000")),
@@ -166,23 +166,23 @@ impl Url {
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
 
-    /// What `Host` says: the port is left out when it is 80.
+    /// The value of `Host`: without the port if it is 80.
     pub fn authority(&self) -> String {
         if self.port == 80 { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 }
 
-/// The address of a host, which must be this machine unless `remote` is allowed.
+/// Resolves a host, which must be this machine unless `remote` is true.
 ///
 /// # Errors
-/// The name has no address, or it is not a loopback address and `remote` is false.
+/// The name has no address, or the address is not loopback and `remote` is false.
 pub fn resolve(host: &str, port: u16, remote: bool) -> Result<SocketAddr, LoadError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let mut found: Vec<SocketAddr> = (bare, port)
         .to_socket_addrs()
         .map_err(|error| LoadError::Resolve { host: host.to_owned(), why: error.to_string() })?
         .collect();
-    // Servers that listen on 127.0.0.1 alone are the rule where `localhost` names both.
+    // Prefer IPv4: `localhost` may name both, and most servers listen on 127.0.0.1 alone.
     found.sort_by_key(|address| !address.is_ipv4());
     let address = *found
         .first()
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_taken_apart() {
+    fn targets_are_parsed() {
         let table = [
             ("http://127.0.0.1:8080/a?b=c", ("http", "127.0.0.1", 8080, "/a?b=c")),
             ("http://localhost", ("http", "localhost", 80, "/")),
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn broken_targets_say_what_is_wrong() {
         let table = [
-            ("127.0.0.1:80", "begins with http://"),
+            ("127.0.0.1:80", "begin with http://"),
             ("https://x", "not \"https\""),
             ("http://x:0/", "1 to 65535"),
             ("http://x:99999/", "1 to 65535"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use lab::observation::Latency;
 use load::target::{self, Expect, Http, Target, Traffic, Url};
-use load::{Arrivals, ErrorClass, Gaps, Job, Schedule, Stop, Tally};
+use load::{ArrivalSchedule, Arrivals, ErrorClass, Gaps, Job, Stop, Tally};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -117,7 +117,7 @@ fn job(orders: &Orders) -> anyhow::Result<Job> {
             GapsWord::Constant => Gaps::Constant,
             GapsWord::Poisson => Gaps::Poisson(orders.seed),
         };
-        job.arrivals = Arrivals::Open(Schedule { from: rate, to: rate, gaps });
+        job.arrivals = Arrivals::Open(ArrivalSchedule { from: rate, to: rate, gaps });
     }
     job.warmup = Duration::from_millis(orders.warmup_ms);
     job.timeout = Duration::from_millis(orders.timeout_ms);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use load::target::{self, Body, Expect, Frames, Http, Target, Traffic, Url};
-use load::{Arrivals, Gaps, Job, LoadError, Schedule, Stop};
+use load::target::{self, Body, Expect, FrameStream, Http, Target, Traffic, Url};
+use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
 use report::Interval;
 use slo::Slo;
 use summary::Driven;
@@ -186,7 +186,7 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
     };
     let schedule = match job.arrivals {
         Arrivals::Open(schedule) => schedule,
-        Arrivals::Closed => Schedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant },
+        Arrivals::Closed => ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant },
     };
     let mut broken_pipe = Ok(());
     let found = max_rate::find(job, schedule, slo, cancel, |step| {
@@ -231,7 +231,7 @@ impl Args {
                 GapsChoice::Constant => Gaps::Constant,
                 GapsChoice::Poisson => Gaps::Poisson(self.seed),
             };
-            job.arrivals = Arrivals::Open(Schedule { from, to, gaps });
+            job.arrivals = Arrivals::Open(ArrivalSchedule { from, to, gaps });
         }
         job.warmup = self.warmup;
         job.timeout = self.timeout;
@@ -243,9 +243,9 @@ impl Args {
         Ok(job)
     }
 
-    fn frames(&self) -> Frames {
+    fn frames(&self) -> FrameStream {
         let prefix = self.frame_prefix.unwrap_or(Prefix::Four);
-        Frames { size: self.frame_size.unwrap_or(1000), prefix, count: self.number }
+        FrameStream { size: self.frame_size.unwrap_or(1000), prefix, count: self.number }
     }
 
     /// What was asked of a target that does not know it, or twice.

@@ -1,4 +1,4 @@
-//! The epoll backend: the same completions, made from readiness.
+//! The epoll backend: turns readiness into the same completions as io_uring.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use crate::{Delivery, Done, STALL};
 
 const EVENTS: usize = 1024;
 
-/// A completion that waits to be told. A payload that was sent stays in its slot until then: one at a time.
+/// A completion that has not been reported yet. A sent payload stays in its slot until it is reported.
 enum Ready {
     Accepted(Conn),
     Sent,
@@ -25,7 +25,7 @@ pub(crate) struct Epoll {
     cursor: usize,
     /// Completions that needed no waiting.
     ready: VecDeque<(Conn, Ready)>,
-    /// Listeners taken out because no file was free, and when they are taken up again.
+    /// Listeners that are paused because no file was free, and when they resume.
     stalled: Vec<(Instant, Conn, RawFd)>,
 }
 
@@ -87,7 +87,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn)
     }
 
-    /// Tells the kernel what the connection waits for now.
+    /// Tells epoll what the connection waits for now.
     fn watch(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
         let reading = if slot.reading { libc::EPOLLIN } else { 0 };
@@ -104,7 +104,7 @@ impl Epoll {
         }
     }
 
-    /// Writes what the socket takes; true when nothing is left to wait for.
+    /// Writes as much as the socket takes. Returns true if there is nothing left to wait for.
     fn write(&mut self, slots: &mut Slots, conn: Conn) -> bool {
         let Some(slot) = slots.get(conn) else { return true };
         let Some(fd) = slot.fd() else { return true };
@@ -142,18 +142,18 @@ impl Epoll {
 
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         let now = Instant::now();
-        for (at, conn, fd) in std::mem::take(&mut self.stalled) {
-            if at <= now {
-                // The listener may be gone by now; then there is nothing to take up.
+        for (until, conn, fd) in std::mem::take(&mut self.stalled) {
+            if until <= now {
+                // Fails if the listener has been closed; then there is nothing to resume.
                 let _ = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn);
             } else {
-                self.stalled.push((at, conn, fd));
+                self.stalled.push((until, conn, fd));
             }
         }
         let timeout = if self.ready.is_empty() { timeout } else { Duration::ZERO };
         self.events.clear();
         self.cursor = 0;
-        // SAFETY: the vector has room for EVENTS entries, and only as many as the kernel wrote are taken as present.
+        // SAFETY: the vector has room for EVENTS entries, and its length becomes the number that the kernel wrote.
         unsafe {
             let count = wait_exactly(self.fd.as_raw_fd(), self.events.as_mut_ptr(), timeout);
             if count < 0 {
@@ -222,7 +222,7 @@ impl Epoll {
         let Some(fd) = slots.fd(listener) else { return };
         loop {
             let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            // SAFETY: no address is asked for; a result that is not negative is a descriptor of our own.
+            // SAFETY: no address is requested; a non-negative result is a new descriptor of our own.
             let accepted = unsafe {
                 match libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), flags) {
                     new if new >= 0 => Ok(OwnedFd::from_raw_fd(new)),
@@ -259,11 +259,11 @@ impl Epoll {
         let slot = slots.get(conn)?;
         let fd = slot.fd()?;
         if !slot.reading {
-            // Both directions are shut; nothing is left to tell but an error, which a send reports.
+            // Both directions are shut down. Only an error could follow, and a send reports that.
             let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, conn);
             return None;
         }
-        // SAFETY: the scratch buffer is ours and as long as said.
+        // SAFETY: the scratch buffer is ours and has the given length.
         let count = unsafe { libc::recv(fd, self.scratch.as_mut_ptr().cast(), self.scratch.len(), 0) };
         if count > 0 {
             let delivery = Delivery {
@@ -288,15 +288,15 @@ impl Epoll {
     }
 }
 
-/// epoll_pwait2(2), whose timeout has nanoseconds; before Linux 5.11 epoll_wait(2), whose milliseconds are rounded up: a wait of
-/// 0.3 ms must not become a busy loop.
+/// Calls epoll_pwait2(2), whose timeout is in nanoseconds. Before Linux 5.11, calls epoll_wait(2) with the timeout rounded up
+/// to milliseconds: a wait of 0.3 ms must not become a busy loop.
 ///
 /// # Safety
 /// `events` has room for [`EVENTS`] entries.
 unsafe fn wait_exactly(epoll: RawFd, events: *mut libc::epoll_event, timeout: Duration) -> libc::c_int {
     let exact = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     let no_mask = std::ptr::null::<libc::sigset_t>();
-    // SAFETY: the events' room is the caller's promise; the timeout is alive during the call, and no mask is given.
+    // SAFETY: the caller promises room for the events. The timeout is alive during the call, and there is no mask.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -316,11 +316,11 @@ unsafe fn wait_exactly(epoll: RawFd, events: *mut libc::epoll_event, timeout: Du
     unsafe { libc::epoll_wait(epoll, events, EVENTS as i32, millis) }
 }
 
-/// The error of a finished connect, 0 when it succeeded.
+/// The error of a finished connect; 0 if it succeeded.
 fn pending_error(fd: RawFd) -> libc::c_int {
     let mut value: libc::c_int = 0;
     let mut len = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the value is one int, and `len` says so.
+    // SAFETY: the value is one int, and `len` is its size.
     unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut value).cast(), &raw mut len) };
     value
 }

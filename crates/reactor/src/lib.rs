@@ -1,8 +1,8 @@
 //! Completion-based I/O, one loop per core: io_uring, with epoll where the kernel refuses it.
 //!
-//! A [`Reactor`] owns its sockets and buffers. A [`Handler`] is told what happened ([`Event`]) and answers through [`Io`]:
-//! connect, send, half-close, close. Receiving needs no asking: every open connection delivers what arrives.
-//! The reactor knows sockets and nothing of what travels in them. It belongs to one thread.
+//! A [`Reactor`] owns its sockets and buffers. A [`Handler`] receives each [`Event`] and acts through [`Io`]: connect,
+//! send, half-close, close. There is no receive call: every open connection delivers what arrives. The reactor knows
+//! sockets and nothing of what travels in them. It belongs to one thread.
 
 mod epoll;
 mod payload;
@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use payload::{Payload, Shared};
+pub use payload::{Payload, SharedBytes};
 pub use slots::Conn;
 pub use socket::{listener, unused};
 pub use thread::{exact_timers, open_files, pin, thread_cpu};
@@ -32,76 +32,76 @@ use uring::Uring;
 /// Which kernel interface carries the I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// io_uring where the kernel has all of it, epoll otherwise.
+    /// io_uring if the kernel supports everything that is needed, otherwise epoll.
     #[default]
     Auto,
-    /// io_uring or an error.
+    /// io_uring; an error if the kernel does not support it.
     Uring,
     /// epoll.
     Epoll,
 }
 
-/// What a reactor is made with.
+/// The configuration of a reactor.
 #[derive(Debug, Clone, Copy)]
-pub struct Config {
+pub struct ReactorConfig {
     /// Which kernel interface.
     pub backend: Backend,
-    /// Bytes of one receive buffer, for messages; see [`Io::expect_bulk`].
+    /// The size of a receive buffer for messages, in bytes. Bulk data has larger ones: see [`Io::expect_bulk`].
     pub buffer_size: u32,
-    /// How many receive buffers all connections of this reactor share; a power of two.
+    /// The number of receive buffers, which all connections share; a power of two.
     pub buffers: u16,
-    /// Where the kernel can, what connections made by this reactor receive carries the time of its arrival, so that
-    /// [`Reactor::sleep`] may leave it lying. A stamp costs some time at each message.
+    /// Whether connections made by this reactor stamp what they receive with its arrival time, if the kernel can.
+    /// [`Reactor::sleep`] needs the stamps. Each costs a little time.
     pub stamps: bool,
 }
 
-impl Config {
-    /// For many connections with small messages.
+impl ReactorConfig {
+    /// Settings for many connections with small messages.
     pub const MESSAGES: Self =
         Self { backend: Backend::Auto, buffer_size: 1024, buffers: 2048, stamps: false };
-    /// For few connections whose answers are small.
+    /// Settings for few connections whose answers are small.
     pub const FEW: Self = Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 64, stamps: false };
 }
 
 /// What happened on a connection.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The listener of this name took this new connection.
+    /// The listener with this handle accepted the connection.
     Accepted(Conn),
-    /// The connection asked for is open.
+    /// The requested connection is open.
     Connected,
-    /// Bytes arrived, in order; the last of them this long ago, which is nothing where the kernel has not stamped them.
+    /// Bytes arrived, in order. The duration is the age of the last of them; zero if the kernel has not stamped it.
     Received(&'a [u8], Duration),
-    /// The payload is with the kernel; it comes back for reuse.
+    /// The kernel has taken the payload, which is returned for reuse.
     Sent(Payload),
-    /// The peer will send no more. The connection can still send; it must be closed in the end.
+    /// The peer will send no more. The connection can still send. The handler must close it in the end.
     Eof,
-    /// The connection is lost; its handler needs to close it. The number is the kernel's `errno`.
+    /// The connection is lost, and the handler must close it. The number is the kernel's `errno`.
     Failed(i32),
 }
 
-/// How long a listener rests when no file was free: trying at once would burn a core.
+/// How long a listener pauses when no file is free. Retrying at once would use a whole core.
 const STALL: Duration = Duration::from_millis(10);
 
-/// Told what happens; answers through [`Io`].
+/// Receives events, and acts through [`Io`].
 pub trait Handler {
-    /// One event of one connection.
+    /// Handles one event of one connection.
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>);
 }
 
-/// Bytes that the kernel delivered, valid until recycled.
+/// Bytes that the kernel delivered. They are valid until they are recycled.
 #[derive(Clone, Copy)]
 struct Delivery {
     start: *const u8,
     len: usize,
     buffer: u16,
     bulk: bool,
-    /// When the last byte arrived, by the clock of the day, which is the kernel's for this.
+    /// When the last byte arrived, by the wall clock, which the kernel uses for stamps.
     stamp: Option<Duration>,
 }
 
 impl Delivery {
-    /// How long ago it arrived. A clock that is set while a message lies there spoils the age of that one.
+    /// How long ago the last byte arrived. If the wall clock is set while a message waits, its age is wrong.
     fn age(&self) -> Duration {
         let Some(stamp) = self.stamp else { return Duration::ZERO };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Delivery {
     }
 }
 
-/// One finished operation, as a backend reports it.
+/// A completed operation, as a backend reports it.
 enum Done {
     Accepted(Conn),
     Connected,
@@ -119,16 +119,16 @@ enum Done {
     Failed(i32),
 }
 
-/// The operations of a reactor. All of them take effect at the latest when the loop turns; their
-/// failures arrive as [`Event::Failed`].
+/// The operations of a reactor. All of them take effect no later than the next turn of the loop. Their failures arrive as
+/// [`Event::Failed`].
 pub struct Io {
-    // First, so that its end begins before what it may read is freed.
+    // The first field is dropped first: the kernel must stop before the memory that it may read is freed.
     kernel: Kernel,
     slots: Slots,
-    /// Addresses that connections are made to; counted, because the kernel reads them later, wherever the vector moved.
+    /// Addresses to connect to. Each is in an `Rc`, because the kernel reads it later, when the vector may have moved.
     addresses: Vec<Rc<RawAddress>>,
     /// Bytes that the kernel may read at any time.
-    kept: Vec<Shared>,
+    kept: Vec<SharedBytes>,
 }
 
 enum Kernel {
@@ -136,16 +136,16 @@ enum Kernel {
     Epoll(Box<Epoll>),
 }
 
-/// What a connection is made for.
+/// What a connection is going to carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carries {
     /// Any traffic.
     Anything,
-    /// One small send and its answer: the kernel makes the socket by itself, and nothing stands when it is closed.
+    /// One small send and its answer. The kernel creates the socket by itself, and nothing is pending at the close.
     OneExchange,
 }
 
-/// An address prepared once and connected to many times.
+/// An address that is prepared once and used for many connections.
 #[derive(Debug, Clone, Copy)]
 pub struct AddressId(usize);
 
@@ -159,7 +159,7 @@ impl Io {
     /// Begins a connection; [`Event::Connected`] or [`Event::Failed`] follows.
     ///
     /// # Errors
-    /// The socket could not be made: out of files or memory.
+    /// The socket could not be created: no files or memory are left.
     pub fn connect(&mut self, to: AddressId, carries: Carries) -> io::Result<Conn> {
         let address = &self.addresses[to.0];
         match &mut self.kernel {
@@ -168,13 +168,13 @@ impl Io {
         }
     }
 
-    /// Bytes that are sent again and again, and stay for the reactor's life: if they are no longer than [`Io::SILENT`] as a whole,
-    /// payloads of them are sent without an [`Event::Sent`] where the kernel can do so.
-    pub fn keep(&mut self, shared: &Shared) {
+    /// Keeps bytes that are sent repeatedly for the reactor's lifetime. If they are no longer than [`Io::SILENT`] as a
+    /// whole, the kernel may send payloads of them without an [`Event::Sent`].
+    pub fn keep(&mut self, shared: &SharedBytes) {
         self.kept.push(shared.clone());
     }
 
-    /// The most bytes that are sent in silence: less than any socket's buffer, so that silent sends keep their order.
+    /// The most bytes that are sent without an event: fewer than any socket's buffer, so that these sends keep their order.
     pub const SILENT: usize = 4096;
 
     /// Accepts connections from `listener` until the reactor is dropped.
@@ -191,12 +191,12 @@ impl Io {
         Ok(conn)
     }
 
-    /// Sends `payload`; [`Event::Sent`] brings it back if the answer is true, nothing does if it is false. One payload at a
-    /// time per connection: a second one before that event is refused and given back.
+    /// Sends `payload`. If the result is true, [`Event::Sent`] returns the payload later; if it is false, no event follows.
+    /// A connection sends one payload at a time: a second one before that event is refused and returned.
     pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
         if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel) {
             let free = self.slots.get(conn).is_some_and(|slot| slot.payload.is_none());
-            // Of the whole, of which several parts may be under way at once.
+            // The whole counts, because several parts of it may be in flight at once.
             let small = shared.bytes().len() <= Self::SILENT;
             if free && small && self.kept.iter().any(|kept| kept.same(shared)) {
                 uring.send_silently(&mut self.slots, conn, payload.bytes());
@@ -214,7 +214,7 @@ impl Io {
         Ok(true)
     }
 
-    /// Says that much will be received on this connection: worth larger buffers.
+    /// Tells the reactor to expect bulk data on this connection, which then gets larger buffers.
     pub fn expect_bulk(&mut self, conn: Conn) {
         let Some(slot) = self.slots.get(conn) else { return };
         if !std::mem::replace(&mut slot.bulk, true)
@@ -224,8 +224,8 @@ impl Io {
         }
     }
 
-    /// Says that nothing more will be sent; receiving goes on. Call it when no send is under way: after the last
-    /// [`Event::Sent`], and not behind silent sends.
+    /// Closes the sending side; receiving continues. Call it when no send is in flight: after the last [`Event::Sent`], and
+    /// not after sends without an event.
     pub fn half_close(&mut self, conn: Conn) {
         match (self.slots.fd(conn), &mut self.kernel) {
             (Some(fd), _) => socket::shutdown_write(fd),
@@ -234,7 +234,7 @@ impl Io {
         }
     }
 
-    /// Closes the connection; no more events come for it.
+    /// Closes the connection. It has no more events.
     pub fn close(&mut self, conn: Conn) {
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.close(&mut self.slots, conn),
@@ -242,7 +242,7 @@ impl Io {
         }
     }
 
-    /// `io_uring` or `epoll`.
+    /// The backend's name: `io_uring` or `epoll`.
     pub fn backend(&self) -> &'static str {
         match &self.kernel {
             Kernel::Uring(_) => "io_uring",
@@ -272,21 +272,21 @@ impl Io {
     }
 }
 
-/// The loop of one core.
+/// The event loop of one thread.
 pub struct Reactor {
     io: Io,
 }
 
 impl Reactor {
-    /// A reactor for the calling thread.
+    /// Creates a reactor for the calling thread.
     ///
     /// # Errors
-    /// The kernel refused the interface asked for, or it is out of memory or files.
-    pub fn new(config: Config) -> io::Result<Self> {
+    /// The kernel refused the requested backend, or no memory or files are left.
+    pub fn new(config: ReactorConfig) -> io::Result<Self> {
         let kernel = match config.backend {
             Backend::Epoll => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
             Backend::Uring => Kernel::Uring(Box::new(Uring::new(&config)?)),
-            // Seccomp profiles, sysctls and old kernels refuse io_uring in different ways; all mean the same here.
+            // Seccomp profiles, sysctls and old kernels refuse io_uring in different ways. All of them mean epoll.
             Backend::Auto => match Uring::new(&config) {
                 Ok(uring) => Kernel::Uring(Box::new(uring)),
                 Err(_) => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
@@ -295,15 +295,15 @@ impl Reactor {
         Ok(Self { io: Io { kernel, slots: Slots::default(), addresses: Vec::new(), kept: Vec::new() } })
     }
 
-    /// The operations, for use outside of an event.
+    /// The operations, for use outside an event.
     pub fn io(&mut self) -> &mut Io {
         &mut self.io
     }
 
-    /// Waits for at least one event, or for `timeout`, and hands every event at hand to `handler`.
+    /// Waits for at least one event or until `timeout`, and passes all available events to `handler`.
     ///
     /// # Errors
-    /// The kernel's interface failed as a whole; single connections fail as events.
+    /// The backend as a whole failed. The failure of a connection is an event.
     pub fn turn(&mut self, timeout: Duration, handler: &mut impl Handler) -> io::Result<()> {
         self.io.wait(timeout)?;
         while let Some((conn, done)) = self.io.next() {
@@ -325,10 +325,11 @@ impl Reactor {
         Ok(())
     }
 
-    /// Lets `time` pass, in which nothing is heard of and nothing wakes this thread: what arrives meanwhile carries its stamp.
-    /// False, and at once, where something may happen that has none: a connection that is being made, a send that is
-    /// waited for, all that epoll tells of. Messages must be smaller than a buffer: the rest of a longer one would stay in the
-    /// socket, and in the end with the peer.
+    /// Sleeps for `time`. No event wakes the thread; what arrives in the meantime carries its stamp.
+    ///
+    /// Returns false at once if something may happen that carries no stamp: a connect or a send whose event is pending, or
+    /// anything with epoll. Messages must be smaller than a buffer: the rest of a longer one would stay in the socket, and
+    /// in the end with the peer.
     pub fn sleep(&mut self, time: Duration) -> bool {
         let sleeps = match &mut self.io.kernel {
             Kernel::Uring(uring) => uring.may_sleep(),

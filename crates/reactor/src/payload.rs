@@ -1,47 +1,47 @@
-//! Bytes to send: shared by many sends, or owned by one.
+//! Bytes to send, either shared by many sends or owned by one.
 
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes that many connections of one reactor send. Counted without atomics inside a reactor (`Rc`), shared
-/// between reactors without copies (`Arc`).
+/// Bytes that many connections of a reactor send. Reference-counted without atomics within a reactor (`Rc`), and shared
+/// between reactors without copying (`Arc`).
 #[derive(Debug, Clone)]
-#[allow(clippy::redundant_allocation)] // the outer count is the cheap one, the inner one crosses threads
-pub struct Shared(Rc<Arc<Vec<u8>>>);
+#[allow(clippy::redundant_allocation)] // the outer count is cheap, the inner one crosses threads
+pub struct SharedBytes(Rc<Arc<Vec<u8>>>);
 
-impl Shared {
-    /// For the calling thread's reactor.
+impl SharedBytes {
+    /// Wraps `bytes` for the calling thread's reactor.
     pub fn new(bytes: Arc<Vec<u8>>) -> Self {
         Self(Rc::new(bytes))
     }
 
-    /// All of the bytes.
+    /// All the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether two are the same bytes in memory.
+    /// Whether both are the same bytes in memory.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// A payload of `range`.
+    /// A payload that sends `range`.
     ///
     /// # Panics
-    /// When `range` is not within the bytes.
+    /// If `range` is not within the bytes.
     pub fn slice(&self, range: Range<usize>) -> Payload {
-        assert!(range.start <= range.end && range.end <= self.0.len(), "a slice of what is there");
+        assert!(range.start <= range.end && range.end <= self.0.len(), "the range lies within the bytes");
         Payload::Shared(self.clone(), range)
     }
 }
 
-/// What one send sends. Its bytes neither move nor change until the send ends.
+/// The bytes of one send. They neither move nor change until the send ends.
 #[derive(Debug)]
 pub enum Payload {
-    /// A part of bytes that others send too.
-    Shared(Shared, Range<usize>),
-    /// Its own.
+    /// A range of bytes that other sends share.
+    Shared(SharedBytes, Range<usize>),
+    /// Bytes of this send alone.
     Owned(Vec<u8>),
 }
 

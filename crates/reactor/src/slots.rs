@@ -1,10 +1,10 @@
-//! The connections of a reactor: one slot each, reused, told apart by a generation.
+//! The connections of a reactor. Each has a slot; slots are reused, and a generation tells their connections apart.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::payload::Payload;
 
-/// Names a connection of one reactor. A name whose connection is closed finds nothing.
+/// The handle of a connection within one reactor. The handle of a closed connection is invalid, even when its slot is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Conn {
     pub(crate) index: u32,
@@ -12,7 +12,7 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Small and reused: for tables beside the reactor's.
+    /// The index of its slot. Indexes are small and reused, so callers can keep tables by index.
     pub fn index(self) -> usize {
         self.index as usize
     }
@@ -26,36 +26,36 @@ impl Conn {
     }
 }
 
-/// Generations take 24 bits beside an 8-bit operation code in 64 bits of user data.
+/// The 64 bits of user data hold an 8-bit operation code, a 24-bit generation and a 32-bit index.
 const GENERATION_MASK: u32 = 0x00ff_ffff;
 
-/// What a reactor keeps of a connection.
+/// A reactor's state of one connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// The descriptor; `None` where the kernel keeps the socket in the ring's own table, at the slot's index.
+    /// The descriptor; `None` if the socket is in the ring's own file table, at the slot's index.
     fd: Option<OwnedFd>,
     generation: u32,
-    /// Operations that the kernel still holds; the slot is not reused before they are back.
+    /// Operations that the kernel has not completed. The slot is not reused before they have completed.
     pub(crate) pending: u8,
-    /// The owner closed it: nothing more is reported.
+    /// The owner has closed the connection: no more events are reported.
     pub(crate) closing: bool,
-    /// A multishot receive or accept, or an interest in reading, stands.
+    /// A receive is pending, or epoll watches for reading.
     pub(crate) reading: bool,
-    /// Why the ring could not make its socket.
+    /// Why the ring could not create the socket.
     pub(crate) errno: Option<i32>,
-    /// It carries one exchange: receives are asked for one by one, so that none stands when it is closed.
+    /// The connection carries one exchange. Receives are requested one by one, so that none is pending at the close.
     pub(crate) once: bool,
-    /// It carries bulk, and wants the large buffers.
+    /// The connection carries bulk data and wants the large buffers.
     pub(crate) bulk: bool,
-    /// The standing receive has the large buffers.
+    /// The pending receive uses the large buffers.
     pub(crate) reading_bulk: bool,
-    /// Its socket stamps what arrives.
+    /// The socket stamps what arrives.
     pub(crate) stamped: bool,
-    /// It accepts connections.
+    /// The slot is a listener that accepts connections.
     pub(crate) listening: bool,
     /// A connect is under way.
     pub(crate) connecting: bool,
-    /// The payload being sent, and how much of it is with the kernel.
+    /// The payload being sent, and how many bytes of it the kernel has taken.
     pub(crate) payload: Option<(Payload, usize)>,
 }
 
@@ -64,12 +64,12 @@ impl Slot {
         self.fd.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// Whether some of the payload is not with the kernel yet.
+    /// Whether the kernel has not taken all of the payload yet.
     pub(crate) fn unsent(&self) -> bool {
         self.payload.as_ref().is_some_and(|(payload, done)| *done < payload.bytes().len())
     }
 
-    /// The descriptor leaves the slot, to be closed by whoever took it.
+    /// Takes the descriptor out of the slot. The caller must close it.
     pub(crate) fn take_fd(&mut self) -> Option<OwnedFd> {
         self.fd.take()
     }
@@ -112,22 +112,22 @@ impl Slots {
         Conn { index, generation: self.slots[index as usize].generation }
     }
 
-    /// The descriptor of an open connection that has one.
+    /// The descriptor of an open connection, if it has one.
     pub(crate) fn fd(&mut self, conn: Conn) -> Option<RawFd> {
         self.get(conn)?.fd()
     }
 
-    /// The slot, unless its connection is closed or closing.
+    /// The slot of a connection that is neither closed nor closing.
     pub(crate) fn get(&mut self, conn: Conn) -> Option<&mut Slot> {
         self.any(conn).filter(|slot| !slot.closing)
     }
 
-    /// The slot, closing or not, of this generation.
+    /// The slot of a connection that is not closed, but may be closing.
     pub(crate) fn any(&mut self, conn: Conn) -> Option<&mut Slot> {
         self.slots.get_mut(conn.index()).filter(|slot| slot.generation == conn.generation)
     }
 
-    /// The slot of a socket that could not be made is free again.
+    /// Frees the slot of a socket that could not be created.
     pub(crate) fn discard(&mut self, conn: Conn) {
         if let Some(slot) = self.any(conn) {
             slot.closing = true;
@@ -135,14 +135,14 @@ impl Slots {
         }
     }
 
-    /// The connection has a descriptor after all.
+    /// Gives a descriptor to a connection that was inserted without one.
     pub(crate) fn give(&mut self, conn: Conn, fd: OwnedFd) {
         if let Some(slot) = self.any(conn) {
             slot.fd = Some(fd);
         }
     }
 
-    /// Gives the slot back if it is closing and the kernel holds nothing of it.
+    /// Frees the slot if it is closing and the kernel has no operation of it left.
     pub(crate) fn release(&mut self, conn: Conn) {
         if let Some(slot) = self.any(conn)
             && slot.closing
@@ -150,7 +150,7 @@ impl Slots {
         {
             slot.fd = None;
             slot.payload = None;
-            // The name dies here; `insert` counts on from this generation.
+            // The handle becomes invalid here; `insert` continues from this generation.
             slot.generation = (slot.generation + 1) & GENERATION_MASK;
             self.free.push(conn.index);
         }

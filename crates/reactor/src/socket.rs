@@ -1,4 +1,4 @@
-//! The few socket calls that both backends share.
+//! The socket calls that both backends share.
 
 use std::io;
 use std::mem;
@@ -56,7 +56,7 @@ impl RawAddress {
     }
 }
 
-/// A non-blocking TCP socket that sends small messages at once.
+/// Creates a non-blocking TCP socket that sends small messages immediately.
 pub(crate) fn stream(family: libc::c_int) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) takes no pointers.
@@ -65,18 +65,18 @@ pub(crate) fn stream(family: libc::c_int) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     no_delay(fd);
-    // SAFETY: a descriptor just made, owned by nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How many connections may wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
+/// How many connections may wait to be accepted. The kernel limits it to `net.core.somaxconn`.
 const BACKLOG: libc::c_int = 65_535;
 
-/// A listening socket. With `shared`, more of them may listen on the same address: the kernel spreads connections over
-/// them.
+/// Creates a listening socket. With `shared`, several of them may listen on the same address, and the kernel distributes
+/// the connections over them.
 ///
 /// # Errors
-/// The address is in use, or not of this machine.
+/// The address is in use, or does not belong to this machine.
 pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     let fd = bound(address, shared)?;
     // SAFETY: listen(2) takes no pointers.
@@ -86,11 +86,11 @@ pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     Ok(fd.into())
 }
 
-/// Whether nobody has this address, shared or not: then the address, with the port that the kernel chose for port 0.
-/// Nothing listens meanwhile, so no client can take this look for a server.
+/// Checks that nobody uses this address, shared or not. Returns it with the port that the kernel chose in place of port 0.
+/// Never listens, so no client can mistake the check for a server.
 ///
 /// # Errors
-/// The address is in use, or not of this machine.
+/// The address is in use, or does not belong to this machine.
 pub fn unused(address: SocketAddr) -> io::Result<SocketAddr> {
     TcpListener::from(bound(address, false)?).local_addr()
 }
@@ -109,24 +109,24 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Requests must not wait for Nagle's algorithm: that is a measurement of the sender's own delay.
+/// Disables Nagle's algorithm. Its delay would be part of every measurement.
 pub(crate) fn no_delay(fd: RawFd) {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
 }
 
-/// Switches an option on. Failure (not TCP) is harmless.
+/// Switches an option on. Failure is harmless (the socket may not be TCP).
 fn set(fd: RawFd, level: libc::c_int, name: libc::c_int) {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is one int, alive during the call.
     unsafe { libc::setsockopt(fd, level, name, (&raw const on).cast(), size_of_val(&on) as _) };
 }
 
-/// What arrives on the socket carries the time of its arrival. Where the kernel refuses, it does not.
+/// Asks the kernel to stamp each message with its arrival time. If the kernel refuses, messages have no stamp.
 pub(crate) fn stamp_arrivals(fd: RawFd) {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
 }
 
-/// Half-close. An error means the connection is gone, which its receive side reports.
+/// Half-closes the connection. An error means that the connection is gone, which the receive side reports.
 pub(crate) fn shutdown_write(fd: RawFd) {
     // SAFETY: shutdown(2) takes no pointers.
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };

@@ -1,12 +1,12 @@
-//! The calling thread, its core and its CPU time; and how many files its process may open.
+//! The calling thread's core, timers and CPU time, and the process's limit of open files.
 
 use std::io;
 use std::time::Duration;
 
-/// How many files this process may have open.
+/// The number of files that this process may have open.
 ///
 /// # Errors
-/// The kernel did not tell.
+/// The kernel refused to tell.
 pub fn open_files() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is alive during the call.
@@ -16,8 +16,8 @@ pub fn open_files() -> io::Result<u64> {
     }
 }
 
-/// Keeps the calling thread on one core. A core that is gone or forbidden leaves it where it was: the caller records
-/// placement, and a measurement is worth more than none.
+/// Pins the calling thread to one core. If the core is offline or forbidden, the thread stays where it is: an unpinned
+/// measurement is better than none.
 pub fn pin(core: usize) {
     // SAFETY: an all-zero cpu_set_t is the empty set; CPU_SET checks its bounds.
     unsafe {
@@ -27,16 +27,16 @@ pub fn pin(core: usize) {
     }
 }
 
-/// Lets the kernel wake this thread at the time it asks for, not up to 50 us later to save power.
+/// Makes the kernel wake this thread exactly when it asks, and not up to 50 us later to save power.
 pub fn exact_timers() {
     // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes no pointers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
 }
 
-/// User and kernel time that the calling thread has used.
+/// The user and kernel CPU time that the calling thread has used.
 pub fn thread_cpu() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is alive during the call; the clock exists on every Linux, and on failure it stays zero.
+    // SAFETY: `time` is alive during the call; the clock exists on every Linux, and on failure `time` stays zero.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -1,15 +1,15 @@
-//! Points in time as one number. A driver subtracts several times for each small request, and `std`'s `Instant`, which
-//! counts seconds and nanoseconds apart, takes some 40 instructions each time.
+//! Points in time as one number. A driver subtracts several times for each small request. `std`'s `Instant` keeps seconds
+//! and nanoseconds apart and needs some 40 instructions for each subtraction.
 
 use std::ops::Add;
 use std::time::Duration;
 
-/// Nanoseconds of the clock that only goes forward (`CLOCK_MONOTONIC`), from a beginning of its own.
+/// Nanoseconds of the monotonic clock (`CLOCK_MONOTONIC`), from an arbitrary start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(u64);
 
 impl Time {
-    /// The present.
+    /// The current time.
     pub fn now() -> Self {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is alive during the call; the clock exists on every Linux.
@@ -17,17 +17,17 @@ impl Time {
         Self(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
-    /// Nanoseconds from `earlier` to this; none if it was not earlier.
+    /// Nanoseconds from `earlier` to `self`; 0 if `earlier` is later.
     pub fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The time from `earlier` to this; none if it was not earlier.
+    /// The time from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 
-    /// So long before this.
+    /// The point in time that lies `time` before `self`.
     #[must_use]
     pub fn before(self, time: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(time)))
@@ -42,7 +42,7 @@ impl Add<Duration> for Time {
     }
 }
 
-/// Of more than five centuries, these.
+/// The duration in nanoseconds, at most `u64::MAX` (more than five centuries).
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_forward_and_is_reckoned_with() {
+    fn time_goes_forward_and_can_be_added_and_subtracted() {
         let earlier = Time::now();
         let later = earlier + Duration::from_millis(1500);
         assert!(Time::now() >= earlier && later > earlier);

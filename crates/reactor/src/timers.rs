@@ -1,10 +1,10 @@
-//! Deadlines in order: a queue that is asked what is due. Holds no clock of its own.
+//! A queue of values ordered by deadline. It has no clock: the caller passes the time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// Values that fall due at an instant; equal instants come out in the order they went in.
+/// Values with deadlines. Values with equal deadlines come out in the order in which they were added.
 #[derive(Debug)]
 pub struct Timers<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
@@ -42,14 +42,14 @@ impl<T> Default for Timers<T> {
 }
 
 impl<T> Timers<T> {
-    /// `value` falls due at `due`.
+    /// Adds a value that is due at `due`.
     pub fn add(&mut self, due: Instant, value: T) {
         let order = self.next;
         self.next += 1;
         self.heap.push(Reverse(Entry { due, order, value }));
     }
 
-    /// The earliest value due at `now`, if any.
+    /// Removes and returns the earliest value that is due at `now`, if any.
     pub fn due(&mut self, now: Instant) -> Option<T> {
         if self.heap.peek()?.0.due > now {
             return None;
@@ -57,7 +57,7 @@ impl<T> Timers<T> {
         self.heap.pop().map(|Reverse(entry)| entry.value)
     }
 
-    /// How long from `now` until something is due; `None` when nothing is waiting.
+    /// The time from `now` until a value is due; `None` if the queue is empty.
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         self.heap.peek().map(|Reverse(entry)| entry.due.saturating_duration_since(now))
     }

@@ -1,7 +1,7 @@
-//! The io_uring backend: multishot receive into a ring of shared buffers, multishot accept, and one system
-//! call per turn for everything else.
+//! The io_uring backend: multishot receive into a ring of shared buffers, multishot accept, and one system call per turn
+//! for everything else.
 //!
-//! Needs what Linux 6.1 has: provided-buffer rings, multishot receive, deferred task running.
+//! Needs Linux 6.1: provided-buffer rings, multishot receive and deferred task running.
 
 mod buffers;
 mod stamps;
@@ -18,17 +18,17 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Carries, Config, Delivery, Done, STALL};
+use crate::{Carries, Delivery, Done, ReactorConfig, STALL};
 use buffers::Buffers;
 use stamps::Stamps;
 
-/// Buffers for connections that carry bulk: few enough of them that they stay in the cache, whose order of use is a ring.
+/// Size and number of the buffers for bulk data. They are used in turn, and there are few enough to stay in the cache.
 const BULK: (u32, u16) = (64 * 1024, 16);
 const SUBMISSIONS: u32 = 4096;
-/// Room for a completion of each of 10,000 connections and more in one turn; past it the kernel keeps them aside.
+/// Room for completions of more than 10,000 connections in one turn. The kernel keeps any further ones aside.
 const COMPLETIONS: u32 = 32 * 1024;
 
-/// Places in the ring's own table of files, if the limit of open files allows as many; 8 bytes each.
+/// Entries in the ring's own file table, 8 bytes each. The limit of open files may allow fewer.
 const FILES: u32 = 64 * 1024;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -37,14 +37,14 @@ enum Op {
     Accept,
     Connect,
     Receive,
-    /// A receive whose messages carry the time of their arrival.
+    /// A receive whose messages carry their arrival times.
     StampedReceive,
     Send,
-    /// A send that is only heard of when it fails.
+    /// A send that reports only its failure.
     SilentSend,
-    /// The ring makes a socket; what fails there is told by the connect that is linked to it.
+    /// The ring creates a socket. The linked connect reports a failure.
     Socket,
-    /// Half-close, close and cancel: what fails there shows elsewhere.
+    /// Half-close, close and cancel. Their failures show elsewhere.
     Silent,
 }
 
@@ -66,24 +66,24 @@ fn op_of(user_data: u64) -> Op {
 }
 
 pub(crate) struct Uring {
-    // Declared first, dropped first: its end begins before the buffers are unmapped, and what it still has to do needs them
-    // no more: receives run only in this thread's turns.
+    // The first field is dropped first, before the buffers are unmapped. The ring's remaining work does not need them:
+    // receives run only in this thread's turns.
     ring: IoUring,
     messages: Buffers,
     bulk: Buffers,
-    /// The completions of this turn, and how far they are handed out.
+    /// The completions of this turn that have not been handled yet.
     batch: VecDeque<cqueue::Entry>,
-    /// Listeners whose accept stopped (out of files), and when they are taken up again.
+    /// Listeners whose accept stopped because no file was free, and when they resume.
     stalled: Vec<(Instant, Conn)>,
-    /// How many sockets the ring's own table holds: operations on these need no look-up in the process's table.
+    /// The size of the ring's own file table. Operations on its sockets need no look-up in the process's table.
     files: u32,
-    /// If arrivals are to be stamped.
+    /// Set if arrivals are stamped.
     stamps: Option<Stamps>,
-    /// Operations with the kernel that have to be heard of when they complete: their completions carry no time.
+    /// Pending operations whose completions carry no time and must be handled promptly.
     prompt: u32,
 }
 
-/// An operation on a connection's socket, in the process's table or in the ring's.
+/// Builds an operation on a connection's socket, which is either in the process's file table or in the ring's.
 macro_rules! on {
     ($slot:expr, $conn:expr, |$file:ident| $entry:expr) => {
         match $slot.fd() {
@@ -106,7 +106,7 @@ fn send_entry(slot: &Slot, conn: Conn, bytes: &[u8]) -> squeue::Entry {
 }
 
 impl Uring {
-    pub(crate) fn new(config: &Config) -> io::Result<Self> {
+    pub(crate) fn new(config: &ReactorConfig) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -132,17 +132,17 @@ impl Uring {
 
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: every pointer in an entry lives until its completion: addresses and kept bytes stay for the
-            // reactor's life, other payloads stay in their slot, receive buffers belong to `self`.
+            // SAFETY: every pointer in an entry is valid until its completion. Addresses and kept bytes live as long as the
+            // reactor, other payloads stay in their slot, and receive buffers belong to `self`.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
-            // The queue is full: hand it over without waiting. EBUSY and EINTR pass by themselves.
+            // The queue is full: submit it without waiting. EBUSY and EINTR are transient.
             let _ = self.ring.submit();
         }
     }
 
-    /// An operation whose completion is waited for before the slot is used again.
+    /// Submits an operation. The slot is not reused before it completes.
     fn operate(&mut self, slots: &mut Slots, conn: Conn, op: Op, entry: squeue::Entry) {
         if let Some(slot) = slots.any(conn) {
             slot.pending += 1;
@@ -151,7 +151,7 @@ impl Uring {
         }
     }
 
-    /// An operation that completes in silence unless it fails.
+    /// Submits an operation that reports nothing unless it fails.
     fn operate_silently(&mut self, conn: Conn, op: Op, entry: squeue::Entry, flags: Flags) {
         self.push(&entry.flags(Flags::SKIP_SUCCESS | flags).user_data(user_data(op, conn)));
     }
@@ -166,14 +166,14 @@ impl Uring {
         let slot = DestinationSlot::try_from_slot_target(conn.index).ok().filter(|_| conn.index < self.files);
         match (carries, slot) {
             (Carries::OneExchange, Some(slot)) => {
-                // The link must not be cut by a queue that is handed over between its two parts.
+                // A link must not be cut by a submission between its two entries.
                 let queue = self.ring.submission();
                 let room = queue.capacity() - queue.len();
                 drop(queue);
                 if room < 2 {
                     let _ = self.ring.submit();
                 }
-                // Nagle's algorithm has nothing to hold back: all there is goes out in one send.
+                // No TCP_NODELAY: everything goes out in one send, so Nagle's algorithm holds nothing back.
                 let socket =
                     opcode::Socket::new(address.family(), libc::SOCK_STREAM, 0).file_index(Some(slot));
                 self.operate_silently(conn, Op::Socket, socket.build(), Flags::IO_LINK);
@@ -184,7 +184,7 @@ impl Uring {
                 if self.stamps.is_some() {
                     socket::stamp_arrivals(fd.as_raw_fd());
                 }
-                // The table is changed at once, but the close of the place's last socket may still be queued.
+                // The table is updated at once, but the close of the slot's previous socket may still be queued.
                 let vacant = conn.generation == 0 || self.ring.submit().is_ok();
                 let registered = in_table.is_some()
                     && vacant
@@ -192,7 +192,7 @@ impl Uring {
                 if !registered {
                     slots.give(conn, fd);
                 }
-                // Otherwise the table holds the socket, and the descriptor is not needed.
+                // If it is registered, the table holds the socket, and the descriptor is closed.
             }
         }
         if let Some(slot) = slots.get(conn) {
@@ -232,14 +232,14 @@ impl Uring {
         self.operate(slots, conn, op, entry);
     }
 
-    /// A connection for one exchange asks again when what it received was not all.
+    /// Requests the next receive of a connection for one exchange, whose answer may come in several parts.
     pub(crate) fn receive_more(&mut self, slots: &mut Slots, conn: Conn) {
         if slots.get(conn).is_some_and(|slot| slot.once && !slot.reading) {
             self.receive(slots, conn);
         }
     }
 
-    /// Ends the standing receive; it goes on with the other buffers when the kernel has let go of the first.
+    /// Cancels the pending receive. When the kernel has released it, a new one starts with the other buffers.
     pub(crate) fn rebuffer(&mut self, slots: &mut Slots, conn: Conn) {
         if let Some(slot) = slots.get(conn).filter(|slot| slot.reading) {
             let op = receive_op(slot);
@@ -247,7 +247,7 @@ impl Uring {
         }
     }
 
-    /// By user data, which the kernel looks up in a hash table; by descriptor it would walk all of them.
+    /// Cancels by user data, which the kernel finds in a hash table. By descriptor it would search all operations.
     fn cancel(&mut self, conn: Conn, op: Op) {
         let entry = opcode::AsyncCancel::new(user_data(op, conn)).build();
         self.operate_silently(conn, Op::Silent, entry, Flags::empty());
@@ -261,7 +261,7 @@ impl Uring {
         self.operate(slots, conn, Op::Send, entry);
     }
 
-    /// Sends bytes that stay for the reactor's life.
+    /// Sends bytes that live as long as the reactor.
     pub(crate) fn send_silently(&mut self, slots: &mut Slots, conn: Conn, bytes: &[u8]) {
         if let Some(slot) = slots.get(conn) {
             let entry = send_entry(slot, conn, bytes);
@@ -292,13 +292,13 @@ impl Uring {
         for (_, op) in standing.into_iter().filter(|(stands, _)| *stands) {
             self.cancel(conn, op);
         }
-        // Operations take effect in the order of their submission: whatever uses the slot next comes after this.
+        // Operations take effect in the order of their submission: the next user of the slot comes after this.
         self.operate_silently(conn, Op::Silent, entry, Flags::empty());
         slots.release(conn);
     }
 
-    /// Whether all that may happen would carry its time; what is queued is handed over then. As its work is deferred, the
-    /// kernel wakes nobody who does not wait for the ring.
+    /// Whether everything that may happen now would carry its time. If so, submits what is queued. The kernel defers its
+    /// work, so it wakes only threads that wait for the ring.
     pub(crate) fn may_sleep(&mut self) -> bool {
         let may = self.stamps.is_some() && self.prompt == 0;
         if may && !self.ring.submission().is_empty() {
@@ -309,11 +309,11 @@ impl Uring {
 
     pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
         let now = if self.stalled.is_empty() { None } else { Some(Instant::now()) };
-        for (at, conn) in std::mem::take(&mut self.stalled) {
-            if now.is_some_and(|now| at <= now) {
+        for (until, conn) in std::mem::take(&mut self.stalled) {
+            if now.is_some_and(|now| until <= now) {
                 self.listen(slots, conn);
             } else {
-                self.stalled.push((at, conn));
+                self.stalled.push((until, conn));
             }
         }
         let timespec = Timespec::from(timeout);
@@ -321,7 +321,7 @@ impl Uring {
         match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => {}
             Err(error) => match error.raw_os_error() {
-                // Nothing came in time; a signal; completions must be taken first: all are taken below.
+                // The timeout passed, a signal came, or completions must be taken first; they are taken below.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {}
                 _ => return Err(error),
             },
@@ -421,8 +421,8 @@ impl Uring {
         let (bulk, once) = (slot.reading_bulk, slot.once);
         let delivery = self.delivery(entry, bulk);
         let ended = delivery.map_or(result == 0, |delivery| delivery.len == 0);
-        // A multishot receive may end for reasons of its own (no buffer free just then), or because we ended it to
-        // change buffers; it goes on.
+        // A multishot receive may end by itself (no buffer was free), or because we cancelled it to change buffers. It
+        // starts again.
         let interrupted = [-libc::ENOBUFS, -libc::ECANCELED].contains(&result);
         if !more && (interrupted || result > 0 && !once && !ended) {
             self.receive(slots, conn);
@@ -439,7 +439,7 @@ impl Uring {
         }
     }
 
-    /// What a receive brought, if it brought a buffer.
+    /// The bytes that a receive delivered, if it delivered a buffer.
     fn delivery(&mut self, entry: &cqueue::Entry, bulk: bool) -> Option<Delivery> {
         let len = usize::try_from(entry.result()).ok()?;
         let buffer = cqueue::buffer_select(entry.flags())?;
@@ -468,7 +468,7 @@ impl Uring {
 }
 
 impl Drop for Uring {
-    /// Closes that are queued take effect, and connections that nobody heard of are closed.
+    /// Submits queued closes, and closes accepted connections that were never reported.
     fn drop(&mut self) {
         let _ = self.ring.submit();
         self.batch.extend(self.ring.completion());
@@ -480,12 +480,12 @@ impl Drop for Uring {
     }
 }
 
-/// What the standing receive of a connection is, or would be.
+/// The operation of a connection's pending or next receive.
 fn receive_op(slot: &Slot) -> Op {
     if slot.stamped && !slot.reading_bulk { Op::StampedReceive } else { Op::Receive }
 }
 
 fn owned(fd: u32) -> OwnedFd {
-    // SAFETY: the number is an accept's result: a descriptor just made for us, owned by nobody else.
+    // SAFETY: the number is the result of an accept: a new descriptor without another owner.
     unsafe { OwnedFd::from_raw_fd(fd as i32) }
 }

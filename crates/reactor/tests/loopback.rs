@@ -1,15 +1,15 @@
-//! Both backends, against each other over loopback: an echo server and a client that checks every byte.
+//! Tests both backends over loopback, with an echo server and a client that checks every byte.
 
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reactor::{Backend, Carries, Config, Conn, Event, Handler, Io, Payload, Reactor, Shared};
+use reactor::{Backend, Carries, Conn, Event, Handler, Io, Payload, Reactor, ReactorConfig, SharedBytes};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Echoes what it is sent, in order, and closes after the peer's end.
+/// Echoes what it receives, in order, and closes after the peer has ended its side.
 #[derive(Default)]
 struct Echo {
     queued: Vec<Option<Queue>>,
@@ -24,7 +24,7 @@ struct Queue {
 }
 
 impl Echo {
-    fn go_on(&mut self, io: &mut Io, conn: Conn) {
+    fn continue_sending(&mut self, io: &mut Io, conn: Conn) {
         let Some(queue) = self.queued[conn.index()].as_mut() else { return };
         if queue.sending {
             return;
@@ -57,13 +57,13 @@ impl Handler for Echo {
             }
             Event::Connected => unreachable!("a server connects to nobody"),
         }
-        self.go_on(io, conn);
+        self.continue_sending(io, conn);
     }
 }
 
 /// Sends the same bytes on every connection, half-closes, and counts the echoes that came back whole.
 struct Caller {
-    bytes: Shared,
+    bytes: SharedBytes,
     received: Vec<Vec<u8>>,
     whole: usize,
     failed: Vec<i32>,
@@ -99,7 +99,7 @@ impl Handler for Caller {
 }
 
 fn echo(backend: Backend, stamps: bool, connections: usize, len: usize) {
-    let config = Config { backend, buffer_size: 2048, buffers: 16, stamps };
+    let config = ReactorConfig { backend, buffer_size: 2048, buffers: 16, stamps };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     let mut server = Reactor::new(config).expect("a reactor");
@@ -108,7 +108,12 @@ fn echo(backend: Backend, stamps: bool, connections: usize, len: usize) {
     let bytes: Vec<u8> = (0..len).map(|i| (i * 31 % 251) as u8).collect();
     let (mut echo, mut caller) = (
         Echo::default(),
-        Caller { bytes: Shared::new(Arc::new(bytes)), received: Vec::new(), whole: 0, failed: Vec::new() },
+        Caller {
+            bytes: SharedBytes::new(Arc::new(bytes)),
+            received: Vec::new(),
+            whole: 0,
+            failed: Vec::new(),
+        },
     );
     let to = client.io().address(address);
     for _ in 0..connections {
@@ -129,7 +134,7 @@ fn echo(backend: Backend, stamps: bool, connections: usize, len: usize) {
 
 #[test]
 fn every_byte_comes_back_over_io_uring() {
-    if Reactor::new(Config { backend: Backend::Uring, ..Config::MESSAGES }).is_err() {
+    if Reactor::new(ReactorConfig { backend: Backend::Uring, ..ReactorConfig::MESSAGES }).is_err() {
         eprintln!("no io_uring here: only epoll is tested");
         return;
     }
@@ -148,13 +153,13 @@ fn every_byte_comes_back_over_epoll() {
 #[test]
 fn a_refused_connection_fails_and_its_slot_is_used_again() {
     for backend in [Backend::Auto, Backend::Epoll] {
-        let config = Config { backend, ..Config::MESSAGES };
+        let config = ReactorConfig { backend, ..ReactorConfig::MESSAGES };
         let mut client = Reactor::new(config).expect("a reactor");
-        // Bound and never listening: nobody else can take the port, and connecting to it is refused.
+        // The port is bound but nobody listens on TCP: connecting to it is refused.
         let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         let to = client.io().address(taken.local_addr().expect("bound"));
         let mut caller = Caller {
-            bytes: Shared::new(Arc::new(vec![])),
+            bytes: SharedBytes::new(Arc::new(vec![])),
             received: Vec::new(),
             whole: 0,
             failed: Vec::new(),
@@ -166,7 +171,7 @@ fn a_refused_connection_fails_and_its_slot_is_used_again() {
             while caller.failed.len() <= round && began.elapsed() < PATIENCE {
                 client.turn(Duration::from_millis(5), &mut caller).expect("a turn");
             }
-            // The kernel's own closing completions come with the next turn.
+            // The completions of the close come with the next turn.
             client.turn(Duration::from_millis(5), &mut caller).expect("a turn");
         }
         assert_eq!(caller.failed, [111; 5], "ECONNREFUSED each time");
@@ -174,11 +179,11 @@ fn a_refused_connection_fails_and_its_slot_is_used_again() {
     }
 }
 
-/// Asks one byte of each connection, and makes a new one when it has its answer, until there were enough.
+/// Exchanges one byte on each connection and then replaces it with a new one, until there were enough.
 struct Again {
     to: reactor::AddressId,
     carries: Carries,
-    byte: Shared,
+    byte: SharedBytes,
     left: usize,
     answers: usize,
     failed: Vec<i32>,
@@ -194,7 +199,7 @@ impl Handler for Again {
                 assert_eq!(bytes, self.byte.bytes());
                 io.half_close(conn);
             }
-            // Nothing of this connection stands any more: its place is free as soon as it is closed.
+            // No operation of this connection is pending: its slot is free as soon as it is closed.
             Event::Eof => {
                 self.answers += 1;
                 io.close(conn);
@@ -214,20 +219,20 @@ impl Handler for Again {
 }
 
 #[test]
-fn places_are_used_again_at_once_whatever_a_connection_carries() {
+fn slots_are_reused_at_once_whatever_a_connection_carries() {
     let cases = [
         (Backend::Auto, Carries::Anything),
         (Backend::Auto, Carries::OneExchange),
         (Backend::Epoll, Carries::OneExchange),
     ];
     for (backend, carries) in cases {
-        let config = Config { backend, ..Config::MESSAGES };
+        let config = ReactorConfig { backend, ..ReactorConfig::MESSAGES };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         let mut server = Reactor::new(config).expect("a reactor");
         server.io().listen(listener).expect("listening");
         let mut client = Reactor::new(config).expect("a reactor");
-        let byte = Shared::new(Arc::new(vec![7]));
+        let byte = SharedBytes::new(Arc::new(vec![7]));
         client.io().keep(&byte);
         let to = client.io().address(address);
         let mut again = Again { to, carries, byte, left: 196, answers: 0, failed: Vec::new() };
@@ -244,7 +249,7 @@ fn places_are_used_again_at_once_whatever_a_connection_carries() {
     }
 }
 
-/// Notes what it received, and how long ago that was.
+/// Records what it received, and how long ago that was.
 #[derive(Default)]
 struct Sleeper {
     connected: bool,
@@ -267,12 +272,12 @@ impl Handler for Sleeper {
 }
 
 #[test]
-fn what_arrives_while_the_reactor_sleeps_says_how_long_it_lay_there() {
+fn what_arrives_while_the_reactor_sleeps_says_how_long_it_has_waited() {
     for backend in [Backend::Auto, Backend::Epoll] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let mut client =
-            Reactor::new(Config { backend, stamps: true, ..Config::MESSAGES }).expect("a reactor");
+        let mut client = Reactor::new(ReactorConfig { backend, stamps: true, ..ReactorConfig::MESSAGES })
+            .expect("a reactor");
         let stamps = client.io().backend() == "io_uring";
         let to = client.io().address(address);
         client.io().connect(to, Carries::Anything).expect("a socket");

@@ -1,56 +1,56 @@
-//! The HTTP side of the reference endpoints: requests in, answers out in the order of the requests, each when it is due.
+//! The HTTP reference endpoints. Requests go in; answers come out in the order of the requests, each when it is due.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use wire::http::{
-    BodyLength, CONTINUE, Connection, Event, Method, RequestDecoder, RequestHead, encode_response_head,
+    BodyLength, CONTINUE, Connection, HttpEvent, Method, RequestDecoder, RequestHead, encode_response_head,
 };
 
-use crate::{Counts, Farewell};
+use crate::{Counters, Farewell};
 
-/// The header that is echoed.
+/// The header that answers repeat.
 const ID: &str = "x-request-id";
-/// Bodies that `/echo` holds; longer ones are refused.
+/// The longest body that `/echo` accepts, in bytes.
 const ECHO_LIMIT: usize = 16 * 1024 * 1024;
-/// Requests that may wait for their answers on one connection; a peer that sends more without reading is let go.
+/// How many answers may wait on one connection. A peer that sends more requests without reading is disconnected.
 const PIPELINE_LIMIT: usize = 65_536;
 /// The longest `/wait`.
 const WAIT_LIMIT: Duration = Duration::from_secs(3600);
-/// From this length on an upload is worth larger buffers.
+/// An upload of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
 
-/// What holds for every connection of a server.
+/// The rules for every connection of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub max_keepalive: Option<u64>,
     pub farewell: Farewell,
 }
 
-/// What a peer wants done after it has been told something.
+/// What the server must do for a connection after bytes arrived.
 #[derive(Default)]
 pub(crate) struct Wants {
-    /// A look at this connection at that time.
+    /// Look at the connection again at this time.
     pub wake: Option<Instant>,
-    /// Larger buffers.
+    /// Use larger buffers.
     pub bulk: bool,
-    /// An end to it: nothing of what it said makes sense.
+    /// Close the connection: too many answers wait.
     pub abort: bool,
 }
 
-/// What a request asks for.
+/// The endpoint that a request addresses.
 #[derive(Debug, Clone, PartialEq)]
 enum Route {
     Hello,
     Echo(Vec<u8>),
     Upload,
     Wait(Duration),
-    /// Refused with this status.
+    /// None: refused with this status.
     Refused(u16),
 }
 
 /// A request being read.
-struct Asking {
+struct PendingRequest {
     route: Route,
     head_only: bool,
     connection: Connection,
@@ -58,20 +58,20 @@ struct Asking {
     received: u64,
 }
 
-/// An answer that waits for its turn or its time.
-struct Answer {
+/// An answer that waits for its turn, or until it is due.
+struct QueuedAnswer {
     due: Instant,
     bytes: Vec<u8>,
 }
 
 pub(crate) struct Dialogue {
     decoder: RequestDecoder,
-    asking: Option<Asking>,
-    answers: VecDeque<Answer>,
+    request: Option<PendingRequest>,
+    answers: VecDeque<QueuedAnswer>,
     served: u64,
-    /// No further request is read; the connection ends with the answers that wait.
+    /// Whether the last request has been read. The connection ends after the waiting answers.
     last: bool,
-    /// The peer knows that, and sends nothing more: it asked for it, or has ended its side.
+    /// Whether the peer sends nothing more: it asked for the close, or has ended its side.
     told: bool,
 }
 
@@ -79,7 +79,7 @@ impl Default for Dialogue {
     fn default() -> Self {
         Self {
             decoder: RequestDecoder::watching(ID),
-            asking: None,
+            request: None,
             answers: VecDeque::new(),
             served: 0,
             last: false,
@@ -89,7 +89,7 @@ impl Default for Dialogue {
 }
 
 impl Dialogue {
-    pub(crate) fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counts) -> Wants {
+    pub(crate) fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counters) -> Wants {
         let mut wants = Wants::default();
         let mut rest = bytes;
         while !self.last {
@@ -99,21 +99,21 @@ impl Dialogue {
             };
             rest = &rest[step.consumed..];
             match step.event {
-                Event::NeedMore => break,
-                Event::Head(head) => {
+                HttpEvent::NeedMore => break,
+                HttpEvent::Head(head) => {
                     wants.bulk |= matches!(head.body, BodyLength::Exact(len) if len >= BULK);
                     let interim = head.expect_continue && head.body != BodyLength::None;
-                    self.asking = Some(Asking::new(&head));
+                    self.request = Some(PendingRequest::new(&head));
                     if interim {
-                        self.answers.push_back(Answer { due: now, bytes: CONTINUE.to_vec() });
+                        self.answers.push_back(QueuedAnswer { due: now, bytes: CONTINUE.to_vec() });
                     }
                 }
-                Event::Body(data) => {
-                    if let Some(asking) = &mut self.asking {
-                        asking.body(data);
+                HttpEvent::Body(data) => {
+                    if let Some(request) = &mut self.request {
+                        request.body(data);
                     }
                 }
-                Event::End => {
+                HttpEvent::End => {
                     counts.requested(1);
                     self.answer(now, rules, &mut wants);
                 }
@@ -123,29 +123,29 @@ impl Dialogue {
         wants
     }
 
-    /// A request is whole: its answer takes its place in the queue.
+    /// Queues the answer to a complete request.
     fn answer(&mut self, now: Instant, rules: &Rules, wants: &mut Wants) {
-        let Some(asking) = self.asking.take() else { return };
+        let Some(request) = self.request.take() else { return };
         self.served += 1;
         let spent = rules.max_keepalive.is_some_and(|most| self.served >= most);
         let connection = match rules.farewell {
             Farewell::Announced if spent => Connection::Close,
-            _ => asking.connection,
+            _ => request.connection,
         };
-        self.told = asking.connection == Connection::Close;
+        self.told = request.connection == Connection::Close;
         self.last = spent || self.told;
-        let wait = if let Route::Wait(wait) = asking.route { wait } else { Duration::ZERO };
+        let wait = if let Route::Wait(wait) = request.route { wait } else { Duration::ZERO };
         let due = now + wait;
         if !wait.is_zero() {
             wants.wake = Some(wants.wake.map_or(due, |earlier| earlier.min(due)));
         }
-        self.answers.push_back(Answer { due, bytes: asking.encode(connection) });
+        self.answers.push_back(QueuedAnswer { due, bytes: request.encode(connection) });
     }
 
     fn refuse(&mut self, status: u16, now: Instant) {
         let mut bytes = Vec::new();
         encode_response_head(&mut bytes, status, Connection::Close, None, 0);
-        self.answers.push_back(Answer { due: now, bytes });
+        self.answers.push_back(QueuedAnswer { due: now, bytes });
         self.last = true;
     }
 
@@ -167,7 +167,7 @@ impl Dialogue {
         count
     }
 
-    /// Whether the peer may still be sending when the connection is over.
+    /// Whether the peer may still be sending when the server closes.
     pub(crate) fn is_cut_short(&self) -> bool {
         !self.told
     }
@@ -177,7 +177,7 @@ impl Dialogue {
     }
 }
 
-impl Asking {
+impl PendingRequest {
     fn new(head: &RequestHead<'_>) -> Self {
         Self {
             route: Route::of(head.path),
@@ -244,8 +244,8 @@ mod tests {
 
     const LOOSE: Rules = Rules { max_keepalive: None, farewell: Farewell::Announced };
 
-    fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counts) {
-        let (mut dialogue, counts, now) = (Dialogue::default(), Counts::default(), Instant::now());
+    fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counters) {
+        let (mut dialogue, counts, now) = (Dialogue::default(), Counters::default(), Instant::now());
         dialogue.hear(said, now, &rules, &counts);
         let mut out = Vec::new();
         dialogue.answers(now + wait, &mut out);

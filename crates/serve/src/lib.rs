@@ -1,10 +1,10 @@
-//! The reference endpoints: the server that shows what this machine can do, and the one that clients are driven against.
+//! The reference endpoints: the server that shows what this machine can do, and against which clients are measured.
 //!
-//! HTTP: `/` answers `ok`; `/echo` the request's body; `/upload` the number of its bytes; `/wait/MS` answers `ok` after
-//! that many milliseconds. Every answer carries the request's `x-request-id`. Frames: counts what arrives, and
-//! answers the half-close with the count. Knows `reactor` and `wire`; nothing of `load`.
+//! HTTP: `/` answers `ok`; `/echo` answers the request's body; `/upload` answers the number of body bytes; `/wait/MS`
+//! answers `ok` after that many milliseconds. Every answer repeats the request's `x-request-id`. Frames: the server counts
+//! what arrives, and answers the half-close with the counts. Knows `reactor` and `wire`; knows nothing of `load`.
 
-mod counts;
+mod counters;
 mod http;
 mod peer;
 mod replaced;
@@ -18,66 +18,66 @@ use std::thread::{self, JoinHandle};
 
 use reactor::Backend;
 
-pub use counts::{Counts, Snapshot};
+pub use counters::{CounterSnapshot, Counters};
 
-/// What a port speaks.
+/// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP/1.1.
     Http,
-    /// Length-prefixed frames, four bytes big-endian.
+    /// Frames with a four-byte big-endian length prefix.
     Frames,
-    /// Whichever the first byte says: letters begin HTTP, and frames of a gigabyte or less do not begin with letters.
+    /// Decided by the first byte: HTTP begins with a letter, and frames of up to a gigabyte do not.
     Either,
 }
 
-/// How a connection ends when it has carried its number of requests.
+/// How the server closes a connection that has carried its maximum number of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Farewell {
     /// The last answer says `Connection: close`.
     #[default]
     Announced,
-    /// It does not.
+    /// The last answer does not announce the close.
     Silent,
 }
 
-/// How to serve.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Addresses and what they speak; port 0 takes a free one.
+    /// The addresses and their protocols. Port 0 takes a free port.
     pub ports: Vec<(SocketAddr, Speaks)>,
-    /// One thread for each entry, pinned to that core if there is one.
+    /// One thread per entry, pinned to the core if one is given.
     pub threads: Vec<Option<usize>>,
-    /// Requests after which a connection is closed; `None`: never.
+    /// The number of requests after which the server closes a connection; `None` means never.
     pub max_keepalive: Option<u64>,
-    /// How it is closed then.
+    /// How it closes the connection then.
     pub farewell: Farewell,
-    /// Which kernel interface.
+    /// The reactor's backend.
     pub backend: Backend,
 }
 
-/// A server at work on its own threads. Dropping it stops them.
+/// A running server with its own threads. Dropping it stops them.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
-    counts: Arc<Counts>,
+    counts: Arc<Counters>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
-/// Starts to serve.
+/// Starts a server.
 ///
 /// # Errors
-/// An address is in use or not of this machine, or the kernel refused the I/O interface.
+/// An address is in use or does not belong to this machine, or the kernel refused the I/O backend.
 pub fn start(config: &Config) -> io::Result<Server> {
     let several = config.threads.len() > 1;
     let addresses = config
         .ports
         .iter()
-        // A shared address would not notice that somebody else has it.
+        // Binding a shared address succeeds even if another process shares it, so check first.
         .map(|(address, _)| if several { reactor::unused(*address) } else { Ok(*address) })
         .collect::<io::Result<Vec<_>>>()?;
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(Counters::default());
     let stop = Arc::new(AtomicBool::new(false));
     let mut server = Server { addresses, counts, stop, threads: Vec::new() };
     for core in &config.threads {
@@ -97,26 +97,26 @@ pub fn start(config: &Config) -> io::Result<Server> {
 }
 
 impl Server {
-    /// The address of each port, in the order asked for.
+    /// The address of each port, in the order of the configuration.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What has been counted so far.
-    pub fn counts(&self) -> Snapshot {
+    /// The counters now.
+    pub fn counts(&self) -> CounterSnapshot {
         self.counts.read()
     }
 
-    /// Whether every thread is still at work.
+    /// Whether every thread is still running.
     pub fn alive(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Stops, and says what went wrong if something did.
+    /// Stops the server, and returns the final counters.
     ///
     /// # Errors
-    /// A thread's I/O loop had failed.
-    pub fn stop(mut self) -> io::Result<Snapshot> {
+    /// The I/O loop of a thread failed.
+    pub fn stop(mut self) -> io::Result<CounterSnapshot> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             thread.join().map_err(|_| io::Error::other("a serving thread ended abnormally"))??;

@@ -1,15 +1,15 @@
-//! What the server remembers of one connection. Pure: bytes in, bytes and deadlines out; the sockets are `server`'s.
+//! The protocol state of one connection. Pure: bytes in, bytes and deadlines out. `server` has the sockets.
 
 use std::time::Instant;
 
 use wire::frames::{FrameCounter, Prefix, put_prefix};
 
 use crate::http::{Dialogue, Rules, Wants};
-use crate::{Counts, Speaks};
+use crate::{Counters, Speaks};
 
-/// One connection's conversation.
+/// The protocol state of one connection.
 pub(crate) enum Peer {
-    /// Nothing said yet on a port that speaks both.
+    /// A port for both protocols, and no byte has arrived.
     Unknown,
     Http(Box<Dialogue>),
     Frames(FrameCounter),
@@ -24,8 +24,8 @@ impl Peer {
         }
     }
 
-    /// Bytes arrived.
-    pub(crate) fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counts) -> Wants {
+    /// Handles bytes that arrived.
+    pub(crate) fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counters) -> Wants {
         if let (Self::Unknown, Some(first)) = (&self, bytes.first()) {
             *self = Self::new(if first.is_ascii_alphabetic() { Speaks::Http } else { Speaks::Frames });
         }
@@ -39,21 +39,21 @@ impl Peer {
         }
     }
 
-    /// The peer will say no more: what is still to be answered to that.
+    /// Handles the end of the peer's side. Appends the answer to it, if there is one.
     pub(crate) fn ended(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Unknown => {}
             Self::Http(dialogue) => dialogue.ended(),
             Self::Frames(counter) => {
                 let answer = counter.summary().encode();
-                // Sixteen bytes fit any prefix.
+                // Cannot fail: sixteen bytes fit any prefix.
                 let _ = put_prefix(out, Prefix::Four, answer.len());
                 out.extend_from_slice(&answer);
             }
         }
     }
 
-    /// Appends every answer that is due at `now`; how many.
+    /// Appends every answer that is due at `now`. Returns how many.
     pub(crate) fn answers(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
         match self {
             Self::Http(dialogue) => dialogue.answers(now, out),
@@ -61,12 +61,12 @@ impl Peer {
         }
     }
 
-    /// Whether the peer may still be sending when the conversation is over.
+    /// Whether the peer may still be sending when the server closes.
     pub(crate) fn is_cut_short(&self) -> bool {
         matches!(self, Self::Http(dialogue) if dialogue.is_cut_short())
     }
 
-    /// Whether the conversation is over when all answers are sent; `heard_all`: the peer has ended its side.
+    /// Whether the connection ends once all answers are sent. `heard_all` means that the peer has ended its side.
     pub(crate) fn over(&self, heard_all: bool) -> bool {
         match self {
             Self::Http(dialogue) => dialogue.over(),

@@ -1,4 +1,4 @@
-//! The loop of one serving thread: sockets on one side, conversations on the other.
+//! The loop of one serving thread: connects sockets with the protocols.
 
 use std::io;
 use std::net::TcpListener;
@@ -6,68 +6,70 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use reactor::timers::Timers;
-use reactor::{Conn, Event, Handler, Io, Payload, Reactor};
+use reactor::{Conn, Event, Handler, Io, Payload, Reactor, ReactorConfig};
 
 use crate::http::Rules;
 use crate::peer::Peer;
-use crate::replaced::Raised;
-use crate::{Config, Counts, Speaks};
+use crate::replaced::RecentPeaks;
+use crate::{Config, Counters, Speaks};
 
-/// The loop turns at least this often, to see that it should stop.
+/// The loop turns at least this often, to check whether it should stop.
 const TURN: Duration = Duration::from_millis(50);
-/// A peer that was sending when the server ended the connection has so long to end its side.
+/// How long a peer that was still sending may take to end its side after the server has ended its own.
 const LINGER: Duration = Duration::from_secs(2);
 
-struct Server<'a> {
+/// One serving thread.
+struct Worker<'a> {
     rules: Rules,
-    counts: &'a Counts,
-    /// What each listener speaks.
+    counts: &'a Counters,
+    /// The protocol of each listener.
     ports: Vec<(Conn, Speaks)>,
     seats: Vec<Option<Seat>>,
     timers: Timers<Conn>,
-    raised: Raised,
+    recent_peaks: RecentPeaks,
 }
 
-/// A connection and its conversation.
+/// A connection and its protocol state.
 struct Seat {
     conn: Conn,
     peer: Peer,
     out: Vec<u8>,
-    /// Answers in `out`, and in the payload that the kernel has.
+    /// How many answers are in `out`.
     queued: u64,
+    /// How many answers are in the payload that the kernel has.
     under_way: u64,
     sending: bool,
     /// When it was accepted.
     since: Instant,
     heard_all: bool,
-    /// The server has ended its side, and reads what the peer still sends until then.
+    /// Set when the server has ended its side: until then it reads what the peer still sends.
     lingers_until: Option<Instant>,
 }
 
-/// Serves until `stop`.
+/// Serves until `stop` is set.
 pub(crate) fn serve(
     config: &Config,
     listeners: Vec<(TcpListener, Speaks)>,
     core: Option<usize>,
-    counts: &Counts,
+    counts: &Counters,
     stop: &AtomicBool,
 ) -> io::Result<()> {
     if let Some(core) = core {
         reactor::pin(core);
     }
-    let mut reactor = Reactor::new(reactor::Config { backend: config.backend, ..reactor::Config::MESSAGES })?;
+    let mut reactor = Reactor::new(ReactorConfig { backend: config.backend, ..ReactorConfig::MESSAGES })?;
     let ports = listeners
         .into_iter()
         .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
         .collect::<io::Result<Vec<_>>>()?;
     let rules = Rules { max_keepalive: config.max_keepalive, farewell: config.farewell };
-    let (seats, timers, raised) = (Vec::new(), Timers::default(), Raised::default());
-    let mut server = Server { rules, counts, ports, seats, timers, raised };
+    let (seats, timers, recent_peaks) = (Vec::new(), Timers::default(), RecentPeaks::default());
+    let mut worker = Worker { rules, counts, ports, seats, timers, recent_peaks };
     let mut worked = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
-        let wait = server.timers.wait(Instant::now()).unwrap_or(TURN).min(TURN);
-        reactor.turn(wait, &mut server)?;
-        server.wake(reactor.io());
+        let wait = worker.timers.wait(Instant::now()).unwrap_or(TURN).min(TURN);
+        reactor.turn(wait, &mut worker)?;
+        worker.wake(reactor.io());
         let cpu = reactor::thread_cpu();
         counts.worked(cpu.saturating_sub(worked));
         worked = cpu;
@@ -76,18 +78,18 @@ pub(crate) fn serve(
 }
 
 impl Seat {
-    /// For the peer: neither side has been ended.
+    /// Whether neither side has ended the connection.
     fn is_open(&self) -> bool {
         !self.heard_all && self.lingers_until.is_none()
     }
 }
 
-impl Server<'_> {
+impl Worker<'_> {
     fn seat(&mut self, conn: Conn) -> Option<&mut Seat> {
         self.seats.get_mut(conn.index())?.as_mut().filter(|seat| seat.conn == conn)
     }
 
-    fn sit(&mut self, conn: Conn, listener: Conn) {
+    fn accept(&mut self, conn: Conn, listener: Conn) {
         let port = self.ports.iter().find(|(name, _)| *name == listener);
         let speaks = port.map_or(Speaks::Either, |(_, speaks)| *speaks);
         if self.seats.len() <= conn.index() {
@@ -95,7 +97,7 @@ impl Server<'_> {
         }
         let now = Instant::now();
         if self.counts.opened() {
-            self.raised.note(now);
+            self.recent_peaks.note(now);
         }
         self.seats[conn.index()] = Some(Seat {
             conn,
@@ -110,11 +112,11 @@ impl Server<'_> {
         });
     }
 
-    /// The peer is the first to end a connection.
+    /// Handles a connection that the peer ends first.
     fn ended(&mut self, conn: Conn, now: Instant) {
         let Some(seat) = self.seat(conn).filter(|seat| seat.is_open()) else { return };
         let since = seat.since;
-        if self.raised.took_the_place(since, now) {
+        if self.recent_peaks.was_replaced(since, now) {
             self.counts.replaced();
         }
     }
@@ -128,10 +130,10 @@ impl Server<'_> {
         }
     }
 
-    /// The server is the first to end a connection.
+    /// Ends a connection from the server's side.
     ///
-    /// If the peer may still be sending, only the server's side ends: what lies unread when a socket is closed makes the kernel
-    /// answer with a reset, which can take the last answers from the peer before it reads them (RFC 9112, 9.6).
+    /// If the peer may still be sending, only the server's side is ended. When a socket is closed with unread data, the kernel
+    /// sends a reset, and the peer can lose the last answers before it reads them (RFC 9112, 9.6).
     fn hang_up(&mut self, io: &mut Io, conn: Conn, now: Instant) {
         let counts = self.counts;
         let Some(seat) = self.seat(conn) else { return };
@@ -145,7 +147,7 @@ impl Server<'_> {
         self.timers.add(now + LINGER, conn);
     }
 
-    /// Answers whose time has come.
+    /// Sends answers that have become due.
     fn wake(&mut self, io: &mut Io) {
         let now = Instant::now();
         while let Some(conn) = self.timers.due(now) {
@@ -170,7 +172,7 @@ impl Server<'_> {
         self.speak(io, conn, now);
     }
 
-    /// Sends what is due, and ends the connection when all is said.
+    /// Sends what is due, and ends the connection when everything is sent.
     fn speak(&mut self, io: &mut Io, conn: Conn, now: Instant) {
         let Some(seat) = self.seat(conn) else { return };
         seat.queued += seat.peer.answers(now, &mut seat.out);
@@ -191,10 +193,10 @@ impl Server<'_> {
     }
 }
 
-impl Handler for Server<'_> {
+impl Handler for Worker<'_> {
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
         match event {
-            Event::Accepted(listener) => self.sit(conn, listener),
+            Event::Accepted(listener) => self.accept(conn, listener),
             Event::Received(bytes, _) => self.hear(io, conn, bytes),
             Event::Sent(_) => {
                 let Some(seat) = self.seat(conn) else { return };
@@ -210,7 +212,7 @@ impl Handler for Server<'_> {
                 seat.heard_all = true;
                 seat.peer.ended(&mut seat.out);
                 if first {
-                    // For the client it is closed now; it may make another before we have said all.
+                    // The client considers it closed, and may open another before the last answers are sent.
                     self.counts.closed();
                 }
                 self.speak(io, conn, Instant::now());

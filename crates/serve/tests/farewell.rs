@@ -1,4 +1,4 @@
-//! How a connection that has carried its number of requests ends, seen from the other side of real sockets.
+//! How the server closes a connection after its maximum number of requests, seen from a client over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use reactor::Backend;
 use serve::{Config, Farewell, Speaks};
 
-/// Requests after which the server closes.
+/// The number of requests after which the server closes.
 const KEEP: usize = 100;
 
 fn config(farewell: Farewell, backend: Backend) -> Config {
@@ -20,7 +20,7 @@ fn config(farewell: Farewell, backend: Backend) -> Config {
     }
 }
 
-/// A client that sends on behind its last request still reads every answer, and then the end: no reset takes them from it.
+/// A client that continues to send after its last answered request reads every answer and then the end, not a reset.
 #[test]
 fn a_client_that_pipelines_into_the_close_has_all_its_answers() {
     for backend in [Backend::Auto, Backend::Epoll] {
@@ -43,7 +43,7 @@ fn a_client_that_pipelines_into_the_close_has_all_its_answers() {
     }
 }
 
-/// Connections that the client ends, or asks to be ended, are told apart by who was first.
+/// Connections that the client ends do not count as the server's closes.
 #[test]
 fn closes_are_the_servers_own() {
     let server = serve::start(&config(Farewell::Silent, Backend::Auto)).expect("a server");

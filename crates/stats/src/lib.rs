@@ -1,6 +1,6 @@
-//! Pure statistics: samples to estimates to verdicts, and the random numbers that a recorded seed must replay for ever.
+//! Pure statistics, from samples to estimates to verdicts, and random numbers that a recorded seed reproduces forever.
 //!
-//! Knows numbers only: no I/O, no clocks, no units, no idea of what a trial or a system is.
+//! Knows only numbers: no I/O, no clocks, no units, no trials or systems.
 
 mod location;
 mod looks;
@@ -12,7 +12,7 @@ mod student;
 mod verdict;
 
 pub use location::{Location, difference};
-pub use looks::{Compared, Design, FEWEST_ROUNDS, LEVEL, LOOKS, NOMINAL, holm};
+pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, NOMINAL, holm};
 pub use noise::{Disturbances, Noise};
 pub use percentile::{merge_buckets, percentile_of_buckets, samples_needed};
 pub use rng::{SplitMix64, shuffle};

@@ -1,19 +1,19 @@
-//! Where the middle of a few numbers lies, with an interval: the trimmed mean and Student's t with winsorized spread.
+//! The location of a few numbers, with an interval: the trimmed mean and Student's t with winsorized variance.
 //!
 //! Tukey and McLaughlin ("Less vulnerable confidence and significance procedures for location based on a single
 //! sample", Sankhya A 25, 1963) and Yuen ("The two-sample trimmed t for unequal population variances", Biometrika 61,
-//! 1974): a fifth of the numbers at either end is left out of the mean, and counts in its error as if it were the
-//! neighbour. Of three or four numbers nothing is left out: that is Student's interval of 1908. Chosen by simulation
-//! (docs/statistics.md): where single trials are disturbed, the plain mean needs several times the rounds and its
-//! interval covers too often; signed ranks (Hodges and Lehmann, Ann. Math. Statist. 34, 1963) cover as well, but
-//! need six rounds for any interval, and more where several comparisons are corrected.
+//! 1974): the mean leaves out a fifth of the numbers at each end. In the error they count as if they equalled the nearest
+//! kept number. Of three or four numbers nothing is left out; that is Student's interval of 1908. The choice comes from
+//! simulation (docs/statistics.md). With single disturbed trials the plain mean needs several times the rounds, and its
+//! interval covers too often. Signed ranks (Hodges and Lehmann, Ann. Math. Statist. 34, 1963) cover as well, but they need
+//! six rounds for any interval, and more when several comparisons are corrected.
 
 use crate::student;
 
-/// One number in so many is left out at each end.
+/// One number in this many is left out at each end.
 const TRIMMED: usize = 5;
 
-/// The middle of a sample, and how well it is known.
+/// The location of a sample, and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Location {
     /// The (trimmed) mean.
@@ -22,17 +22,17 @@ pub struct Location {
     pub error: f64,
     /// Degrees of freedom of the error.
     pub df: f64,
-    /// How many numbers it was made of.
+    /// The number of values in the sample.
     pub n: usize,
 }
 
 impl Location {
-    /// The middle of finite numbers; None of fewer than two, which say nothing of their error.
+    /// The location of finite numbers. None for fewer than two, which do not show their error.
     pub fn of(numbers: &[f64]) -> Option<Self> {
         Self::trimmed(numbers, numbers.len() / TRIMMED)
     }
 
-    /// The same with so many left out at each end; with none, the mean and Student's interval.
+    /// Like [`Location::of`], but leaves out `trim` numbers at each end. 0 gives the mean and Student's interval.
     pub fn trimmed(numbers: &[f64], trim: usize) -> Option<Self> {
         let (n, kept) = (numbers.len(), numbers.len().checked_sub(2 * trim)?);
         if kept < 2 || numbers.iter().any(|x| !x.is_finite()) {
@@ -49,13 +49,13 @@ impl Location {
         Some(Self { estimate, error, df: (kept - 1) as f64, n })
     }
 
-    /// The interval that misses the truth with probability `level` (0.05 for the usual one).
+    /// The interval that misses the truth with probability `level`, usually 0.05.
     pub fn interval(&self, level: f64) -> (f64, f64) {
         let half = student::critical(level, self.df) * self.error;
         (self.estimate - half, self.estimate + half)
     }
 
-    /// How likely an estimate at least so far from zero is where the truth is zero.
+    /// The p-value: the probability of an estimate at least this far from zero if the truth is zero.
     pub fn p(&self) -> f64 {
         match (self.estimate, self.error) {
             (0.0, 0.0) => 1.0,
@@ -64,15 +64,15 @@ impl Location {
     }
 }
 
-/// By how much the middle of one sample lies above that of another, nothing shared between them: Yuen's test of 1974,
-/// which is Welch's ("The generalization of Student's problem when several different population variances are involved",
-/// Biometrika 34, 1947) where nothing is trimmed. The spreads may differ. None where either has fewer than two numbers.
+/// The difference between the locations of two independent samples, `a` minus `b`: Yuen's test of 1974. Where nothing is
+/// trimmed it is Welch's ("The generalization of Student's problem when several different population variances are
+/// involved", Biometrika 34, 1947). The variances may differ. None if either sample has fewer than two numbers.
 pub fn difference(a: &[f64], b: &[f64]) -> Option<Location> {
     let (a, b) = (Location::of(a)?, Location::of(b)?);
-    let (of_a, of_b) = (a.error.powi(2), b.error.powi(2));
-    let error = (of_a + of_b).sqrt();
+    let (variance_a, variance_b) = (a.error.powi(2), b.error.powi(2));
+    let error = (variance_a + variance_b).sqrt();
     let df = if error > 0.0 {
-        (of_a + of_b).powi(2) / (of_a.powi(2) / a.df + of_b.powi(2) / b.df)
+        (variance_a + variance_b).powi(2) / (variance_a.powi(2) / a.df + variance_b.powi(2) / b.df)
     } else {
         a.df + b.df
     };
@@ -87,18 +87,18 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // Mean 2, standard deviation 1, error 1/sqrt(3); 4.303 of these to either side.
+        // Mean 2, standard deviation 1, error 1/sqrt(3); the interval is 4.303 errors to either side.
         let three = Location::of(&[3.0, 1.0, 2.0]).unwrap();
         assert!((three.error - 1.0 / 3.0_f64.sqrt()).abs() < 1e-12 && three.df == 2.0);
         let (low, high) = three.interval(0.05);
         assert!((low + 0.484).abs() < 1e-3 && (high - 4.484).abs() < 1e-3, "{low} {high}");
-        // Of ten, two go at each end; Yuen's error: winsorized squares over kept * (kept - 1).
+        // Two of ten are left out at each end. Yuen's error: winsorized squares over kept * (kept - 1).
         let ten: Vec<f64> = (1..=10).map(f64::from).collect();
         let yuen = Location::of(&ten).unwrap();
         let squares = 2.0 * (3.0 * 2.5_f64.powi(2) + 1.5_f64.powi(2) + 0.5_f64.powi(2));
         assert!((yuen.estimate - 5.5).abs() < 1e-12 && yuen.df == 5.0);
         assert!((yuen.error - (squares / 30.0).sqrt()).abs() < 1e-12);
-        // Welch's: equal spreads of three each have four degrees of freedom.
+        // Welch's test: equal variances of three numbers each give four degrees of freedom.
         let apart = difference(&[1.0, 2.0, 3.0], &[11.0, 12.0, 13.0]).unwrap();
         assert_eq!((apart.estimate, apart.n), (-10.0, 3));
         assert!((apart.df - 4.0).abs() < 1e-9 && (apart.error - (2.0_f64 / 3.0).sqrt()).abs() < 1e-12);

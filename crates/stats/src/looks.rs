@@ -1,75 +1,75 @@
-//! Looking as one goes: when to look at comparisons that grow round by round, and what may be said at each look.
+//! Interim looks: when to look at comparisons that grow round by round, and what may be claimed at each look.
 //!
-//! A group-sequential design with a constant nominal level (Pocock, "Group sequential methods in the design and
-//! analysis of clinical trials", Biometrika 64, 1977), whose intervals are valid at all looks together: repeated
-//! confidence intervals (Jennison and Turnbull, "Group Sequential Methods with Applications to Clinical Trials",
-//! 2000, chapter 9). Pocock's level, not one that spends its error late (Lan and DeMets, Biometrika 70, 1983): what is
-//! looked for here, a knob that costs ten times, shows in three rounds and should be allowed to.
+//! This is a group-sequential design with a constant nominal level (Pocock, "Group sequential methods in the design and
+//! analysis of clinical trials", Biometrika 64, 1977). Its intervals are valid at all looks together: they are repeated
+//! confidence intervals (Jennison and Turnbull, "Group Sequential Methods with Applications to Clinical Trials", 2000,
+//! chapter 9). It does not spend its error late (Lan and DeMets, Biometrika 70, 1983), because the effects that matter
+//! here, such as a knob that costs a factor of ten, show after three rounds and should be found then.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Location;
 
-/// How often a statement may be wrong: 1 in 20.
+/// The probability with which a statement may be wrong: 1 in 20.
 pub const LEVEL: f64 = 0.05;
 
-/// After how many rounds a run without a fixed number of rounds is looked at; the last is where it ends.
+/// The rounds after which a run without a fixed number of rounds is examined. It ends at the last.
 pub const LOOKS: [u32; 8] = [3, 4, 6, 9, 14, 19, 29, 39];
 
-/// The level at each look with which one of all [`LOOKS`] errs with probability [`LEVEL`]. The statistics at the
-/// looks do not depend on scale or truth, so this is one number for ever; found with 10^6 simulated runs, and derived
-/// again by a test. Heavier tails than the normal distribution's make errors rarer.
+/// The level at each look for which any of the [`LOOKS`] errs with probability [`LEVEL`]. The statistics at the looks do
+/// not depend on scale or truth, so this is a constant. It was found with 10^6 simulated runs, and a test verifies it.
+/// Heavier tails than the normal distribution's make errors rarer.
 pub const NOMINAL: f64 = 0.0078;
 
-/// Fewer rounds than this say nothing.
+/// The fewest rounds of a comparison. Fewer give no estimate.
 pub const FEWEST_ROUNDS: usize = 3;
 
-/// How a comparison was looked at.
+/// How often a comparison is examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// Once, after a number of rounds that was chosen before.
+    /// Once, after a number of rounds that was chosen in advance.
     Once,
-    /// At every one of [`LOOKS`] that was reached, ready to stop at each.
+    /// At every one of the [`LOOKS`] that is reached. The run may stop at each.
     AtEachLook,
 }
 
-/// A comparison as it stands: logarithms of a ratio.
+/// The log-ratio that a comparison has estimated so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Compared {
-    /// The estimate and its error, of all rounds.
+pub struct LogRatio {
+    /// The estimate and its error, from all rounds.
     pub location: Location,
-    /// What the truth lies between: at the end, or at all looks so far together, with probability 1 - [`LEVEL`].
+    /// The lower end of the interval that covers the truth with probability 1 - [`LEVEL`], for all looks so far together.
     pub low: f64,
-    /// See `low`.
+    /// The upper end of that interval.
     pub high: f64,
-    /// How likely the most striking of the looks is where there is no difference; corrected for the looks.
+    /// The smallest p-value of all looks, corrected for their number.
     pub p: f64,
 }
 
 impl Design {
-    /// Judges log-ratios of rounds, `(round, log-ratio)` in ascending order of round. None while there are fewer than
+    /// Estimates the log-ratio from `(round, log-ratio)` pairs in ascending order of round. None if there are fewer than
     /// [`FEWEST_ROUNDS`].
-    pub fn compare(self, rounds: &[(u32, f64)]) -> Option<Compared> {
+    pub fn compare(self, rounds: &[(u32, f64)]) -> Option<LogRatio> {
         let numbers: Vec<f64> = rounds.iter().map(|(_, ratio)| *ratio).collect();
-        let at = |n: usize| Location::of(&numbers[..n]).filter(|_| n >= FEWEST_ROUNDS);
-        let location = at(numbers.len())?;
+        let first = |n: usize| Location::of(&numbers[..n]).filter(|_| n >= FEWEST_ROUNDS);
+        let location = first(numbers.len())?;
         let least = match self {
             Self::Once => location.p(),
             Self::AtEachLook => {
                 let mut seen: Vec<usize> =
                     LOOKS.iter().map(|look| rounds.partition_point(|(round, _)| round < look)).collect();
                 seen.push(numbers.len());
-                seen.dedup(); // a look without new rounds is none
-                seen.into_iter().filter_map(at).map(|l| l.p()).fold(1.0, f64::min)
+                seen.dedup(); // a look without new rounds does not count
+                seen.into_iter().filter_map(first).map(|l| l.p()).fold(1.0, f64::min)
             }
         };
         let (low, high) = location.interval(self.level(1));
-        Some(Compared { location, low, high, p: self.corrected(least) })
+        Some(LogRatio { location, low, high, p: self.corrected(least) })
     }
 
-    /// The level that each of `several` intervals needs for all to hold together, at all looks.
+    /// The level that each of `several` intervals needs so that all of them hold together, at all looks.
     pub fn level(self, several: usize) -> f64 {
         match (self, several) {
             (Self::AtEachLook, 0 | 1) => NOMINAL,
@@ -77,8 +77,8 @@ impl Design {
         }
     }
 
-    /// The smallest p-value of all looks, corrected for their number: by Bonferroni, because [`NOMINAL`] is right for one
-    /// level only, and a correction for several comparisons (Holm) needs all of them.
+    /// Corrects the smallest p-value of all looks for their number. Uses Bonferroni, because [`NOMINAL`] holds for one level
+    /// only, and a correction for several comparisons (Holm) needs all levels.
     pub fn corrected(self, p: f64) -> f64 {
         (p * self.looks()).min(1.0)
     }
@@ -87,7 +87,7 @@ impl Design {
         if self == Self::Once { 1.0 } else { LOOKS.len() as f64 }
     }
 
-    /// The number of rounds at which to look next; None where there is no further look.
+    /// The number of rounds at the next look; None if there is none.
     pub fn next_look(self, rounds: u32) -> Option<u32> {
         match self {
             Self::Once => None,
@@ -96,15 +96,16 @@ impl Design {
     }
 }
 
-/// Corrects the p-values of statements made together, so that the probability that any is wrong stays that of one (Holm,
-/// "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979): in the order given.
+/// Corrects the p-values of statements that are made together, so that the probability of any error is that of a single
+/// statement (Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979). The result is
+/// in the order of the input.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
-    let (mut corrected, mut known) = (vec![1.0; p.len()], 0.0_f64);
-    for (before, at) in order.into_iter().enumerate() {
-        known = known.max(p[at] * (p.len() - before) as f64).min(1.0);
-        corrected[at] = known;
+    let (mut corrected, mut largest) = (vec![1.0; p.len()], 0.0_f64);
+    for (rank, index) in order.into_iter().enumerate() {
+        largest = largest.max(p[index] * (p.len() - rank) as f64).min(1.0);
+        corrected[index] = largest;
     }
     corrected
 }
@@ -120,7 +121,7 @@ mod tests {
         (0..).zip(numbers.iter().copied()).collect()
     }
 
-    /// In how many of `runs` runs without a difference and with normal noise some look denies the truth.
+    /// The share of `runs` simulated runs (no difference, normal noise) in which some look denies the truth.
     fn wrong(runs: u64, nominal: f64) -> f64 {
         let most = *LOOKS.last().unwrap() as usize;
         let mut rng = SplitMix64::new(1);
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_nominal_level_is_what_the_looks_need() {
-        // Standard error 0.13 points: three of them to either side.
+        // The standard error is 0.13 percentage points; the bounds are three of them to either side.
         let share = wrong(30_000, NOMINAL);
         assert!((0.0455..=0.0535).contains(&share), "{share}");
     }
@@ -163,17 +164,17 @@ mod tests {
         let later = Design::AtEachLook.compare(&rounds(&muddied)).unwrap();
         assert!(early.p < 1e-4 && later.p == early.p && later.low < 0.0);
         assert!(Design::Once.compare(&rounds(&muddied)).unwrap().p > 0.05);
-        // Looking is paid for: the same rounds leave a wider interval.
+        // Looking has a price: the same rounds give a wider interval.
         let once = Design::Once.compare(&rounds(&clear)).unwrap();
         assert!(early.low < once.low && early.high > once.high && early.p > once.p);
     }
 
     #[test]
     fn rounds_that_a_comparison_missed_are_no_looks() {
-        // It stopped after round 4 and went on at 20: looks are those at 3, 4, 29 and now.
-        let at = [0, 1, 2, 3, 20, 21, 22, 30].map(|round| (round, f64::from(round % 3)));
-        let known = Design::AtEachLook.compare(&at).unwrap();
-        let p = |n: usize| Location::of(&at[..n].iter().map(|x| x.1).collect::<Vec<_>>()).unwrap().p();
+        // It stopped after round 4 and continued at 20, so the looks are those at 3, 4, 29 and now.
+        let ratios = [0, 1, 2, 3, 20, 21, 22, 30].map(|round| (round, f64::from(round % 3)));
+        let known = Design::AtEachLook.compare(&ratios).unwrap();
+        let p = |n: usize| Location::of(&ratios[..n].iter().map(|x| x.1).collect::<Vec<_>>()).unwrap().p();
         let least = [3, 4, 7, 8].map(p).into_iter().fold(1.0, f64::min);
         assert!((known.p - (least * LOOKS.len() as f64).min(1.0)).abs() < 1e-12);
     }

@@ -1,27 +1,27 @@
-//! Noise as shared machines make it, for simulations: heavy tails, single slow trials, drift, correlation between
-//! neighbours. Seeded, so that what was simulated once can be simulated again.
+//! The noise of shared machines, for simulations: heavy tails, single slow trials, drift, and correlation between
+//! neighbouring trials. It is seeded, so that a simulation can be repeated.
 
 use serde::{Deserialize, Serialize};
 
 use crate::SplitMix64;
 
-/// What disturbs the logarithms of simulated times. All zero: nothing.
+/// The noise in the logarithms of simulated times. By default there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Noise {
-    /// Scale of each trial's own disturbance: 0.02 is about 2 %.
+    /// The scale of each trial's disturbance: 0.02 is about 2 %.
     pub spread: f64,
-    /// Degrees of freedom of Student's t that the disturbances follow: 3 has heavy tails. From 30 on they are normal.
+    /// Degrees of freedom of the disturbances' Student t distribution. 3 gives heavy tails; 30 or more means normal.
     pub tails: u32,
-    /// The share of trials that something else disturbs ...
+    /// The share of trials that something else slows down ...
     pub slow_share: f64,
-    /// ... which take longer by up to this: 0.5 is 50 %.
+    /// ... and by how much at most: 0.5 is 50 %.
     pub slow_by: f64,
-    /// How far the whole machine drifts, to and fro: 0.2 is 20 %.
+    /// How far the whole machine drifts up and down: 0.2 is 20 %.
     pub drift: f64,
-    /// In how many trials it drifts there and back.
+    /// The period of the drift, in trials.
     pub drift_trials: f64,
-    /// Correlation of a trial's own disturbance with that of the trial before, 0..1.
+    /// The correlation of a trial's disturbance with the previous trial's, 0..1.
     pub correlation: f64,
 }
 
@@ -40,9 +40,9 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// What this project's guarantees are tested under: tails of Student's t with 3 degrees of freedom, one trial in
-    /// twenty up to 50 % slower, a drift of 20 % to and fro within 100 trials (some two minutes), and half of
-    /// each disturbance left over in the next trial.
+    /// The noise under which the guarantees of Narrows are tested: tails of Student's t with 3 degrees of freedom, one trial
+    /// in twenty up to 50 % slower, a drift of 20 % up and down within 100 trials (some two minutes), and half of each
+    /// disturbance left over in the next trial.
     pub const SHARED_MACHINE: Self = Self {
         spread: 0.015,
         tails: 3,
@@ -54,7 +54,7 @@ impl Noise {
     };
 }
 
-/// The noise of one trial after another.
+/// The noise of successive trials.
 #[derive(Debug, Clone)]
 pub struct Disturbances {
     noise: Noise,
@@ -65,19 +65,19 @@ pub struct Disturbances {
 }
 
 impl Disturbances {
-    /// The sequence of a seed.
+    /// Starts the sequence of a seed.
     pub fn new(noise: Noise, seed: u64) -> Self {
         let mut rng = SplitMix64::new(seed);
         let phase = rng.unit();
-        let last = own(&noise, &mut rng);
+        let last = disturbance(&noise, &mut rng);
         Self { noise, rng, last, trials: 0, phase }
     }
 
-    /// By how much the logarithm of the next trial's time is larger than without noise.
+    /// By how much noise increases the logarithm of the next trial's time.
     pub fn next_log(&mut self) -> f64 {
         let Noise { slow_share, slow_by, drift, drift_trials, correlation, .. } = self.noise;
-        // The share of the last disturbance that stays, and so much of a new one that the size stays the same.
-        let fresh = own(&self.noise, &mut self.rng);
+        // Keep a share of the last disturbance, and add enough of a new one to keep the variance constant.
+        let fresh = disturbance(&self.noise, &mut self.rng);
         self.last = correlation * self.last + (1.0 - correlation * correlation).max(0.0).sqrt() * fresh;
         let (draw, size) = (self.rng.unit(), self.rng.unit());
         let slow = if draw < slow_share { (size * slow_by).ln_1p() } else { 0.0 };
@@ -88,7 +88,7 @@ impl Disturbances {
     }
 }
 
-fn own(noise: &Noise, rng: &mut SplitMix64) -> f64 {
+fn disturbance(noise: &Noise, rng: &mut SplitMix64) -> f64 {
     noise.spread * if noise.tails >= 30 { rng.normal() } else { rng.student(noise.tails) }
 }
 

@@ -1,26 +1,25 @@
-//! Percentiles of large samples kept as buckets of a histogram, and when a percentile may be shown at all.
+//! Percentiles of large samples in histogram buckets, and how many samples a percentile needs.
 
-/// How many samples percentile `p` (0..100) needs before it is shown: so many that ten are expected beyond it,
-/// 10 / (1 - p/100): 20 for the median, 1000 for p99, 10,000 for p99.9. None for 100 and above: a maximum is not
-/// a percentile, and no number of samples makes it one; and for what is below 0 or not a number.
+/// How many samples percentile `p` (0..100) needs before it is shown: enough that ten are expected beyond it, which is
+/// 10 / (1 - p/100). That is 20 for the median, 1000 for p99 and 10,000 for p99.9. None for 100 and above, because a
+/// maximum is not a percentile, however many samples there are. Also None below 0 and for NaN.
 ///
-/// Why ten: the count of samples beyond a percentile is binomial (Le Boudec, "Performance Evaluation of Computer and
-/// Communication Systems", chapter 2, derives the intervals of quantiles from that). At ten expected, its standard
-/// deviation is a third of it, and the order statistics that bound the percentile at 95 % (some six ranks to
-/// either side) exist inside the sample; with fewer than four none bounds it from above, and the figure is a
-/// maximum by another name.
+/// Why ten: the number of samples beyond a percentile is binomial (Le Boudec, "Performance Evaluation of Computer and
+/// Communication Systems", chapter 2, derives confidence intervals of quantiles from that). If ten are expected, the
+/// standard deviation is a third of that, and the order statistics that bound the percentile at 95 % (some six ranks to
+/// either side) lie within the sample. With fewer than four, nothing bounds the percentile from above, and the figure is
+/// really a maximum.
 pub fn samples_needed(p: f64) -> Option<u64> {
     if !(0.0..100.0).contains(&p) {
         return None;
     }
-    // In thousandths of a percent, so that 10 / (1 - 0.999) is ten thousand and not one more by rounding.
+    // Compute in thousandths of a percent, so that 10 / (1 - 0.999) is not 10,001 because of rounding.
     let beyond = ((100.0 - p) * 1000.0).round().max(1.0) as u64;
     Some(1_000_000_u64.div_ceil(beyond))
 }
 
-/// Percentile `p` (0..100) of `(value, count)` pairs in ascending order of value: the smallest value such that at
-/// least p percent of all samples are not above it (nearest rank). None where the samples cannot support it
-/// ([`samples_needed`]).
+/// Percentile `p` (0..100) of `(value, count)` pairs in ascending order of value: the smallest value such that at least p
+/// percent of all samples are not above it (nearest rank). None if there are too few samples ([`samples_needed`]).
 pub fn percentile_of_buckets(buckets: &[(u64, u64)], p: f64) -> Option<u64> {
     let total: u64 = buckets.iter().map(|(_, count)| count).sum();
     if total < samples_needed(p)? {
@@ -34,7 +33,7 @@ pub fn percentile_of_buckets(buckets: &[(u64, u64)], p: f64) -> Option<u64> {
     })
 }
 
-/// Joins several bucket lists into one: ascending, each value once, counts summed. Nothing is invented or lost.
+/// Merges bucket lists into one in ascending order. Each value appears once, and its counts are summed.
 pub fn merge_buckets<'a>(lists: impl IntoIterator<Item = &'a [(u64, u64)]>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> =
         lists.into_iter().flatten().copied().filter(|&(_, count)| count > 0).collect();

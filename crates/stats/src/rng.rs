@@ -1,8 +1,8 @@
-//! A seeded generator of random numbers. Ours, and fixed: a run's seed is recorded, and the same seed must give
-//! the same plan in every later version of Narrows, which no crate's default generator promises.
+//! A seeded generator of random numbers. A run records its seed, and the same seed must give the same plan in every later
+//! version of Narrows. The default generators of crates do not promise that, so this one is our own.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): 64 bits of
-/// state, every seed good, no seed special. Not for secrets.
+/// state; every seed is good. Not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -21,19 +21,19 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..n`, each equally likely (Lemire, "Fast random integer generation in an interval", ACM TOMACS
-    /// 2019). Zero where `n` is zero.
+    /// A uniformly distributed number in `0..n` (Lemire, "Fast random integer generation in an interval", ACM TOMACS 2019).
+    /// Zero if `n` is zero.
     pub fn below(&mut self, n: u64) -> u64 {
         loop {
             let product = u128::from(self.next_u64()) * u128::from(n);
-            // Draws whose low half falls under 2^64 mod n would make some results likelier: draw again.
+            // If the low half is below 2^64 mod n, the draw would make some results likelier: draw again.
             if n == 0 || product as u64 >= n.wrapping_neg() % n {
                 return (product >> 64) as u64;
             }
         }
     }
 
-    /// A number above 0 and below 1, each of 2^53 equally likely.
+    /// A number between 0 and 1, both excluded, uniform over 2^53 values.
     pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
@@ -52,8 +52,8 @@ impl SplitMix64 {
     }
 }
 
-/// Puts `items` in random order, every order equally likely as far as 64 bits of seed can (Fisher and Yates, in
-/// Durstenfeld's form).
+/// Shuffles `items`. All orders are equally likely, as far as 64 bits of seed allow (Fisher and Yates, in Durstenfeld's
+/// form).
 pub fn shuffle<T>(items: &mut [T], rng: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, rng.below(last as u64 + 1) as usize);

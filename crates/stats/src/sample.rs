@@ -1,19 +1,19 @@
-//! Samples of a few repeated measurements (trials, rounds): their median and how far they lie apart.
+//! Samples of a few repeated measurements (trials, rounds): their median and spread.
 //!
-//! Medians, because one disturbed trial in ten moves a mean by as much as the disturbance; the published Cowboy
-//! table turned a factor of eight into 0.7 that way (experiments, A4).
+//! Uses medians, because a few disturbed trials can dominate a mean. That turned a factor of eight into 0.7 in the
+//! published Cowboy table (experiments, A4).
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// At least one finite number, held in ascending order.
+/// At least one finite number, in ascending order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
 pub struct Sample(Vec<f64>);
 
-/// Why numbers are not a [`Sample`].
+/// Why some numbers are not a [`Sample`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotASample {
     /// There are no numbers.
@@ -26,7 +26,7 @@ impl fmt::Display for NotASample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("a sample needs at least one number"),
-            Self::NotFinite(at) => write!(f, "number {at} of the sample is infinite or not a number"),
+            Self::NotFinite(index) => write!(f, "number {index} of the sample is infinite or not a number"),
         }
     }
 }
@@ -47,42 +47,42 @@ impl From<Sample> for Vec<f64> {
 }
 
 impl Sample {
-    /// Takes the numbers, in any order and unit.
+    /// Makes a sample of numbers in any order and unit.
     ///
     /// # Errors
-    /// [`NotASample`] when there are none, or one is not finite.
+    /// [`NotASample`] if there are none, or one is not finite.
     pub fn new(mut numbers: Vec<f64>) -> Result<Self, NotASample> {
         if numbers.is_empty() {
             return Err(NotASample::Empty);
         }
-        if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
-            return Err(NotASample::NotFinite(at));
+        if let Some(index) = numbers.iter().position(|x| !x.is_finite()) {
+            return Err(NotASample::NotFinite(index));
         }
         numbers.sort_by(f64::total_cmp);
         Ok(Self(numbers))
     }
 
-    /// The numbers in ascending order; never empty.
+    /// The numbers in ascending order. Never empty.
     pub fn sorted(&self) -> &[f64] {
         &self.0
     }
 
-    /// How many there are; at least one.
+    /// How many numbers there are; at least one.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The smallest.
+    /// The smallest number.
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
-    /// The largest.
+    /// The largest number.
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 
-    /// The middle one, or halfway between the middle two.
+    /// The middle number, or the mean of the middle two.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
@@ -98,8 +98,8 @@ impl Sample {
         (self.0[below] * (1.0 - share) + self.0[above] * share).clamp(self.0[below], self.0[above])
     }
 
-    /// How far the numbers lie apart, relative to their median. None for a single number, which says nothing of
-    /// spread, and where the median is not positive, so that "relative" has no meaning.
+    /// The spread relative to the median. None for a single number, which has no spread. Also None if the median is not
+    /// positive, because "relative" then has no meaning.
     pub fn spread(&self) -> Option<Spread> {
         let median = self.median();
         if self.count() < 2 || median <= 0.0 {
@@ -113,36 +113,36 @@ impl Sample {
     }
 }
 
-/// How far repeated measurements lie apart, as shares of their median (0.05 is 5 %).
+/// The spread of repeated measurements, as shares of their median (0.05 is 5 %).
 ///
-/// Two figures, because they answer different questions: the range hides nothing, but grows with every further
-/// trial; the interquartile range does not, but is meaningless for a handful of numbers.
+/// There are two figures. The range hides nothing, but it grows with the number of trials. The interquartile range does
+/// not grow, but it is meaningless for a handful of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Spread {
     /// (largest - smallest) / median.
     pub range: f64,
-    /// (third quartile - first quartile) / median, from five numbers on.
+    /// (third quartile - first quartile) / median, for five numbers or more.
     pub interquartile: Option<f64>,
 }
 
 impl Spread {
-    /// From how many numbers on quartiles are given.
+    /// The fewest numbers for which quartiles are given.
     pub const QUARTILES_FROM: usize = 5;
 
-    /// The one figure to show where there is room for one: the interquartile range where there is one, so that
-    /// runs of different lengths can be compared; else the range.
+    /// The figure to show if there is room for only one. It is the interquartile range if there is one, so that runs of
+    /// different lengths can be compared; otherwise the range.
     pub fn shown(&self) -> f64 {
         self.interquartile.unwrap_or(self.range)
     }
 }
 
-/// The median of some numbers; None where they are not a [`Sample`].
+/// The median of some numbers; None if they are not a [`Sample`].
 pub fn median(numbers: impl IntoIterator<Item = f64>) -> Option<f64> {
     Sample::new(numbers.into_iter().collect()).ok().map(|s| s.median())
 }
 
-/// The median of the ratios of pairs, `(numerator, denominator)`, one pair a round: what the machine does to a
-/// whole round cancels. Pairs whose ratio is not finite (a zero denominator) are left out; None where none is left.
+/// The median of the ratios of `(numerator, denominator)` pairs, one pair per round. Disturbances that affect a whole round
+/// cancel. Pairs whose ratio is not finite (zero denominator) are left out; None if no pair is left.
 pub fn median_ratio(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     median(pairs.into_iter().map(|(above, below)| above / below).filter(|ratio| ratio.is_finite()))
 }

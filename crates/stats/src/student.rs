@@ -9,11 +9,11 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
     incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
 }
 
-/// The t that |T| exceeds with probability `level`, two-sided: 0.05 at 2 degrees of freedom gives 4.303. `level`
-/// in 0..1, both excluded.
+/// The t that |T| exceeds with probability `level`, two-sided: 0.05 at 2 degrees of freedom gives 4.303. `level` is between
+/// 0 and 1, both excluded.
 pub fn critical(level: f64, df: f64) -> f64 {
-    // Newton's method on ln p as a function of ln t: nearly a straight line in the tail, and concave, so that
-    // it converges from wherever the first step lands.
+    // Newton's method on ln p as a function of ln t. The function is concave and nearly linear in the tail, so the method
+    // converges from wherever the first step lands.
     let mut u = 0.7_f64;
     for _ in 0..60 {
         let t = u.exp();
@@ -38,8 +38,8 @@ fn density(t: f64, df: f64) -> f64 {
 }
 
 /// ln of the gamma function for positive arguments (Lanczos, "A precision approximation of the gamma function", SIAM
-/// J. Numer. Anal. B 1, 1964), to some 13 digits.
-#[allow(clippy::excessive_precision)] // The published coefficients.
+/// J. Numer. Anal. B 1, 1964), accurate to some 13 digits.
+#[allow(clippy::excessive_precision)] // the published coefficients
 fn ln_gamma(x: f64) -> f64 {
     const G: f64 = 7.0;
     const C: [f64; 9] = [
@@ -119,7 +119,7 @@ mod tests {
         }
         // With many degrees of freedom it is the normal distribution.
         assert!((critical(0.05, 1e6) - 1.959_97).abs() < 1e-4);
-        // One degree of freedom is Cauchy's: 1 is exceeded half of the time.
+        // With one degree of freedom it is the Cauchy distribution: |T| exceeds 1 half of the time.
         assert!((two_sided(1.0, 1.0) - 0.5).abs() < 1e-12);
         assert_eq!((two_sided(f64::INFINITY, 3.0), two_sided(0.0, 3.0)), (0.0, 1.0));
     }

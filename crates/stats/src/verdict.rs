@@ -1,54 +1,55 @@
-//! From an interval to what may be said: better, worse, no difference worth having, or undecided.
+//! Turns an interval into a verdict: faster, slower, no difference that matters, or undecided.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::location::Location;
-use crate::looks::{Compared, LEVEL};
+use crate::looks::{LEVEL, LogRatio};
 use crate::sample::median;
 
-/// What a comparison amounts to.
+/// The verdict on a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Faster: the interval is clear of 1, after correction for all comparisons and beyond the noise floor.
+    /// Faster: the interval excludes 1 after correction for all comparisons, and the difference exceeds the noise floor.
     Faster,
-    /// Slower, in the same way.
+    /// Slower, by the same rule.
     Slower,
-    /// The whole interval lies within the threshold: whatever difference there may be is not worth having.
+    /// The whole interval lies within the threshold: any difference is too small to matter.
     NoDifference,
-    /// Neither. So many more rounds may decide it; None where no number would.
+    /// None of these.
     Undecided {
-        /// Beyond those that it has.
+        /// How many more rounds may decide it; None if no number would.
         more_rounds: Option<u32>,
     },
 }
 
 impl Verdict {
-    /// Whether it says something.
+    /// Whether the comparison is decided.
     pub fn is_decided(self) -> bool {
         !matches!(self, Self::Undecided { .. })
     }
 }
 
-/// What a difference must exceed, as logarithms of ratios.
+/// What a difference must exceed, as log-ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bar {
-    /// Below this a difference is not worth having.
+    /// A smaller difference does not matter.
     pub threshold: f64,
-    /// The smallest difference that the run can claim; None where it was not measured, so that it can claim none.
+    /// The noise floor: the smallest difference that the run can claim. None if it was not measured; the run can then claim
+    /// no difference.
     pub floor: Option<f64>,
 }
 
 impl Bar {
-    /// Judges a comparison of log-ratios, above zero where the first is better; `p` is corrected for all comparisons
-    /// that are judged together.
+    /// Judges a log-ratio, which is above zero if the first is better. `p` is corrected for all comparisons that are judged
+    /// together.
     ///
-    /// No difference comes first (Schuirmann, "A comparison of the two one-sided tests procedure", J.
-    /// Pharmacokinet. Biopharm. 15, 1987, in the stricter form of the whole interval): what is certainly smaller than
-    /// the threshold may be certainly there, too, and is still not worth having.
-    pub fn judge(&self, compared: &Compared, p: f64) -> Verdict {
-        let Compared { location, low, high, .. } = compared;
+    /// Checks for no difference first (Schuirmann, "A comparison of the two one-sided tests procedure", J. Pharmacokinet.
+    /// Biopharm. 15, 1987, in the stricter form of the whole interval): a difference that is certainly smaller than the
+    /// threshold does not matter, even if it certainly exists.
+    pub fn judge(&self, ratio: &LogRatio, p: f64) -> Verdict {
+        let LogRatio { location, low, high, .. } = ratio;
         if *low > -self.threshold && *high < self.threshold {
             return Verdict::NoDifference;
         }
@@ -58,32 +59,32 @@ impl Bar {
             true if location.estimate > 0.0 => Verdict::Faster,
             true => Verdict::Slower,
             false => Verdict::Undecided {
-                // Without a floor no number of rounds shows a difference.
-                more_rounds: self.floor.map(|_| self.more_rounds(compared)),
+                // Without a floor, no number of rounds can show a difference.
+                more_rounds: self.floor.map(|_| self.more_rounds(ratio)),
             },
         }
     }
 
-    /// Errors shrink with the root of the rounds: how many more until the interval is clear of zero, or inside the
-    /// threshold, whichever the estimate is farther from missing. An expectation, and no promise.
-    fn more_rounds(&self, compared: &Compared) -> u32 {
-        let Location { estimate, error, n, .. } = compared.location;
+    /// How many more rounds are expected until the interval excludes zero or lies within the threshold, whichever comes
+    /// first. Assumes that the error shrinks with the square root of the rounds.
+    fn more_rounds(&self, ratio: &LogRatio) -> u32 {
+        let Location { estimate, error, n, .. } = ratio.location;
         let room = estimate.abs().max(self.threshold - estimate.abs()).max(f64::MIN_POSITIVE);
         let needed = n as f64 * (CRITICAL * error / room).powi(2);
         (needed - n as f64).ceil().clamp(1.0, f64::from(MOST_ROUNDS)) as u32
     }
 }
 
-/// What an interval at [`crate::NOMINAL`] is long in errors, when there are many rounds.
+/// Half the length of an interval at [`crate::NOMINAL`] with many rounds, in standard errors.
 const CRITICAL: f64 = 2.8;
 
-/// More rounds than this are not told apart.
+/// The most rounds that are reported as needed.
 const MOST_ROUNDS: u32 = 1000;
 
-/// Which of some numbers lie far from their median: by more than `FAR` times the median distance from it, scaled to
-/// the normal distribution's deviation (Hampel, "The influence curve and its role in robust estimation", JASA 69, 1974;
-/// the cut of 3.5 is Iglewicz and Hoaglin's, 1993), and by more than `least`. In the order given; none of fewer than four,
-/// where the median distance is one number's whim.
+/// Which numbers are outliers, in the order of the input. An outlier differs from the median by more than `least`, and by
+/// more than `FAR` times the median absolute deviation, scaled to the standard deviation of a normal distribution (Hampel,
+/// "The influence curve and its role in robust estimation", JASA 69, 1974; the cut-off of 3.5 is from Iglewicz and Hoaglin,
+/// 1993). Fewer than four numbers have no outliers, because a single number determines their median deviation.
 pub fn outliers(numbers: &[f64], least: f64) -> Vec<bool> {
     const FAR: f64 = 3.5;
     const NORMAL: f64 = 1.4826;
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
     use crate::looks::Design;
 
-    fn compared(numbers: &[f64]) -> Compared {
+    fn ratio(numbers: &[f64]) -> LogRatio {
         let rounds: Vec<(u32, f64)> = (0..).zip(numbers.iter().copied()).collect();
         Design::Once.compare(&rounds).unwrap()
     }
@@ -109,8 +110,8 @@ mod tests {
     const BAR: Bar = Bar { threshold: 0.05, floor: Some(0.02) };
 
     fn judge(bar: Bar, numbers: &[f64]) -> Verdict {
-        let compared = compared(numbers);
-        bar.judge(&compared, compared.p)
+        let ratio = ratio(numbers);
+        bar.judge(&ratio, ratio.p)
     }
 
     #[test]
@@ -121,7 +122,7 @@ mod tests {
         let high = Bar { floor: Some(0.4), ..BAR };
         assert!(!judge(high, &clear).is_decided());
         assert!(!judge(Bar { floor: None, ..BAR }, &clear).is_decided());
-        assert!(!BAR.judge(&compared(&clear), 0.06).is_decided(), "corrected for many comparisons");
+        assert!(!BAR.judge(&ratio(&clear), 0.06).is_decided(), "corrected for many comparisons");
         assert!(!judge(BAR, &[0.3, -0.3, 0.4, 0.1]).is_decided());
     }
 
@@ -129,7 +130,7 @@ mod tests {
     fn what_is_small_for_certain_is_no_difference() {
         assert_eq!(judge(BAR, &[0.02, 0.021, 0.019, 0.02]), Verdict::NoDifference);
         assert_eq!(judge(Bar { floor: None, ..BAR }, &[0.0, 0.001, -0.001]), Verdict::NoDifference);
-        // As large as the threshold is not small.
+        // A difference as large as the threshold does matter.
         assert_eq!(judge(BAR, &[0.05, 0.051, 0.049, 0.05]), Verdict::Faster);
     }
 
@@ -149,9 +150,9 @@ mod tests {
     fn outliers_are_far_in_terms_of_the_others() {
         let far = |numbers: &[f64]| outliers(numbers, 0.05);
         assert_eq!(far(&[1.0, 1.01, 0.99, 1.02, 2.0]), [false, false, false, false, true]);
-        assert_eq!(far(&[1.0, 1.0, 1.0, 1.0, 1.04]), [false; 5], "not worth a word");
+        assert_eq!(far(&[1.0, 1.0, 1.0, 1.0, 1.04]), [false; 5], "too small to matter");
         assert_eq!(far(&[1.0, 1.3, 0.7, 1.6, 0.4]), [false; 5], "all of them are far apart");
-        assert_eq!(far(&[1.0, 1.0, 9.0]), [false; 3], "too few to say who is far from whom");
+        assert_eq!(far(&[1.0, 1.0, 9.0]), [false; 3], "too few to tell");
         assert_eq!(far(&[f64::NAN, 1.0, 1.0, 1.0]), [false; 4]);
     }
 }

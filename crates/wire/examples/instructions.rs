@@ -1,18 +1,19 @@
-//! What one message costs, for `valgrind --tool=callgrind` or a stopwatch:
+//! Measures what one message costs, under `valgrind --tool=callgrind` or by the clock:
 //! `cargo run --release -p wire --example instructions -- push 1000000`.
 //!
-//! Prints nanoseconds per message. For instructions, run it under callgrind with two counts and divide the difference.
+//! Prints nanoseconds per message. To get instructions per message, run it under callgrind with two counts and divide the
+//! difference in instructions by the difference in counts.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use wire::frames::{FrameCounter, Prefix, put_prefix};
-use wire::http::{Event, RequestDecoder, RequestLine, ResponseDecoder, encode_response};
+use wire::http::{HttpEvent, RequestDecoder, RequestLine, ResponseDecoder, encode_response};
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: reference\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\n\
     Content-Length: 2\r\n\r\nok";
 
-/// Two heads in turn, so that the memo never helps.
+/// Alternates with [`RESPONSE`], so that the memo never helps.
 const OTHER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: reference\r\nDate: Mon, 01 Jan 2024 00:00:01 GMT\r\n\
     Content-Length: 2\r\n\r\nok";
 
@@ -23,7 +24,7 @@ fn push(decoder: &mut ResponseDecoder, mut input: &[u8]) {
     loop {
         let Ok(step) = decoder.push(input) else { return };
         input = &input[step.consumed..];
-        if matches!(black_box(step.event), Event::End) {
+        if matches!(black_box(step.event), HttpEvent::End) {
             return;
         }
     }
@@ -82,7 +83,7 @@ fn requests(mode: &str, count: u64) {
     }
 }
 
-/// Ten payload bytes each; with `mixed`, lengths in turn, so that no guess is right.
+/// Frames of ten payload bytes. In `frames-mixed` the lengths vary, so that the counter never guesses right.
 fn frames(mode: &str, count: u64) {
     let mut stream = Vec::new();
     for frame in 0..25_000 {

@@ -1,12 +1,12 @@
 //! Length-prefixed frames: a big-endian length of one, two or four bytes, then that many bytes.
 //!
-//! Knows nothing of what is in them, except the 16-byte [`Summary`] that ends a stream. Counting is the hot path: the
-//! aim is 10-byte frames at 100 million a second on one core.
+//! Does not look inside the payload, except for the 16-byte [`Summary`] that ends a stream. Counting is the hot path: the
+//! goal is 100 million 10-byte frames per second on one core.
 
-/// How long the length is.
+/// The size of the length prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
-    /// One byte: up to 255.
+    /// One byte: payloads of up to 255 bytes.
     One,
     /// Two bytes, big-endian.
     Two,
@@ -15,7 +15,7 @@ pub enum Prefix {
 }
 
 impl Prefix {
-    /// Bytes of the prefix.
+    /// The prefix's size in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // a prefix is never empty
     pub const fn len(self) -> usize {
@@ -26,7 +26,7 @@ impl Prefix {
         }
     }
 
-    /// The longest payload it can announce.
+    /// The longest payload this prefix can announce, in bytes.
     #[must_use]
     pub const fn max(self) -> u64 {
         match self {
@@ -48,7 +48,7 @@ pub enum FrameError {
         /// Bytes of prefix.
         prefix: usize,
     },
-    /// The frame is longer than the reader takes.
+    /// The frame is longer than the reader's limit.
     #[error("a frame announces {len} bytes; the limit is {limit}")]
     TooLong {
         /// Bytes announced.
@@ -61,7 +61,7 @@ pub enum FrameError {
 /// Appends the prefix of a frame whose payload has `len` bytes.
 ///
 /// # Errors
-/// If `len` does not fit; then `out` is as it was.
+/// If `len` does not fit the prefix. `out` is then unchanged.
 pub fn put_prefix(out: &mut Vec<u8>, prefix: Prefix, len: usize) -> Result<(), FrameError> {
     if len as u64 > prefix.max() {
         return Err(FrameError::DoesNotFit { len, prefix: prefix.len() });
@@ -78,7 +78,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// Takes what is missing from `input`; returns how much it took, and the length once it is known.
+    /// Takes the missing bytes from `input`. Returns how many it took, and the length once the prefix is complete.
     fn take(&mut self, prefix: Prefix, input: &[u8]) -> (usize, Option<u64>) {
         let taken = (prefix.len() - self.have).min(input.len());
         for &byte in &input[..taken] {
@@ -92,34 +92,34 @@ impl Partial {
     }
 }
 
-/// Counts frames in a stream that may be cut anywhere, without keeping payloads.
+/// Counts the frames of a stream that arrives in arbitrary pieces. Keeps no payload.
 #[derive(Clone, Debug)]
 pub struct FrameCounter {
     prefix: Prefix,
     partial: Partial,
-    /// Payload bytes of the current frame that are still to come.
+    /// Payload bytes of the current frame that have not arrived yet.
     left: u64,
-    /// Payload bytes of the current frame altogether.
+    /// All payload bytes of the current frame.
     current: u64,
     frames: u64,
     bytes: u64,
 }
 
 impl FrameCounter {
-    /// Nothing counted yet.
+    /// A counter at zero.
     #[must_use]
     pub fn new(prefix: Prefix) -> Self {
         Self { prefix, partial: Partial::default(), left: 0, current: 0, frames: 0, bytes: 0 }
     }
 
-    /// Counts what arrived.
+    /// Counts the bytes that arrived.
     pub fn push(&mut self, input: &[u8]) {
-        let mut at = 0;
-        // First what the last push left open, then whole frames, then what this one leaves open.
+        let mut pos = 0;
+        // First finish the frame that the last push left open, then count whole frames, then open the last one.
         if self.partial() {
-            at = self.close_open(input);
+            pos = self.close_open(input);
         }
-        let rest = &input[at..];
+        let rest = &input[pos..];
         let whole = match self.prefix {
             Prefix::One => self.count::<1>(rest),
             Prefix::Two => self.count::<2>(rest),
@@ -146,33 +146,33 @@ impl FrameCounter {
         self.partial.have > 0 || self.left > 0
     }
 
-    /// Both counts.
+    /// Both counts, as the receiver answers them.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary { frames: self.frames, bytes: self.bytes }
     }
 
-    /// Goes on with the open frame; returns how much of the input belongs to it.
+    /// Continues the open frame. Returns how many bytes of the input belong to it.
     fn close_open(&mut self, input: &[u8]) -> usize {
-        let mut at = 0;
+        let mut pos = 0;
         if self.partial.have > 0 {
             let (taken, length) = self.partial.take(self.prefix, input);
-            at = taken;
+            pos = taken;
             match length {
-                None => return at,
+                None => return pos,
                 Some(length) => (self.current, self.left) = (length, length),
             }
         }
-        let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
+        let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - pos);
         self.left -= take as u64;
         if self.left == 0 {
             self.frames += 1;
             self.bytes += self.current;
         }
-        at + take
+        pos + take
     }
 
-    /// Begins a frame that does not end in `input`, which is shorter than the frame.
+    /// Begins a frame that does not end in `input`: `input` is shorter than the frame.
     fn open(&mut self, input: &[u8]) {
         if let (taken, Some(length)) = self.partial.take(self.prefix, input) {
             self.current = length;
@@ -180,44 +180,44 @@ impl FrameCounter {
         }
     }
 
-    /// Counts the whole frames at the beginning of `input`; returns how many bytes they are.
+    /// Counts the whole frames at the beginning of `input`. Returns their total size in bytes.
     fn count<const P: usize>(&mut self, input: &[u8]) -> usize {
-        // Each length tells where the next one is, a chain of loads that the processor must wait for. Streams of equal
-        // frames are the rule, so guess that the next ones are as long as the last: four guesses are independent loads.
-        let (mut at, mut frames, mut length) = (0, 0u64, 0);
-        while let Some(found) = length_at::<P>(input, at) {
+        // Each length says where the next one is: a chain of dependent loads that stalls the processor. Most streams have
+        // frames of equal size, so guess that the next four are as long as the last. The guesses are independent loads.
+        let (mut pos, mut frames, mut length) = (0, 0u64, 0);
+        while let Some(found) = length_at::<P>(input, pos) {
             let step = P + found;
             if found == length {
-                while at + 4 * step <= input.len()
-                    && [at, at + step, at + 2 * step, at + 3 * step]
+                while pos + 4 * step <= input.len()
+                    && [pos, pos + step, pos + 2 * step, pos + 3 * step]
                         .iter()
                         .all(|&place| length_at::<P>(input, place) == Some(length))
                 {
-                    at += 4 * step;
+                    pos += 4 * step;
                     frames += 4;
                 }
-                match length_at::<P>(input, at) {
+                match length_at::<P>(input, pos) {
                     Some(next) => length = next,
                     None => break,
                 }
             } else {
                 length = found;
             }
-            if input.len() - at - P < length {
+            if input.len() - pos - P < length {
                 break;
             }
-            at += P + length;
+            pos += P + length;
             frames += 1;
         }
         self.frames += frames;
-        self.bytes += at as u64 - frames * P as u64;
-        at
+        self.bytes += pos as u64 - frames * P as u64;
+        pos
     }
 }
 
 #[inline]
-fn length_at<const P: usize>(input: &[u8], at: usize) -> Option<usize> {
-    let bytes = input.get(at..)?.first_chunk::<P>()?;
+fn length_at<const P: usize>(input: &[u8], pos: usize) -> Option<usize> {
+    let bytes = input.get(pos..)?.first_chunk::<P>()?;
     Some(bytes.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte)))
 }
 
@@ -227,54 +227,54 @@ pub struct FrameReader {
     prefix: Prefix,
     limit: usize,
     partial: Partial,
-    /// The length of the current frame, once its prefix is whole.
+    /// The length of the current frame, once its prefix is complete.
     length: Option<usize>,
-    /// The beginning of a frame that was cut.
+    /// The bytes so far of a frame that arrives in pieces.
     gathered: Vec<u8>,
     failed: Option<FrameError>,
 }
 
 impl FrameReader {
-    /// Takes frames of up to `limit` payload bytes.
+    /// A reader that accepts frames of up to `limit` payload bytes.
     #[must_use]
     pub fn new(prefix: Prefix, limit: usize) -> Self {
         let partial = Partial::default();
         Self { prefix, limit, partial, length: None, gathered: Vec::new(), failed: None }
     }
 
-    /// Returns how many bytes were consumed, and a frame if they completed one. Call again with the rest.
+    /// Consumes bytes. Returns how many, and the frame that they completed, if any. Call again with the rest.
     ///
     /// # Errors
-    /// If a frame announces more than the limit; the same again on every later call.
+    /// If a frame announces more than the limit. Every later call returns the same error.
     pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<(usize, Option<&'a [u8]>), FrameError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let mut at = 0;
+        let mut pos = 0;
         let length = match self.length {
             Some(length) => length,
             None => {
                 self.gathered.clear();
                 let (taken, found) = self.partial.take(self.prefix, input);
-                at = taken;
+                pos = taken;
                 match found {
-                    None => return Ok((at, None)),
+                    None => return Ok((pos, None)),
                     Some(found) => self.admit(found)?,
                 }
             }
         };
         let missing = length - self.gathered.len();
-        let Some(piece) = input[at..].get(..missing) else {
+        let Some(piece) = input[pos..].get(..missing) else {
             self.length = Some(length);
-            self.gathered.extend_from_slice(&input[at..]);
+            self.gathered.extend_from_slice(&input[pos..]);
             return Ok((input.len(), None));
         };
         self.length = None;
         if self.gathered.is_empty() {
-            return Ok((at + missing, Some(piece)));
+            return Ok((pos + missing, Some(piece)));
         }
         self.gathered.extend_from_slice(piece);
-        Ok((at + missing, Some(&self.gathered)))
+        Ok((pos + missing, Some(&self.gathered)))
     }
 
     /// Whether a frame has begun and not ended.
@@ -295,7 +295,7 @@ impl FrameReader {
     }
 }
 
-/// The answer that ends a stream of frames: what its receiver counted.
+/// The answer that ends a stream of frames: the receiver's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Whole frames.
@@ -305,13 +305,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Both numbers, big-endian.
+    /// The 16 bytes: both numbers, big-endian.
     #[must_use]
     pub fn encode(self) -> [u8; 16] {
         (u128::from(self.frames) << 64 | u128::from(self.bytes)).to_be_bytes()
     }
 
-    /// Reads them back; `None` unless there are exactly 16 bytes.
+    /// Decodes the 16 bytes. `None` for any other number of bytes.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let both = u128::from_be_bytes(bytes.try_into().ok()?);

@@ -1,8 +1,8 @@
 //! Sans-I/O codecs: HTTP/1.1 messages, length-prefixed frames, and the bytes that bodies are made of.
 //!
 //! This crate turns bytes into events and values into bytes. It knows no sockets, no clocks and no other crate of
-//! Narrows, so that the generator, the reference server and the fuzzer all run exactly the same code. Nothing a peer can
-//! send may make it panic, allocate without bound, or answer differently because of where the reads happened to cut.
+//! Narrows, so that the generator, the reference server and the fuzzer run the same code. Nothing that a peer sends may
+//! make it panic or allocate without bound. Its answers do not depend on how the reads cut the stream.
 
 pub mod frames;
 pub mod http;

@@ -1,13 +1,13 @@
-//! What bodies are made of: seeded bytes that no layer below can shorten or skip.
+//! The content of bodies: seeded bytes that no layer below can compress or skip.
 //!
-//! Knows only a seed. Zeros would flatter a receiver that compresses, deduplicates pages or checks nothing; these bytes are
-//! pseudo-random, none of them zero, and repeat only after [`PERIOD`], which is a prime: no buffer size lines up with it,
-//! so a receiver that loses, doubles or swaps a buffer does not see the bytes it should.
+//! Zeros would flatter a receiver that compresses, deduplicates pages or checks nothing. These bytes are pseudo-random, and
+//! none of them is zero. They repeat after [`PERIOD`], which is a prime: no buffer size is a multiple of it, so a receiver
+//! that loses, doubles or swaps a buffer sees wrong bytes.
 
-/// The pattern repeats after this many bytes: a prime beyond deflate's window of 32 KiB, small enough for an L2 cache.
+/// The pattern repeats after this many bytes: a prime larger than deflate's 32 KiB window, small enough for an L2 cache.
 pub const PERIOD: usize = 65_521;
 
-/// The first `len` bytes of the pattern of this seed; byte `i` equals byte `i % PERIOD`.
+/// The first `len` bytes of this seed's pattern. Byte `i` equals byte `i % PERIOD`.
 #[must_use]
 pub fn block(seed: u64, len: usize) -> Vec<u8> {
     let fresh = len.min(PERIOD);
@@ -24,7 +24,7 @@ pub fn block(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// SplitMix64: every seed is a good one, 0 included.
+/// SplitMix64, for which every seed is good, including 0.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -1,4 +1,4 @@
-//! Frames: any cut gives the same counts and frames, and they equal a plain model's. And the bytes that bodies are made of.
+//! Frames: the cuts never change the counts or the frames, and both equal a simple model's. Also tests the body pattern.
 
 mod common;
 #[path = "common/cases.rs"]
@@ -13,7 +13,7 @@ use wire::pattern;
 
 const PREFIXES: [Prefix; 3] = [Prefix::One, Prefix::Two, Prefix::Four];
 
-/// A stream of frames with these lengths, and whatever is cut off its end.
+/// A stream of frames with these lengths, without its last `missing` bytes.
 fn stream(prefix: Prefix, lengths: &[usize], missing: usize) -> Vec<u8> {
     let mut out = Vec::new();
     for &length in lengths {
@@ -24,7 +24,7 @@ fn stream(prefix: Prefix, lengths: &[usize], missing: usize) -> Vec<u8> {
     out
 }
 
-/// Runs of equal lengths with others between them: what the counter guesses, and what it must not guess.
+/// Runs of equal lengths with other lengths between them, so that the counter guesses both right and wrong.
 fn lengths() -> impl Strategy<Value = Vec<usize>> {
     let run = (prop_oneof![3 => 0usize..20, 1 => 0usize..256], 1usize..30);
     vec(run, 0..8).prop_map(|runs| runs.into_iter().flat_map(|(length, times)| vec![length; times]).collect())
@@ -115,7 +115,7 @@ fn the_longest_frame_of_four_bytes_is_counted() {
         assert_eq!((counter.frames(), counter.partial()), (0, true));
         counter.push(&block);
     }
-    // 2^32 bytes are one more than the frame: a zero is left, which begins the next prefix.
+    // 2^32 bytes are one more than the frame: the last zero begins the next prefix.
     let first = Summary { frames: 1, bytes: 0xffff_ffff };
     assert_eq!((counter.summary(), counter.partial()), (first, true));
     counter.push(&[0, 0, 0]);
@@ -136,7 +136,7 @@ fn the_pattern_is_seeded_periodic_and_without_zeros() {
 
 #[test]
 fn the_pattern_does_not_compress() {
-    // Order-0 entropy close to eight bits, and no four bytes come often: nothing for a match finder within its window.
+    // The order-0 entropy is close to eight bits, and few sequences of four bytes repeat: a match finder finds nothing.
     let block = pattern::block(1, pattern::PERIOD);
     let mut counts = [0u32; 256];
     block.iter().for_each(|&byte| counts[usize::from(byte)] += 1);

@@ -1,7 +1,8 @@
-//! Properties of the HTTP codec over generated streams: cuts, the memo and the one-call path never change an answer,
-//! nothing panics, what we write we read, and what we accept an independent parser (httparse) reads the same way.
+//! Properties of the HTTP codec over generated streams: cuts, the memo and the one-call path never change an answer;
+//! nothing panics; the decoders read what the encoders write; and an independent parser (httparse) reads whatever the
+//! decoders accept in the same way.
 //!
-//! `PROPTEST_CASES` sets how many cases; the default here is what CI affords.
+//! `PROPTEST_CASES` sets the number of cases.
 
 mod common;
 #[path = "common/cases.rs"]
@@ -11,9 +12,9 @@ use common::{Seen, requests, responses, responses_without_memo, whole_responses}
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use wire::http::{BodyLength, Event, RequestDecoder, RequestLine, ResponseDecoder, encode_response};
+use wire::http::{BodyLength, HttpEvent, RequestDecoder, RequestLine, ResponseDecoder, encode_response};
 
-/// Pieces of messages, good and bad, from which most interesting streams can be put together.
+/// Pieces of messages, good and bad, that make up most interesting streams.
 const PARTS: &[&str] = &[
     "HTTP/1.1 200 OK\r\n",
     "HTTP/1.1 204 \r\n",
@@ -117,14 +118,14 @@ proptest! {
         let (seen, taken) = whole_responses(&stream);
         let pushed = responses(&stream, &[]);
         prop_assert_eq!(&seen[..], &pushed[..seen.len()]);
-        // Where it stops, the rest decodes as if nothing had happened.
+        // After it stops, the rest decodes as if nothing had happened.
         prop_assert_eq!(&responses(&stream[taken..], &[])[..], &pushed[seen.len()..]);
     }
 
     #[test]
     fn httparse_reads_responses_the_same_way(stream in stream()) {
         let mut decoder = ResponseDecoder::watching("x-request-id");
-        if let Ok(step) = decoder.push(&stream) && let Event::Head(head) = step.event {
+        if let Ok(step) = decoder.push(&stream) && let HttpEvent::Head(head) = step.event {
             let mut headers = [httparse::EMPTY_HEADER; 64];
             let mut theirs = httparse::Response::new(&mut headers);
             prop_assert_eq!(theirs.parse(&stream), Ok(httparse::Status::Complete(step.consumed)));
@@ -145,7 +146,7 @@ proptest! {
     #[test]
     fn httparse_reads_requests_the_same_way(stream in stream()) {
         let mut decoder = RequestDecoder::watching("x-request-id");
-        if let Ok(step) = decoder.push(&stream) && let Event::Head(head) = step.event {
+        if let Ok(step) = decoder.push(&stream) && let HttpEvent::Head(head) = step.event {
             let mut headers = [httparse::EMPTY_HEADER; 64];
             let mut theirs = httparse::Request::new(&mut headers);
             prop_assert_eq!(theirs.parse(&stream), Ok(httparse::Status::Complete(step.consumed)));
@@ -187,7 +188,7 @@ proptest! {
         let mut decoder = RequestDecoder::new();
         let step = decoder.push(&out).expect("what we write");
         prop_assert_eq!(step.consumed, out.len());
-        let Event::Head(head) = step.event else { panic!("no head") };
+        let HttpEvent::Head(head) = step.event else { panic!("no head") };
         prop_assert_eq!(head.path, path.as_bytes());
         prop_assert_eq!(head.body, BodyLength::Exact(length.unwrap_or(0)));
         prop_assert_eq!(head.keep_alive, keep_alive);
@@ -202,7 +203,7 @@ proptest! {
             method: &method, host: &host, path: &path, headers: &headers, body: None, keep_alive: true, expect_continue: false,
         };
         let mut out = Vec::new();
-        // What passes is one request to us and to httparse, with nothing smuggled behind it.
+        // Whatever passes is exactly one request, with nothing smuggled behind it.
         if line.encode(&mut out).is_ok() {
             let mut decoder = RequestDecoder::new();
             let step = decoder.push(&out).expect("what we write");

@@ -1,10 +1,10 @@
-//! Requests: what is accepted and how it is understood, what is refused and why; and the bytes that we send ourselves.
+//! Requests: what is accepted and how it is understood, what is refused and why, and the bytes that the encoders write.
 
 mod common;
 
 use common::Seen;
 use wire::http::{
-    BodyLength, Connection, EncodeError, Event, HttpError, Method, RequestDecoder, RequestLine,
+    BodyLength, Connection, EncodeError, HttpError, HttpEvent, Method, RequestDecoder, RequestLine,
     ResponseDecoder, Version, encode_response, encode_response_head,
 };
 
@@ -147,7 +147,7 @@ fn defaults_are_written_once_and_give_way() {
         RequestLine { method: "POST", body: Some(7), keep_alive: false, expect_continue: true, ..GET };
     let rest = "Content-Length: 7\r\nConnection: close\r\nExpect: 100-continue\r\n";
     assert_eq!(encode(upload), format!("POST / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{agent}{rest}\r\n"));
-    let own = headers(&[
+    let given = headers(&[
         ("host", "x"),
         ("USER-AGENT", "y"),
         ("content-length", "7"),
@@ -158,7 +158,7 @@ fn defaults_are_written_once_and_give_way() {
     ]);
     let expected = "POST / HTTP/1.1\r\nhost: x\r\nUSER-AGENT: y\r\ncontent-length: 7\r\nconnection: z\r\nexpect: w\r\n\
         a: 1\r\na: 2\r\n\r\n";
-    assert_eq!(encode(RequestLine { headers: &own, ..upload }), expected);
+    assert_eq!(encode(RequestLine { headers: &given, ..upload }), expected);
     assert!(encode(RequestLine { method: "POST", ..GET }).contains("Content-Length: 0\r\n"));
 }
 
@@ -226,6 +226,6 @@ fn a_client_is_told_what_it_needs_to_hear_about_the_connection() {
     for (stream, connection) in table {
         let mut decoder = RequestDecoder::new();
         let event = decoder.push(stream.as_bytes()).expect("a request").event;
-        assert!(matches!(event, Event::Head(head) if head.connection() == connection), "{stream:?}");
+        assert!(matches!(event, HttpEvent::Head(head) if head.connection() == connection), "{stream:?}");
     }
 }

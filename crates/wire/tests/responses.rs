@@ -3,9 +3,9 @@
 mod common;
 
 use common::Seen;
-use wire::http::{BodyLength, Event, HttpError, Limits, ResponseDecoder};
+use wire::http::{BodyLength, HttpError, HttpEvent, Limits, ResponseDecoder};
 
-/// Decodes one stream in one piece and byte by byte, which must agree.
+/// Decodes a stream in one piece and byte by byte. Both must agree.
 fn decode(stream: &str) -> Vec<Seen> {
     let run = |cuts: &[usize]| {
         common::responses_with(&mut ResponseDecoder::watching("x-request-id"), stream.as_bytes(), cuts)
@@ -23,7 +23,7 @@ fn payload(text: &str) -> Seen {
     Seen::Body(text.as_bytes().to_vec())
 }
 
-/// Each stream is one message with this head, and no payload.
+/// Checks streams of one message each, with this head and no payload.
 fn check(table: &[(&str, &str, (u16, bool, BodyLength))]) {
     for &(name, stream, (status, keep_alive, body)) in table {
         let seen = decode(stream);
@@ -291,7 +291,7 @@ fn answers_to_head_have_no_bodies() {
     // The same bytes mean a body again, though the memo knows the head.
     decoder.answers_head(false);
     let step = decoder.push(stream.as_bytes()).expect("a head");
-    assert!(matches!(step.event, Event::Head(head) if head.body == BodyLength::Exact(5)));
+    assert!(matches!(step.event, HttpEvent::Head(head) if head.body == BodyLength::Exact(5)));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn reset_begins_again() {
     decoder.reset();
     assert!(decoder.idle());
     let step = decoder.push(b"HTTP/1.1 20").expect("a beginning");
-    assert_eq!((step.consumed, step.event), (11, Event::NeedMore));
+    assert_eq!((step.consumed, step.event), (11, HttpEvent::NeedMore));
     assert!(!decoder.idle());
     decoder.reset();
     assert!(

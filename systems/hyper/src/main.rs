@@ -1,7 +1,7 @@
-//! hyper on tokio's single-threaded runtime: a server for requests and uploads.
+//! A server for requests and uploads with hyper, on tokio's single-threaded runtime.
 //!
-//! Contract: `GET /` answers "ok"; `POST /upload` counts the bytes of the body as they come, keeps none of them, and answers
-//! the count.
+//! Contract: `GET /` answers "ok"; `POST /upload` counts the bytes of the body as they arrive, keeps none of them, and
+//! answers the count.
 //!
 //! usage: program PORT PIPELINE_FLUSH
 
@@ -38,14 +38,14 @@ async fn serve(port: u16, pipeline_flush: bool) -> std::io::Result<Infallible> {
     let listener = socket.listen(4096)?;
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(10)).await; // out of files, or the like
+            tokio::time::sleep(Duration::from_millis(10)).await; // no files are left, or a similar error
             continue;
         };
         let _ = stream.set_nodelay(true);
         tokio::spawn(async move {
             let mut http = http1::Builder::new();
             http.pipeline_flush(pipeline_flush);
-            // A peer that goes away ends its own connection and nothing else.
+            // If a peer disconnects, only its own connection ends.
             let _ = http.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
         });
     }

@@ -1,7 +1,7 @@
-//! reqwest as a client with pools: a pool is a `Client` that keeps `pool_size` idle connections.
+//! A client with pools: reqwest. A pool is a `Client` that keeps `pool_size` idle connections.
 //!
-//! Contract: systems/shared/rust. reqwest has no cap on connections: what its idle ones cannot take it sends on further
-//! ones, so nobody waits for the pool; nor does it tell when a connection became a request's own.
+//! Contract: systems/shared/rust. reqwest has no cap on connections: it opens further ones if no idle one is free, so nobody
+//! waits for the pool. It does not tell when a connection became a request's own.
 
 use std::error::Error;
 use std::io::ErrorKind;

@@ -10,13 +10,13 @@ static const char *const names[OUTCOMES] = {
     "ok", "connect_refused", "connect_timeout", "pool_wait", "busy", "request_timeout", "reset", "closed_early", "protocol", "status",
     "length", "wrong_content", "wrong_id", "other"};
 
-/* Times keep their ten highest bits: 512 buckets for each power of two from 1024 on. */
+/* Buckets keep the ten highest bits of a time: 512 buckets for each power of two from 1024 on. */
 #define BUCKETS (1024 + 54 * 512)
 
 static uint64_t inside[OUTCOMES], total[OUTCOMES], in_flight;
 static uint64_t latency[BUCKETS], waits[BUCKETS], service[BUCKETS], failed[BUCKETS];
 static uint64_t window_start_us, window_end_us, timeout_us, duration_us;
-/* Of each class the first: what was seen, and how far into the window. */
+/* The first error of each class: what was seen, and how far into the window. */
 static struct {
     char seen[512];
     uint64_t into_us;
@@ -33,7 +33,7 @@ uint64_t narrows_now_us(void) {
     return (uint64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* A flat JSON object; no more than the contract needs. NULL where there is no such field. */
+/* Finds a field of a flat JSON object; supports only what the contract needs. NULL if there is no such field. */
 static const char *field(const char *line, const char *name) {
     char quoted[64];
     snprintf(quoted, sizeof quoted, "\"%s\"", name);
@@ -50,14 +50,14 @@ static uint64_t number(const char *line, const char *name) {
 }
 
 static void read_line(char *line, int size) {
-    if (!fgets(line, size, stdin)) exit(1); /* Narrows has gone */
+    if (!fgets(line, size, stdin)) exit(1); /* Narrows has exited */
 }
 
 void narrows_listen(narrows_orders_t *orders) {
     char line[4096];
     read_line(line, sizeof line);
     const char *rate = field(line, "rate");
-    if (rate && strncmp(rate, "null", 4)) fail("rate is not known to this driver", "");
+    if (rate && strncmp(rate, "null", 4)) fail("this driver does not support rate", "");
     const char *url = field(line, "url");
     if (!url || sscanf(url, "\"%1023[^\"]\"", orders->url) != 1) fail("the orders lack ", "url");
     orders->pools = number(line, "pools");
@@ -93,7 +93,7 @@ static size_t bucket(uint64_t v) {
     return shift * 512 + (v >> shift);
 }
 
-/* The window is two points in time, and what ended between them counts. The first of a class is given a place for what was seen. */
+/* Counts a request that ended. For the first error of a class inside the window, returns a buffer for what was seen. */
 static char *ended(const narrows_caller_t *caller, narrows_outcome_t outcome, uint64_t end) {
     total[outcome]++;
     if (end >= window_end_us) in_flight++;
@@ -135,7 +135,7 @@ void narrows_answered(const narrows_caller_t *caller, long status, const char *t
 
 void narrows_failed(const narrows_caller_t *caller, narrows_outcome_t class, const char *reason) {
     static int reported;
-    /* The first few unknown errors are worth reading; the rest would only fill the pipe. */
+    /* Report the first few unknown errors. More of them would only fill the pipe. */
     if (class == OTHER && reported++ < 20) fprintf(stderr, "other: %s\n", reason);
     char *seen = ended(caller, class, narrows_now_us());
     if (seen) sprintf(seen, "%.300s", reason);

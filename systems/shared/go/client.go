@@ -1,5 +1,5 @@
-// Package client is the common part of the Go clients' drivers: it talks JSON lines, keeps the callers and their counters, and
-// checks every answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is the
+// Package client is the common part of the Go client drivers: it reads and writes the JSON lines, keeps the callers and their
+// counters, and checks every answer. It implements docs/contracts.md, "A client driver". A client only has to provide the
 // interface Pool.
 package client
 
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Answer is what came back, and since when a connection of the pool was its own; zero where the client does not tell it.
+// Answer is an answer, and when a connection of the pool became the request's own; zero if the client does not tell.
 type Answer struct {
 	Status int
 	ID     string
@@ -24,7 +24,7 @@ type Answer struct {
 	Own    time.Time
 }
 
-// Failure says why nothing came back: a class of the contract, and what the client said.
+// Failure says why there was no answer: a class of the contract, and the client's error.
 type Failure struct {
 	Class  string
 	Reason error
@@ -34,7 +34,7 @@ func (failure *Failure) Error() string { return failure.Class + ": " + failure.R
 
 // Pool is what a client provides.
 type Pool interface {
-	// Get is one GET of the URL, with its end-to-end timeout.
+	// Get makes one GET of the URL, with an end-to-end timeout.
 	Get(url, id string) (Answer, *Failure)
 }
 
@@ -49,13 +49,13 @@ type orders struct {
 	Rate        any    `json:"rate"`
 }
 
-// Outcome, a class or "ok", to how often.
+// How often each outcome occurred: a class, or "ok".
 type counts map[string]uint64
 
-// Bucket of microseconds to how often.
+// How many times are in each bucket of microseconds.
 type times map[uint64]uint64
 
-// What was seen first of a class, and how far into the window.
+// The first error of a class: what was seen, and how far into the window.
 type example struct {
 	seen string
 	into time.Duration
@@ -79,13 +79,13 @@ type plan struct {
 	windowStart, windowEnd time.Time
 }
 
-// Run does one trial's work.
+// Run carries out one trial.
 func Run(startPool func(size int, timeout time.Duration) Pool) {
 	input := bufio.NewReader(os.Stdin)
 	var told orders
 	readLine(input, &told)
 	if told.Rate != nil {
-		fail("rate is not known to this driver")
+		fail("this driver does not support rate")
 	}
 	timeout := time.Duration(told.TimeoutMS) * time.Millisecond
 	plan := &plan{url: told.URL, timeout: timeout}
@@ -123,7 +123,7 @@ func (sum *account) merge(one account) {
 	sum.inFlight += one.inFlight
 }
 
-// The last line.
+// Prints the last line.
 func (sum *account) done(durationMS int64) map[string]any {
 	inside, total := summary(sum.inside), summary(sum.total)
 	inside["attempts"] = inside["attempts"].(uint64) + sum.inFlight
@@ -143,7 +143,7 @@ func (sum *account) done(durationMS int64) map[string]any {
 	return inside
 }
 
-// One caller, request after request. The window is two points in time, and what ended between them counts.
+// One caller, which sends request after request. Requests that end inside the window count.
 func call(plan *plan, number int) account {
 	account := newAccount()
 	prefix := strconv.Itoa(number) + "-"
@@ -181,7 +181,7 @@ func (account *account) succeed(begin, own, end time.Time) {
 	}
 }
 
-// What an example shows; long reasons are cut.
+// Describes an error for first_errors. Long reasons are cut.
 func seen(answer Answer, failure *Failure) string {
 	if failure != nil {
 		return fmt.Sprintf("%.300s", failure.Reason)
@@ -216,14 +216,14 @@ func outcome(answer Answer, failure *Failure, id string, late bool) string {
 
 var reported int32
 
-// The first few unknown errors are worth reading; the rest would only fill the pipe.
+// Reports the first few unknown errors. More of them would only fill the pipe.
 func report(reason error) {
 	if atomic.AddInt32(&reported, 1) <= 20 {
 		fmt.Fprintf(os.Stderr, "other: %v\n", reason)
 	}
 }
 
-// The ten highest bits of its microseconds.
+// Keeps the ten highest bits of a time in microseconds.
 func bucket(took time.Duration) uint64 {
 	v := uint64(took.Microseconds())
 	shift := bits.Len64(v) - 10
@@ -262,7 +262,7 @@ func pairs(of times) [][2]uint64 {
 func readLine(input *bufio.Reader, into any) {
 	line, err := input.ReadBytes('\n')
 	if err != nil {
-		os.Exit(1) // Narrows has gone
+		os.Exit(1) // Narrows has exited
 	}
 	if err := json.Unmarshal(line, into); err != nil {
 		fail(err.Error())

@@ -20,29 +20,29 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * The common part of the Java clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
- * answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is a {@link Client}.
- * When a connection became a request's own it does not ask: no client on it can tell.
+ * The common part of the Java client drivers: it reads and writes the JSON lines, keeps the callers and their counters, and checks
+ * every answer. It implements docs/contracts.md, "A client driver". A client only has to provide a {@link Client}.
+ * It does not report when a connection became a request's own, because no client that uses it can tell.
  */
 final class ClientDriver {
-    /** What came back; the id is null where there was none. */
+    /** An answer. The id is null if there was none. */
     record Answer(int status, String id, byte[] body) {}
 
-    /** What was seen first of a class, and how far into the window. */
+    /** The first error of a class: what was seen, and how far into the window. */
     private record Example(long into, String seen) {}
 
     /** One pool. */
     interface Pool {
-        /** One GET, end to end within the timeout; fails with what the client threw. */
+        /** Makes one GET, end to end within the timeout. Fails with the client's exception. */
         CompletableFuture<Answer> get(String id);
     }
 
     /** What a client provides. */
     interface Client {
-        /** One pool of so many connections; what completes should do so on the executor. */
+        /** Creates one pool of this many connections. Its futures should complete on the executor. */
         Pool startPool(String url, int size, long timeoutMillis, Executor executor);
 
-        /** The contract's class of what the client threw. */
+        /** The contract's class of the client's exception. */
         String classOf(Throwable error);
     }
 
@@ -59,7 +59,7 @@ final class ClientDriver {
         this.client = client;
     }
 
-    /** Does one trial's work. */
+    /** Carries out one trial. */
     static void run(Client client) {
         try {
             new ClientDriver(client).drive();
@@ -73,7 +73,7 @@ final class ClientDriver {
         var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         Map<String, String> orders = readLine(input);
         if (!orders.getOrDefault("rate", "null").equals("null")) {
-            fail("rate is not known to this driver");
+            fail("this driver does not support rate");
         }
         timeout = 1_000_000 * number(orders, "timeout_ms");
         for (long n = number(orders, "pools"); n > 0; n--) {
@@ -115,7 +115,7 @@ final class ClientDriver {
                 + "},\"total\":{" + account(total, 0) + "}}");
     }
 
-    /** One caller, request after request. The window is two points in time, and what ended between them counts. */
+    /** One caller, which sends request after request. Requests that end inside the window count. */
     private final class Caller implements Runnable {
         final Map<String, Long> inside = new HashMap<>();
         final Map<String, Long> total = new HashMap<>();
@@ -139,7 +139,7 @@ final class ClientDriver {
             }
             String id = number + "-" + sent++;
             Pool pool = pools.get(ThreadLocalRandom.current().nextInt(pools.size()));
-            // Always over the executor: a caller whose request fails at once must not call itself.
+            // Always through the executor: a caller whose request fails at once must not recurse.
             pool.get(id).whenCompleteAsync((answer, error) -> {
                 Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
                 ended(begin, outcome(answer, cause, id, System.nanoTime() - begin > timeout), answer, cause);
@@ -166,7 +166,7 @@ final class ClientDriver {
     private String outcome(Answer answer, Throwable error, String id, boolean late) {
         if (error != null) {
             String outcome = client.classOf(error);
-            // The first few unknown errors are worth reading; the rest would only fill the pipe.
+            // Report the first few unknown errors. More of them would only fill the pipe.
             if (outcome.equals("other") && reported.getAndIncrement() < 20) {
                 System.err.println("other: " + error);
             }
@@ -187,7 +187,7 @@ final class ClientDriver {
         return id.equals(answer.id()) ? "ok" : "wrong_id";
     }
 
-    /** What an example shows; long reasons are cut. */
+    /** Describes an error for first_errors. Long reasons are cut. */
     private static String seen(Answer answer, Throwable error) {
         if (error != null) {
             return error.toString().substring(0, Math.min(300, error.toString().length()));
@@ -204,7 +204,7 @@ final class ClientDriver {
         return String.format(Locale.ROOT, "%s (%.3f s into the window)", first.seen(), first.into() / 1e9);
     }
 
-    /** The ten highest bits. */
+    /** Keeps the ten highest bits of a time. */
     private static long bucket(long v) {
         int shift = Math.max(0, 54 - Long.numberOfLeadingZeros(v));
         return v >> shift << shift;
@@ -225,11 +225,11 @@ final class ClientDriver {
 
     private static final Pattern PAIR = Pattern.compile("\"(\\w+)\"\\s*:\\s*(?:\"([^\"]*)\"|([^\\s,}]+))");
 
-    /** A flat JSON object; no more than the contract needs. */
+    /** Parses a flat JSON object. Supports only what the contract needs. */
     private static Map<String, String> readLine(BufferedReader input) throws IOException {
         String line = input.readLine();
         if (line == null) {
-            System.exit(1); // Narrows has gone
+            System.exit(1); // Narrows has exited
         }
         Map<String, String> fields = new HashMap<>();
         for (Matcher pair = PAIR.matcher(line); pair.find();) {
@@ -245,7 +245,7 @@ final class ClientDriver {
         return Long.parseLong(orders.get(name));
     }
 
-    /** A string of JSON. */
+    /** Writes a JSON string. */
     private static String quoted(String text) {
         var quoted = new StringBuilder("\"");
         for (char c : text.toCharArray()) {

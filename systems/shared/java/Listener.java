@@ -9,11 +9,11 @@ import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
 import java.net.InetAddress;
 
-/** What the systems on Netty have in common: one group of event loops, NIO, which accepts and serves. */
+/** The common part of the Netty systems: one group of NIO event loops that accepts and serves connections. */
 final class Listener {
     private Listener() {}
 
-    /** Listens on the port; with as many event loops as the system has cores. */
+    /** Listens on the port, with one event loop per core of the system. */
     static void serve(int port, int cores, ServerBootstrap server, ChannelInitializer<SocketChannel> connections)
             throws InterruptedException {
         EventLoopGroup group = new MultiThreadIoEventLoopGroup(cores, NioIoHandler.newFactory());

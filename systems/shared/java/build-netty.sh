@@ -1,9 +1,9 @@
-# Builds one of the systems on Netty into its build folder: build-netty.sh OUT
-# Run in the system's folder. One Maven at a time: its repository does not bear two.
+# Builds one of the Netty systems into its build folder: build-netty.sh OUT
+# Run in the system's folder. Only one Maven may run at a time, because its repository does not support two.
 set -eu
 out=$1
 flock "$out/../maven.lock" mvn --batch-mode --quiet -f ../shared/java/pom.xml dependency:copy-dependencies "-DoutputDirectory=$out/lib" || {
-    echo # behind what Maven leaves on its last line
+    echo # ends the last line of Maven's output
     echo "Maven could not get what systems/shared/java/pom.xml names: the central repository must be within reach" >&2
     exit 1
 }

@@ -1,5 +1,5 @@
 # Puts a Node client, its driver and its packages into the build folder: build.sh OUT PACKAGE
-# Run in the system's folder. The versions are those of package-lock.json.
+# Run in the system's folder. Installs the versions in package-lock.json.
 set -eu
 out=$1 package=$2
 cp package.json package-lock.json client.js ../shared/node/narrows_client.js "$out"

@@ -1,20 +1,20 @@
-// The common part of Node's client drivers: it talks JSON lines, keeps the callers and their counters, and checks every
-// answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is an object with
-//   startPool(size, origin, timeout)   one pool of `size` connections; milliseconds
-//   get(pool, path, id, timeout)       one GET, waiting for the pool included: resolves to { status, id, body, own }, body a
-//                                      Buffer, own the performance.now() at which a connection of the pool was the request's
-//                                      own, if the library tells it; or rejects with an error that has a `failureClass` of
-//                                      the contract
+// The common part of Node's client drivers: it reads and writes the JSON lines, keeps the callers and their counters, and checks
+// every answer. It implements docs/contracts.md, "A client driver". A client only has to provide an object with
+//   startPool(size, origin, timeout)   creates a pool of `size` connections; the timeout is in milliseconds
+//   get(pool, path, id, timeout)       makes one GET, including the wait for the pool. Resolves to { status, id, body, own }:
+//                                      body is a Buffer, own is the performance.now() at which a connection of the pool
+//                                      became the request's own, if the library tells. Rejects with an error that has a
+//                                      `failureClass` of the contract
 //   version                            optional
 'use strict';
 const readline = require('readline');
 const { performance } = require('perf_hooks');
 
-/** Does one trial's work. */
+/** Carries out one trial. */
 async function run(client) {
   const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   const orders = await readLine(lines);
-  if (orders.rate !== undefined && orders.rate !== null) fail('rate is not known to this driver');
+  if (orders.rate !== undefined && orders.rate !== null) fail('this driver does not support rate');
   const { origin, pathname } = new URL(orders.url);
   const timeout = orders.timeout_ms;
   const pools = Array.from({ length: orders.pools }, () => client.startPool(orders.pool_size, origin, timeout));
@@ -27,7 +27,7 @@ async function run(client) {
   const firsts = {};
   let inFlight = 0;
 
-  // One caller, request after request. The window is two points in time, and what ended between them counts.
+  // One caller, which sends request after request. Requests that end inside the window count.
   async function call(number) {
     for (let sent = 0; ; sent++) {
       const begin = performance.now();
@@ -80,7 +80,7 @@ function judge(answer, id, late) {
   return answer.id === id ? 'ok' : 'wrong_id';
 }
 
-// What was seen, and when; long reasons are cut. A parser's error has the bytes that it could not take.
+// Describes an error for first_errors: what was seen, and when. Long reasons are cut. A parser's error has the offending bytes.
 function example(seen, into) {
   const said = seen instanceof Error
     ? String(seen).slice(0, 300) + (seen.data ? ` in ${quoted(Buffer.from(seen.data))}` : '')
@@ -88,13 +88,13 @@ function example(seen, into) {
   return `${said} (${(into / 1000).toFixed(3)} s into the window)`;
 }
 
-// The first of the bytes.
+// The first bytes as text.
 function quoted(bytes) {
   const text = bytes.subarray(0, 48).toString('latin1');
   return `"${text.replace(/[^ -~]|["\\]/g, (c) => '\\x' + c.charCodeAt().toString(16).padStart(2, '0'))}"`;
 }
 
-/** The class of a socket's or parser's error. */
+/** The class of an error of a socket or of the parser. */
 function classOf(error) {
   switch (error.code) {
     case 'ECONNREFUSED': return 'connect_refused';
@@ -106,12 +106,12 @@ function classOf(error) {
 
 let reported = 0;
 
-// The first few unknown errors are worth reading; the rest would only fill the pipe.
+// Reports the first few unknown errors. More of them would only fill the pipe.
 function report(error) {
   if (reported++ < 20) console.error('other:', error);
 }
 
-// The ten highest bits.
+// Keeps the ten highest bits of a time.
 function bucket(v) {
   let shift = 0;
   while (v >> shift >= 1024) shift++;
@@ -137,7 +137,7 @@ function account(outcomes) {
 
 async function readLine(lines) {
   const { value, done } = await lines.next();
-  if (done) process.exit(1); // Narrows has gone
+  if (done) process.exit(1); // Narrows has exited
   try {
     return JSON.parse(value);
   } catch (error) {

@@ -1,6 +1,6 @@
-# Makes a virtual environment with the packages of requirements.txt in the build folder, and copies the system's files and the
-# clients' driver: build.sh OUT PACKAGE. Run in the system's folder. What is in OUT is run by OUT/venv/bin/python: the scripts
-# beside it name an absolute path, and the folder may be moved.
+# Creates a virtual environment with the packages of requirements.txt in the build folder, and copies the system's files and the
+# client driver there: build.sh OUT PACKAGE. Run in the system's folder. Run the programs in OUT with OUT/venv/bin/python: the
+# scripts next to it contain an absolute path, and the folder may be moved.
 set -eu
 out=$1 package=$2
 python3 -m venv "$out/venv"

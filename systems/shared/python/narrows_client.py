@@ -1,13 +1,13 @@
-"""The common part of the Python clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
-answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is a coroutine
+"""The common part of the Python client drivers: it reads and writes the JSON lines, keeps the callers and their counters, and
+checks every answer. It implements docs/contracts.md, "A client driver". A client only has to provide a coroutine
 
-    start_pool(size, timeout)   one pool of `size` connections; seconds
+    start_pool(size, timeout)   creates a pool of `size` connections; the timeout is in seconds
 
-that gives an object with a coroutine
+that returns an object with a coroutine
 
-    get(url, id)                one GET, end to end within the timeout: (status, id, body, own), or raises Failed or what
-                                the client raised; own is the time.monotonic() at which a connection of the pool was the
-                                request's own, None where the client does not tell it
+    get(url, id)                makes one GET, end to end within the timeout. Returns (status, id, body, own), or raises Failed
+                                or the client's exception. own is the time.monotonic() at which a connection of the pool
+                                became the request's own, or None if the client does not tell
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from collections import Counter
 
 
 class Failed(Exception):
-    """No answer; its one argument is a class of the contract. What the client raised is its context."""
+    """There was no answer. The argument is a class of the contract; the context is the client's exception."""
 
 
 def run(start_pool):
-    """Does one trial's work."""
+    """Carries out one trial."""
     asyncio.run(_run(start_pool))
 
 
 async def _run(start_pool):
     orders = _read_line()
     if orders.get("rate") is not None:
-        _fail("rate is not known to this driver")
+        _fail("this driver does not support rate")
     timeout = orders["timeout_ms"] / 1000
     pools = [await start_pool(orders["pool_size"], timeout) for _ in range(orders["pools"])]
     _say(event="ready")
@@ -42,7 +42,7 @@ async def _run(start_pool):
     firsts = {}
     in_flight = 0
 
-    # One caller, request after request. The window is two points in time, and what ended between them counts.
+    # One caller, which sends request after request. Requests that end inside the window count.
     async def call(number):
         nonlocal in_flight
         sent = 0
@@ -84,7 +84,7 @@ async def _run(start_pool):
 
 
 async def _outcome(pool, url, request_id):
-    """What came of a request, and the answer or error that said so."""
+    """The outcome of a request, and the answer or error."""
     try:
         answer = await pool.get(url, request_id)
     except Failed as failed:
@@ -107,7 +107,7 @@ def _judge(answer, request_id):
 
 
 def _example(seen, into):
-    """What was seen, and when; long reasons are cut."""
+    """Describes an error for first_errors: what was seen, and when. Long reasons are cut."""
     if isinstance(seen, Exception):
         said = " ".join(f"{type(seen).__name__}: {seen}".split())[:300].rstrip(":")
     else:
@@ -117,7 +117,7 @@ def _example(seen, into):
 
 
 def _class(error):
-    """The class of a socket's error, which may lie under the client's own."""
+    """The class of a socket's error, which may be the cause of the client's error."""
     causes = set()
     while error is not None and error not in causes:
         causes.add(error)
@@ -133,7 +133,7 @@ _reported = 0
 
 
 def _report(error):
-    """The first few unknown errors are worth reading; the rest would only fill the pipe."""
+    """Reports the first few unknown errors. More of them would only fill the pipe."""
     global _reported
     _reported += 1
     if _reported <= 20:
@@ -141,7 +141,7 @@ def _report(error):
 
 
 def _bucket(seconds):
-    """The ten highest bits of its microseconds."""
+    """Keeps the ten highest bits of a time in microseconds."""
     v = int(seconds * 1e6)
     shift = max(0, v.bit_length() - 10)
     return v >> shift << shift
@@ -155,7 +155,7 @@ def _account(outcomes, in_flight=0):
 def _read_line():
     line = sys.stdin.readline()
     if not line:
-        sys.exit(1)  # Narrows has gone
+        sys.exit(1)  # Narrows has exited
     try:
         return json.loads(line)
     except ValueError as error:

@@ -1,5 +1,5 @@
 # Builds one of the Rust systems into its build folder, as OUT/program, and writes OUT/VERSION: build.sh OUT PACKAGE LIBRARY
-# Run in the system's folder. The dependencies are compiled once, in a folder beside OUT that all Rust systems share.
+# Run in the system's folder. The dependencies are compiled once, in a folder next to OUT that all Rust systems share.
 set -eu
 out=$1 package=$2 library=$3
 target=$(realpath "$out/..")/rust

@@ -1,4 +1,4 @@
-//! A receiver of frames on tokio's single-threaded runtime: `LengthDelimitedCodec` cuts the stream.
+//! A receiver of frames on tokio's single-threaded runtime: `LengthDelimitedCodec` splits the stream.
 //!
 //! Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
 //! with the number of frames and of payload bytes, and closes. A task per connection; every frame becomes one buffer.
@@ -15,7 +15,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 async fn receive(stream: TcpStream, buffer: usize) -> std::io::Result<()> {
-    // The codec would refuse frames of more than 8 MB by default.
+    // By default the codec refuses frames of more than 8 MB.
     let codec = LengthDelimitedCodec::builder()
         .length_field_length(4)
         .max_frame_length(u32::MAX as usize)
@@ -28,7 +28,7 @@ async fn receive(stream: TcpStream, buffer: usize) -> std::io::Result<()> {
                 count += 1;
                 bytes += frame.len() as u64;
             }
-            // A frame that the half-close cut short ends the stream, and is not counted.
+            // A frame that the half-close cut short is not counted, and the stream ends.
             Err(_) => break,
         }
     }
@@ -46,7 +46,7 @@ async fn serve(port: u16, buffer: usize) -> std::io::Result<Infallible> {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(receive(stream, buffer))),
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await, // out of files, or the like
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await, // no files are left, or a similar error
         }
     }
 }

@@ -1,4 +1,4 @@
-//! RESULTS.md.
+//! Writes RESULTS.md.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use crate::compare::measure::Run;
 use crate::compare::options::Args;
 use crate::compare::ratio::Ratio;
 
-/// The file.
+/// The contents of the file.
 pub fn text(report: &Report) -> String {
     let mut out = String::from(
-        "# Narrows against its peers\n\nWritten by `bench compare`; every run is in results.csv.\n\n",
+        "# Narrows against its peers\n\nWritten by `bench compare`. results.csv contains every run.\n\n",
     );
     method(&mut out, report);
     for names in report.comparisons.chunk_by(|a, b| a.scenario == b.scenario) {
@@ -34,7 +34,8 @@ fn method(out: &mut String, report: &Report) {
         .filter_map(|found| found.ratio(Run::cpu_per_operation))
         .map(|r| r.confidence);
     let confidence = pairs.fold(f64::NAN, f64::min);
-    let sure = if confidence.is_finite() { format!("{:.1} %", confidence * 100.0) } else { "-".to_owned() };
+    let confidence =
+        if confidence.is_finite() { format!("{:.1} %", confidence * 100.0) } else { "-".to_owned() };
     let instructions = if report
         .comparisons
         .iter()
@@ -47,13 +48,13 @@ fn method(out: &mut String, report: &Report) {
     let _ = write!(
         out,
         "- Date: {}. Machine: {}.\n\
-         - Server: one epoll server, the same for all, on core {server}; generators on core {}.\n\
-         - Pairs: {}, in turn A B A B, {} s a run, {} s from 10,000 connections on. A ratio is Narrows over the peer, pair by pair: the median, and in\n  \
-         brackets an interval between order statistics, which assumes no distribution; confidence {sure}.\n\
+         - Server: the same epoll server for all, on core {server}; generators on core {}.\n\
+         - Pairs: {}, in the order A B A B, {} s per run, {} s from 10,000 connections on. A ratio is Narrows to the peer: the median over the pairs, and in\n  \
+         brackets a distribution-free interval between order statistics; confidence {confidence}.\n\
          - CPU: user and system time of the generator's whole process. Operations: what the server counted.\n\
          - Instructions: {instructions}.\n\
-         - System calls come from one further run, in which counting them costs time.\n\
-         - The kernel's work for arriving packets is charged to whoever runs when they arrive: on one machine, mostly to\n  \
+         - System calls come from a separate run, because counting them costs time.\n\
+         - The kernel charges its work for arriving packets to whichever process is running: on one machine, mostly to\n  \
          the sender.\n\n",
         report.date,
         report.machine,
@@ -103,7 +104,7 @@ fn resident(out: &mut String, report: &Report) {
     let Some(first) = report.resident.first() else { return };
     let _ = write!(
         out,
-        "## memory\n\nMiB resident with {} connections over MiB with one. Idle: requests sent, no answers. Aim: at most 10.\n\n\
+        "## memory\n\nResident MiB with one connection and with {}. Idle: requests are sent but not answered. Aim: a difference of at most 10.\n\n\
          | tool | idle: one | many | difference | busy: one | many | difference |\n\
          | --- | --- | --- | --- | --- | --- | --- |\n",
         first.connections
@@ -125,7 +126,7 @@ fn curve(out: &mut String, report: &Report) {
     let names: Vec<&str> = first.cells.iter().map(|(name, _)| *name).collect();
     let _ = write!(
         out,
-        "## curve\n\nCPU us/request as connections grow, and in brackets thousands of requests/s; medians.\n\n\
+        "## curve\n\nCPU us/request for growing numbers of connections; in brackets thousands of requests/s. All are medians.\n\n\
          | connections | {} |\n| ---{} |\n",
         names.join(" | "),
         " | ---".repeat(names.len())
@@ -144,10 +145,10 @@ fn curve(out: &mut String, report: &Report) {
     out.push('\n');
 }
 
-/// What two threads can show on these cores.
+/// What the comparison of two threads can show on these cores.
 fn shared(report: &Report) -> String {
     match report.cores.1.len() {
-        1 => "Both threads share the one core of the generators, so that only the cost can be compared, not the rate.\n\n".to_owned(),
+        1 => "Both threads share the single core of the generators, so only the cost can be compared, not the rate.\n\n".to_owned(),
         _ => String::new(),
     }
 }
@@ -163,7 +164,7 @@ fn tools(out: &mut String, report: &Report) {
         let _ = writeln!(out, "| {} | {} | {} | {} |", tool.name, tool.version, tool.flags, shown(tool));
     }
     if !report.missing.is_empty() {
-        *out += "\nNot here, and how to get it:\n\n";
+        *out += "\nNot installed, and how to get it:\n\n";
         for (name, get) in &report.missing {
             let _ = writeln!(out, "- {name}: {get}");
         }
@@ -185,12 +186,12 @@ fn aim(aim: Option<Aim>) -> String {
     }
 }
 
-/// Narrows / the peer.
+/// The medians of Narrows and of the peer.
 fn both(found: &Comparison, figure: impl Fn(&Run) -> f64) -> String {
     format!("{} / {}", number(found.median(true, &figure)), number(found.median(false, &figure)))
 }
 
-/// Three digits that say something.
+/// A number with three significant digits.
 fn number(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),

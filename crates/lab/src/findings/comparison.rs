@@ -137,7 +137,7 @@ pub(super) fn comparisons(
     floor: Option<&NoiseFloor>,
 ) -> Vec<Comparison> {
     let asked = asked(planned);
-    let seen: Vec<Option<stats::Compared>> = asked
+    let seen: Vec<Option<stats::LogRatio>> = asked
         .iter()
         .map(|asked| {
             let (a, b) = (&estimates[asked.scenario], &estimates[asked.against]);
@@ -154,7 +154,7 @@ pub(super) fn comparisons(
 
 fn comparison(
     asked: Asked,
-    seen: Option<stats::Compared>,
+    seen: Option<stats::LogRatio>,
     p: f64,
     estimates: &[Estimate],
     floor: Option<&NoiseFloor>,

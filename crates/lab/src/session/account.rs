@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serve::Snapshot;
+use serve::CounterSnapshot;
 
 use crate::observation::{Latency, Measurement, ServerCounts};
 
@@ -121,7 +121,7 @@ impl Account {
     }
 
     /// The whole life, as the server and the driver counted it.
-    pub(super) fn server_counts(&self, server: Snapshot) -> ServerCounts {
+    pub(super) fn server_counts(&self, server: CounterSnapshot) -> ServerCounts {
         ServerCounts {
             requests: server.requests,
             responses: server.responses,
@@ -135,7 +135,7 @@ impl Account {
     }
 
     /// What the driver measured, beside what the server counted.
-    pub(super) fn measurement(self, server: Snapshot) -> Measurement {
+    pub(super) fn measurement(self, server: CounterSnapshot) -> Measurement {
         let counts = self.server_counts(server);
         let failed = Latency::from_buckets(self.failed_us);
         Measurement {
@@ -192,7 +192,11 @@ mod tests {
     fn what_a_driver_tells_is_kept() {
         let account = account(sound());
         assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
-        let m = account.measurement(Snapshot { peak_connections: 4, closes: 3, ..Snapshot::default() });
+        let m = account.measurement(CounterSnapshot {
+            peak_connections: 4,
+            closes: 3,
+            ..CounterSnapshot::default()
+        });
         assert_eq!((m.pool_wait_us.count, m.service_us.mean, m.mean_error_us), (10, 990.0, 5.0));
         assert_eq!((m.error_ordinals, m.late, m.dropped), (BTreeMap::from([(101, 1)]), 1, 2));
         assert_eq!((m.connections, m.first_errors["busy"].as_str()), (4, "no socket"));
@@ -210,14 +214,14 @@ mod tests {
         }
         let account = account(told);
         assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
-        assert_eq!(account.measurement(Snapshot::default()).mean_error_us, 0.0);
+        assert_eq!(account.measurement(CounterSnapshot::default()).mean_error_us, 0.0);
     }
 
     #[test]
     fn failures_of_no_time_are_not_failures_of_unknown_time() {
         let mut told = sound();
         told["failed_us"] = json!([[0, 3]]);
-        let m = account(told).measurement(Snapshot::default());
+        let m = account(told).measurement(CounterSnapshot::default());
         assert!(m.mean_error_us > 0.0 && m.mean_error_us < 1.0, "{}", m.mean_error_us);
     }
 

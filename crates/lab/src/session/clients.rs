@@ -4,10 +4,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use load::{Gaps, Schedule};
+use load::{ArrivalSchedule, Gaps};
 use serde::Deserialize;
 use serde_json::json;
-use serve::{Farewell, Server, Snapshot, Speaks};
+use serve::{CounterSnapshot, Farewell, Server, Speaks};
 use systems::Work;
 use systems::process::Running;
 use systems::work::Clients;
@@ -114,7 +114,7 @@ pub(super) fn orders(place: &Place<'_>, work: &Clients, address: SocketAddr) -> 
         "warmup_ms": place.warmup().as_millis() as u64,
         "duration_ms": place.window().as_millis() as u64,
     });
-    if let Some(Schedule { from, gaps, .. }) = place.schedule() {
+    if let Some(ArrivalSchedule { from, gaps, .. }) = place.schedule() {
         // Only then: a driver that knows closed loops alone need not know the words.
         orders["rate"] = json!(from);
         orders["gaps"] = json!(if gaps == Gaps::Constant { "constant" } else { "poisson" });
@@ -170,7 +170,7 @@ pub(super) fn broken(running: &Running, reason: &str) -> Stopped {
 }
 
 /// CPU seconds of the serving threads between two moments, and the share of that time.
-fn share(before: (Snapshot, Instant), after: (Snapshot, Instant)) -> (f64, f64) {
+fn share(before: (CounterSnapshot, Instant), after: (CounterSnapshot, Instant)) -> (f64, f64) {
     let cpu = after.0.cpu.saturating_sub(before.0.cpu).as_secs_f64();
     let time = after.1.duration_since(before.1).as_secs_f64();
     (cpu, cpu / time.max(f64::MIN_POSITIVE))

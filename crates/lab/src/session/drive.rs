@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use load::target::{Body, Expect, Frames, Http, Traffic};
+use load::target::{Body, Expect, FrameStream, Http, Traffic};
 use load::{Arrivals, Ending, Job, Moment, Stop, Target};
 use systems::Work;
 use systems::machine;
@@ -113,7 +113,7 @@ fn not_driven() -> Stopped {
 }
 
 fn frames(size: u64, count: Option<u64>) -> Traffic {
-    Traffic::Frames(Frames { size, prefix: Prefix::Four, count })
+    Traffic::Frames(FrameStream { size, prefix: Prefix::Four, count })
 }
 
 fn request(place: &Place<'_>, keep_alive: bool) -> Http {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{Gaps, Job, LoadError, Schedule};
+use load::{ArrivalSchedule, Gaps, Job, LoadError};
 use systems::machine::Placement;
 use systems::process::{Launch, Running};
 use systems::{Manifest, SystemError, Work, Workload};
@@ -60,10 +60,10 @@ impl Place<'_> {
     }
 
     /// The schedule of an open loop; `None` in a closed one. Every system of a round meets the same arrivals.
-    pub(super) fn schedule(&self) -> Option<Schedule> {
+    pub(super) fn schedule(&self) -> Option<ArrivalSchedule> {
         let rate = self.work().rate()?;
         let gaps = if rate.poisson { Gaps::Poisson(u64::from(self.trial.round) + 1) } else { Gaps::Constant };
-        Some(Schedule { from: rate.per_s as f64, to: rate.per_s as f64, gaps })
+        Some(ArrivalSchedule { from: rate.per_s as f64, to: rate.per_s as f64, gaps })
     }
 
     pub(super) fn workload(&self) -> Workload {

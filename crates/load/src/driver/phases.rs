@@ -1,4 +1,4 @@
-//! The course of a drive: what may begin now, and when the measured window opens and closes.
+//! The phases of a drive: what may begin now, and when the measured window opens and closes.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ impl<P: Protocol> Driver<'_, P> {
         matches!(self.share.arrivals, Arrivals::Open(_))
     }
 
-    /// How long the loop may sleep: until the phase ends or something arrives, at most a turn.
+    /// How long the loop may wait: until the phase ends or an arrival is due, at most [`TURN`].
     pub(super) fn patience(&mut self) -> Duration {
         let now = Time::now();
         let elapsed = now.since(self.since);
-        let retry = self.retries.front().map_or(TURN, |(at, _)| at.since(now));
+        let retry = self.retries.front().map_or(TURN, |(when, _)| when.since(now));
         let length = match (self.phase, self.share.stop) {
             (Phase::WarmUp, _) => self.share.warmup,
             (Phase::Measure, Stop::After(length)) => length,
@@ -32,8 +32,8 @@ impl<P: Protocol> Driver<'_, P> {
         length.saturating_sub(elapsed).min(arrival).min(retry).min(TURN)
     }
 
-    /// Whether nothing is to be done before the time that [`patience`](Self::patience) says, whatever is answered meanwhile: the
-    /// schedule alone makes exchanges begin, nothing waits for a line, and answers are known to come whole.
+    /// Whether there is nothing to do within [`patience`](Self::patience), whatever answers arrive: only the schedule begins
+    /// exchanges, no arrival waits for a lane, and answers are known to arrive in one piece.
     pub(super) fn may_sleep(&self) -> bool {
         self.is_open()
             && matches!(self.phase, Phase::WarmUp | Phase::Measure)
@@ -42,7 +42,7 @@ impl<P: Protocol> Driver<'_, P> {
             && self.tally.total.successes > 0
     }
 
-    /// What the pacer says in a phase in which exchanges begin.
+    /// What the pacer says; `Stop` in phases in which no exchange begins.
     pub(super) fn pace(&mut self) -> Pace {
         match self.phase {
             Phase::WarmUp | Phase::Measure => self.pacer.pace(self.now.since(self.since), self.begun),
@@ -50,7 +50,7 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// No exchange is to begin any more.
+    /// Whether no more exchanges may begin.
     pub(super) fn is_closing(&self) -> bool {
         match self.phase {
             Phase::Settle | Phase::Drain | Phase::Done => true,
@@ -59,7 +59,7 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// May what waits begin now? In an open loop the pacer has had its say when it arrived.
+    /// Whether a waiting exchange may begin now. In an open loop the pacer already decided when it arrived.
     pub(super) fn may_begin(&mut self) -> bool {
         self.is_open() || matches!(self.pace(), Pace::Send(_))
     }
@@ -91,7 +91,7 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.in_flight = self.open;
         if self.is_open() {
             self.drop_overdue(elapsed);
-            // Arrived, and the window is over: nobody will send them.
+            // These arrived, but the window is over: they will not be sent.
             self.tally.dropped += self.waiting.len() as u64;
             self.waiting.clear();
         }
@@ -100,7 +100,8 @@ impl<P: Protocol> Driver<'_, P> {
         (self.watch)(Moment::Closed);
     }
 
-    /// What was due before the window's end while the loop looked away (a machine that stood still) was to be sent as well.
+    /// Drops the arrivals that were due before the end of the window but that the loop had no chance to see, for example
+    /// because the machine stalled.
     fn drop_overdue(&mut self, elapsed: Duration) {
         let Stop::After(length) = self.share.stop else { return };
         let last = elapsed.min(length.saturating_sub(Duration::from_nanos(1)));
@@ -110,11 +111,11 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Goes from phase to phase as time passes and exchanges end.
+    /// Moves to the next phase when its time has come or its exchanges have ended.
     pub(super) fn advance(&mut self, io: &mut Io) {
         if let (true, Stop::After(length)) = (self.window, self.share.stop) {
             let elapsed = self.now.since(self.since).as_secs_f64();
-            // A finishing window goes on after its length; what ends then belongs to the last tenth.
+            // With `Finish` the window continues past its length. What ends then counts in the last tenth.
             self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
         }
         self.report();
@@ -137,7 +138,7 @@ impl<P: Protocol> Driver<'_, P> {
                     self.close_window();
                     self.enter(Phase::Drain);
                 }
-                // The window goes on: its time still counts from its beginning.
+                // The window stays open, and its time still counts from its beginning.
                 Ending::Finish => self.phase = Phase::Drain,
             },
             Phase::Drain if self.open == 0 && (self.waiting.is_empty() || !self.is_open()) => {
@@ -160,18 +161,18 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Makes the connections that an open loop needs before anything arrives, and begins.
+    /// Starts the drive. An open loop first makes its connections, before anything arrives.
     pub(super) fn start(&mut self, io: &mut Io) {
         if self.is_open() {
-            self.idle.extend(0..self.lines.len());
+            self.idle.extend(0..self.lanes.len());
             if self.protocol.keeps_connections() {
-                (0..self.lines.len()).for_each(|index| self.connect(io, index));
+                (0..self.lanes.len()).for_each(|index| self.connect(io, index));
             }
         }
         self.begin_phase(io);
     }
 
-    /// In a closed loop every caller wants to send at once.
+    /// Begins the exchanges of a phase. In a closed loop every caller wants to send at once.
     pub(super) fn begin_phase(&mut self, io: &mut Io) {
         if self.is_open() {
             return self.arrive(io);
@@ -180,9 +181,9 @@ impl<P: Protocol> Driver<'_, P> {
         self.fill_all(io);
     }
 
-    /// Callers that returned while nothing might begin find their lines.
+    /// Gives lanes to the callers that returned while nothing was allowed to begin.
     pub(super) fn fill_all(&mut self, io: &mut Io) {
-        for index in 0..self.lines.len() {
+        for index in 0..self.lanes.len() {
             if self.waiting.is_empty() {
                 break;
             }
@@ -190,22 +191,22 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Open loop: whatever the schedule says is due arrives, and goes to the lines that are idle.
+    /// Open loop: takes all arrivals that are due by the schedule, and gives them to idle lanes.
     pub(super) fn arrive(&mut self, io: &mut Io) {
         if !self.is_open() {
             return;
         }
-        while let Pace::Send(at) = self.pace() {
-            self.waiting.push_back(self.since + at);
+        while let Pace::Send(due) = self.pace() {
+            self.waiting.push_back(self.since + due);
             self.begun += 1;
         }
-        // A line that waits to try its connection again goes to the end of the queue: look at each once.
+        // A lane that waits to reconnect goes back to the end of the queue, so look at each lane only once.
         for _ in 0..self.idle.len() {
             if self.waiting.is_empty() {
                 break;
             }
             let Some(index) = self.idle.pop_front() else { break };
-            self.lines[index].idle = false;
+            self.lanes[index].idle = false;
             self.fill(io, index);
         }
     }

@@ -1,13 +1,13 @@
-//! A thread's share of a job.
+//! One thread's share of a job.
 
 use std::time::Duration;
 
 use super::Ending;
-use crate::pacer::{Arrivals, Pacer, Schedule, Stop};
+use crate::pacer::{ArrivalSchedule, Arrivals, Pacer, Stop};
 
-/// What one thread does.
+/// The part of a job that one thread does.
 pub(crate) struct Share {
-    /// Of the thread.
+    /// The thread's number.
     pub number: usize,
     pub reports: Option<Duration>,
     pub connections: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Share {
     pub pipeline: usize,
     pub pool: bool,
     pub arrivals: Arrivals,
-    /// Which part of a gap this thread's schedule is shifted by.
+    /// By which fraction of a gap this thread's schedule is shifted.
     pub offset: f64,
     pub warmup: Duration,
     pub stop: Stop,
@@ -25,11 +25,11 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// The warm-up runs at the rate that the window begins with.
+    /// The pacer of the warm-up, which runs at the window's initial rate.
     pub(super) fn warmup_pacer(&self) -> Pacer {
         let arrivals = match self.arrivals {
             Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(Schedule { to: schedule.from, ..schedule }),
+            Arrivals::Open(schedule) => Arrivals::Open(ArrivalSchedule { to: schedule.from, ..schedule }),
         };
         Pacer::new(arrivals, Stop::After(self.warmup), self.offset)
     }

@@ -1,11 +1,11 @@
-//! Streams and the verdicts on their counts, without sockets.
+//! Tests streams and how their counts are judged, without sockets.
 
 use wire::frames::FrameCounter;
 
 use super::*;
 
-/// Sends a stream that is told to close after `sends` pieces; what it amounted to, and its state.
-fn stream(target: Frames, sends: usize) -> (Summary, Streams, State) {
+/// Sends a stream that is told to close after `sends` pieces. Returns what was sent, and the state.
+fn stream(target: FrameStream, sends: usize) -> (Summary, Streams, State) {
     let mut frames = Streams::new(&target, target.count, 1).expect("frames that fit their prefix");
     let mut state = frames.open();
     frames.begin(&mut state);
@@ -21,8 +21,8 @@ fn stream(target: Frames, sends: usize) -> (Summary, Streams, State) {
     (counter.summary(), frames, state)
 }
 
-fn target(size: u64, count: Option<u64>) -> Frames {
-    Frames { size, prefix: Prefix::Four, count }
+fn target(size: u64, count: Option<u64>) -> FrameStream {
+    FrameStream { size, prefix: Prefix::Four, count }
 }
 
 #[test]
@@ -79,6 +79,6 @@ fn a_number_of_frames_is_spread_over_connections_and_none_is_lost() {
 
 #[test]
 fn a_frame_that_its_prefix_cannot_announce_is_refused() {
-    let too_long = Frames { size: 256, prefix: Prefix::One, count: None };
+    let too_long = FrameStream { size: 256, prefix: Prefix::One, count: None };
     assert!(Streams::new(&too_long, None, 1).is_err());
 }

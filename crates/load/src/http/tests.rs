@@ -1,4 +1,4 @@
-//! Verdicts on answers, without sockets.
+//! Tests how answers are judged, without sockets.
 
 use super::*;
 use crate::protocol::Reply;
@@ -7,7 +7,7 @@ fn target(body: Body) -> Http {
     Http { body, expect: Expect::exactly("ok"), ..Http::get("h", "/") }
 }
 
-/// One exchange sent; then what the answer's bytes lead to.
+/// Sends one exchange, and returns what the bytes of the answer lead to.
 fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>) {
     let mut http = Requests::new(target, 1, 0).expect("a request that can be written");
     let mut state = http.open();

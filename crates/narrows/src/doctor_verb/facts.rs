@@ -34,7 +34,7 @@ impl Facts {
     /// Reads this machine; `files` is what raising the limit came to.
     pub fn read(files: Limit) -> Self {
         let environment = Environment::read(files);
-        let made = reactor::Reactor::new(reactor::Config::MESSAGES);
+        let made = reactor::Reactor::new(reactor::ReactorConfig::MESSAGES);
         let uptime = first_number("/proc/uptime") * environment.cores.len() as f64;
         Self {
             online: cores_of(&fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default()),

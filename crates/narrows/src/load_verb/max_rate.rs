@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use lab::doubt::GENERATOR_BUSY;
 use load::search::Search;
-use load::{Arrivals, Job, Schedule, Stop, Tally};
+use load::{ArrivalSchedule, Arrivals, Job, Stop, Tally};
 use serde::Serialize;
 
 use super::slo::Slo;
@@ -66,7 +66,7 @@ impl Window {
 /// The first rate has not enough answers in any try for the objectives; nothing could be driven.
 pub fn find(
     job: &Job,
-    schedule: Schedule,
+    schedule: ArrivalSchedule,
     slo: &Slo,
     cancel: &AtomicBool,
     mut told: impl FnMut(&Step),
@@ -88,7 +88,7 @@ pub fn find(
     let mut steps = Vec::new();
     while let Some(rate) = search.next() {
         let mut job = job.clone();
-        job.arrivals = Arrivals::Open(Schedule { from: rate, to: rate, ..schedule });
+        job.arrivals = Arrivals::Open(ArrivalSchedule { from: rate, to: rate, ..schedule });
         job.stop = Stop::After(window.at(rate));
         let tally = load::drive(&job, cancel, &|_| {})?;
         if cancel.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The ring of receive buffers that the kernel picks from (`IORING_REGISTER_PBUF_RING`).
+//! The ring of receive buffers from which the kernel picks (`IORING_REGISTER_PBUF_RING`).
 
 use std::io;
 use std::ptr;
@@ -19,7 +19,7 @@ pub(super) struct Buffers {
 impl Buffers {
     /// Registers `count` buffers of `size` bytes as a group; `count` is a power of two.
     pub(super) fn register(uring: &IoUring, group: u16, size: u32, count: u16) -> io::Result<Self> {
-        assert!(count.is_power_of_two(), "the kernel wants a power of two");
+        assert!(count.is_power_of_two(), "the kernel requires a power of two");
         let ring = Map::new(usize::from(count) * size_of::<BufRingEntry>())?;
         let memory = Map::new(size as usize * usize::from(count))?;
         // SAFETY: the ring's memory is page-aligned, large enough for `count` entries, and lives as long as
@@ -32,7 +32,7 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// The number that the kernel knows the group by.
+    /// The kernel's number for the group.
     pub(super) fn group(&self) -> u16 {
         self.group
     }
@@ -45,8 +45,8 @@ impl Buffers {
     pub(super) fn recycle(&mut self, buffer: u16) {
         let address = self.start(buffer) as u64;
         let entries = self.ring.start.cast::<BufRingEntry>();
-        // SAFETY: the index is below `count`; the kernel reads an entry only after the tail has passed it. The
-        // tail lies in the first entry's reserved field, which `set_*` leaves alone.
+        // SAFETY: the index is below `count`, and the kernel reads an entry only after the tail has passed it. The
+        // tail is in the first entry's reserved field, which `set_*` does not touch.
         unsafe {
             let entry = &mut *entries.add(usize::from(self.tail & (self.count - 1)));
             entry.set_addr(address);
@@ -59,7 +59,7 @@ impl Buffers {
     }
 }
 
-/// Anonymous memory, page-aligned, given to us page by page as it is touched.
+/// Page-aligned anonymous memory. The kernel provides each page when it is first touched.
 struct Map {
     start: *mut u8,
     len: usize,

@@ -1,5 +1,5 @@
-//! Messages with the time of their arrival (`SO_TIMESTAMPNS`), as a multishot `recvmsg` delivers them: a header, control
-//! messages and the bytes, in one buffer.
+//! Messages with their arrival times (`SO_TIMESTAMPNS`). A multishot `recvmsg` delivers a header, control messages and the
+//! payload in one buffer.
 
 use std::mem;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use io_uring::types::RecvMsgOut;
 
 use crate::Delivery;
 
-/// Room for one control message with one time.
+/// Room for one control message that contains one time.
 // SAFETY: CMSG_SPACE is arithmetic.
 const CONTROL: usize = unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as u32) } as usize;
 
-/// What a stamped receive is asked for with; the kernel reads it when the receive begins.
+/// The header of a stamped receive. The kernel reads it when the receive begins.
 pub(super) struct Stamps(Box<libc::msghdr>);
 
 impl Default for Stamps {
@@ -29,9 +29,10 @@ impl Stamps {
         &raw const *self.0
     }
 
-    /// Leaves the bytes alone in a delivery, and the time of their arrival if the kernel gave it. None are left at the end of the stream.
+    /// Reduces a delivery to its payload, and sets the arrival time if the kernel gave one. At the end of the stream the
+    /// payload is empty.
     pub(super) fn unwrap(&self, delivery: &mut Delivery) {
-        // SAFETY: so many bytes the kernel wrote into a buffer of ours, which nobody else touches before it is recycled.
+        // SAFETY: the kernel wrote this many bytes into our buffer, and nobody else touches it before it is recycled.
         let all = unsafe { std::slice::from_raw_parts(delivery.start, delivery.len) };
         let Ok(parts) = RecvMsgOut::parse(all, &self.0) else {
             delivery.len = 0;
@@ -44,11 +45,11 @@ impl Stamps {
     }
 }
 
-/// The time in the only control message that was asked for.
+/// The time in the only control message that was requested.
 fn stamp(control: &[u8]) -> Option<Duration> {
     let (head, time) = (size_of::<libc::cmsghdr>(), size_of::<libc::timespec>());
     let bytes = control.get(..head + time)?;
-    // SAFETY: the lengths are those of the two structures, which are plain numbers and may lie anywhere.
+    // SAFETY: the slice has the length of both structures. They are plain numbers, and the reads need no alignment.
     let (head, time) = unsafe {
         let start = bytes.as_ptr();
         (

@@ -1,11 +1,10 @@
-//! Chunked bodies (RFC 9112 section 7.1): payload out, framing, extensions and trailers skipped.
+//! Chunked bodies (RFC 9112 section 7.1). Hands out the payload; skips framing, extensions and trailers.
 //!
-//! Knows where in a chunk it stands and nothing of heads; a body of known length needs no more than a counter, which the
-//! decoder keeps.
+//! Knows nothing of heads. A body of known length needs only a counter, which the decoder keeps.
 
 use super::{HttpError, Limits};
 
-/// What a piece of a chunked body brought.
+/// What the decoder found in a piece of a chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     More,
@@ -14,10 +13,10 @@ pub(super) enum Piece<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// In the digits of a size; true once there is at least one.
+enum ChunkState {
+    /// In the digits of a size; true after the first digit.
     Size(bool),
-    /// Blanks after the size: only an extension or the line's end may follow.
+    /// After blanks behind the size: only an extension or the end of the line may follow.
     Blank,
     Extension,
     SizeLf,
@@ -31,105 +30,107 @@ enum Place {
     LastLf,
 }
 
-/// Where in a chunked body the stream stands.
+/// The decoder of one chunked body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunked {
-    place: Place,
-    /// The size being read, then what is left of the chunk.
+    state: ChunkState,
+    /// The chunk size while it is being read, then the bytes left in the chunk.
     left: u64,
-    /// Bytes of the current size line, or of all trailers.
+    /// Length so far of the current size line, or of all trailers.
     line: usize,
 }
 
 impl Chunked {
     pub(super) fn new() -> Self {
-        Self { place: Place::Size(false), left: 0, line: 0 }
+        Self { state: ChunkState::Size(false), left: 0, line: 0 }
     }
 
-    /// Returns how many bytes were consumed and what they brought.
+    /// Returns how many bytes were consumed, and what was in them.
     pub(super) fn push<'a>(
         &mut self,
         input: &'a [u8],
         limits: &Limits,
     ) -> Result<(usize, Piece<'a>), HttpError> {
-        let mut at = 0;
-        while let Some(&byte) = input.get(at) {
-            if self.place == Place::Data {
-                let rest = &input[at..];
-                // A chunk longer than the address space still ends where the input does.
+        let mut pos = 0;
+        while let Some(&byte) = input.get(pos) {
+            if self.state == ChunkState::Data {
+                let rest = &input[pos..];
+                // A chunk may be longer than the address space; the input is not.
                 let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(rest.len());
                 self.left -= take as u64;
                 if self.left == 0 {
-                    self.place = Place::DataCr;
+                    self.state = ChunkState::DataCr;
                 }
-                return Ok((at + take, Piece::Data(&rest[..take])));
+                return Ok((pos + take, Piece::Data(&rest[..take])));
             }
-            at += 1;
+            pos += 1;
             if self.framing(byte, limits)? {
-                return Ok((at, Piece::End));
+                return Ok((pos, Piece::End));
             }
         }
-        Ok((at, Piece::More))
+        Ok((pos, Piece::More))
     }
 
-    /// Takes one byte that is not payload; true when it was the body's last.
+    /// Takes one byte of framing. Returns true if it was the last byte of the body.
     fn framing(&mut self, byte: u8, limits: &Limits) -> Result<bool, HttpError> {
         self.line += 1;
-        self.place = match self.place {
-            Place::Size(_) | Place::Blank | Place::Extension => self.size_line(byte, limits)?,
-            Place::SizeLf => {
+        self.state = match self.state {
+            ChunkState::Size(_) | ChunkState::Blank | ChunkState::Extension => {
+                self.size_line(byte, limits)?
+            }
+            ChunkState::SizeLf => {
                 expect(byte, b'\n', HttpError::BareCr)?;
                 self.line = 0;
-                if self.left == 0 { Place::Trailer } else { Place::Data }
+                if self.left == 0 { ChunkState::Trailer } else { ChunkState::Data }
             }
-            Place::DataCr => expect(byte, b'\r', HttpError::BadChunkEnd).map(|()| Place::DataLf)?,
-            Place::DataLf => {
+            ChunkState::DataCr => expect(byte, b'\r', HttpError::BadChunkEnd).map(|()| ChunkState::DataLf)?,
+            ChunkState::DataLf => {
                 expect(byte, b'\n', HttpError::BadChunkEnd)?;
                 self.line = 0;
-                Place::Size(false)
+                ChunkState::Size(false)
             }
-            Place::Trailer | Place::TrailerText => self.trailer_line(byte, limits)?,
-            Place::TrailerLf => expect(byte, b'\n', HttpError::BareCr).map(|()| Place::Trailer)?,
-            Place::LastLf => {
+            ChunkState::Trailer | ChunkState::TrailerText => self.trailer_line(byte, limits)?,
+            ChunkState::TrailerLf => expect(byte, b'\n', HttpError::BareCr).map(|()| ChunkState::Trailer)?,
+            ChunkState::LastLf => {
                 expect(byte, b'\n', HttpError::BareCr)?;
                 return Ok(true);
             }
-            // `push` deals with payload itself.
-            Place::Data => Place::Data,
+            // Unreachable: `push` handles payload itself.
+            ChunkState::Data => ChunkState::Data,
         };
         Ok(false)
     }
 
-    fn size_line(&mut self, byte: u8, limits: &Limits) -> Result<Place, HttpError> {
+    fn size_line(&mut self, byte: u8, limits: &Limits) -> Result<ChunkState, HttpError> {
         if self.line > limits.chunk_line {
             return Err(HttpError::ChunkLineTooLong);
         }
-        if let Place::Size(_) = self.place
+        if let ChunkState::Size(_) = self.state
             && let Some(digit) = (byte as char).to_digit(16)
         {
             let size = self.left.checked_mul(16).and_then(|left| left.checked_add(u64::from(digit)));
             self.left = size.ok_or(HttpError::BadChunkSize)?;
-            return Ok(Place::Size(true));
+            return Ok(ChunkState::Size(true));
         }
-        match (self.place, byte) {
-            (Place::Size(false), _) => Err(HttpError::BadChunkSize),
-            (_, b'\r') => Ok(Place::SizeLf),
-            (Place::Extension, _) => text(byte).map(|()| Place::Extension),
-            (_, b';') => Ok(Place::Extension),
-            (_, b' ' | b'\t') => Ok(Place::Blank),
+        match (self.state, byte) {
+            (ChunkState::Size(false), _) => Err(HttpError::BadChunkSize),
+            (_, b'\r') => Ok(ChunkState::SizeLf),
+            (ChunkState::Extension, _) => text(byte).map(|()| ChunkState::Extension),
+            (_, b';') => Ok(ChunkState::Extension),
+            (_, b' ' | b'\t') => Ok(ChunkState::Blank),
             (_, b'\n') => Err(HttpError::BareLf),
             _ => Err(HttpError::BadChunkSize),
         }
     }
 
-    fn trailer_line(&mut self, byte: u8, limits: &Limits) -> Result<Place, HttpError> {
+    fn trailer_line(&mut self, byte: u8, limits: &Limits) -> Result<ChunkState, HttpError> {
         if self.line > limits.head {
             return Err(HttpError::ChunkLineTooLong);
         }
-        match (self.place, byte) {
-            (Place::Trailer, b'\r') => Ok(Place::LastLf),
-            (_, b'\r') => Ok(Place::TrailerLf),
-            _ => text(byte).map(|()| Place::TrailerText),
+        match (self.state, byte) {
+            (ChunkState::Trailer, b'\r') => Ok(ChunkState::LastLf),
+            (_, b'\r') => Ok(ChunkState::TrailerLf),
+            _ => text(byte).map(|()| ChunkState::TrailerText),
         }
     }
 }
@@ -138,7 +139,7 @@ fn expect(byte: u8, wanted: u8, error: HttpError) -> Result<(), HttpError> {
     if byte == wanted { Ok(()) } else { Err(error) }
 }
 
-/// Text that is skipped must still be text, or a message could end where its sender did not mean it to.
+/// Checks a byte of skipped text. A control character there could end the message where its sender did not intend.
 fn text(byte: u8) -> Result<(), HttpError> {
     match byte {
         b'\n' => Err(HttpError::BareLf),

@@ -1,39 +1,39 @@
-//! The machine under both decoders: head, body, end, and again (RFC 9112 section 6).
+//! The state machine under both decoders: head, body, end, and again (RFC 9112 section 6).
 //!
-//! It knows where the stream stands; what a head looks like is its [`Syntax`]'s. A head that is whole in the input is
-//! parsed where it lies; one that is cut is gathered first. Two rules keep the answer independent of the cuts: an error in
-//! a head counts only once the head's end has been found, and the errors that can be told before (not HTTP at all, a bare
-//! LF, too long) are looked for in the same order on every path.
+//! The machine tracks the position in the stream; a [`Syntax`] parses the heads. A head that is complete in the input is
+//! parsed in place; a head that arrives in pieces is gathered first. Two rules make the result independent of how the
+//! stream is cut. An error in a head counts only after the end of the head has been found. The errors that can be found
+//! earlier (not HTTP, a bare LF, too long) are checked in the same order on every path.
 
 use super::body::{Chunked, Piece};
 use super::head::{Scan, find_end};
-use super::{BodyLength, Event, HttpError, Limits, Step, Whole};
+use super::{BodyLength, Decoded, HttpError, HttpEvent, Limits, WholeMessage};
 
-/// Heads longer than this are not remembered: 10,000 connections each keep one.
+/// Heads longer than this are not remembered, because each of 10,000 connections keeps one.
 const MEMO: usize = 512;
 
-/// Heads are gathered in pieces of this size, so that a large read behind a cut head is not copied with it.
+/// Heads are gathered in pieces of this size. A large read that contains the rest of a head is not copied as a whole.
 const PIECE: usize = 512;
 
-/// What the machine needs to know of a parsed head.
+/// What the machine needs to know about a parsed head.
 pub(super) trait Parsed: Copy {
-    /// Its length, the empty line included.
+    /// Its length in bytes, including the empty line.
     fn len(&self) -> usize;
     /// How its body is delimited.
     fn body(&self) -> BodyLength;
-    /// Whether the same head is likely to come again.
+    /// Whether the same head is likely to be received again.
     fn memorable(&self) -> bool;
 }
 
-/// How one kind of head is read.
+/// Parses one kind of head.
 pub(super) trait Syntax {
-    /// What a head says.
+    /// A parsed head.
     type Parsed: Parsed;
-    /// Reads the head at the beginning of `bytes`.
+    /// Parses the head at the beginning of `bytes`.
     fn parse(bytes: &[u8], watch: &[u8]) -> Result<Self::Parsed, HttpError>;
-    /// An error that the first bytes of a head already show.
+    /// Reports an error that is already visible in the first bytes of a head.
     fn early(start: &[u8]) -> Result<(), HttpError>;
-    /// Whether these bytes, at the end of a stream, are no message at all.
+    /// Whether these bytes at the end of a stream may be ignored: they do not begin a message.
     fn negligible(bytes: &[u8]) -> bool;
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Raw<'a, P> {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Head,
-    /// Never zero.
+    /// Body bytes left; never zero.
     Exact(u64),
     Chunked(Chunked),
     UntilClose,
@@ -57,14 +57,14 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Machine<S: Syntax> {
     state: State,
-    /// The messages have no bodies, whatever their heads say.
+    /// The messages have no bodies, regardless of their heads.
     pub(super) bodiless: bool,
     pub(super) watch: &'static str,
     pub(super) limits: Limits,
-    /// The beginning of a cut head, then the whole of it until its message ends.
+    /// The beginning of a head that arrives in pieces, then the whole head until its message ends.
     gathered: Vec<u8>,
-    /// The last head that was parsed, and what it said. Servers repeat themselves to the byte (Date changes once a
-    /// second), and a head ends in the only empty line it has, so equal first bytes mean an equal head.
+    /// The bytes of the last parsed head; `remembered` is the result. Servers send identical heads (Date changes once a
+    /// second). A head ends at its only empty line, so if the first bytes are equal, the heads are equal.
     memo: Vec<u8>,
     remembered: Option<S::Parsed>,
 }
@@ -87,54 +87,57 @@ impl<S: Syntax> Machine<S> {
     }
 
     #[inline]
-    pub(super) fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a, Raw<'a, S::Parsed>>, HttpError> {
+    pub(super) fn push<'a>(
+        &'a mut self,
+        input: &'a [u8],
+    ) -> Result<Decoded<'a, Raw<'a, S::Parsed>>, HttpError> {
         match &mut self.state {
             State::Head => self.head(input),
             State::Exact(left) => {
                 if input.is_empty() {
-                    return Ok(Step { consumed: 0, event: Event::NeedMore });
+                    return Ok(Decoded { consumed: 0, event: HttpEvent::NeedMore });
                 }
                 let take = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
                 *left -= take as u64;
                 if *left == 0 {
                     self.state = State::End;
                 }
-                Ok(Step { consumed: take, event: Event::Body(&input[..take]) })
+                Ok(Decoded { consumed: take, event: HttpEvent::Body(&input[..take]) })
             }
             State::End => {
                 self.reset();
-                Ok(Step { consumed: 0, event: Event::End })
+                Ok(Decoded { consumed: 0, event: HttpEvent::End })
             }
-            State::UntilClose if input.is_empty() => Ok(Step { consumed: 0, event: Event::NeedMore }),
-            State::UntilClose => Ok(Step { consumed: input.len(), event: Event::Body(input) }),
+            State::UntilClose if input.is_empty() => Ok(Decoded { consumed: 0, event: HttpEvent::NeedMore }),
+            State::UntilClose => Ok(Decoded { consumed: input.len(), event: HttpEvent::Body(input) }),
             State::Chunked(_) => self.chunked(input),
             State::Failed(error) => Err(*error),
         }
     }
 
-    fn chunked<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a, Raw<'a, S::Parsed>>, HttpError> {
+    fn chunked<'a>(&mut self, input: &'a [u8]) -> Result<Decoded<'a, Raw<'a, S::Parsed>>, HttpError> {
         let State::Chunked(chunked) = &mut self.state else {
-            return Ok(Step { consumed: 0, event: Event::NeedMore });
+            return Ok(Decoded { consumed: 0, event: HttpEvent::NeedMore });
         };
         let (consumed, piece) = match chunked.push(input, &self.limits) {
             Ok(found) => found,
             Err(error) => return self.fail(error),
         };
         let event = match piece {
-            Piece::More => Event::NeedMore,
-            Piece::Data(data) => Event::Body(data),
+            Piece::More => HttpEvent::NeedMore,
+            Piece::Data(data) => HttpEvent::Body(data),
             Piece::End => {
                 self.reset();
-                Event::End
+                HttpEvent::End
             }
         };
-        Ok(Step { consumed, event })
+        Ok(Decoded { consumed, event })
     }
 
-    /// A whole message at the beginning of the input, if there is one, nothing is pending and its length is told by its
-    /// head; otherwise nothing has happened.
+    /// Decodes a whole message at the beginning of the input. `None`, without any effect, if there is none, if a message
+    /// is pending, or if the head does not tell the length.
     #[inline]
-    pub(super) fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<Whole<'a, Raw<'a, S::Parsed>>> {
+    pub(super) fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<WholeMessage<'a, Raw<'a, S::Parsed>>> {
         if !matches!(self.state, State::Head) || !self.gathered.is_empty() {
             return None;
         }
@@ -147,7 +150,7 @@ impl<S: Syntax> Machine<S> {
             BodyLength::Chunked | BodyLength::UntilClose => return None,
         };
         let body = rest.get(..length)?;
-        Some(Whole { consumed: parsed.len() + length, head: Raw { parsed, bytes: input }, body })
+        Some(WholeMessage { consumed: parsed.len() + length, head: Raw { parsed, bytes: input }, body })
     }
 
     pub(super) fn finish(&mut self) -> Result<bool, HttpError> {
@@ -165,20 +168,23 @@ impl<S: Syntax> Machine<S> {
     }
 
     #[inline]
-    fn head<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a, Raw<'a, S::Parsed>>, HttpError> {
+    fn head<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a, Raw<'a, S::Parsed>>, HttpError> {
         if input.is_empty() {
-            return Ok(Step { consumed: 0, event: Event::NeedMore });
+            return Ok(Decoded { consumed: 0, event: HttpEvent::NeedMore });
         }
         if self.gathered.is_empty()
             && let Ok(parsed) = self.recall(input)
         {
             self.enter(&parsed);
-            return Ok(Step { consumed: parsed.len(), event: Event::Head(Raw { parsed, bytes: input }) });
+            return Ok(Decoded {
+                consumed: parsed.len(),
+                event: HttpEvent::Head(Raw { parsed, bytes: input }),
+            });
         }
         self.gather(input)
     }
 
-    /// The parse of the head at the beginning of `bytes`, from memory if it is the last one again.
+    /// Parses the head at the beginning of `bytes`, or takes the remembered result if the head is the same as the last.
     #[inline]
     fn recall(&mut self, bytes: &[u8]) -> Result<S::Parsed, HttpError> {
         if let Some(parsed) = self.remembered
@@ -202,10 +208,10 @@ impl<S: Syntax> Machine<S> {
         Ok(parsed)
     }
 
-    /// The way of heads that are cut, too long or wrong.
+    /// The slow path: heads that arrive in pieces, are too long or are wrong.
     #[cold]
     #[inline(never)]
-    fn gather<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a, Raw<'a, S::Parsed>>, HttpError> {
+    fn gather<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a, Raw<'a, S::Parsed>>, HttpError> {
         let mut consumed = 0;
         while consumed < input.len() {
             let before = self.gathered.len();
@@ -228,17 +234,17 @@ impl<S: Syntax> Machine<S> {
                 Scan::Unfinished => consumed += take,
             }
         }
-        Ok(Step { consumed, event: Event::NeedMore })
+        Ok(Decoded { consumed, event: HttpEvent::NeedMore })
     }
 
-    fn gathered_head(&mut self, consumed: usize) -> Result<Step<'_, Raw<'_, S::Parsed>>, HttpError> {
+    fn gathered_head(&mut self, consumed: usize) -> Result<Decoded<'_, Raw<'_, S::Parsed>>, HttpError> {
         let bytes = std::mem::take(&mut self.gathered);
         let result = self.recall(&bytes);
         self.gathered = bytes;
         match result {
             Ok(parsed) => {
                 self.enter(&parsed);
-                Ok(Step { consumed, event: Event::Head(Raw { parsed, bytes: &self.gathered }) })
+                Ok(Decoded { consumed, event: HttpEvent::Head(Raw { parsed, bytes: &self.gathered }) })
             }
             Err(error) => self.fail(error),
         }

@@ -1,66 +1,66 @@
-//! Heads as bytes: requests for the generator, responses for the reference server (RFC 9112 sections 3 and 4).
+//! Encodes heads: requests for the generator, responses for the reference server (RFC 9112 sections 3 and 4).
 //!
-//! Whatever is written here can be read by the decoders: nothing that could end a line early, frame a body differently
-//! from what follows, or say a thing twice gets through.
+//! The decoders can read everything that is written here. The encoder rejects values that could end a line early,
+//! contradict the body that follows, or repeat a header that may appear only once.
 
 use super::head::{is_token, text_end};
 
 /// The interim response that a client with `Expect: 100-continue` waits for.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Why a request cannot be written. It names what the user gave.
+/// Why a request cannot be written. Each error names the user's input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// The method is not a token.
     #[error("the method {0:?} is not a token")]
     Method(String),
-    /// The path is empty or holds blanks, controls or characters outside ASCII.
+    /// The path is empty or contains spaces, control characters or characters outside ASCII.
     #[error(
-        "the path {0:?} is empty, or holds blanks, control characters or characters that must be percent-encoded"
+        "the path {0:?} is empty, or contains spaces, control characters or characters that must be percent-encoded"
     )]
     Path(String),
-    /// The host is empty or holds characters that no host has.
-    #[error("the host {0:?} is empty or holds illegal characters")]
+    /// The host is empty or contains characters that are illegal in a host.
+    #[error("the host {0:?} is empty or contains illegal characters")]
     Host(String),
     /// The header name is not a token.
     #[error("the header name {0:?} is not a token")]
     HeaderName(String),
-    /// The header's value holds control characters.
-    #[error("the value of header {0:?} holds control characters")]
+    /// The header's value contains control characters.
+    #[error("the value of header {0:?} contains control characters")]
     HeaderValue(String),
-    /// A header that may stand once is given twice.
+    /// A header that may appear only once is given twice.
     #[error("the header {0:?} is given twice")]
     Repeated(String),
-    /// The header says something else about the body than what is sent.
+    /// The header contradicts the body that is sent.
     #[error("the header {0:?} does not agree with the body that is sent")]
     Framing(String),
 }
 
-/// A request's head, to be written.
+/// The head of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLine<'a> {
-    /// The method, as it is sent.
+    /// The method, sent as it is.
     pub method: &'a str,
-    /// The value of Host: name or address, with the port unless it is 80.
+    /// The value of Host: a name or an address, with the port unless it is 80.
     pub host: &'a str,
     /// Path and query.
     pub path: &'a str,
-    /// The user's headers, written as they are; they replace the defaults (Host, User-Agent, Content-Length, Connection,
-    /// Expect) of the same name.
+    /// The user's headers, sent as they are. They replace the default headers of the same name (Host, User-Agent,
+    /// Content-Length, Connection, Expect).
     pub headers: &'a [(String, String)],
-    /// How many body bytes follow.
+    /// The length of the body in bytes.
     pub body: Option<u64>,
-    /// Without this the request says `Connection: close`.
+    /// If false, the request says `Connection: close`.
     pub keep_alive: bool,
-    /// Say `Expect: 100-continue`.
+    /// Whether the request says `Expect: 100-continue`.
     pub expect_continue: bool,
 }
 
 impl RequestLine<'_> {
-    /// Appends the head's bytes to `out`.
+    /// Appends the head to `out`.
     ///
     /// # Errors
-    /// The first thing that is illegal; then `out` is as it was.
+    /// The first illegal part. `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.check()?;
         let mut line = |parts: &[&str]| {
@@ -96,7 +96,7 @@ impl RequestLine<'_> {
         self.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name))
     }
 
-    /// The length to announce. Methods that expect a body say so even when there is none (RFC 9110 section 8.6).
+    /// The Content-Length to send. Methods that expect a body send one even for an empty body (RFC 9110 section 8.6).
     fn length(&self) -> Option<u64> {
         self.body.or(matches!(self.method, "POST" | "PUT" | "PATCH").then_some(0))
     }
@@ -112,10 +112,13 @@ impl RequestLine<'_> {
         if self.host.is_empty() || !self.host.bytes().all(hostly) {
             return Err(EncodeError::Host(self.host.to_owned()));
         }
-        self.headers.iter().enumerate().try_for_each(|(at, (name, value))| self.check_header(at, name, value))
+        self.headers
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, (name, value))| self.check_header(index, name, value))
     }
 
-    fn check_header(&self, at: usize, name: &str, value: &str) -> Result<(), EncodeError> {
+    fn check_header(&self, index: usize, name: &str, value: &str) -> Result<(), EncodeError> {
         if !is_token(name.as_bytes()) {
             return Err(EncodeError::HeaderName(name.to_owned()));
         }
@@ -124,11 +127,11 @@ impl RequestLine<'_> {
         }
         let single = ["host", "content-length", "user-agent", "expect"];
         if single.iter().any(|one| name.eq_ignore_ascii_case(one))
-            && self.headers[..at].iter().any(|(before, _)| before.eq_ignore_ascii_case(name))
+            && self.headers[..index].iter().any(|(before, _)| before.eq_ignore_ascii_case(name))
         {
             return Err(EncodeError::Repeated(name.to_owned()));
         }
-        // The generator sends exactly `body` bytes and never chunks; any other announcement would desynchronize it.
+        // The generator sends exactly `body` bytes and never chunks. Any other header would desynchronize the peer.
         let disagrees = name.eq_ignore_ascii_case("transfer-encoding")
             || (name.eq_ignore_ascii_case("content-length")
                 && value.trim_ascii() != self.length().unwrap_or(0).to_string());
@@ -139,17 +142,17 @@ impl RequestLine<'_> {
 /// What a response says about its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
-    /// Nothing: to an HTTP/1.1 client that means it lasts.
+    /// Nothing. An HTTP/1.1 client then keeps the connection.
     Implied,
-    /// `keep-alive`, which an HTTP/1.0 client needs to hear.
+    /// `keep-alive`, which an HTTP/1.0 client needs in order to keep the connection.
     KeepAlive,
     /// `close`.
     Close,
 }
 
-/// Appends a response with a small body: status, at most one extra header, and the connection's fate.
+/// Appends a response with a small body and at most one extra header.
 ///
-/// An extra header that is not legal is left out; one that a decoder handed out always is.
+/// An illegal extra header is left out. A header value that a decoder handed out is always legal.
 pub fn encode_response(
     out: &mut Vec<u8>,
     status: u16,
@@ -164,7 +167,7 @@ pub fn encode_response(
     }
 }
 
-/// Appends a response's head, for a body of `length` bytes that follows (or, after HEAD, does not).
+/// Appends the head of a response whose body has `length` bytes. The body follows, except in an answer to HEAD.
 pub fn encode_response_head(
     out: &mut Vec<u8>,
     status: u16,
@@ -176,7 +179,7 @@ pub fn encode_response_head(
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     } else {
         out.extend_from_slice(b"HTTP/1.1 ");
-        // Three digits, or the reader could not find its place.
+        // A status has exactly three digits.
         put_decimal(out, u64::from(status.clamp(100, 999)));
         out.extend_from_slice(b" ");
         out.extend_from_slice(reason(status).as_bytes());
@@ -204,24 +207,24 @@ pub fn encode_response_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Statuses whose responses end with their head (RFC 9112 section 6.3).
+/// Whether a response with this status has a body (RFC 9112 section 6.3).
 fn has_body(status: u16) -> bool {
     !matches!(status, 0..=199 | 204 | 304)
 }
 
-/// Decimal digits without an allocation.
+/// Appends a number in decimal, without an allocation.
 fn put_decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
-    let mut at = digits.len();
+    let mut pos = digits.len();
     loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
+        pos -= 1;
+        digits[pos] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(&digits[pos..]);
 }
 
 fn reason(status: u16) -> &'static str {

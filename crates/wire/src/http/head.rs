@@ -1,12 +1,12 @@
-//! The syntax that request and response heads share: lines, header fields, and what they say about the body
+//! The syntax that request and response heads share: lines, header fields, and what the fields say about the body
 //! (RFC 9112 sections 2.2, 5 and 6; RFC 9110 section 5).
 //!
-//! Pure functions over a slice that begins where a head begins. Running out of bytes is reported as
-//! [`HttpError::ClosedEarly`]; the decoder asks only whether the answer is final after it has found the head's end itself.
+//! Pure functions over a slice that begins at the start of a head. If the bytes run out they return
+//! [`HttpError::ClosedEarly`]. The decoder treats an error as final only after it has found the end of the head itself.
 
 use super::{BodyLength, HttpError, Version};
 
-/// What may stand in a token (RFC 9110 section 5.6.2).
+/// The characters of a token (RFC 9110 section 5.6.2).
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -35,7 +35,7 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// A range of a head; 32 bits, since heads are bounded and one of these is kept per connection.
+/// A byte range within a head. 32 bits are enough, because heads are bounded; each connection keeps one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -44,35 +44,35 @@ pub(super) struct Span {
 
 impl Span {
     pub(super) fn new(start: usize, end: usize) -> Self {
-        // Saturating keeps a (refused, since over the limit) monster of a head from pointing at the wrong bytes.
+        // A head this long is over the limit and refused. Saturating keeps its span from pointing at the wrong bytes.
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Self { start: narrow(start), end: narrow(end) }
     }
 
-    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
+    pub(super) fn slice(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
-/// Where the search for a head's end stands.
+/// The result of a search for the end of a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scan {
     Unfinished,
-    /// The head is this long, its empty line included.
+    /// The length of the head in bytes, including the empty line.
     End(usize),
     BareLf,
 }
 
-/// Looks for the empty line, and for line ends that are not CR LF, among the bytes from `from` on; those before it have
-/// been looked at already.
+/// Looks for the empty line, and for line ends that are not CR LF, from `from` on. The bytes before it have already been
+/// searched.
 pub(super) fn find_end(bytes: &[u8], from: usize) -> Scan {
-    for (at, _) in bytes.iter().enumerate().skip(from).filter(|&(_, &b)| b == b'\n') {
-        if at == 0 || bytes[at - 1] != b'\r' {
+    for (pos, _) in bytes.iter().enumerate().skip(from).filter(|&(_, &b)| b == b'\n') {
+        if pos == 0 || bytes[pos - 1] != b'\r' {
             return Scan::BareLf;
         }
-        // The LF before the CR had its own CR, or this would have returned there.
-        if at >= 3 && bytes[at - 2] == b'\n' {
-            return Scan::End(at + 1);
+        // The LF before this CR follows a CR of its own: otherwise the scan would have returned there.
+        if pos >= 3 && bytes[pos - 2] == b'\n' {
+            return Scan::End(pos + 1);
         }
     }
     Scan::Unfinished
@@ -85,91 +85,92 @@ pub(super) fn is_token(bytes: &[u8]) -> bool {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The eight bytes at `at` as one number, the first byte lowest.
+/// The eight bytes at `pos` as a little-endian number.
 #[inline]
-fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = bytes.get(at..)?.first_chunk::<8>()?;
+fn word_at(bytes: &[u8], pos: usize) -> Option<u64> {
+    let word = bytes.get(pos..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*word))
 }
 
-/// How many of a word's bytes come before the lowest flag.
+/// How many bytes of a word come before its lowest flag.
 #[inline]
 fn before_flag(flags: u64) -> usize {
     (flags.trailing_zeros() / 8) as usize
 }
 
-/// The first position from `at` on that does not hold a token character.
+/// The first position from `pos` on that is not a token character.
 #[inline]
-pub(super) fn token_end(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn token_end(bytes: &[u8], mut pos: usize) -> usize {
     loop {
-        // Letters and hyphens, of which names consist, eight at a time; no sum below carries into the next byte.
-        while let Some(word) = word_at(bytes, at) {
+        // Names consist of letters and hyphens: check eight at a time. No sum below carries into the next byte.
+        while let Some(word) = word_at(bytes, pos) {
             let lower = (word | (ONES * 0x20)) & !HIGH;
             let letter = (lower + ONES * (0x80 - b'a' as u64)) & !(lower + ONES * (0x7f - b'z' as u64));
             let not_hyphen = ((word ^ (ONES * b'-' as u64)) & !HIGH) + ONES * 0x7f;
             let stops = (!letter & not_hyphen | word) & HIGH;
             if stops == 0 {
-                at += 8;
+                pos += 8;
                 continue;
             }
-            at += before_flag(stops);
-            if !bytes.get(at).is_some_and(|&byte| TOKEN[usize::from(byte)]) {
-                return at;
+            pos += before_flag(stops);
+            if !bytes.get(pos).is_some_and(|&byte| TOKEN[usize::from(byte)]) {
+                return pos;
             }
-            at += 1;
+            pos += 1;
         }
-        match bytes.get(at) {
-            Some(&byte) if TOKEN[usize::from(byte)] => at += 1,
-            _ => return at,
+        match bytes.get(pos) {
+            Some(&byte) if TOKEN[usize::from(byte)] => pos += 1,
+            _ => return pos,
         }
     }
 }
 
-/// The first position from `at` on that holds a control character other than HTAB, or the end.
+/// The first position from `pos` on that is a control character other than HTAB, or the end.
 ///
-/// Eight bytes at a time: this walks every byte of every header value.
+/// Checks eight bytes at a time, because it reads every byte of every header value.
 #[inline]
-pub(super) fn text_end(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn text_end(bytes: &[u8], mut pos: usize) -> usize {
     loop {
-        while let Some(word) = word_at(bytes, at) {
+        while let Some(word) = word_at(bytes, pos) {
             let delete = word ^ (ONES * 0x7f);
-            // In both terms borrows can only raise flags above one that is right, and only the lowest is used.
+            // Borrows can set wrong flags only above a correct one, and only the lowest flag is used.
             let low = word.wrapping_sub(ONES * 0x20) & !word;
             let stops = (low | (delete.wrapping_sub(ONES) & !delete)) & HIGH;
             if stops == 0 {
-                at += 8;
+                pos += 8;
                 continue;
             }
-            at += before_flag(stops);
-            if bytes.get(at) != Some(&b'\t') {
-                return at;
+            pos += before_flag(stops);
+            if bytes.get(pos) != Some(&b'\t') {
+                return pos;
             }
-            at += 1;
+            pos += 1;
         }
-        match bytes.get(at) {
-            Some(&b) if b == b'\t' || (b >= 0x20 && b != 0x7f) => at += 1,
-            _ => return at,
+        match bytes.get(pos) {
+            Some(&b) if b == b'\t' || (b >= 0x20 && b != 0x7f) => pos += 1,
+            _ => return pos,
         }
     }
 }
 
-/// Whether two names are equal but for case; `lower` is in lower case, both are tokens of at least eight bytes.
+/// Whether two names are equal, ignoring case. `lower` is in lower case; both are tokens of at least eight bytes.
 ///
-/// In a token only letters differ in the bit that is set here, but for `^` and `~`, which no name looked for here has.
+/// Sets the bit that distinguishes upper case from lower. Among other token characters only `^` and `~` differ in that bit
+/// alone, and no name that is compared here contains them.
 #[inline]
 fn same_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
-    let equal = |at| match (word_at(name, at), word_at(lower, at)) {
+    let equal = |pos| match (word_at(name, pos), word_at(lower, pos)) {
         (Some(a), Some(b)) => a | (ONES * 0x20) == b,
         _ => false,
     };
     name.len() == N && (0..N / 8).all(|word| equal(word * 8)) && equal(N - 8)
 }
 
-/// Expects CR LF at `at`, where a line's text ended, and returns the position after it.
+/// Expects CR LF at `pos`, where the text of a line ended. Returns the position after it.
 #[inline]
-pub(super) fn line_break(bytes: &[u8], at: usize) -> Result<usize, HttpError> {
-    match (bytes.get(at), bytes.get(at + 1)) {
-        (Some(b'\r'), Some(b'\n')) => Ok(at + 2),
+pub(super) fn line_break(bytes: &[u8], pos: usize) -> Result<usize, HttpError> {
+    match (bytes.get(pos), bytes.get(pos + 1)) {
+        (Some(b'\r'), Some(b'\n')) => Ok(pos + 2),
         (Some(b'\r'), Some(_)) => Err(HttpError::BareCr),
         (Some(b'\r'), None) | (None, _) => Err(HttpError::ClosedEarly),
         (Some(b'\n'), _) => Err(HttpError::BareLf),
@@ -177,7 +178,7 @@ pub(super) fn line_break(bytes: &[u8], at: usize) -> Result<usize, HttpError> {
     }
 }
 
-/// `HTTP/1.x` in its eight bytes.
+/// Parses the eight bytes of `HTTP/1.x`.
 #[inline]
 pub(super) fn version(bytes: [u8; 8]) -> Result<Version, HttpError> {
     match &bytes {
@@ -187,18 +188,18 @@ pub(super) fn version(bytes: [u8; 8]) -> Result<Version, HttpError> {
     }
 }
 
-/// What Transfer-Encoding said so far, over all its lines.
+/// The state of Transfer-Encoding over all its lines so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Encoding {
     #[default]
     Absent,
-    /// Something else than chunked came last.
+    /// The last coding was not chunked.
     Other,
-    /// Chunked came last, once.
+    /// The last coding was chunked, and it appeared once.
     Chunked,
 }
 
-/// The few header fields that decide how a message is framed and whether its connection lasts.
+/// The header fields that decide how a message is framed and whether its connection is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields {
     length: Option<u64>,
@@ -208,37 +209,38 @@ pub(super) struct Fields {
     pub(super) expect_continue: bool,
     pub(super) hosts: u8,
     pub(super) watched: Option<Span>,
-    /// Position after the empty line.
+    /// The position after the empty line.
     pub(super) end: usize,
 }
 
 impl Fields {
-    /// Reads header lines from `at` to the empty line. `REQUEST` also looks at Host and Expect.
+    /// Reads header lines from `pos` to the empty line. With `REQUEST`, also looks at Host and Expect.
     #[inline]
     pub(super) fn read<const REQUEST: bool>(
         bytes: &[u8],
-        mut at: usize,
+        mut pos: usize,
         watch: &[u8],
     ) -> Result<Self, HttpError> {
         let mut fields = Self::default();
         loop {
-            let colon = token_end(bytes, at);
-            if colon == at || bytes.get(colon) != Some(&b':') {
-                fields.end = no_name(bytes, at, colon)?;
+            let colon = token_end(bytes, pos);
+            if colon == pos || bytes.get(colon) != Some(&b':') {
+                fields.end = no_name(bytes, pos, colon)?;
                 return Ok(fields);
             }
             let stop = text_end(bytes, colon + 1);
             let next = line_break(bytes, stop)?;
-            let name = &bytes[at..colon];
+            let name = &bytes[pos..colon];
             fields.note::<REQUEST>(name, &bytes[colon + 1..stop])?;
             if name.len() == watch.len() && fields.watched.is_none() && name.eq_ignore_ascii_case(watch) {
                 fields.watched = Some(trimmed(bytes, colon + 1, stop));
             }
-            at = next;
+            pos = next;
         }
     }
 
-    /// Values come with the blanks around them, which only those that matter lose. Lengths first: of all names a response can have, few are as long as one of these.
+    /// Values still have the blanks around them; only the values that matter are trimmed. Compares lengths first, because
+    /// few header names are as long as one of these.
     #[inline]
     fn note<const REQUEST: bool>(&mut self, name: &[u8], value: &[u8]) -> Result<(), HttpError> {
         let value = || value.trim_ascii();
@@ -263,7 +265,7 @@ impl Fields {
 
     #[inline]
     fn content_length(&mut self, value: &[u8]) -> Result<(), HttpError> {
-        // One number is the rule; a list of equal ones is what a proxy makes of two header lines.
+        // Usually there is one number. A proxy may join two header lines into a list of equal numbers.
         if self.length.is_none()
             && let Ok(number) = decimal(value)
         {
@@ -284,7 +286,7 @@ impl Fields {
         for coding in value.split(|&b| b == b',') {
             let coding = coding.trim_ascii();
             let name = coding.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
-            // Nothing may follow chunked, not even itself (RFC 9112 section 6.1); it takes no parameters.
+            // Nothing may follow chunked, not even a second chunked (RFC 9112 section 6.1). It takes no parameters.
             if self.encoding == Encoding::Chunked || !is_token(name) {
                 return Err(HttpError::BadTransferEncoding);
             }
@@ -307,18 +309,18 @@ impl Fields {
         }
     }
 
-    /// Whether the connection outlives this message (RFC 9112 section 9.3): close wins, then the version's default.
+    /// Whether the connection outlives this message (RFC 9112 section 9.3): `close` wins, then the version's default.
     pub(super) fn keeps_alive(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
     }
 
-    /// How these fields alone delimit a body; `absent` is the answer when they say nothing.
+    /// How these fields delimit the body; `absent` if they do not say.
     pub(super) fn body(&self, version: Version, absent: BodyLength) -> Result<BodyLength, HttpError> {
         match (self.encoding, self.length) {
             (Encoding::Absent, None) => Ok(absent),
             (Encoding::Absent, Some(length)) => Ok(BodyLength::Exact(length)),
             (_, Some(_)) => Err(HttpError::LengthAndEncoding),
-            // RFC 9112 section 6.1: from HTTP/1.0 this is faulty framing, always.
+            // RFC 9112 section 6.1: Transfer-Encoding in an HTTP/1.0 message is always faulty framing.
             _ if version == Version::Http10 => Err(HttpError::BadTransferEncoding),
             (Encoding::Chunked, None) => Ok(BodyLength::Chunked),
             (Encoding::Other, None) if absent == BodyLength::UntilClose => Ok(BodyLength::UntilClose),
@@ -327,7 +329,7 @@ impl Fields {
     }
 }
 
-/// A value without the blanks around it; they are no part of it (RFC 9110 section 5.5).
+/// A value without the surrounding blanks, which are not part of it (RFC 9110 section 5.5).
 fn trimmed(bytes: &[u8], start: usize, stop: usize) -> Span {
     let value = &bytes[start..stop];
     let before = value.len() - value.trim_ascii_start().len();
@@ -335,18 +337,18 @@ fn trimmed(bytes: &[u8], start: usize, stop: usize) -> Span {
     Span::new(start, start + value.trim_ascii().len())
 }
 
-/// A line that does not begin with a name and a colon: the empty line that ends the head, or what is wrong with it.
+/// Handles a line that does not begin with a name and a colon: the empty line that ends the head, or an error.
 #[inline]
-fn no_name(bytes: &[u8], at: usize, colon: usize) -> Result<usize, HttpError> {
-    match bytes.get(at) {
-        Some(b'\r') => line_break(bytes, at),
+fn no_name(bytes: &[u8], pos: usize, colon: usize) -> Result<usize, HttpError> {
+    match bytes.get(pos) {
+        Some(b'\r') => line_break(bytes, pos),
         Some(b' ' | b'\t') => Err(HttpError::FoldedHeader),
         Some(_) if colon < bytes.len() => Err(HttpError::BadHeaderName),
         _ => Err(HttpError::ClosedEarly),
     }
 }
 
-/// Digits only: no sign, no blanks, no overflow. Leading zeros are digits.
+/// Parses digits only: no sign, no blanks, no overflow. Leading zeros are allowed.
 #[inline]
 fn decimal(digits: &[u8]) -> Result<u64, HttpError> {
     if digits.is_empty() {
@@ -370,15 +372,15 @@ fn decimal(digits: &[u8]) -> Result<u64, HttpError> {
 mod tests {
     use super::*;
 
-    /// Every pair of bytes at every distance from a word's edge: borrows and carries have nowhere to hide.
+    /// Tries every pair of bytes at every distance from the edge of a word, to catch wrong borrows and carries.
     #[test]
     fn words_at_a_time_find_what_bytes_at_a_time_find() {
         let text = |b: u8| b == b'\t' || (b >= 0x20 && b != 0x7f);
         let token = |b: u8| TOKEN[usize::from(b)];
         for (first, second) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
-            for at in 0..9 {
+            for pos in 0..9 {
                 let mut bytes = *b"x-header-of-20-bytes";
-                (bytes[at], bytes[at + 1]) = (first, second);
+                (bytes[pos], bytes[pos + 1]) = (first, second);
                 let plain = |legal: &dyn Fn(u8) -> bool| bytes.iter().position(|&b| !legal(b)).unwrap_or(20);
                 assert_eq!(text_end(&bytes, 0), plain(&text), "{bytes:?}");
                 assert_eq!(token_end(&bytes, 0), plain(&token), "{bytes:?}");
@@ -388,10 +390,10 @@ mod tests {
 
     #[test]
     fn names_are_the_same_but_for_case() {
-        for at in 0..17 {
+        for pos in 0..17 {
             for byte in (0..=255).filter(|&b| TOKEN[usize::from(b)]) {
                 let mut name = *b"Transfer-Encoding";
-                name[at] = byte;
+                name[pos] = byte;
                 let plain = name.eq_ignore_ascii_case(b"transfer-encoding");
                 assert_eq!(same_name(&name, b"transfer-encoding"), plain, "{name:?}");
             }

@@ -1,16 +1,16 @@
 //! HTTP/1.1 messages as RFC 9110 (semantics) and RFC 9112 (syntax and framing) define them.
 //!
-//! Knows bytes only: which response answers which request, when to give up and what a status means are the caller's.
+//! Knows bytes only. The caller decides which response answers which request, when to give up and what a status means.
 //!
-//! Both decoders are strict where leniency would make a broken peer look healthy, or two parsers disagree about where a
-//! message ends:
-//! - **Bare LF is refused.** RFC 9112 section 2.2 lets a recipient accept it ("MAY"); we do not, because it is the opening
-//!   for every smuggling trick, no server worth measuring sends it, and one line end keeps the hot path one comparison.
+//! Both decoders are strict where leniency would make a broken peer look healthy, or would let two parsers disagree about
+//! where a message ends:
+//! - **Bare LF is refused.** RFC 9112 section 2.2 lets a recipient accept it ("MAY"). This codec does not: bare LF enables
+//!   request smuggling, no server worth measuring sends it, and a single line ending needs one comparison on the hot path.
 //! - Obsolete line folding, blanks before the colon, bare CR, NUL and other controls are errors.
 //! - `Content-Length` together with `Transfer-Encoding`, or repeated with unequal values, is an error. Repeated equal
-//!   values are one value (RFC 9112 section 6.3 allows both choices; real proxies do produce them).
-//! - A status line without the blank before an empty reason is accepted: it is common and cannot be misread.
-//! - HTTP/1.0 and HTTP/1.1 are the versions there are; others are an error rather than a guess.
+//!   values count as one (RFC 9112 section 6.3 allows either choice, and real proxies produce them).
+//! - A status line without the space before an empty reason is accepted: it is common and cannot be misread.
+//! - Versions other than HTTP/1.0 and HTTP/1.1 are errors.
 
 mod body;
 mod decoder;
@@ -26,7 +26,7 @@ pub use response::{ResponseDecoder, ResponseHead};
 /// How the body of a message is delimited (RFC 9112 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// There is no body, whatever the header fields say.
+    /// There is no body, regardless of the header fields.
     None,
     /// Exactly this many bytes.
     Exact(u64),
@@ -39,13 +39,13 @@ pub enum BodyLength {
 /// The versions of HTTP that this codec speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.0: a connection ends with its response unless both sides say otherwise.
+    /// HTTP/1.0: a connection closes after the response unless both sides say otherwise.
     Http10,
-    /// HTTP/1.1: a connection lasts unless one side says otherwise.
+    /// HTTP/1.1: a connection is kept unless one side says otherwise.
     Http11,
 }
 
-/// A request method; those that nobody here tells apart are `Other`.
+/// A request method. Methods that Narrows does not distinguish are `Other`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET
@@ -67,7 +67,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method of this name; names are case-sensitive (RFC 9110 section 9.1).
+    /// The method with this name. Names are case-sensitive (RFC 9110 section 9.1).
     #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
         match name {
@@ -83,11 +83,11 @@ impl Method {
     }
 }
 
-/// What is wrong with a message. After one of these the connection cannot be used any more.
+/// What is wrong with a message. The connection is unusable afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// The peer closed in the middle of a message.
-    #[error("the connection was closed before the message was whole")]
+    #[error("the connection was closed before the message was complete")]
     ClosedEarly,
     /// The head is longer than [`Limits::head`].
     #[error("the head is longer than the limit")]
@@ -98,11 +98,11 @@ pub enum HttpError {
     /// The status is not three digits from 100 up.
     #[error("the status is not three digits from 100 up")]
     BadStatus,
-    /// The method is not a token followed by one blank.
-    #[error("the method is not a token followed by one blank")]
+    /// The method is not a token followed by one space.
+    #[error("the method is not a token followed by one space")]
     BadMethod,
-    /// The request target is empty or holds characters that it may not.
-    #[error("the request target is empty or holds illegal characters")]
+    /// The request target is empty or contains illegal characters.
+    #[error("the request target is empty or contains illegal characters")]
     BadTarget,
     /// A line that ends with LF alone.
     #[error("a line ends with LF alone instead of CR LF")]
@@ -111,7 +111,7 @@ pub enum HttpError {
     #[error("a CR is not followed by LF")]
     BareCr,
     /// A control character in a line.
-    #[error("a line holds a control character")]
+    #[error("a line contains a control character")]
     ControlCharacter,
     /// A header name that is not a token directly followed by a colon.
     #[error("a header name is not a token directly followed by a colon")]
@@ -126,12 +126,12 @@ pub enum HttpError {
     #[error("two content-lengths differ")]
     UnequalContentLengths,
     /// Content-Length and Transfer-Encoding in one message.
-    #[error("content-length and transfer-encoding in one message")]
+    #[error("the message has both content-length and transfer-encoding")]
     LengthAndEncoding,
     /// A Transfer-Encoding that does not delimit the body.
     #[error("the transfer-encoding is malformed or does not delimit the body")]
     BadTransferEncoding,
-    /// An HTTP/1.1 request has exactly one Host (RFC 9112 section 3.2).
+    /// No Host, or several: an HTTP/1.1 request has exactly one (RFC 9112 section 3.2).
     #[error("the request has no host, or more than one")]
     BadHost,
     /// A chunk size that is not a hexadecimal number that fits 64 bits.
@@ -145,12 +145,12 @@ pub enum HttpError {
     ChunkLineTooLong,
 }
 
-/// How much of a peer's chatter is kept or skipped before it counts as an error.
+/// How many bytes of heads and framing a peer may send before it is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head, its last empty line included; also of all trailers together.
+    /// Bytes of a head, including the empty line that ends it; also the limit for all trailers together.
     pub head: usize,
-    /// Bytes of one chunk-size line with its extensions.
+    /// Bytes of one chunk-size line, including its extensions.
     pub chunk_line: usize,
 }
 
@@ -160,32 +160,32 @@ impl Default for Limits {
     }
 }
 
-/// What one `push` did.
+/// The result of one `push`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step<'a, H> {
-    /// Bytes of the input that are dealt with; push the rest next.
+pub struct Decoded<'a, H> {
+    /// How many bytes of the input were consumed. Push the rest next.
     pub consumed: usize,
-    /// What they brought.
-    pub event: Event<'a, H>,
+    /// What was found in them.
+    pub event: HttpEvent<'a, H>,
 }
 
-/// What a decoder found. A message is one `Head`, any number of `Body`, one `End`.
+/// What a decoder found. A message is one `Head`, any number of `Body` and one `End`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a, H> {
-    /// Everything is consumed and nothing more can be said yet.
+pub enum HttpEvent<'a, H> {
+    /// All input is consumed; the decoder needs more.
     NeedMore,
-    /// The head of a message, whole.
+    /// The complete head of a message.
     Head(H),
-    /// Some of its payload, never empty, without chunk framing.
+    /// Part of the payload, without chunk framing; never empty.
     Body(&'a [u8]),
     /// The message is complete; the next byte begins another.
     End,
 }
 
-/// A message that was whole in one piece of input: see [`ResponseDecoder::whole`].
+/// A message that arrived in one piece: see [`ResponseDecoder::whole`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole<'a, H> {
-    /// Bytes of the input that it took.
+pub struct WholeMessage<'a, H> {
+    /// The length of the message in bytes.
     pub consumed: usize,
     /// Its head.
     pub head: H,

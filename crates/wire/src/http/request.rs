@@ -1,32 +1,32 @@
-//! Requests, as the reference server reads them (RFC 9112 section 3, body length by section 6.3).
+//! Decodes requests for the reference server (RFC 9112 section 3; body length by section 6.3).
 //!
-//! Knows a request's head; routing and answering are the server's.
+//! Knows the head of a request. The server does the routing and answering.
 
 use super::decoder::{Machine, Parsed, Raw, Syntax};
 use super::head::{Fields, Span, line_break, text_end, token_end, version};
-use super::{BodyLength, Connection, Event, HttpError, Limits, Method, Step, Version, Whole};
+use super::{BodyLength, Connection, Decoded, HttpError, HttpEvent, Limits, Method, Version, WholeMessage};
 
 /// What the head of a request says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// The method.
     pub method: Method,
-    /// The path with its query, also when the target was an absolute URL; `*` and authorities are handed out as they are.
+    /// The path and query, even if the target was an absolute URL. `*` and authorities are handed out unchanged.
     pub path: &'a [u8],
     /// HTTP/1.0 or HTTP/1.1.
     pub version: Version,
-    /// Whether the client wants the connection to last.
+    /// Whether the client wants to keep the connection.
     pub keep_alive: bool,
-    /// The client waits for `100 Continue` before it sends the body.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub expect_continue: bool,
-    /// How its body is delimited; never `UntilClose`.
+    /// How the body is delimited; never `UntilClose`.
     pub body: BodyLength,
-    /// The value of the watched header without surrounding blanks; of several the first.
+    /// The value of the watched header, without surrounding blanks. If there are several, the first.
     pub watched: Option<&'a [u8]>,
 }
 
 impl RequestHead<'_> {
-    /// What the response must say about the connection so that this client understands it.
+    /// What the response must say about the connection for this client to understand it.
     #[must_use]
     pub fn connection(&self) -> Connection {
         match (self.keep_alive, self.version) {
@@ -71,18 +71,18 @@ impl Syntax for RequestSyntax {
 
     #[inline]
     fn parse(bytes: &[u8], watch: &[u8]) -> Result<ParsedRequest, HttpError> {
-        // One empty line before a request is forgiven (RFC 9112 section 2.2).
+        // One empty line before a request is ignored (RFC 9112 section 2.2).
         let start = if bytes.starts_with(b"\r\n") { 2 } else { 0 };
         let blank = token_end(bytes, start);
         if blank == start || bytes.get(blank) != Some(&b' ') {
             return Err(if blank == bytes.len() { HttpError::ClosedEarly } else { HttpError::BadMethod });
         }
-        let (target, at) = target(bytes, blank + 1)?;
-        let Some(name) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
-            return Err(if bytes.len() - at < 8 { HttpError::BadVersion } else { HttpError::ClosedEarly });
+        let (target, pos) = target(bytes, blank + 1)?;
+        let Some(name) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<8>()) else {
+            return Err(if bytes.len() - pos < 8 { HttpError::BadVersion } else { HttpError::ClosedEarly });
         };
         let version = version(*name)?;
-        let next = line_break(bytes, at + 8).map_err(|error| match error {
+        let next = line_break(bytes, pos + 8).map_err(|error| match error {
             HttpError::ControlCharacter => HttpError::BadVersion,
             other => other,
         })?;
@@ -91,7 +91,7 @@ impl Syntax for RequestSyntax {
             return Err(HttpError::BadHost);
         }
         let body = fields.body(version, BodyLength::None)?;
-        // RFC 9110 section 10.1.1: from HTTP/1.0 the expectation is ignored; without a body it means nothing.
+        // RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored. Without a body it means nothing.
         let waits = version == Version::Http11 && !matches!(body, BodyLength::None | BodyLength::Exact(0));
         Ok(ParsedRequest {
             len: fields.end,
@@ -114,13 +114,13 @@ impl Syntax for RequestSyntax {
     }
 }
 
-/// The target that begins at `start`, and the position after the blank behind it.
+/// The target that begins at `start`, and the position after the space that follows it.
 #[inline]
 fn target(bytes: &[u8], start: usize) -> Result<((usize, usize), usize), HttpError> {
     let stop = text_end(bytes, start);
     let text = bytes.get(start..stop).unwrap_or_default();
     let Some(length) = text.iter().position(|&b| !b.is_ascii_graphic()) else {
-        // The line ended (or the bytes did) before a version came.
+        // The line, or the input, ended before the version.
         return Err(if stop < bytes.len() { HttpError::BadVersion } else { HttpError::ClosedEarly });
     };
     if length == 0 || text[length] != b' ' {
@@ -129,7 +129,7 @@ fn target(bytes: &[u8], start: usize) -> Result<((usize, usize), usize), HttpErr
     Ok(((start, start + length), start + length + 1))
 }
 
-/// The path in a target: all of it, or what follows the authority of an absolute URL (RFC 9112 section 3.2.2).
+/// The path in a target: all of it, or in an absolute URL the part after the authority (RFC 9112 section 3.2.2).
 fn path(bytes: &[u8], (start, end): (usize, usize)) -> Span {
     let target = &bytes[start..end];
     let absolute = [&b"http://"[..], b"https://"]
@@ -145,7 +145,7 @@ fn path(bytes: &[u8], (start, end): (usize, usize)) -> Span {
     }
 }
 
-/// Decodes the requests of one connection, however they are cut.
+/// Decodes the requests of one connection from arbitrary pieces.
 #[derive(Debug)]
 pub struct RequestDecoder {
     machine: Machine<RequestSyntax>,
@@ -164,45 +164,46 @@ impl RequestDecoder {
         Self { machine: Machine::new("") }
     }
 
-    /// One that also hands out the value of this header (give its name in lower case).
+    /// A decoder that also hands out the value of this header. The name must be in lower case.
     #[must_use]
     pub fn watching(header: &'static str) -> Self {
         Self { machine: Machine::new(header) }
     }
 
-    /// The same with other limits.
+    /// Replaces the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.machine.limits = limits;
         self
     }
 
-    /// Feed bytes; returns how many were consumed and what they brought. Call again with the rest, until everything is
+    /// Takes bytes. Returns how many were consumed and what was found in them. Call again with the rest until everything is
     /// consumed and the event is `NeedMore`.
     ///
     /// # Errors
-    /// What is wrong with the message; the same again on every later call.
+    /// What is wrong with the message. Every later call returns the same error.
     #[inline]
-    pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a, RequestHead<'a>>, HttpError> {
-        let Step { consumed, event } = self.machine.push(input)?;
+    pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a, RequestHead<'a>>, HttpError> {
+        let Decoded { consumed, event } = self.machine.push(input)?;
         let event = match event {
-            Event::Head(raw) => Event::Head(present(&raw)),
-            Event::Body(data) => Event::Body(data),
-            Event::NeedMore => Event::NeedMore,
-            Event::End => Event::End,
+            HttpEvent::Head(raw) => HttpEvent::Head(present(&raw)),
+            HttpEvent::Body(data) => HttpEvent::Body(data),
+            HttpEvent::NeedMore => HttpEvent::NeedMore,
+            HttpEvent::End => HttpEvent::End,
         };
-        Ok(Step { consumed, event })
+        Ok(Decoded { consumed, event })
     }
 
-    /// The common case in one call: a whole request with a known length at the beginning of the input. `None` says
-    /// nothing and changes nothing: `push` the same bytes then.
+    /// The common case in one call: a whole request of known length at the beginning of the input. `None` means nothing
+    /// and changes nothing: `push` the same bytes instead.
     #[inline]
-    pub fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<Whole<'a, RequestHead<'a>>> {
-        let Whole { consumed, head, body } = self.machine.whole(input)?;
-        Some(Whole { consumed, head: present(&head), body })
+    pub fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<WholeMessage<'a, RequestHead<'a>>> {
+        let WholeMessage { consumed, head, body } = self.machine.whole(input)?;
+        Some(WholeMessage { consumed, head: present(&head), body })
     }
 
-    /// The peer closed: `Ok(true)` if a whole request's `End` had not been fetched yet, `Ok(false)` between messages.
+    /// Tells the decoder that the peer closed. `Ok(true)` if the `End` of a complete request has not been fetched yet,
+    /// `Ok(false)` if the close came between messages.
     ///
     /// # Errors
     /// `ClosedEarly` if it cut a request short.
@@ -210,13 +211,13 @@ impl RequestDecoder {
         self.machine.finish()
     }
 
-    /// Between messages, and nothing buffered.
+    /// Whether the decoder is between messages, with nothing buffered.
     #[must_use]
     pub fn idle(&self) -> bool {
         self.machine.idle()
     }
 
-    /// Begin again, for a new connection, with the buffers of the old one.
+    /// Starts over for a new connection. Keeps the buffers.
     pub fn reset(&mut self) {
         self.machine.reset();
     }
@@ -225,15 +226,15 @@ impl RequestDecoder {
 #[inline]
 fn present<'a>(raw: &Raw<'a, ParsedRequest>) -> RequestHead<'a> {
     let parsed = raw.parsed;
-    let path = parsed.path.of(raw.bytes);
+    let path = parsed.path.slice(raw.bytes);
     RequestHead {
         method: parsed.method,
-        // The path of an absolute URL may be empty; it then means the root.
+        // An absolute URL may have an empty path, which means the root.
         path: if path.is_empty() { b"/" } else { path },
         version: parsed.version,
         keep_alive: parsed.keep_alive,
         expect_continue: parsed.expect_continue,
         body: parsed.body,
-        watched: parsed.watched.map(|span| span.of(raw.bytes)),
+        watched: parsed.watched.map(|span| span.slice(raw.bytes)),
     }
 }

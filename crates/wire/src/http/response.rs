@@ -1,10 +1,10 @@
-//! Responses, as the generator reads them (RFC 9112 section 4, body length by section 6.3).
+//! Decodes responses for the generator (RFC 9112 section 4; body length by section 6.3).
 //!
-//! Knows a response's head; that it answers a HEAD request must be told. CONNECT is not supported: nothing here tunnels.
+//! Knows the head of a response. The caller must say when it answers a HEAD request. CONNECT is not supported.
 
 use super::decoder::{Machine, Parsed, Raw, Syntax};
 use super::head::{Fields, Span, line_break, text_end, version};
-use super::{BodyLength, Event, HttpError, Limits, Step, Whole};
+use super::{BodyLength, Decoded, HttpError, HttpEvent, Limits, WholeMessage};
 
 /// What the head of a response says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +13,9 @@ pub struct ResponseHead<'a> {
     pub status: u16,
     /// Whether the connection may carry another request after this response.
     pub keep_alive: bool,
-    /// How its body is delimited.
+    /// How the body is delimited.
     pub body: BodyLength,
-    /// The value of the watched header without surrounding blanks; of several the first.
+    /// The value of the watched header, without surrounding blanks. If there are several, the first.
     pub watched: Option<&'a [u8]>,
 }
 
@@ -38,7 +38,7 @@ impl Parsed for ParsedResponse {
     }
 
     fn memorable(&self) -> bool {
-        // What is watched is an id: it will not come again.
+        // The watched header is an id: this head will not be received again.
         self.watched.is_none()
     }
 }
@@ -87,7 +87,7 @@ impl Syntax for ResponseSyntax {
     }
 }
 
-/// Decodes the responses of one connection, however they are cut.
+/// Decodes the responses of one connection from arbitrary pieces.
 #[derive(Debug)]
 pub struct ResponseDecoder {
     machine: Machine<ResponseSyntax>,
@@ -106,52 +106,53 @@ impl ResponseDecoder {
         Self { machine: Machine::new("") }
     }
 
-    /// One that also hands out the value of this header (give its name in lower case).
+    /// A decoder that also hands out the value of this header. The name must be in lower case.
     #[must_use]
     pub fn watching(header: &'static str) -> Self {
         Self { machine: Machine::new(header) }
     }
 
-    /// The same with other limits.
+    /// Replaces the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.machine.limits = limits;
         self
     }
 
-    /// Whether the responses that begin from now on answer HEAD requests, and so have no bodies. Asked when a head ends.
+    /// Sets whether the responses answer HEAD requests and so have no bodies. Takes effect at the end of the next head.
     pub fn answers_head(&mut self, yes: bool) {
         self.machine.bodiless = yes;
     }
 
-    /// Feed bytes; returns how many were consumed and what they brought. Call again with the rest, until everything is
+    /// Takes bytes. Returns how many were consumed and what was found in them. Call again with the rest until everything is
     /// consumed and the event is `NeedMore`. A 1xx response is a `Head` and an `End` like any other.
     ///
     /// # Errors
-    /// What is wrong with the message; the same again on every later call.
+    /// What is wrong with the message. Every later call returns the same error.
     #[inline]
-    pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a, ResponseHead<'a>>, HttpError> {
+    pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a, ResponseHead<'a>>, HttpError> {
         let bodiless = self.machine.bodiless;
-        let Step { consumed, event } = self.machine.push(input)?;
+        let Decoded { consumed, event } = self.machine.push(input)?;
         let event = match event {
-            Event::Head(raw) => Event::Head(present(&raw, bodiless)),
-            Event::Body(data) => Event::Body(data),
-            Event::NeedMore => Event::NeedMore,
-            Event::End => Event::End,
+            HttpEvent::Head(raw) => HttpEvent::Head(present(&raw, bodiless)),
+            HttpEvent::Body(data) => HttpEvent::Body(data),
+            HttpEvent::NeedMore => HttpEvent::NeedMore,
+            HttpEvent::End => HttpEvent::End,
         };
-        Ok(Step { consumed, event })
+        Ok(Decoded { consumed, event })
     }
 
-    /// The common case in one call: a whole response with a known length at the beginning of the input. `None` says
-    /// nothing and changes nothing: `push` the same bytes then.
+    /// The common case in one call: a whole response of known length at the beginning of the input. `None` means nothing
+    /// and changes nothing: `push` the same bytes instead.
     #[inline]
-    pub fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<Whole<'a, ResponseHead<'a>>> {
+    pub fn whole<'a>(&'a mut self, input: &'a [u8]) -> Option<WholeMessage<'a, ResponseHead<'a>>> {
         let bodiless = self.machine.bodiless;
-        let Whole { consumed, head, body } = self.machine.whole(input)?;
-        Some(Whole { consumed, head: present(&head, bodiless), body })
+        let WholeMessage { consumed, head, body } = self.machine.whole(input)?;
+        Some(WholeMessage { consumed, head: present(&head, bodiless), body })
     }
 
-    /// The peer closed: `Ok(true)` if that completed a response, `Ok(false)` if it came between messages.
+    /// Tells the decoder that the peer closed. `Ok(true)` if the close completed a response, `Ok(false)` if it came between
+    /// messages.
     ///
     /// # Errors
     /// `ClosedEarly` if it cut a response short.
@@ -159,13 +160,13 @@ impl ResponseDecoder {
         self.machine.finish()
     }
 
-    /// Between messages, and nothing buffered.
+    /// Whether the decoder is between messages, with nothing buffered.
     #[must_use]
     pub fn idle(&self) -> bool {
         self.machine.idle()
     }
 
-    /// Begin again, for a new connection, with the buffers of the old one.
+    /// Starts over for a new connection. Keeps the buffers.
     pub fn reset(&mut self) {
         self.machine.reset();
     }
@@ -179,6 +180,6 @@ fn present<'a>(raw: &Raw<'a, ParsedResponse>, bodiless: bool) -> ResponseHead<'a
         status: parsed.status,
         keep_alive: parsed.keep_alive && body != BodyLength::UntilClose,
         body,
-        watched: parsed.watched.map(|span| span.of(raw.bytes)),
+        watched: parsed.watched.map(|span| span.slice(raw.bytes)),
     }
 }

@@ -1,13 +1,13 @@
-//! Drives the decoders over a stream that is cut anywhere, and writes down what they said. The fuzz targets use it too.
+//! Drives the decoders over streams cut at arbitrary places, and records their events. The fuzz targets use it, too.
 #![allow(dead_code, missing_docs)]
 
 use wire::frames::{FrameCounter, FrameError, FrameReader, Prefix};
 use wire::http::{
-    BodyLength, Event, HttpError, Limits, Method, RequestDecoder, RequestHead, ResponseDecoder, ResponseHead,
-    Version,
+    BodyLength, HttpError, HttpEvent, Limits, Method, RequestDecoder, RequestHead, ResponseDecoder,
+    ResponseHead, Version,
 };
 
-/// Small enough that random streams reach it.
+/// Limits that are small enough for random streams to reach.
 pub const LIMITS: Limits = Limits { head: 300, chunk_line: 20 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,23 +53,23 @@ impl From<RequestHead<'_>> for Seen {
     }
 }
 
-/// Notes an event; payload is joined, since how it is cut follows the reads.
-fn note<H: Into<Seen>>(seen: &mut Vec<Seen>, event: Event<'_, H>) {
+/// Records an event. Adjacent payload is joined, because its cuts follow the reads.
+fn note<H: Into<Seen>>(seen: &mut Vec<Seen>, event: HttpEvent<'_, H>) {
     match event {
-        Event::NeedMore => {}
-        Event::Head(head) => seen.push(head.into()),
-        Event::Body(data) => {
+        HttpEvent::NeedMore => {}
+        HttpEvent::Head(head) => seen.push(head.into()),
+        HttpEvent::Body(data) => {
             assert!(!data.is_empty(), "a body event is never empty");
             match seen.last_mut() {
                 Some(Seen::Body(before)) => before.extend_from_slice(data),
                 _ => seen.push(Seen::Body(data.to_vec())),
             }
         }
-        Event::End => seen.push(Seen::End),
+        HttpEvent::End => seen.push(Seen::End),
     }
 }
 
-/// The pieces of `stream` that these sizes cut it into, used in turn; sizes of zero count as one.
+/// Cuts `stream` into pieces of these sizes, used in turn. A size of zero counts as one.
 pub fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut sizes = cuts.iter().copied().cycle();
     std::iter::from_fn(move || {
@@ -88,7 +88,7 @@ macro_rules! drive {
                 match $decoder.push(piece) {
                     Ok(step) => {
                         assert!(step.consumed <= piece.len());
-                        let more = matches!(step.event, Event::NeedMore);
+                        let more = matches!(step.event, HttpEvent::NeedMore);
                         piece = &piece[step.consumed..];
                         note(&mut seen, step.event);
                         if more {
@@ -118,17 +118,17 @@ pub fn requests_with(decoder: &mut RequestDecoder, stream: &[u8], cuts: &[usize]
     drive!(decoder, stream, cuts)
 }
 
-/// Decodes responses that watch x-request-id.
+/// Decodes responses and watches x-request-id.
 pub fn responses(stream: &[u8], cuts: &[usize]) -> Vec<Seen> {
     responses_with(&mut ResponseDecoder::watching("x-request-id").with_limits(LIMITS), stream, cuts)
 }
 
-/// Decodes requests that watch x-request-id.
+/// Decodes requests and watches x-request-id.
 pub fn requests(stream: &[u8], cuts: &[usize]) -> Vec<Seen> {
     requests_with(&mut RequestDecoder::watching("x-request-id").with_limits(LIMITS), stream, cuts)
 }
 
-/// What the one-call path makes of the whole responses at the beginning of a stream, and how many bytes they are.
+/// Decodes the whole responses at the beginning of a stream on the one-call path. Also returns their length in bytes.
 pub fn whole_responses(mut stream: &[u8]) -> (Vec<Seen>, usize) {
     let mut decoder = ResponseDecoder::watching("x-request-id").with_limits(LIMITS);
     let (mut seen, mut taken) = (Vec::new(), 0);
@@ -144,7 +144,7 @@ pub fn whole_responses(mut stream: &[u8]) -> (Vec<Seen>, usize) {
     (seen, taken)
 }
 
-/// The same stream decoded with every head new to its decoder: what the memo must not change.
+/// Decodes the stream with a new decoder for each message, so that the memo is never used.
 pub fn responses_without_memo(stream: &[u8]) -> Vec<Seen> {
     let (mut seen, mut at) = (Vec::new(), 0);
     'messages: loop {
@@ -154,7 +154,7 @@ pub fn responses_without_memo(stream: &[u8]) -> Vec<Seen> {
                 Ok(step) => {
                     at += step.consumed;
                     let (more, end) =
-                        (matches!(step.event, Event::NeedMore), matches!(step.event, Event::End));
+                        (matches!(step.event, HttpEvent::NeedMore), matches!(step.event, HttpEvent::End));
                     note(&mut seen, step.event);
                     if end {
                         continue 'messages;
@@ -174,7 +174,7 @@ pub fn responses_without_memo(stream: &[u8]) -> Vec<Seen> {
     }
 }
 
-/// Frames and bytes counted, and whether one was open, plainly: the model that `FrameCounter` must equal.
+/// Counts frames and bytes the simple way, and says whether a frame is open. `FrameCounter` must agree with this model.
 pub fn count_plainly(prefix: Prefix, mut stream: &[u8]) -> (u64, u64, bool) {
     let (mut frames, mut bytes) = (0, 0);
     loop {
@@ -197,7 +197,7 @@ pub fn count(prefix: Prefix, stream: &[u8], cuts: &[usize]) -> (u64, u64, bool) 
     (counter.frames(), counter.bytes(), counter.partial())
 }
 
-/// The frames that a reader collects, and how it ended: with an error, or with a frame open or not.
+/// The frames that a reader collects, and how it ended: with an error, or whether a frame is open.
 pub fn read(
     prefix: Prefix,
     limit: usize,
@@ -220,7 +220,7 @@ pub fn read(
     (frames, Ok(reader.partial()))
 }
 
-/// A fuzzer's input as sizes to cut at, from its first four bytes, and the stream.
+/// Splits a fuzzer's input: the first four bytes are the sizes to cut at, the rest is the stream.
 pub fn split_input(input: &[u8]) -> (Vec<usize>, &[u8]) {
     let (sizes, stream) = input.split_at(input.len().min(4));
     (sizes.iter().map(|&size| usize::from(size)).collect(), stream)

@@ -1,6 +1,6 @@
-//! The common part of the Rust clients' drivers: it talks JSON lines, keeps the callers and their counters, and checks every
-//! answer. docs/contracts.md, "A client driver", is the contract it keeps. What is left to a client is the trait [`Client`].
-//! When a connection became a request's own it does not ask: no client on it can tell.
+//! The common part of the Rust client drivers: it reads and writes the JSON lines, keeps the callers and their counters, and checks
+//! every answer. It implements docs/contracts.md, "A client driver". A client only has to provide the trait [`Client`].
+//! It does not report when a connection became a request's own, because no client that uses it can tell.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// What came back: the status, the id, and the body.
+/// An answer: the status, the id and the body.
 pub type Answer = (u16, Option<String>, Vec<u8>);
 
-/// Why nothing came back.
+/// Why there was no answer.
 pub struct Failure {
     /// A class of the contract.
     pub class: &'static str,
-    /// What the client said.
+    /// The client's error.
     pub reason: String,
 }
 
-/// What a client's module provides.
+/// What a client provides.
 pub trait Client: Send + Sync + 'static {
-    /// One pool of `size` connections; `timeout` is end to end, waiting for the pool included.
+    /// Creates a pool of `size` connections. `timeout` is end to end, including the wait for the pool.
     fn start_pool(size: usize, timeout: Duration) -> Self;
-    /// One GET of the URL.
+    /// Makes one GET of the URL.
     fn get(&self, url: &str, id: &str) -> impl Future<Output = Result<Answer, Failure>> + Send;
 }
 
-/// Outcome, a class or `ok`, to how often.
+/// How often each outcome occurred: a class, or `ok`.
 type Counts = BTreeMap<&'static str, u64>;
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Account {
     total: Counts,
     latency: BTreeMap<u64, u64>,
     failed: BTreeMap<u64, u64>,
-    /// Of each class the first: how far into the window, and what was seen.
+    /// The first error of each class: how far into the window, and what was seen.
     firsts: BTreeMap<&'static str, (Duration, String)>,
     in_flight: u64,
 }
@@ -53,11 +53,11 @@ struct Plan<C> {
     window_end: Instant,
 }
 
-/// Does one trial's work.
+/// Carries out one trial.
 pub async fn run<C: Client>() {
     let orders = read_line();
     if orders.get("rate").is_some_and(|rate| !rate.is_null()) {
-        fail("rate is not known to this driver");
+        fail("this driver does not support rate");
     }
     let number = |name: &str| match orders[name].as_u64() {
         Some(number) => number,
@@ -103,7 +103,7 @@ pub async fn run<C: Client>() {
     }));
 }
 
-/// One caller, request after request. The window is two points in time, and what ended between them counts.
+/// One caller, which sends request after request. Requests that end inside the window count.
 async fn call<C: Client>(plan: Arc<Plan<C>>, number: u64) -> Account {
     let mut account = Account::default();
     for sent in 0_u64.. {
@@ -132,7 +132,7 @@ async fn call<C: Client>(plan: Arc<Plan<C>>, number: u64) -> Account {
     account
 }
 
-/// What an example shows; long reasons are cut.
+/// Describes an error for first_errors. Long reasons are cut.
 fn seen(answer: &Result<Answer, Failure>) -> String {
     match answer {
         Ok((status, id, body)) => {
@@ -174,7 +174,7 @@ fn outcome(answer: &Result<Answer, Failure>, id: &str, late: bool) -> &'static s
     }
 }
 
-/// The first few unknown errors are worth reading; the rest would only fill the pipe.
+/// Reports the first few unknown errors. More of them would only fill the pipe.
 fn report(reason: &str) {
     static REPORTED: AtomicU32 = AtomicU32::new(0);
     if REPORTED.fetch_add(1, Ordering::Relaxed) < 20 {
@@ -182,7 +182,7 @@ fn report(reason: &str) {
     }
 }
 
-/// The ten highest bits.
+/// Keeps the ten highest bits of a time.
 fn bucket(v: u64) -> u64 {
     let shift = 54_u32.saturating_sub(v.leading_zeros());
     v >> shift << shift
@@ -197,7 +197,7 @@ fn add<K: Ord>(sum: &mut BTreeMap<K, u64>, more: BTreeMap<K, u64>) {
 fn read_line() -> Value {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line) {
-        Ok(0) => exit(1), // Narrows has gone
+        Ok(0) => exit(1), // Narrows has exited
         Ok(_) => serde_json::from_str(&line).unwrap_or_else(|error| fail(&format!("{error}: {line}"))),
         Err(error) => fail(&error.to_string()),
     }

@@ -1,11 +1,11 @@
-//! What a server counts over all its threads.
+//! The counters of a server, shared by all its threads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Shared counters. Each is exact; together they are read at slightly different moments.
+/// Shared counters. Each is exact, but a snapshot reads them at slightly different moments.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct Counters {
     requests: AtomicU64,
     responses: AtomicU64,
     connections: AtomicU64,
@@ -15,26 +15,27 @@ pub struct Counts {
     cpu_ns: AtomicU64,
 }
 
-/// The counters at one moment.
+/// The values of the counters at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Requests read in full.
+pub struct CounterSnapshot {
+    /// Requests read completely.
     pub requests: u64,
-    /// Answers handed to the kernel in full.
+    /// Answers passed to the kernel completely.
     pub responses: u64,
     /// Connections accepted.
     pub connections: u64,
-    /// Most connections open at once, but for those that took the place of others whose end was heard of a moment later.
+    /// The most connections open at once. A connection that replaced another, whose end was seen a moment later, does not
+    /// count twice.
     pub peak_connections: u64,
-    /// Connections that the server was the first to close: they had carried their number of requests, or the request asked for it.
+    /// Connections that the server closed first, after their maximum number of requests or because a request asked for it.
     pub closes: u64,
-    /// CPU time of the serving threads, as they last looked.
+    /// CPU time of the serving threads, as of their last turn.
     pub cpu: Duration,
 }
 
-impl Counts {
-    pub(crate) fn read(&self) -> Snapshot {
-        Snapshot {
+impl Counters {
+    pub(crate) fn read(&self) -> CounterSnapshot {
+        CounterSnapshot {
             requests: self.requests.load(Relaxed),
             responses: self.responses.load(Relaxed),
             connections: self.connections.load(Relaxed),
@@ -44,14 +45,14 @@ impl Counts {
         }
     }
 
-    /// A connection begins; whether there were never so many.
+    /// Counts a new connection. Returns whether it raised the peak.
     pub(crate) fn opened(&self) -> bool {
         self.connections.fetch_add(1, Relaxed);
         let open = self.open.fetch_add(1, Relaxed) + 1;
         self.peak.fetch_max(open, Relaxed) < open
     }
 
-    /// The last to begin took another's place: there were not so many.
+    /// Lowers the peak by one: the connection that raised it replaced another.
     pub(crate) fn replaced(&self) {
         self.peak.fetch_sub(1, Relaxed);
     }
@@ -60,7 +61,7 @@ impl Counts {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// The server ends a connection that its peer has left open.
+    /// Counts a connection that the server closes first.
     pub(crate) fn hung_up(&self) {
         self.closes.fetch_add(1, Relaxed);
     }
