@@ -285,7 +285,7 @@ impl Reactor {
     pub fn new(config: ReactorConfig) -> io::Result<Self> {
         let kernel = match config.backend {
             Backend::Epoll => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
-            Backend::Uring => Kernel::Uring(Box::new(Uring::new(&config)?)),
+            Backend::Uring => Kernel::Uring(Box::new(Uring::new(&config).map_err(refused)?)),
             // Seccomp profiles, sysctls and old kernels refuse io_uring in different ways. All of them mean epoll.
             Backend::Auto => match Uring::new(&config) {
                 Ok(uring) => Kernel::Uring(Box::new(uring)),
