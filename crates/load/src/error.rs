@@ -48,10 +48,17 @@ pub enum LoadError {
     },
     /// The reactor failed as a whole.
     #[error("the I/O loop failed: {0}")]
-    Io(#[from] std::io::Error),
+    Io(std::io::Error),
     /// A generator thread panicked, which is a bug in Narrows.
     #[error("a generator thread ended abnormally")]
     Thread,
+}
+
+// By hand: a derived `From` makes it the source as well, and then it is printed twice.
+impl From<std::io::Error> for LoadError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl LoadError {

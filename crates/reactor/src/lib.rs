@@ -277,6 +277,15 @@ pub struct Reactor {
     io: Io,
 }
 
+/// The kernel charges rings to the user's limit of locked memory, and says no more than that memory is lacking.
+fn refused(error: io::Error) -> io::Error {
+    let remedy = match error.raw_os_error() {
+        Some(libc::ENOMEM) => "raise the limit of locked memory (`ulimit -l`), or use epoll",
+        _ => "use epoll instead",
+    };
+    io::Error::new(error.kind(), format!("the kernel refuses io_uring ({error}); {remedy}"))
+}
+
 impl Reactor {
     /// Creates a reactor for the calling thread.
     ///
