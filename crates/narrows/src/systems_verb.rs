@@ -1,7 +1,6 @@
 //! `narrows systems`: what runs here, at which version; what is missing, and how to get it; and whether a system keeps the
 //! contract.
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +10,7 @@ use lab::session::Bench;
 use lab::session::conformance::{self, Check, Verdict};
 use serde::Serialize;
 use systems::build;
-use systems::machine::Placement;
+use systems::machine::{Limit, Placement};
 use systems::probe::{self, Availability, Context};
 use systems::{Catalog, Manifest};
 
@@ -100,7 +99,7 @@ fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<Atom
                     catalog.clone(),
                     context.narrows.to_owned(),
                     placement.clone(),
-                    HashMap::new(),
+                    Limit::default(),
                     Arc::clone(cancel),
                 );
                 conformance::conformance(&mut bench, &manifest.name)

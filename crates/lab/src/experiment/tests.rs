@@ -319,7 +319,7 @@ fn an_experiment_made_of_values_runs() {
     let found = crate::findings::findings(&plan, &observations);
     let headline = &found.experiments[0].headlines[0];
     assert!(
-        headline.contains("`batch` is the narrow place: 8 is 4.0x faster than 1, the default"),
+        headline.contains("`batch` is the narrow place: 8 is 4.0x [4.0, 4.0] faster than 1, the default"),
         "{headline}"
     );
 }

@@ -1,17 +1,18 @@
 //! The bench that systems are put on: who gets which cores, what is built, and how one trial goes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use systems::build::{Built, build};
-use systems::machine::Placement;
-use systems::probe::Context;
+use systems::machine::{Environment, Limit, Placement};
+use systems::probe::{self, Availability, Context};
 use systems::process::Launch;
 use systems::{Catalog, Role, SystemError};
 
 use crate::observation::{Outcome, Trial};
+use crate::plan::Plan;
 use crate::session::place::{Place, Stopped};
 use crate::session::{Executor, Interrupted, clients, drive};
 
@@ -22,22 +23,28 @@ pub struct Bench {
     narrows: PathBuf,
     placement: Placement,
     cancel: Arc<AtomicBool>,
-    /// Versions of what the systems need, by system.
+    /// The limit of open files that holds for Narrows and its systems.
+    files: Limit,
+    /// Versions of what the systems need, by system, as far as they were probed.
     versions: HashMap<String, String>,
     built: HashMap<String, Result<Built, SystemError>>,
 }
 
 impl Bench {
-    /// A bench for the systems of `catalog`. `narrows` is the running binary, `versions` what the systems' needs
-    /// reported, by system.
+    /// A bench for the systems of `catalog`. `narrows` is the running binary.
     pub fn new(
         catalog: Catalog,
         narrows: PathBuf,
         placement: Placement,
-        versions: HashMap<String, String>,
+        files: Limit,
         cancel: Arc<AtomicBool>,
     ) -> Self {
-        Self { catalog, narrows, placement, cancel, versions, built: HashMap::new() }
+        let (versions, built) = (HashMap::new(), HashMap::new());
+        Self { catalog, narrows, placement, cancel, files, versions, built }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel }
     }
 
     /// Builds a system, once.
@@ -54,8 +61,7 @@ impl Bench {
             reason: error.to_string(),
             output: String::new(),
         })?;
-        let context = Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel };
-        let built = build(manifest, context);
+        let built = build(manifest, self.context());
         if !self.cancel.load(Ordering::Relaxed) {
             self.built.insert(system.to_owned(), built.clone());
         }
@@ -113,6 +119,55 @@ impl Bench {
 }
 
 impl Executor for Bench {
+    fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
+        let listed = |each: Vec<String>, between: &str| each.join(between);
+        let (mut versions, mut missing) = (HashMap::new(), BTreeMap::new());
+        for manifest in systems.iter().filter_map(|name| self.catalog.get(name).ok()) {
+            match probe::availability(manifest, self.context()) {
+                Availability::Ready { versions: found } => {
+                    let words = found.iter().map(|(name, version)| format!("{name} {version}")).collect();
+                    versions.insert(manifest.name.clone(), listed(words, ", "));
+                }
+                Availability::Missing { what } => {
+                    let words =
+                        what.iter().map(|need| format!("{} is missing ({})", need.name, need.get)).collect();
+                    missing.insert(manifest.name.clone(), listed(words, "; "));
+                }
+            }
+        }
+        self.versions.extend(versions);
+        if self.cancelled() { Err(Interrupted) } else { Ok(missing) }
+    }
+
+    fn environment(&self) -> serde_json::Value {
+        serde_json::json!(Environment::read(self.files))
+    }
+
+    /// Builds their systems.
+    fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
+        let Limit { before, now, .. } = self.files;
+        if now > before {
+            say(&format!(
+                "raised the limit of open files from {before} to {now}, for Narrows and its systems"
+            ));
+        }
+        let Placement { generator, system, shared, .. } = &self.placement;
+        say(&match shared {
+            true => "one core only: the system and the generator share it, and disturb each other".to_owned(),
+            false => format!("generator on cores {generator:?}, systems on cores {system:?}"),
+        });
+        let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
+        let systems: BTreeSet<&str> = pending.map(|trial| trial.scenario.system.as_str()).collect();
+        for system in systems {
+            if let Err(error) = self.build(system) {
+                say(&error.to_string());
+                if !error.output.is_empty() {
+                    say(&error.output);
+                }
+            }
+        }
+    }
+
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         let end = self.with_place(trial, |place, port| match port {
             Some(port) => drive::measure(place, port),
