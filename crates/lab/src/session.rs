@@ -9,9 +9,11 @@ mod bench;
 mod clients;
 pub mod conformance;
 mod drive;
+mod driver;
 mod fake;
 mod place;
-mod watch;
+mod stopped;
+mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -13,7 +13,8 @@ use systems::{Catalog, Role, SystemError};
 
 use crate::observation::{Outcome, Trial};
 use crate::plan::Plan;
-use crate::session::place::{Place, Stopped};
+use crate::session::place::Place;
+use crate::session::stopped::Stopped;
 use crate::session::{Executor, Interrupted, clients, drive};
 
 /// Executes trials on this machine.
