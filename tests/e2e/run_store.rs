@@ -120,7 +120,7 @@ fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
     home.node_server("counting", script, "[ready]\nhttp = \"/\"\ntimeout_s = 120");
     home.timed_experiment("requests", "[\"counting\"]", 1, 3600.0, "[[grid]]\nconnections = 4\n");
     // The reference would take its hour first in one of two orders.
-    fs::remove_file(home.path("systems/reference")).unwrap();
+    home.write("systems/reference/system.toml", "none");
     let mut run = home.spawn(&["run", "e", "--rounds", "file"]);
     let driven = home.path("systems/counting/driven");
     assert!(until(|| driven.exists() || !run.running()) && run.running());
@@ -146,7 +146,7 @@ fn an_interruption_while_system_calls_are_counted_keeps_what_was_measured() {
     home.node_server("counted", script, "[ready]\ntimeout_s = 120");
     home.experiment("requests", "[\"counted\"]", 2, "[[grid]]\nconnections = 1\n");
     // In one of two orders the reference would be measured, too.
-    fs::remove_file(home.path("systems/reference")).unwrap();
+    home.write("systems/reference/system.toml", "none");
     home.run(["run", "e", "--rounds", "file"]).code(130).says(&["--resume 1"]);
     home.assert_nothing_left();
     assert_eq!(home.measured("counted").len(), 1);

@@ -21,13 +21,11 @@ pub struct Home {
 }
 
 impl Home {
-    /// With the two references and nothing else.
+    /// With nothing but what the program knows itself: the two references.
     pub fn new() -> Self {
         let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark(), _turn: None };
         fs::create_dir(home.path("systems")).expect("systems/");
         fs::create_dir(home.path("experiments")).expect("experiments/");
-        home.link("reference");
-        home.link("reference-client");
         home
     }
 

@@ -117,33 +117,36 @@ impl Experiment {
             let message = format!("the name is `{}`, the file's is `{stem}`", file.name.get_ref());
             return Err(source.error(file.name.span(), message, "make them equal"));
         }
-        check_systems(source, &file.systems)?;
-        if !file.workload.about().figures.contains(file.figure.get_ref()) {
-            let message = format!("this figure does not exist for the workload `{}`", file.workload);
-            return Err(source.error(file.figure.span(), message, figures()));
-        }
-        let published = match file.published {
-            Some(tables) => published(source, tables)?,
-            None => Vec::new(),
+        file.check(source)
+    }
+
+    /// An experiment made of values, checked as a file's would be: one form of these rounds and times, over blocks of knobs
+    /// with the values of each.
+    ///
+    /// # Errors
+    /// The first value that docs/contracts.md does not allow: the reason, and what to do.
+    pub fn new(
+        subject: Subject,
+        systems: &[&str],
+        (rounds, timing): (u32, Timing),
+        grid: &[Vec<(&str, Vec<Value>)>],
+    ) -> Result<Self, InputError> {
+        let source = Source::new(subject.name.as_str(), "");
+        let form = || FormFile::of(rounds, timing, grid);
+        let tables = subject.published.into_iter().map(|name| at(0, Value::Text(name))).collect();
+        let file = File {
+            name: at(0, subject.name),
+            title: subject.title,
+            about: subject.about,
+            workload: subject.workload,
+            systems: systems.iter().map(|name| at(0, (*name).to_owned())).collect(),
+            figure: at(0, subject.figure),
+            published: Some(at(0, Values::Many(tables))),
+            threshold: Some(at(0, subject.threshold)),
+            quick: form(),
+            full: form(),
         };
-        let threshold = file.threshold.as_ref();
-        let subject = Subject {
-            name: file.name.into_inner(),
-            title: file.title,
-            about: file.about,
-            workload: file.workload,
-            figure: *file.figure.get_ref(),
-            published,
-            threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,
-        };
-        Ok(Self {
-            subject,
-            systems: file.systems,
-            figure: file.figure.span(),
-            quick: file.quick.check(source)?,
-            full: file.full.check(source)?,
-            source: source.clone(),
-        })
+        file.check(&source)
     }
 
     /// The rounds, timing and grid of a form.
@@ -291,6 +294,44 @@ struct File {
     full: FormFile,
 }
 
+impl File {
+    /// What can be known without the systems.
+    fn check(self, source: &Source) -> Result<Experiment, InputError> {
+        check_systems(source, &self.systems)?;
+        if !self.workload.about().figures.contains(self.figure.get_ref()) {
+            let message = format!("this figure does not exist for the workload `{}`", self.workload);
+            return Err(source.error(self.figure.span(), message, figures()));
+        }
+        let published = match self.published {
+            Some(tables) => published(source, tables)?,
+            None => Vec::new(),
+        };
+        let threshold = self.threshold.as_ref();
+        let subject = Subject {
+            name: self.name.into_inner(),
+            title: self.title,
+            about: self.about,
+            workload: self.workload,
+            figure: *self.figure.get_ref(),
+            published,
+            threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,
+        };
+        Ok(Experiment {
+            subject,
+            systems: self.systems,
+            figure: self.figure.span(),
+            quick: self.quick.check(source)?,
+            full: self.full.check(source)?,
+            source: source.clone(),
+        })
+    }
+}
+
+/// A value of no file, at a place that tells only its turn.
+fn at<T>(turn: usize, value: T) -> Spanned<T> {
+    Spanned::new(turn..turn, value)
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FormFile {
@@ -302,6 +343,20 @@ struct FormFile {
 }
 
 impl FormFile {
+    fn of(rounds: u32, timing: Timing, grid: &[Vec<(&str, Vec<Value>)>]) -> Self {
+        let axis = |(turn, (knob, values)): (usize, &(&str, Vec<Value>))| {
+            let values = values.iter().map(|value| at(turn, value.clone())).collect();
+            (at(turn, (*knob).to_owned()), at(turn, Values::Many(values)))
+        };
+        Self {
+            rounds: at(0, rounds),
+            warmup_s: at(0, timing.warmup_s),
+            measure_s: at(0, timing.measure_s),
+            timeout_s: Some(at(0, timing.timeout_s)),
+            grid: at(0, grid.iter().map(|block| block.iter().enumerate().map(axis).collect()).collect()),
+        }
+    }
+
     fn check(self, source: &Source) -> Result<Schedule, InputError> {
         if *self.rounds.get_ref() == 0 {
             return Err(source.error(self.rounds.span(), "no rounds: nothing would run", "3 or more"));

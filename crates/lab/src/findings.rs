@@ -80,7 +80,6 @@ pub struct ExperimentFindings {
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
     /// The published figures beside these, table by table: which of their shapes are found again.
-    #[serde(default)]
     pub beside: Vec<Beside>,
     /// What makes numbers untrustworthy, with its remedy.
     pub warnings: Vec<Warning>,

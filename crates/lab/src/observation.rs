@@ -147,8 +147,7 @@ pub struct Observation {
     pub trial: Trial,
     /// Seconds since the Unix epoch when it began.
     pub began_unix_s: f64,
-    /// Seconds that it took, with start, warm-up and end; 0 where nobody looked.
-    #[serde(default)]
+    /// Seconds that it took, with start, warm-up and end.
     pub took_s: f64,
     /// What came of it.
     pub outcome: Outcome,
@@ -179,10 +178,8 @@ pub struct Measurement {
     /// Operations still under way as the window closed.
     pub in_flight: u64,
     /// Open loop: operations sent more than a millisecond after their time.
-    #[serde(default)]
     pub late: u64,
     /// Open loop: arrivals that nobody could send.
-    #[serde(default)]
     pub dropped: u64,
     /// For `frames`: frames verified by the receiver's count; else equal to `successes`.
     pub units: u64,
@@ -197,47 +194,34 @@ pub struct Measurement {
     /// From the intended send to the checked answer; of a client, from before its pool.
     pub response_us: Latency,
     /// Of a client whose driver can tell: what its successes waited for a connection of the pool.
-    #[serde(default)]
     pub pool_wait_us: Latency,
     /// The first example of each error class: what was seen, when, on which connection.
     pub first_errors: BTreeMap<String, String>,
     /// Mean time that failed operations took, microseconds: from their sending, of a client from before its pool; 0 without any,
     /// and where a client's driver cannot tell.
-    #[serde(default)]
     pub mean_error_us: f64,
     /// How many operations connections had carried when one failed, the failed one included: ordinal to count.
-    #[serde(default)]
     pub error_ordinals: BTreeMap<u64, u64>,
     /// Successes in each tenth of the window, of a client the server's answers; empty where nobody looked.
-    #[serde(default)]
     pub tenths: Vec<u64>,
     /// Connections or callers at work, as configured.
-    #[serde(default)]
     pub concurrency: u64,
     /// Connections at once: as configured, of a client as the server saw them; 0 where nobody looked.
-    #[serde(default)]
     pub connections: u64,
     /// How often the processor throttled itself for heat in the window.
-    #[serde(default)]
     pub throttles: u64,
     /// Seconds of processor time that the hypervisor gave to others, over all cores.
-    #[serde(default)]
     pub stolen_s: f64,
     /// Sockets in TIME_WAIT as the window closed, whole machine.
-    #[serde(default)]
     pub time_wait: u64,
     /// Ports that connections to one address can come from; 0 where nobody looked.
-    #[serde(default)]
     pub ports: u64,
     /// The limit of open files; 0 where nobody looked.
-    #[serde(default)]
     pub files: u64,
     /// Segments that the machine's TCP sent again in the window.
-    #[serde(default)]
     pub retransmits: u64,
     /// What the kernel did for the system, counted in a short drive of its own after the first round's window; nothing of a
     /// client, and nothing where the kernel counts for nobody.
-    #[serde(default)]
     pub counted: Option<Counted>,
     /// What the system used.
     pub system: SystemUse,
@@ -291,7 +275,7 @@ pub struct SystemUse {
     /// Highest proportional set size seen, bytes.
     pub peak_pss_bytes: u64,
     /// That size as it went: milliseconds since the window opened, bytes; empty where nobody looked.
-    #[serde(default, deserialize_with = "no_longer_than_needed")]
+    #[serde(deserialize_with = "no_longer_than_needed")]
     pub pss_course: Vec<(u64, u64)>,
     /// Highest resident size since its start (VmHWM), bytes.
     pub peak_rss_bytes: u64,
@@ -302,7 +286,6 @@ pub struct SystemUse {
     /// The cores it was pinned to; empty when it was not.
     pub cores: Vec<usize>,
     /// How its work differs from docs/contracts.md, as its manifest says; empty where it does not.
-    #[serde(default)]
     pub unequal: String,
     /// Its version as `build.version` or `needs` reported it.
     pub version: String,
@@ -348,7 +331,6 @@ pub struct ServerCounts {
     /// Most connections open at once.
     pub peak_connections: u64,
     /// Connections that the server was the first to close.
-    #[serde(default)]
     pub closes: u64,
     /// The client's whole life: attempts, successes and errors, as the driver reported them.
     pub client_attempts: u64,

@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use stats::Verdict;
 
 use crate::findings::{Judged, judged};
-use crate::observation::{Observation, Scenario, Trial};
-use crate::plan::{Plan, Planned, estimate_s};
+use crate::observation::{Observation, Scenario};
+use crate::plan::{Plan, Planned};
 
 /// Adds what is needed next to a plan whose trials all have observations; false where nothing is: all is decided, the
 /// budget is spent, or the number of rounds is fixed.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     let Some(budget_s) = plan.budget_s else { return false };
-    let mut spent: f64 = observations.iter().map(taken_s).sum();
+    let mut spent: f64 = observations.iter().map(|o| o.took_s).sum();
     let before = plan.trials.len();
     for at in 0..plan.experiments.len() {
         let planned = &plan.experiments[at];
@@ -61,15 +61,10 @@ fn undecided(planned: &Planned, judged: &Judged, most: u32) -> Vec<Scenario> {
 fn round_s(planned: &Planned, scenarios: &[Scenario], observations: &[&Observation]) -> f64 {
     let mean = |scenario: &Scenario| {
         let own = observations.iter().filter(|o| o.trial.scenario == *scenario);
-        let (sum, n) = own.fold((0.0, 0), |(sum, n), o| (sum + taken_s(o), n + 1));
+        let (sum, n) = own.fold((0.0, 0), |(sum, n), o| (sum + o.took_s, n + 1));
         sum / f64::from(n.max(1))
     };
     scenarios.iter().chain(planned.twin()).map(mean).sum()
-}
-
-fn taken_s(observation: &Observation) -> f64 {
-    let expected = |trial: &Trial| estimate_s(trial);
-    if observation.took_s > 0.0 { observation.took_s } else { expected(&observation.trial) }
 }
 
 #[cfg(test)]

@@ -9,10 +9,13 @@ mod bench;
 mod clients;
 pub mod conformance;
 mod drive;
+mod driver;
 mod fake;
 mod place;
-mod watch;
+mod stopped;
+mod window;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,11 +23,30 @@ pub use bench::Bench;
 pub use fake::{Fake, Instead, Rule};
 
 use crate::observation::{Observation, Outcome, Trial};
+use crate::plan::Plan;
 use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
 
-/// Executes trials: the real [`Bench`], or a fake with known timings.
+/// Where trials happen: the real [`Bench`], or a fake with known timings. All that a run wants of the world goes through
+/// here; where nothing is said, nothing is needed of it.
 pub trait Executor {
+    /// Finds out which of these systems can run; by name, what the others lack, and how to get it.
+    ///
+    /// # Errors
+    /// [`Interrupted`]: what was found says nothing.
+    fn probe(&mut self, _systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
+        Ok(BTreeMap::new())
+    }
+
+    /// The machine, as it is saved with a run.
+    fn environment(&self) -> serde_json::Value {
+        serde_json::json!({})
+    }
+
+    /// Makes ready for the pending trials of a plan before the first of them is timed. `say` is told what a person should
+    /// know. What cannot be made ready costs its own trials.
+    fn prepare(&mut self, _plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {}
+
     /// Executes one trial to its end. What goes wrong with the system is an outcome.
     ///
     /// # Errors

@@ -1,10 +1,9 @@
 //! `narrows run`: the lab. Experiments -> plan -> session -> findings -> report.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -15,8 +14,7 @@ use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::{self, Plan};
 use lab::session::{self, Bench, Executor, Fake};
 use lab::store::{RunHeader, RunId, Store, StoreError};
-use systems::machine::{Environment, Limit, Placement};
-use systems::probe::{self, Availability};
+use systems::machine::{Limit, Placement};
 use systems::{Catalog, InputError, Source, is_reference};
 
 use crate::common::{self, End, INTERRUPTED};
@@ -104,48 +102,35 @@ pub fn run(args: &Args, files: Limit) -> End {
     let home = systems::catalog::find_home(None)?;
     let catalog = Catalog::load(&home);
     let store = Store::open(&args.store.path)?;
-    let placement = Placement::decide(&systems::machine::available_cores());
-    let fake = args.fake.as_deref().map(|path| Fake::parse(&Source::read(path)?)).transpose()?;
-    let Begun { run, plan, versions } = match &args.resume {
-        Some(word) => {
-            let run = store.resolve(word)?;
-            let plan = store.header(run)?.plan;
-            let needed = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
-            let found = if fake.is_some() {
-                Found::default()
-            } else {
-                probe_all(&catalog, needed, &narrows, &cancel)
-            };
-            Begun { run, plan, versions: found.versions }
+    let mut executor: Box<dyn Executor> = match &args.fake {
+        Some(path) => Box::new(Fake::parse(&Source::read(path)?)?),
+        None => {
+            let placement = Placement::decide(&systems::machine::available_cores());
+            Box::new(Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel)))
         }
-        None => match begin(args, &catalog, &store, &narrows, (files, fake.as_ref()), &cancel)? {
-            Some(begun) => begun,
-            None => return Ok(ExitCode::from(INTERRUPTED)),
-        },
     };
+    let begun = match &args.resume {
+        Some(word) => Some(resume(&store, word, &mut *executor)?),
+        None => begin(args, &catalog, &store, &mut *executor)?,
+    };
+    let Some((run, plan)) = begun else { return Ok(ExitCode::from(INTERRUPTED)) };
     let pending = store.missing(run)?;
     announce(&plan, pending.len(), run);
-    let mut executor: Box<dyn Executor> = match fake {
-        Some(fake) => Box::new(fake.knowing(plan.experiments.iter().map(|e| (e.name.as_str(), e.figure)))),
-        None => {
-            announce_machine(files, &placement);
-            let mut bench = Bench::new(catalog, narrows, placement, versions, Arc::clone(&cancel));
-            build_all(&mut bench, &plan, &pending);
-            Box::new(bench)
-        }
-    };
+    executor.prepare(&plan, &pending, &mut |line| common::say(line));
     let mut progress = progress::Live::new(&plan, &pending, store.observations(run)?, args.quiet);
     let done = session::carry_out(&mut *executor, (&store, run), &cancel, &mut progress);
     progress.clear();
     finish(&store, run, done, &args.store.path)
 }
 
-/// A run that is saved and has trials to do.
-struct Begun {
-    run: RunId,
-    plan: Plan,
-    /// Versions of what the systems need, by system.
-    versions: HashMap<String, String>,
+/// A run that is saved, and its plan.
+fn resume(store: &Store, word: &str, executor: &mut dyn Executor) -> anyhow::Result<(RunId, Plan)> {
+    let run = store.resolve(word)?;
+    let plan = store.header(run)?.plan;
+    let systems = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
+    // What is missing by now fails its trials; an interruption ends the run before its next trial.
+    let _ = executor.probe(&systems);
+    Ok((run, plan))
 }
 
 /// Plans a new run and saves the plan; `None` when the user interrupted it.
@@ -153,10 +138,8 @@ fn begin(
     args: &Args,
     catalog: &Catalog,
     store: &Store,
-    narrows: &Path,
-    (files, fake): (Limit, Option<&Fake>),
-    cancel: &AtomicBool,
-) -> anyhow::Result<Option<Begun>> {
+    executor: &mut dyn Executor,
+) -> anyhow::Result<Option<(RunId, Plan)>> {
     let form = if args.full { Form::Full } else { Form::Quick };
     let rounds = match args.rounds {
         Rounds::Auto | Rounds::File => None,
@@ -170,13 +153,9 @@ fn begin(
     for (folder, error) in catalog.broken() {
         common::say(format_args!("systems/{folder} is left out: {}", error.one_line()));
     }
-    let needed = if fake.is_some() { Vec::new() } else { needed(&requests) };
-    let found = probe_all(catalog, needed, narrows, cancel);
-    if cancel.load(Ordering::Relaxed) {
-        return Ok(None); // a probe that was interrupted says nothing of what is missing
-    }
+    let Ok(missing) = executor.probe(&needed(&requests)) else { return Ok(None) };
     let seed = args.seed.unwrap_or_else(new_seed);
-    let mut plan = plan::plan(&requests, catalog, &found.missing, seed)?;
+    let mut plan = plan::plan(&requests, catalog, &missing, seed)?;
     if let Some(budget) = args.budget {
         let whole = plan.trials.len();
         plan = plan.within(budget.as_secs_f64());
@@ -205,12 +184,9 @@ fn begin(
         started_unix_s: now_unix_s(),
         command: common::command_line(std::env::args().skip(1)),
         plan: plan.clone(),
-        environment: match fake.and_then(Fake::environment) {
-            Some(environment) => environment.clone(),
-            None => serde_json::to_value(Environment::read(files))?,
-        },
+        environment: executor.environment(),
     };
-    Ok(Some(Begun { run: store.begin(&header)?, plan, versions: found.versions }))
+    Ok(Some((store.begin(&header)?, plan)))
 }
 
 /// The experiments that were named, or all that can be read.
@@ -226,38 +202,12 @@ fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, 
     Ok(good.into_iter().filter_map(Result::ok).collect())
 }
 
-/// What probing the systems found.
-#[derive(Default)]
-struct Found {
-    versions: HashMap<String, String>,
-    missing: BTreeMap<String, String>,
-}
-
-fn needed(requests: &[Request]) -> Vec<String> {
+/// The systems that are asked for, and the references beside them.
+fn needed(requests: &[Request]) -> BTreeSet<String> {
     let named = requests.iter().flat_map(|request| request.experiment.systems.iter());
     let references = requests.iter().map(|request| request.experiment.workload.reference().to_owned());
     let asked = requests.iter().flat_map(|request| request.overrides.systems.clone());
     named.map(|name| name.get_ref().clone()).chain(references).chain(asked).collect()
-}
-
-fn probe_all(catalog: &Catalog, mut names: Vec<String>, narrows: &Path, cancel: &AtomicBool) -> Found {
-    names.sort();
-    names.dedup();
-    let context = probe::Context { home: catalog.home(), narrows, cancel };
-    let mut found = Found::default();
-    for manifest in names.iter().filter_map(|name| catalog.get(name).ok()) {
-        match probe::availability(manifest, context) {
-            Availability::Ready { versions } => {
-                found.versions.insert(manifest.name.clone(), probe::in_words(&versions));
-            }
-            Availability::Missing { what } => {
-                let words: Vec<String> =
-                    what.iter().map(|need| format!("{} is missing ({})", need.name, need.get)).collect();
-                found.missing.insert(manifest.name.clone(), words.join("; "));
-            }
-        }
-    }
-    found
 }
 
 /// Says what holds for the whole run before it begins.
@@ -273,42 +223,6 @@ fn announce(plan: &Plan, pending: usize, run: RunId) {
         plan.estimate_s() * share,
         plan.seed
     ));
-}
-
-fn announce_machine(files: Limit, placement: &Placement) {
-    if files.now > files.before {
-        common::say(format_args!(
-            "raised the limit of open files from {} to {}, for Narrows and its systems",
-            files.before, files.now
-        ));
-    }
-    if placement.shared {
-        common::say("one core only: the system and the generator share it, and disturb each other");
-    } else {
-        common::say(format_args!(
-            "generator on cores {:?}, systems on cores {:?}",
-            placement.generator, placement.system
-        ));
-    }
-}
-
-/// Builds what the pending trials need before the first of them is timed. A build that fails costs its own trials.
-fn build_all(bench: &mut Bench, plan: &Plan, pending: &[u32]) {
-    let mut names: Vec<&str> = pending
-        .iter()
-        .filter_map(|index| plan.trials.get(*index as usize))
-        .map(|trial| trial.scenario.system.as_str())
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        if let Err(error) = bench.build(name) {
-            common::say(&error);
-            if !error.output.is_empty() {
-                common::say(&error.output);
-            }
-        }
-    }
 }
 
 /// Prints the findings and where the run is saved; of a run that did not come to its end, how to go on.

@@ -9,9 +9,10 @@ use miette::Diagnostic;
 
 use crate::input::{InputError, nearest};
 use crate::manifest::Manifest;
+use crate::reference;
 use crate::workload::Workload;
 
-/// Every folder under `home/systems` that has a `system.toml`, and each variant in it.
+/// Narrows' own endpoints, every folder under `home/systems` that has a `system.toml`, and each variant in it.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     home: PathBuf,
@@ -46,25 +47,37 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// Reads all manifests. One that is broken does not stop the others; a home without systems/ is empty.
-    pub fn load(home: &Path) -> Self {
+    /// What the program knows without a file: Narrows' own endpoints. Systems are built under `home`.
+    pub fn new(home: &Path) -> Self {
         // Manifests hold absolute paths: programs are started in other folders.
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
-        let folders = std::fs::read_dir(home.join("systems")).into_iter().flatten().flatten();
+        let references = reference::drafts(&home).map(|draft| (draft.name.clone(), Manifest::new(draft)));
+        Self { entries: references.into(), home }
+    }
+
+    /// The same with all manifests of the home; one that has the name of a system that is known stands in its place. One that is
+    /// broken does not stop the others.
+    pub fn load(home: &Path) -> Self {
+        let mut catalog = Self::new(home);
+        let folders = std::fs::read_dir(catalog.home.join("systems")).into_iter().flatten().flatten();
         let folders = folders.map(|entry| entry.path()).filter(|path| path.join("system.toml").exists());
         let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut entries = BTreeMap::new();
         for dir in folders {
             match Manifest::load(&dir) {
                 Ok(all) => {
-                    entries.extend(all.into_iter().map(|manifest| (manifest.name.clone(), Ok(manifest))));
+                    all.into_iter().for_each(|manifest| catalog.insert(manifest));
                 }
                 Err(error) => {
-                    entries.insert(name(&dir), Err(error));
+                    catalog.entries.insert(name(&dir), Err(error));
                 }
             }
         }
-        Self { home, entries }
+        catalog
+    }
+
+    /// Adds a system, in place of one that has its name.
+    pub fn insert(&mut self, manifest: Manifest) {
+        self.entries.insert(manifest.name.clone(), Ok(manifest));
     }
 
     /// The folder that holds systems/ and experiments/.
@@ -83,11 +96,8 @@ impl Catalog {
             None => {
                 let names = || self.entries.keys().map(String::as_str);
                 let near = nearest(name, names()).map(|near| format!("did you mean `{near}`? "));
-                let known = match self.entries.is_empty() {
-                    true => format!("there are none in {}", self.home.join("systems").display()),
-                    false => format!("known: {}", names().collect::<Vec<_>>().join(", ")),
-                };
-                let help = format!("{}{known}", near.unwrap_or_default());
+                let known = names().collect::<Vec<_>>().join(", ");
+                let help = format!("{}known: {known}", near.unwrap_or_default());
                 Err(CatalogError::Unknown { name: name.to_owned(), help })
             }
         }

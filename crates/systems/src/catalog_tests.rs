@@ -27,18 +27,29 @@ fn home() -> tempfile::TempDir {
 fn a_broken_manifest_stops_nothing_else() {
     let home = home();
     let catalog = Catalog::load(home.path());
-    assert_eq!(catalog.manifests().count(), 1);
+    let names: Vec<&str> = catalog.manifests().map(|manifest| manifest.name.as_str()).collect();
+    assert_eq!(names, ["reference", "reference-client"], "a file stands in place of what is built in");
+    assert_eq!(catalog.get("reference").unwrap().dir, home.path().join("systems/reference"));
     assert_eq!(catalog.get("reference").unwrap().home(), home.path());
     let (name, error) = catalog.broken().next().unwrap();
     assert_eq!((name, error.position().unwrap().0), ("broken", 1));
     assert!(matches!(catalog.get("broken"), Err(CatalogError::Broken(_))));
     assert!(catalog.reference_for(Workload::Requests).is_some());
     assert!(catalog.reference_for(Workload::Upload).is_none());
-    assert!(catalog.reference_for(Workload::Clients).is_none());
+    assert!(catalog.reference_for(Workload::Clients).is_some());
     let unknown = catalog.get("refrence").unwrap_err();
     let help = unknown.help().unwrap().to_string();
-    assert_eq!(help, "did you mean `reference`? known: broken, reference");
-    assert_eq!(Catalog::load(Path::new("/nowhere")).manifests().count(), 0);
+    assert_eq!(help, "did you mean `reference`? known: broken, reference, reference-client");
+}
+
+#[test]
+fn the_references_need_no_file() {
+    let catalog = Catalog::load(Path::new("/nowhere"));
+    for workload in Workload::ALL {
+        let reference = catalog.reference_for(workload).expect("Narrows' own endpoint");
+        assert_eq!((reference.name.as_str(), reference.role), (workload.reference(), workload.role()));
+    }
+    assert_eq!(catalog.manifests().count(), 2);
 }
 
 #[test]
@@ -57,7 +68,7 @@ fn variants_are_systems_of_their_own() {
         .unwrap();
     let catalog = Catalog::load(home.path());
     let names: Vec<&str> = catalog.manifests().map(|manifest| manifest.name.as_str()).collect();
-    assert_eq!(names, ["reference", "reference@old"]);
+    assert_eq!(names, ["reference", "reference-client", "reference@old"]);
     assert_eq!(catalog.get("reference@old").unwrap().dir, folder);
     let unknown = catalog.get("reference@odl").unwrap_err();
     assert!(unknown.help().unwrap().to_string().starts_with("did you mean `reference@old`?"));

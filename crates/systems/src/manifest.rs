@@ -15,6 +15,7 @@ use crate::knob::{Knob, Point, Value};
 use crate::template;
 use crate::workload::{Role, Workload};
 
+pub use read::Draft;
 pub use variant::Variant;
 
 /// A manifest that was checked: every field holds what docs/contracts.md allows.
@@ -46,8 +47,10 @@ pub struct Manifest {
     pub knobs: BTreeMap<String, Knob>,
     /// How a value is set in the system's own configuration, by knob, its own or a workload's; see [`applied`].
     pub apply: BTreeMap<String, String>,
-    /// The absolute path of its folder.
+    /// The absolute path of its folder, in which its commands run.
     pub dir: PathBuf,
+    /// The absolute path of the folder that holds systems/ and experiments/; builds lie in its target/.
+    pub home: PathBuf,
     /// Which variant of the system this is; `None` for the plain one.
     pub variant: Option<Variant>,
 }
@@ -158,6 +161,14 @@ impl Manifest {
         read::read(source, dir)
     }
 
+    /// A system made of values, checked as a file's would be.
+    ///
+    /// # Errors
+    /// The first value that docs/contracts.md does not allow: the reason, and what to do.
+    pub fn new(draft: Draft) -> Result<Self, InputError> {
+        read::drafted(draft)
+    }
+
     /// Whether it is the system of this name, or a variant of it.
     pub fn answers_to(&self, name: &str) -> bool {
         let plain = self.name.split_once('@').map_or(self.name.as_str(), |(plain, _)| plain);
@@ -213,7 +224,7 @@ impl Manifest {
 
     /// The folder that holds systems/ and experiments/.
     pub fn home(&self) -> &Path {
-        self.dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"))
+        &self.home
     }
 }
 

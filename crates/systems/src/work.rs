@@ -11,7 +11,6 @@ mod requests;
 mod upload;
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -155,13 +154,6 @@ pub fn is_reference(system: &str) -> bool {
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Workload {
-    type Err = ();
-    fn from_str(word: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|w| w.name() == word).ok_or(())
     }
 }
 

@@ -53,7 +53,6 @@ pub struct Axis {
     /// Its values in the order of the grid; one, where it is only held fixed.
     pub values: Vec<Value>,
     /// Its value when nobody says anything, in the first system that has it.
-    #[serde(default)]
     pub default: Option<Value>,
 }
 

@@ -247,3 +247,110 @@ fn a_broken_manifest_excludes_its_system_only() {
     let excluded = &plan.experiments[0].excluded[0];
     assert!(excluded.system == "cowboy" && excluded.reason.contains("system.toml:1:"), "{excluded:?}");
 }
+
+fn subject(figure: Figure) -> Subject {
+    Subject {
+        name: "made".to_owned(),
+        title: "Made of values".to_owned(),
+        about: String::new(),
+        workload: Workload::Requests,
+        figure,
+        published: Vec::new(),
+        threshold: 0.05,
+    }
+}
+
+/// A server `plain` with a knob `batch`, known to no folder.
+fn server(command: &[&str]) -> Result<Manifest, InputError> {
+    let knob = systems::Knob {
+        kind: systems::knob::Kind::Integer,
+        default: Value::Integer(1),
+        values: vec![Value::Integer(1), Value::Integer(8)],
+        min: Some(1),
+        max: Some(64),
+        about: "answers at once".to_owned(),
+        workloads: Vec::new(),
+        effect: None,
+    };
+    Manifest::new(systems::Draft {
+        name: "plain".to_owned(),
+        workloads: vec![Workload::Requests],
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        knobs: [("batch".to_owned(), knob)].into(),
+        dir: "/".into(),
+        home: "/".into(),
+        ..systems::Draft::default()
+    })
+}
+
+const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
+
+/// Without a file: systems, the experiment, the plan, what is measured, and what is found.
+#[test]
+fn an_experiment_made_of_values_runs() {
+    let mut catalog = Catalog::new(Path::new("/nowhere"));
+    catalog.insert(server(&["serve", "{port}", "{batch}"]).unwrap());
+    let blocks = [vec![
+        ("batch", vec![Value::Integer(1), Value::Integer(8)]),
+        ("connections", vec![Value::Integer(4)]),
+    ]];
+    let experiment =
+        Experiment::new(subject(Figure::RequestsPerS), &["plain"], (9, TIMING), &blocks).unwrap();
+    experiment.check(&catalog).unwrap();
+    let request = Request { experiment, form: Form::Full, overrides: Overrides::default() };
+    let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).unwrap();
+    let knobs: Vec<&str> = plan.experiments[0].axes.iter().map(|axis| axis.knob.as_str()).collect();
+    assert_eq!(knobs, ["batch", "connections"], "in the order in which they were given");
+    let better = crate::session::Rule {
+        point: [("batch".to_owned(), Value::Integer(8))].into(),
+        better: Some(4.0),
+        ..Default::default()
+    };
+    // Else what is as fast as the reference might be held back by the generator.
+    let ahead = crate::session::Rule {
+        system: Some("reference".to_owned()),
+        better: Some(9.0),
+        ..Default::default()
+    };
+    let noise = stats::Noise { spread: 0.01, ..stats::Noise::default() };
+    let mut fake = crate::session::Fake::new(1000.0, vec![better, ahead], noise, 1);
+    let observe = |trial| crate::session::observe(&mut fake, trial).expect("nobody interrupts");
+    let observations: Vec<_> = plan.trials.iter().map(observe).collect();
+    let found = crate::findings::findings(&plan, &observations);
+    let headline = &found.experiments[0].headlines[0];
+    assert!(
+        headline.contains("`batch` is the narrow place: 8 is 4.0x [4.0, 4.0] faster than 1, the default"),
+        "{headline}"
+    );
+}
+
+#[test]
+fn what_is_made_of_values_keeps_the_rules_of_files() {
+    let wrong = server(&["serve", "{port}"]).expect_err("a knob that reaches nothing").one_line();
+    assert!(wrong.starts_with("plain: the program is not told the knob `batch`"), "{wrong}");
+    let wrong = server(&["serve", "{batch}"]).expect_err("no port").one_line();
+    assert!(wrong.starts_with("plain: the server is not told its port"), "{wrong}");
+    let made = |figure, timing, systems: &[&str], values: Vec<Value>| {
+        let blocks = [vec![("connections", values)]];
+        let experiment = Experiment::new(subject(figure), systems, (3, timing), &blocks);
+        experiment.and_then(|experiment| {
+            experiment.check(&Catalog::new(Path::new("/nowhere")))?;
+            Ok(experiment)
+        })
+    };
+    let forever = Timing { measure_s: 1e9, ..TIMING };
+    let four = || vec![Value::Integer(4)];
+    for (made, said) in [
+        (
+            made(Figure::FramesPerS, TIMING, &[], four()),
+            "this figure does not exist for the workload `requests`",
+        ),
+        (made(Figure::P99Us, TIMING, &["reference"], four()), "the reference is always added"),
+        (made(Figure::RequestsPerS, forever, &[], four()), "1000000000 is not a time that a trial can take"),
+        (made(Figure::RequestsPerS, TIMING, &[], vec![]), "no values for `connections`"),
+        (made(Figure::RequestsPerS, TIMING, &["plain"], four()), "there is no system `plain`"),
+    ] {
+        let wrong = made.expect_err(said).one_line();
+        assert!(wrong.starts_with(&format!("made: {said}")), "{wrong}");
+    }
+}

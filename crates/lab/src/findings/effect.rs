@@ -31,7 +31,6 @@ pub struct Effect {
     /// The same at its worst value.
     pub worst: usize,
     /// The same at values that look better and cannot be told from the best.
-    #[serde(default)]
     pub ties: Vec<usize>,
     /// Of the best to the worst; the interval allows for the choice of the two.
     pub ratio: Ratio,

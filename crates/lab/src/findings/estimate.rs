@@ -86,7 +86,6 @@ pub struct Estimate {
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
     pub counts_agree: Option<bool>,
     /// Whether the system says that its work is not that of the others.
-    #[serde(default)]
     pub unequal: bool,
     /// What makes at least half of its trials doubtful, with the figures of the first of them.
     pub doubts: BTreeMap<Doubt, String>,

@@ -9,6 +9,8 @@ use super::*;
 use crate::experiment::grid::Overrides;
 use crate::experiment::tests::planned;
 use crate::observation::Outcome;
+use crate::observation::Trial;
+use crate::plan::estimate_s;
 use crate::session::{Executor, Fake, Interrupted, Progress, Rule, carry_out, observe};
 use crate::simulation::plan;
 use crate::store::{RunHeader, Store};
@@ -91,8 +93,8 @@ fn the_noise_floor_has_both_trials_in_every_round() {
 fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
     for budget in [0.0, 20.0, 50.0, 100.0] {
         let (plan, seen) = grown(plan(3, 3, Some(budget), 1), &mut fake(1));
-        let spent: f64 = seen.iter().map(taken_s).sum();
-        let first = seen.iter().filter(|o| o.trial.round < 3).map(taken_s).sum::<f64>();
+        let spent: f64 = seen.iter().map(|o| o.took_s).sum();
+        let first = seen.iter().filter(|o| o.trial.round < 3).map(|o| o.took_s).sum::<f64>();
         assert!(spent <= first.max(budget) + 1e-3, "{spent} of {budget}");
         assert_eq!(budget < 40.0, plan.experiments[0].rounds == 3, "{budget}");
     }

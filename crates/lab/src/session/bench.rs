@@ -1,18 +1,20 @@
 //! The bench that systems are put on: who gets which cores, what is built, and how one trial goes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use systems::build::{Built, build};
-use systems::machine::Placement;
-use systems::probe::Context;
+use systems::machine::{Environment, Limit, Placement};
+use systems::probe::{self, Availability, Context};
 use systems::process::Launch;
 use systems::{Catalog, Role, SystemError};
 
 use crate::observation::{Outcome, Trial};
-use crate::session::place::{Place, Stopped};
+use crate::plan::Plan;
+use crate::session::place::Place;
+use crate::session::stopped::Stopped;
 use crate::session::{Executor, Interrupted, clients, drive};
 
 /// Executes trials on this machine.
@@ -22,22 +24,33 @@ pub struct Bench {
     narrows: PathBuf,
     placement: Placement,
     cancel: Arc<AtomicBool>,
-    /// Versions of what the systems need, by system.
+    /// The limit of open files that holds for Narrows and its systems.
+    files: Limit,
+    /// Versions of what the systems need, by system, as far as they were probed.
     versions: HashMap<String, String>,
     built: HashMap<String, Result<Built, SystemError>>,
 }
 
 impl Bench {
-    /// A bench for the systems of `catalog`. `narrows` is the running binary, `versions` what the systems' needs
-    /// reported, by system.
+    /// A bench for the systems of `catalog`. `narrows` is the running binary.
     pub fn new(
         catalog: Catalog,
         narrows: PathBuf,
         placement: Placement,
-        versions: HashMap<String, String>,
+        files: Limit,
         cancel: Arc<AtomicBool>,
     ) -> Self {
-        Self { catalog, narrows, placement, cancel, versions, built: HashMap::new() }
+        let (versions, built) = (HashMap::new(), HashMap::new());
+        Self { catalog, narrows, placement, cancel, files, versions, built }
+    }
+
+    /// Notes the versions that a probe found of what a system needs. Its build depends on them.
+    pub fn found(&mut self, system: &str, versions: &[(String, String)]) {
+        self.versions.insert(system.to_owned(), probe::in_words(versions));
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel }
     }
 
     /// Builds a system, once.
@@ -54,9 +67,8 @@ impl Bench {
             reason: error.to_string(),
             output: String::new(),
         })?;
-        let context = Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel };
         let versions = self.versions.get(system).map_or("", String::as_str);
-        let built = build(manifest, context, versions);
+        let built = build(manifest, self.context(), versions);
         if !self.cancel.load(Ordering::Relaxed) {
             self.built.insert(system.to_owned(), built.clone());
         }
@@ -114,6 +126,51 @@ impl Bench {
 }
 
 impl Executor for Bench {
+    fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
+        let mut missing = BTreeMap::new();
+        for name in systems {
+            let Ok(manifest) = self.catalog.get(name) else { continue };
+            match probe::availability(manifest, self.context()) {
+                Availability::Ready { versions } => self.found(name, &versions),
+                Availability::Missing { what } => {
+                    let words: Vec<String> =
+                        what.iter().map(|need| format!("{} is missing ({})", need.name, need.get)).collect();
+                    missing.insert(name.clone(), words.join("; "));
+                }
+            }
+        }
+        if self.cancelled() { Err(Interrupted) } else { Ok(missing) }
+    }
+
+    fn environment(&self) -> serde_json::Value {
+        serde_json::json!(Environment::read(self.files))
+    }
+
+    /// Builds their systems.
+    fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
+        let Limit { before, now, .. } = self.files;
+        if now > before {
+            say(&format!(
+                "raised the limit of open files from {before} to {now}, for Narrows and its systems"
+            ));
+        }
+        let Placement { generator, system, shared, .. } = &self.placement;
+        say(&match shared {
+            true => "one core only: the system and the generator share it, and disturb each other".to_owned(),
+            false => format!("generator on cores {generator:?}, systems on cores {system:?}"),
+        });
+        let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
+        let systems: BTreeSet<&str> = pending.map(|trial| trial.scenario.system.as_str()).collect();
+        for system in systems {
+            if let Err(error) = self.build(system) {
+                say(&error.to_string());
+                if !error.output.is_empty() {
+                    say(&error.output);
+                }
+            }
+        }
+    }
+
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         let end = self.with_place(trial, |place, port| match port {
             Some(port) => drive::measure(place, port),

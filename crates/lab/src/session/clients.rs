@@ -12,10 +12,12 @@ use systems::Work;
 use systems::process::Running;
 use systems::work::Clients;
 
-use crate::observation::{GeneratorUse, Measurement};
+use crate::observation::{GeneratorUse, Measurement, Trial};
 use crate::session::account::{Account, SLACK};
-use crate::session::place::{Place, Stopped};
-use crate::session::watch::Watched;
+use crate::session::driver::{schedule, seconds};
+use crate::session::place::Place;
+use crate::session::stopped::Stopped;
+use crate::session::window::Window;
 
 /// What a driver says.
 #[derive(Debug, Deserialize)]
@@ -29,22 +31,23 @@ pub(super) enum Said {
 /// Starts the server and the client, lets it ask for the trial's time, and compares both sides' counts.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     let work = work(place)?;
-    let server = start_server(place, work)?;
+    let timing = place.trial.timing;
+    let server = start_server(work, &place.placement.generator)?;
     let address = server.addresses()[0];
     let mut running = place.start()?;
     let timeout = Duration::from_millis(work.timeout_ms);
-    running.write_line(&orders(place, work, address).to_string())?;
+    running.write_line(&orders(place.trial, work, address).to_string())?;
     match listen(place, &running, place.manifest.ready.timeout)? {
         Said::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut watched = Watched::new(running.sampler());
+    let mut watched = Window::new(running.sampler());
     running.write_line(&json!({"go": true}).to_string())?;
-    wait(place, &running, Instant::now() + place.warmup())?;
-    watched.opened();
+    wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
+    watched.mark();
     let before = (server.counts(), Instant::now());
     let tenths = window(place, &running, &server)?;
-    watched.closed();
+    watched.read();
     let busy = share(before, (server.counts(), Instant::now()));
     let account = match listen(place, &running, timeout * 2 + SLACK)? {
         Said::Done(account) => account,
@@ -53,22 +56,21 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     running.close_stdin();
     running.stop();
     let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
-    account.check(place.window()).map_err(|wrong| {
+    account.check(seconds(timing.measure_s)).map_err(|wrong| {
         Stopped::failed("counts", format!("the driver's account does not add up: {wrong}"))
     })?;
-    let mut system = place.system_use(&watched.used);
-    if !account.version.is_empty() {
-        system.version.clone_from(&account.version);
-    }
-    let mut measurement = Measurement { system, tenths, ..account.measurement(counts) };
+    let version = account.version.clone();
+    let mut measurement = Measurement { tenths, ..account.measurement(counts) };
     measurement.generator = GeneratorUse {
         cpu_s: busy.0,
         busiest_core: busy.1 / place.placement.generator.len().max(1) as f64,
-        cores: place.own(&place.placement.generator),
-        backend: String::new(),
+        ..GeneratorUse::default()
     };
     measurement.concurrency = work.concurrency;
-    watched.record(&mut measurement);
+    place.record(&watched.seen(), &mut measurement);
+    if !version.is_empty() {
+        measurement.system.version = version;
+    }
     Ok(measurement)
 }
 
@@ -77,7 +79,7 @@ fn window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u
     let (began, mut known) = (Instant::now(), server.counts().responses);
     let mut tenths = Vec::with_capacity(10);
     for number in 1..=10 {
-        wait(place, running, began + place.window() * number / 10)?;
+        wait(place, running, began + seconds(place.trial.timing.measure_s) * number / 10)?;
         let now = server.counts().responses;
         tenths.push(now - known);
         known = now;
@@ -93,10 +95,11 @@ pub(super) fn work<'a>(place: &'a Place<'_>) -> Result<&'a Clients, Stopped> {
     }
 }
 
-pub(super) fn start_server(place: &Place<'_>, work: &Clients) -> Result<Server, Stopped> {
+/// Narrows' own server, with one thread on each of these cores.
+pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, Stopped> {
     let config = serve::Config {
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
-        threads: place.threads(),
+        threads: cores.iter().map(|core| Some(*core)).collect(),
         max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
         farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
         backend: reactor::Backend::Auto,
@@ -104,17 +107,18 @@ pub(super) fn start_server(place: &Place<'_>, work: &Clients) -> Result<Server, 
     serve::start(&config).map_err(|error| Stopped::failed("drive", format!("Narrows' own server: {error}")))
 }
 
-pub(super) fn orders(place: &Place<'_>, work: &Clients, address: SocketAddr) -> serde_json::Value {
+/// What a client is told, as the line that it reads.
+pub(super) fn orders(trial: &Trial, work: &Clients, address: SocketAddr) -> serde_json::Value {
     let mut orders = json!({
         "url": format!("http://{address}/wait/{}", work.delay_ms),
         "pools": work.pools,
         "pool_size": work.pool_size,
         "concurrency": work.concurrency,
         "timeout_ms": work.timeout_ms,
-        "warmup_ms": place.warmup().as_millis() as u64,
-        "duration_ms": place.window().as_millis() as u64,
+        "warmup_ms": seconds(trial.timing.warmup_s).as_millis() as u64,
+        "duration_ms": seconds(trial.timing.measure_s).as_millis() as u64,
     });
-    if let Some(ArrivalSchedule { from, gaps, .. }) = place.schedule() {
+    if let Some(ArrivalSchedule { from, gaps, .. }) = schedule(trial.scenario.work(), trial.round) {
         // Only then: a driver that knows closed loops alone need not know the words.
         orders["rate"] = json!(from);
         orders["gaps"] = json!(if gaps == Gaps::Constant { "constant" } else { "poisson" });

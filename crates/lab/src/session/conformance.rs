@@ -16,7 +16,8 @@ use systems::process::{Exit, Running};
 use systems::{Manifest, Point, Work, Workload};
 
 use super::bench::Bench;
-use super::place::{Place, Stopped};
+use super::place::Place;
+use super::stopped::Stopped;
 use crate::observation::{Scenario, Timing, Trial};
 
 /// One promise of the contract.

@@ -30,7 +30,7 @@ use crate::experiment::Figure;
 use crate::observation::{
     Failure, GeneratorUse, Latency, Measurement, Outcome, Scenario, ServerCounts, SystemUse, Trial,
 };
-use crate::plan::estimate_s;
+use crate::plan::{Plan, estimate_s};
 use crate::session::{Executor, Interrupted};
 
 mod instead;
@@ -43,7 +43,7 @@ struct File {
     seed: u64,
     figure: Option<f64>,
     noise: Noise,
-    environment: Option<toml::Table>,
+    environment: toml::Table,
     rule: Vec<Rule>,
 }
 
@@ -84,7 +84,7 @@ pub struct Fake {
     figures: BTreeMap<String, Figure>,
     figure: f64,
     rules: Vec<Rule>,
-    environment: Option<serde_json::Value>,
+    environment: serde_json::Value,
     disturbances: Disturbances,
     /// Trials that noise was drawn for.
     drawn: u32,
@@ -98,7 +98,7 @@ impl Fake {
             figures: BTreeMap::new(),
             figure,
             rules,
-            environment: None,
+            environment: serde_json::json!({}),
             disturbances: Disturbances::new(noise, seed),
             drawn: 0,
             now_unix_s: 1_700_000_000.0,
@@ -112,15 +112,8 @@ impl Fake {
     pub fn parse(source: &Source) -> Result<Self, InputError> {
         let file: File = input::parse(source)?;
         let mut fake = Self::new(file.figure.unwrap_or(1000.0), file.rule, file.noise, file.seed);
-        let table = file.environment;
-        fake.environment = table.and_then(|table| serde_json::to_value(table).ok());
+        fake.environment = serde_json::json!(file.environment);
         Ok(fake)
-    }
-
-    /// What the experiments' figures are: a trial does not say so.
-    pub fn knowing<'a>(mut self, figures: impl IntoIterator<Item = (&'a str, Figure)>) -> Self {
-        self.figures.extend(figures.into_iter().map(|(name, figure)| (name.to_owned(), figure)));
-        self
     }
 
     /// The same where every figure without rules and noise is this one.
@@ -128,14 +121,18 @@ impl Fake {
         self.figure = figure;
         self
     }
-
-    /// The machine it pretends to be on.
-    pub fn environment(&self) -> Option<&serde_json::Value> {
-        self.environment.as_ref()
-    }
 }
 
 impl Executor for Fake {
+    fn environment(&self) -> serde_json::Value {
+        self.environment.clone()
+    }
+
+    /// A trial does not say what its experiment's figure is.
+    fn prepare(&mut self, plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {
+        self.figures.extend(plan.experiments.iter().map(|e| (e.name.clone(), e.figure)));
+    }
+
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         self.now_unix_s += estimate_s(trial);
         // A trial's noise depends on its place in the plan alone: not on what failed, nor on where a run was resumed.

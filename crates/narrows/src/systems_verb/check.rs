@@ -1,6 +1,5 @@
 //! `narrows systems --check`: whether systems keep docs/contracts.md, promise by promise.
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +8,7 @@ use lab::session::Bench;
 use lab::session::conformance::{self, Check, Verdict};
 use serde::Serialize;
 use systems::Catalog;
-use systems::machine::Placement;
+use systems::machine::{Limit, Placement};
 use systems::probe::{self, Availability, Context};
 
 use super::Args;
@@ -36,9 +35,10 @@ pub fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<
                     catalog.clone(),
                     context.narrows.to_owned(),
                     placement.clone(),
-                    HashMap::from([(manifest.name.clone(), probe::in_words(&versions))]),
+                    Limit::default(),
                     Arc::clone(cancel),
                 );
+                bench.found(&manifest.name, &versions);
                 conformance::conformance(&mut bench, &manifest.name)
             }
         };

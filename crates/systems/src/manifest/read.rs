@@ -1,6 +1,7 @@
 //! From TOML to a checked [`Manifest`]: the file's shape, then what its fields must keep, each with its place.
 
 mod apply;
+mod draft;
 mod inputs;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
+
+pub use draft::Draft;
 
 use super::{Answer, Attached, Build, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
@@ -137,42 +140,18 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
     let raw: RawManifest = input::parse(source)?;
     let reader = Reader { source };
     reader.name(&raw.name, dir)?;
-    let workloads = reader.workloads(&raw.workloads, raw.role)?;
-    let knobs = reader.knobs(&raw.knobs, &workloads)?;
-    let attach = reader.attach(&raw, &workloads)?;
-    let answer = reader.answer(raw.answer.as_ref(), &workloads)?;
-    let program = match (attach, &raw.start) {
-        (Some(attached), _) => Program::Attached(attached),
-        (None, Some(start)) => {
-            let start = reader.start(start, raw.role, &knobs)?;
-            let told: Vec<_> = raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
-            reader.every_knob_used(&told, &start)?;
-            Program::Started(start)
-        }
-        (None, None) => {
-            let help = "add [start] with command = [\"…\"]; docs/contracts.md says what it is";
-            return reader.wrong(raw.name.span(), "it does not say how to start it", help);
-        }
-    };
-    let grace = raw.stop.and_then(|stop| stop.grace_ms);
-    let plain = Manifest {
-        name: raw.name.into_inner(),
-        role: raw.role,
-        language: raw.language,
-        about: raw.about,
-        needs: raw.needs.into_iter().map(|need| reader.need(need)).collect::<Result<_, _>>()?,
-        build: raw.build.map(|build| reader.build(&build)).transpose()?,
-        program,
-        answer,
-        ready: reader.ready(raw.ready, raw.role)?,
-        grace: Duration::from_millis(reader.number(grace, 1000, (0, 60_000), "grace_ms")?),
-        apply: apply::read(&reader, &raw.apply, &workloads, &knobs)?,
-        workloads,
-        knobs,
-        dir: dir.to_owned(),
-        variant: None,
-    };
-    reader.with_variants(plain, raw.variants)
+    let home = dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    reader.check(raw, (dir, home))
+}
+
+/// The manifest of a system that has no file.
+pub(super) fn drafted(draft: Draft) -> Result<Manifest, InputError> {
+    let (dir, home) = (draft.dir.clone(), draft.home.clone());
+    let source = Source::new(draft.name.as_str(), "");
+    let reader = Reader { source: &source };
+    let raw = RawManifest::from(draft);
+    reader.word(&raw.name, "system")?;
+    Ok(reader.check(raw, (&dir, &home))?.remove(0))
 }
 
 pub(super) struct Reader<'a> {
@@ -182,6 +161,48 @@ pub(super) struct Reader<'a> {
 pub(super) type Read<T> = Result<T, InputError>;
 
 impl Reader<'_> {
+    /// What was read keeps docs/contracts.md: the plain system, then its variants; never none.
+    fn check(&self, raw: RawManifest, (dir, home): (&Path, &Path)) -> Read<Vec<Manifest>> {
+        let workloads = self.workloads(&raw.workloads, raw.role)?;
+        let knobs = self.knobs(&raw.knobs, &workloads)?;
+        let attach = self.attach(&raw, &workloads)?;
+        let answer = self.answer(raw.answer.as_ref(), &workloads)?;
+        let program = match (attach, &raw.start) {
+            (Some(attached), _) => Program::Attached(attached),
+            (None, Some(start)) => {
+                let start = self.start(start, raw.role, &knobs)?;
+                let told: Vec<_> =
+                    raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
+                self.every_knob_used(&told, &start)?;
+                Program::Started(start)
+            }
+            (None, None) => {
+                let help = "add [start] with command = [\"…\"]; docs/contracts.md says what it is";
+                return self.wrong(raw.name.span(), "it does not say how to start it", help);
+            }
+        };
+        let grace = raw.stop.and_then(|stop| stop.grace_ms);
+        let plain = Manifest {
+            name: raw.name.into_inner(),
+            role: raw.role,
+            language: raw.language,
+            about: raw.about,
+            needs: raw.needs.into_iter().map(|need| self.need(need)).collect::<Result<_, _>>()?,
+            build: raw.build.map(|build| self.build(&build)).transpose()?,
+            program,
+            answer,
+            ready: self.ready(raw.ready, raw.role)?,
+            grace: Duration::from_millis(self.number(grace, 1000, (0, 60_000), "grace_ms")?),
+            apply: apply::read(self, &raw.apply, &workloads, &knobs)?,
+            workloads,
+            knobs,
+            dir: dir.to_owned(),
+            home: home.to_owned(),
+            variant: None,
+        };
+        self.with_variants(plain, raw.variants)
+    }
+
     pub(super) fn wrong<T>(
         &self,
         span: Range<usize>,

@@ -18,7 +18,9 @@ use systems::{Value, Workload};
 use super::{Checks, Verdict};
 use crate::session::account::{Account, SLACK, Total};
 use crate::session::clients::{self, Said};
-use crate::session::place::{Place, Stopped};
+use crate::session::driver::seconds;
+use crate::session::place::Place;
+use crate::session::stopped::Stopped;
 
 /// What the driver is told here: more callers than connections, so that its pool has something to do.
 const ORDERS: [(&str, i64); 5] =
@@ -50,7 +52,7 @@ fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Resul
     let work = clients::work(place)?;
     let began = Instant::now();
     let mut running = place.start()?;
-    running.write_line(&clients::orders(place, work, address).to_string())?;
+    running.write_line(&clients::orders(&trial, work, address).to_string())?;
     match clients::listen(place, &running, place.manifest.ready.timeout)? {
         Said::Ready {} => {}
         other => return Err(clients::unexpected(&running, "ready", &other)),
@@ -58,9 +60,9 @@ fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Resul
     let ready = began.elapsed();
     running.write_line(&json!({"go": true}).to_string())?;
     let timeout = Duration::from_millis(work.timeout_ms);
-    let patience = place.warmup() + place.window() + timeout * 2 + SLACK;
+    let patience = seconds(trial.timing.warmup_s + trial.timing.measure_s) + timeout * 2 + SLACK;
     let done = match clients::listen(place, &running, patience) {
-        Ok(Said::Done(done)) => done.check(place.window()).map(|()| done),
+        Ok(Said::Done(done)) => done.check(seconds(trial.timing.measure_s)).map(|()| done),
         Ok(other) => Err(format!("it said {other:?} where \"done\" was expected")),
         Err(Stopped::Failed(failure)) => Err(super::with_output(&failure.reason, &failure.output)),
         Err(interrupted) => return Err(interrupted),
@@ -72,7 +74,7 @@ fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Resul
 
 /// Against Narrows' own server: the account, the counts, the end.
 fn honest(place: &Place<'_>, checks: &mut Checks) -> Result<(), Stopped> {
-    let server = clients::start_server(place, clients::work(place)?)?;
+    let server = clients::start_server(clients::work(place)?, &place.placement.generator)?;
     let talk = talk(place, &ORDERS, server.addresses()[0])?;
     let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
     let ready = format!("after {:.0} ms", talk.ready.as_secs_f64() * 1000.0);
@@ -131,7 +133,7 @@ fn succeeds(total: &Total, checks: &mut Checks) {
 
 /// Every answer comes after the timeout.
 fn late(place: &Place<'_>, checks: &mut Checks) -> Result<(), Stopped> {
-    let server = clients::start_server(place, clients::work(place)?)?;
+    let server = clients::start_server(clients::work(place)?, &place.placement.generator)?;
     let orders: Vec<_> = ORDERS.into_iter().chain(TOO_SHORT).collect();
     let talk = talk(place, &orders, server.addresses()[0])?;
     let _ = server.stop();

@@ -2,7 +2,8 @@
 
 use super::Checks;
 use super::line::{Line, shown};
-use crate::session::place::{Place, Stopped};
+use crate::session::place::Place;
+use crate::session::stopped::Stopped;
 
 const COUNTS: &str = "count frames and the bytes between the prefixes; answer after the half-close with one frame of two big-endian u64";
 

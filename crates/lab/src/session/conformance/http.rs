@@ -1,11 +1,13 @@
 //! What a server over HTTP promises: the exact answer, connections kept and closed as told, many at once, uploads counted.
 
-use systems::{Point, Value, Work, Workload};
+use systems::Work;
+use systems::work::Upload;
 
 use super::Checks;
 use super::line::{Line, shown};
-use crate::session::drive;
-use crate::session::place::{Place, Stopped};
+use crate::session::driver::Orders;
+use crate::session::place::Place;
+use crate::session::stopped::Stopped;
 
 const KEPT: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const CLOSED: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
@@ -36,8 +38,8 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
             }
         }
     }
-    if matches!(place.work(), Work::Upload(_)) {
-        uploads(place, port, checks)?;
+    if let Work::Upload(work) = place.work() {
+        uploads(place, port, work, checks)?;
     }
     Ok(())
 }
@@ -45,7 +47,7 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
 /// A system whose answers are errors, as it says: they must be.
 fn faulty(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -> Result<(), Stopped> {
     let workload = place.workload();
-    let found = match drive::equal_work(place, port, 0)? {
+    let found = match place.driver().equal_work(&place.orders(port), 0)? {
         Some(wrong) => Ok(format!("declared: {fault}; seen: {wrong}")),
         None => Err(format!("declared: {fault}; and its answers were right")),
     };
@@ -150,19 +152,17 @@ fn many(port: u16, expected: &[u8]) -> Result<String, String> {
 }
 
 /// Uploads of each size, kept and not kept, with and without an expectation: their counts.
-fn uploads(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), Stopped> {
+fn uploads(place: &Place<'_>, port: u16, work: &Upload, checks: &mut Checks) -> Result<(), Stopped> {
     for (name, reuse, expect) in [
         ("counts uploads on one connection", true, false),
         ("counts uploads on new connections", false, false),
         ("answers Expect: 100-continue", false, true),
     ] {
-        let knobs = [("reuse", reuse), ("expect", expect)];
-        let point: Point = knobs.map(|(knob, value)| (knob.to_owned(), Value::Boolean(value))).into();
-        let trial = super::trial(place.manifest, Workload::Upload, point)?;
-        let of = Place { trial: &trial, version: String::new(), ..*place };
+        let orders = Orders { work: Work::Upload(Upload { reuse, expect, ..*work }), ..place.orders(port) };
         let mut wrong = None;
         for size in SIZES {
-            wrong = wrong.or(drive::equal_work(&of, port, size)?.map(|why| format!("{size} bytes: {why}")));
+            wrong =
+                wrong.or(place.driver().equal_work(&orders, size)?.map(|why| format!("{size} bytes: {why}")));
         }
         let found = wrong.map_or_else(|| Ok(format!("{SIZES:?} bytes, 3 of each")), Err);
         let remedy = "answer with the number of bytes of the body, in decimal, when all of them are read";

@@ -15,7 +15,7 @@ use super::{Checks, Verdict, trial};
 use crate::experiment::grid::show_size;
 use crate::observation::{Measurement, Outcome};
 use crate::session::bench::Bench;
-use crate::session::place::Stopped;
+use crate::session::stopped::Stopped;
 use crate::session::{Executor, Interrupted};
 
 /// Trials at each end.

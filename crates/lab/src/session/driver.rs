@@ -1,0 +1,142 @@
+//! The driver's side of a trial in which Narrows drives a server: what is sent, and what comes back. It is told in plain
+//! values, and knows of the system nothing but its address and its answer.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use load::target::{Body, Expect, FrameStream, Http, Traffic};
+use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop, Tally, Target};
+use serde::{Deserialize, Serialize};
+use systems::Work;
+use systems::work::Upload;
+use wire::frames::Prefix;
+
+use crate::observation::{Measurement, Timing};
+use crate::plan::COUNTING_S;
+use crate::session::stopped::Stopped;
+
+/// What the driver is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Orders {
+    /// What to do.
+    pub work: Work,
+    /// To whom.
+    pub address: SocketAddr,
+    /// The body of a right answer to `GET /`.
+    pub answer: String,
+    /// How long, and with which patience.
+    pub timing: Timing,
+    /// The trial's round: every system of a round meets the same arrivals.
+    pub round: u32,
+}
+
+/// Who drives, with one thread on each of these cores.
+pub(super) struct Driver<'a> {
+    pub cores: &'a [usize],
+    pub cancel: &'a AtomicBool,
+}
+
+/// The largest body and the most connections that are counted with.
+const COUNTED_BODY: u64 = 16 << 20;
+const COUNTED_CONNECTIONS: usize = 100;
+
+impl Driver<'_> {
+    /// Drives for the trial's time; what was measured, without what only the system's side knows.
+    pub(super) fn drive(&self, orders: &Orders, watch: &load::Watch<'_>) -> Result<Measurement, Stopped> {
+        let job = self.job(orders)?;
+        let mut measured = Measurement::of(&self.tally(&job, watch)?);
+        measured.concurrency = (job.connections * job.pipeline) as u64;
+        measured.connections = job.connections as u64;
+        Ok(measured)
+    }
+
+    /// The same traffic once more, short, while somebody counts.
+    pub(super) fn again(&self, orders: &Orders) -> Result<Tally, Stopped> {
+        let mut job = self.job(orders)?;
+        job.connections = job.connections.min(COUNTED_CONNECTIONS);
+        (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
+        if let Work::Upload(work) = &orders.work {
+            job.target.traffic = Traffic::Http(upload(orders, work, work.size.min(COUNTED_BODY)));
+        }
+        self.tally(&job, &|_| {})
+    }
+
+    /// Three exchanges of the trial's kind; uploads are of this size. What was wrong with the first that failed.
+    pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, Stopped> {
+        let (traffic, _) = traffic(orders, Some(size))?;
+        let mut job = Job::new(Target { address: orders.address, traffic }, 1, Stop::Count(3));
+        job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
+        let tally = self.tally(&job, &|_| {})?;
+        Ok(tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}")))
+    }
+
+    fn tally(&self, job: &Job, watch: &load::Watch<'_>) -> Result<Tally, Stopped> {
+        let tally = load::drive(job, self.cancel, watch)?;
+        if self.cancel.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(tally) }
+    }
+
+    /// What the trial sends.
+    fn job(&self, orders: &Orders) -> Result<Job, Stopped> {
+        let (traffic, connections) = traffic(orders, None)?;
+        let window = Stop::After(seconds(orders.timing.measure_s));
+        let mut job = Job::new(Target { address: orders.address, traffic }, connections as usize, window);
+        job.threads = self.cores.iter().map(|core| Some(*core)).collect();
+        job.warmup = seconds(orders.timing.warmup_s);
+        job.timeout = seconds(orders.timing.timeout_s);
+        let Work::Requests(work) = &orders.work else {
+            job.ending = Ending::Finish;
+            return Ok(job);
+        };
+        job.pipeline = work.pipeline as usize;
+        job.arrivals = schedule(&orders.work, orders.round).map_or(Arrivals::Closed, Arrivals::Open);
+        if job.pipeline > 1 && !work.keep_alive {
+            return Err(Stopped::failed(
+                "drive",
+                "pipeline above 1 needs keep_alive = true: a connection that ends with its first answer loses the rest",
+            ));
+        }
+        Ok(job)
+    }
+}
+
+pub(super) fn seconds(number: f64) -> Duration {
+    Duration::from_secs_f64(number)
+}
+
+/// The schedule of an open loop; `None` in a closed one.
+pub(super) fn schedule(work: &Work, round: u32) -> Option<ArrivalSchedule> {
+    let rate = work.rate()?;
+    let gaps = if rate.poisson { Gaps::Poisson(u64::from(round) + 1) } else { Gaps::Constant };
+    Some(ArrivalSchedule { from: rate.per_s as f64, to: rate.per_s as f64, gaps })
+}
+
+/// What is sent, and on how many connections; of a check before the trial with uploads of this size, and a few small frames.
+fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), Stopped> {
+    match &orders.work {
+        Work::Upload(work) => {
+            Ok((Traffic::Http(upload(orders, work, check.unwrap_or(work.size))), work.concurrency))
+        }
+        Work::Frames(work) => {
+            let (size, count) = if check.is_some() { (10, Some(3)) } else { (work.frame_size, None) };
+            Ok((Traffic::Frames(FrameStream { size, prefix: Prefix::Four, count }), work.connections))
+        }
+        Work::Requests(work) => Ok((Traffic::Http(get(orders, work.keep_alive)), work.connections)),
+        Work::Clients(_) => Err(Stopped::failed("drive", "a client is not driven")),
+    }
+}
+
+fn get(orders: &Orders, keep_alive: bool) -> Http {
+    Http { keep_alive, expect: Expect::exactly(orders.answer.as_str()), ..Http::get("127.0.0.1", "/") }
+}
+
+fn upload(orders: &Orders, work: &Upload, size: u64) -> Http {
+    Http {
+        method: "POST".to_owned(),
+        path: "/upload".to_owned(),
+        body: Body::Pattern(size),
+        expect_continue: work.expect && size > 0,
+        expect: Expect::exactly(size.to_string()),
+        ..get(orders, work.reuse)
+    }
+}
