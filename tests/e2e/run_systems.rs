@@ -1,7 +1,16 @@
 //! `narrows run` on the real systems, small and short: every planned trial is measured, and every count adds up.
 
-use lab::observation::{Observation, Outcome};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lab::experiment::grid::{Overrides, Request};
+use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::observation::{Observation, Outcome, Timing};
+use lab::plan::plan;
+use lab::session::{Bench, observe};
 use serde_json::Value;
+use systems::machine::{Limit, Placement, available_cores};
+use systems::{Catalog, Manifest, Workload};
 
 use crate::support::home::{Home, all_took_part};
 
@@ -276,4 +285,44 @@ fn clients_of_today_count_as_the_server_does_when_it_closes_in_silence() {
 #[test]
 fn clients_of_today_tell_what_failed_first_and_how_long_it_took() {
     late_answers(&CLIENTS);
+}
+
+/// Without a file: a system and an experiment made of values are planned, built, started, driven and stopped.
+#[test]
+fn what_is_made_of_values_runs() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let command = ["{narrows}", "serve", "--any", "{port}"].map(str::to_owned).into();
+    let draft = systems::Draft {
+        name: "twin".to_owned(),
+        workloads: vec![Workload::Requests],
+        command,
+        dir: home.path().into(),
+        home: home.path().into(),
+        ..systems::Draft::default()
+    };
+    let mut catalog = Catalog::new(home.path());
+    catalog.insert(Manifest::new(draft).expect("a system"));
+    let subject = Subject {
+        name: "made".to_owned(),
+        title: "Made of values".to_owned(),
+        about: String::new(),
+        workload: Workload::Requests,
+        figure: Figure::RequestsPerS,
+        published: Vec::new(),
+        threshold: 0.05,
+    };
+    let timing = Timing { warmup_s: 0.05, measure_s: 0.1, timeout_s: 5.0 };
+    let grid = [vec![("connections", vec![systems::Value::Integer(2)])]];
+    let experiment = Experiment::new(subject, &["twin"], (1, timing), &grid).expect("an experiment");
+    let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+    let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).expect("a plan");
+    assert_eq!(plan.trials.len(), 3, "the twin, the reference, and the reference again");
+    let placement = Placement::decide(&available_cores());
+    let mut bench =
+        Bench::new(catalog, crate::support::NARROWS.into(), placement, Limit::default(), Arc::default());
+    for trial in &plan.trials {
+        let seen = observe(&mut bench, trial).expect("nobody interrupts");
+        let Outcome::Measured(m) = seen.outcome else { panic!("{seen:#?}") };
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
 }

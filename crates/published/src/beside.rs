@@ -13,7 +13,7 @@ mod today;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use systems::{Point, Value, Workload};
+use systems::{Point, Value};
 
 use super::{Rows, Table};
 use lab::findings::{
@@ -80,13 +80,13 @@ fn compare(table: &Table, planned: &ExperimentFindings) -> Beside {
     let estimates = &planned.estimates;
     let today = &Today::new(planned.figure, planned.design, planned.noise_floor.as_ref());
     let (pairs, mut differences) = pairs(table, planned, estimates);
-    let (mut shown, shapes) = match table.workload {
-        Workload::Clients => order::clients(table, planned, today, estimates),
-        Workload::Requests => {
+    let (mut shown, shapes) = match &table.rows {
+        Rows::Clients(rows) => order::clients(table, rows, planned, today),
+        Rows::Requests(_) => {
             (points(table, planned, &pairs), order::requests(table, today, &pairs, estimates))
         }
-        Workload::Upload => (points(table, planned, &pairs), steps::steps(table, &pairs, today)),
-        Workload::Frames => (points(table, planned, &pairs), cliffs::cliffs(&pairs, today)),
+        Rows::Upload(_) => (points(table, planned, &pairs), steps::steps(table, &pairs, today)),
+        Rows::Frames(_) => (points(table, planned, &pairs), cliffs::cliffs(&pairs, today)),
     };
     differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
@@ -235,7 +235,7 @@ fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String>
         sentences.push(format!("not run today: {}", absent.join(", ")));
     }
     for system in ran {
-        if table.workload == Workload::Clients {
+        if matches!(table.rows, Rows::Clients(_)) {
             // Clients are compared by their best rows, wherever these are: there need be none in its place.
             let own = |e: &&Estimate| e.ranks() && stands_for(table, system, "", e).is_some();
             if estimates.iter().find(own).is_none() {
@@ -262,10 +262,9 @@ fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String>
 /// The rows that have both figures, each by the best of its runtime and, of uploads, of its size.
 fn points(table: &Table, planned: &ExperimentFindings, pairs: &[Pair]) -> findings::Table {
     let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both().is_some()).collect();
-    let same_work = |a: &Pair, b: &Pair| {
-        a.variant == b.variant
-            && (table.workload != Workload::Upload || a.integer("size") == b.integer("size"))
-    };
+    let uploads = matches!(table.rows, Rows::Upload(_));
+    let same_work =
+        |a: &Pair, b: &Pair| a.variant == b.variant && (!uploads || a.integer("size") == b.integer("size"));
     let worse = |figure: fn(&Pair) -> Option<f64>, pair: &Pair| {
         let own = figure(pair)?;
         let others = shown.iter().filter(|other| same_work(pair, other)).filter_map(|other| figure(other));
@@ -287,7 +286,7 @@ fn points(table: &Table, planned: &ExperimentFindings, pairs: &[Pair]) -> findin
         findings::Row { cells, block: at > 0 && shown[at - 1].variant != pair.variant }
     };
     let better = if planned.figure.more_is_better() { "less" } else { "longer" };
-    let of = if table.workload == Workload::Upload && table.varied().any(|c| c.name == "size") {
+    let of = if uploads && table.varied().any(|c| c.name == "size") {
         "the best of the same size"
     } else {
         "the best of these rows"

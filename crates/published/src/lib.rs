@@ -2,8 +2,8 @@
 //!
 //! A table is two files: `published/NAME.toml` says where it comes from, how it was measured and what its columns are;
 //! `published/NAME.csv` has its rows, as they were printed. The documents' tables are part of the program, so that a
-//! report needs no checkout; a table of one's own is read from its path. Pure beyond that reading: knows nothing of
-//! runs.
+//! report needs no checkout; a table of one's own is read from its path. Pure beyond that reading: knows
+//! what was found in a run, beside which it puts the figures, and not how.
 
 mod audit;
 mod beside;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systems::Workload;
 use systems::knob::Kind;
 
 use super::{Column, Row, Rows, Table};
@@ -23,7 +22,7 @@ impl Table {
         let systems: BTreeSet<&str> = self.row_systems().into_iter().collect();
         let keys = self.rows.keys();
         let label = |(at, (system, variant, point)): (usize, (&str, &str, &systems::Point))| {
-            if self.workload == Workload::Clients {
+            if matches!(self.rows, Rows::Clients(_)) {
                 let knob = |name: &str| point.get(name).map_or(String::new(), ToString::to_string);
                 return format!("{system} {}x{}@{}", knob("pools"), knob("pool_size"), knob("concurrency"));
             }

@@ -1,6 +1,6 @@
-//! Systems under test: manifests and knobs; build, start, ready, stop; resource sampling.
+//! Systems under test: what they are asked to do, as values; manifests and knobs; build, start, ready, stop; resource sampling.
 //!
-//! Knows processes, files and `/proc`; knows nothing of workloads' traffic, statistics or reports.
+//! Knows processes, files and `/proc`; knows nothing of the traffic that work becomes, of statistics or reports.
 
 mod attach;
 pub mod build;

@@ -84,19 +84,15 @@ impl Driver<'_> {
         job.threads = self.cores.iter().map(|core| Some(*core)).collect();
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
-        let Work::Requests(work) = &orders.work else {
-            job.ending = Ending::Finish;
-            return Ok(job);
-        };
-        job.pipeline = work.pipeline as usize;
         job.arrivals = schedule(&orders.work, orders.round).map_or(Arrivals::Closed, Arrivals::Open);
-        if job.pipeline > 1 && !work.keep_alive {
-            return Err(Stopped::failed(
+        match &orders.work {
+            Work::Requests(work) if work.pipeline > 1 && !work.keep_alive => Err(Stopped::failed(
                 "drive",
                 "pipeline above 1 needs keep_alive = true: a connection that ends with its first answer loses the rest",
-            ));
+            )),
+            Work::Requests(work) => Ok(Job { pipeline: work.pipeline as usize, ..job }),
+            Work::Upload(_) | Work::Frames(_) | Work::Clients(_) => Ok(Job { ending: Ending::Finish, ..job }),
         }
-        Ok(job)
     }
 }
 

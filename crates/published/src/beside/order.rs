@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Rows, Table};
+use super::super::{Client, Row, Table};
 use super::today::{same_side, side};
 use super::{FLAT, Pair, Today, all, figures, likeness, shown, stand_in, stands_for, still, within};
 use lab::findings::{self, Cell, Column, Estimate, ExperimentFindings, RANKED_ERRORS, Shape, Unit, column};
@@ -43,11 +43,11 @@ pub(super) fn requests(table: &Table, today: &Today, pairs: &[Pair], estimates: 
 /// Clients, each at its best row that may be ranked; the points need not be the same.
 pub(super) fn clients(
     table: &Table,
+    rows: &[Row<Client>],
     planned: &ExperimentFindings,
     today: &Today,
-    estimates: &[Estimate],
 ) -> (findings::Table, Vec<Shape>) {
-    let Rows::Clients(rows) = &table.rows else { return (empty(table), Vec::new()) };
+    let estimates = &planned.estimates;
     let (figures, labels) = (figures(table), table.labels());
     let still = still(table, &table.varied().map(|column| column.name.as_str()).collect());
     let systems: BTreeSet<&str> = rows.iter().map(|row| row.system.as_str()).collect();

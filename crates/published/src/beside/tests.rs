@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use systems::{Catalog, Source, is_reference};
+use systems::{Catalog, Source, Workload, is_reference};
 
 use super::*;
 use lab::experiment::grid::{Overrides, Request};

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::about::{About, MANY, PATIENCE_MS, Purpose, REQUEST, Words, choice, number, rate};
+use super::about::Purpose::{Amount, Patience, Setting};
+use super::about::{About, MANY, PATIENCE_MS, REQUEST, Words, choice, number, rate};
 use super::rate::Rate;
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
@@ -61,17 +62,13 @@ pub(super) static ABOUT: About = About {
         let wait = "how long Narrows' server waits before it answers";
         let last = "requests after which Narrows' server closes a connection; 0: never";
         let mut knobs = vec![
-            ("pools", Purpose::Setting, number((1, 10_000), &[1, 4], "pools the client makes")),
-            ("pool_size", Purpose::Setting, number((1, MANY), &[32, 8, 128, 512], "connections per pool")),
-            ("concurrency", Purpose::Setting, number((1, MANY), &[256, 64, 1024], "callers")),
-            ("delay_ms", Purpose::Amount, number((0, PATIENCE_MS), &[10, 0, 100], wait)),
-            ("max_keepalive", Purpose::Setting, number((0, 1_000_000_000), &[0, 1, 100], last)),
-            ("close", Purpose::Setting, choice(OWN, &["announced", "silent"], farewell)),
-            (
-                "timeout_ms",
-                Purpose::Patience,
-                number((1, PATIENCE_MS), &[1000, 5000], "end to end, per request"),
-            ),
+            ("pools", Setting, number((1, 10_000), &[1, 4], "pools the client makes")),
+            ("pool_size", Setting, number((1, MANY), &[32, 8, 128, 512], "connections per pool")),
+            ("concurrency", Setting, number((1, MANY), &[256, 64, 1024], "callers")),
+            ("delay_ms", Amount, number((0, PATIENCE_MS), &[10, 0, 100], wait)),
+            ("max_keepalive", Setting, number((0, 1_000_000_000), &[0, 1, 100], last)),
+            ("close", Setting, choice(OWN, &["announced", "silent"], farewell)),
+            ("timeout_ms", Patience, number((1, PATIENCE_MS), &[1000, 5000], "end to end, per request")),
         ];
         knobs.extend(rate(OWN));
         knobs

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::about::{About, MANY, Purpose, Unit, Words, number};
+use super::about::Purpose::{Amount, Setting};
+use super::about::{About, MANY, Unit, Words, number};
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
 use crate::workload::{Role, Workload};
@@ -37,12 +38,8 @@ pub(super) static ABOUT: About = About {
         let number = |kind, range, values, about| number(OWN, kind, range, values, about);
         let (range, sizes) = ((0, (1 << 32) - 1), [1000, 10, 100, 10_000, 100_000]);
         vec![
-            ("frame_size", Purpose::Amount, number(Kind::Size, range, &sizes, "payload bytes of one frame")),
-            (
-                "connections",
-                Purpose::Setting,
-                number(Kind::Integer, (1, MANY), &[1, 2, 8, 32], "streams at once"),
-            ),
+            ("frame_size", Amount, number(Kind::Size, range, &sizes, "payload bytes of one frame")),
+            ("connections", Setting, number(Kind::Integer, (1, MANY), &[1, 2, 8, 32], "streams at once")),
         ]
     }),
     small: &[("frame_size", Value::Integer(10_000))],

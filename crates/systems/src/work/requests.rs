@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::about::{About, MANY, Purpose, REQUEST, Words, flag, number, rate};
+use super::about::Purpose::Setting;
+use super::about::{About, MANY, REQUEST, Words, flag, number, rate};
 use super::rate::Rate;
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
@@ -46,17 +47,9 @@ pub(super) static ABOUT: About = About {
     knobs: LazyLock::new(|| {
         let number = |range, values, about| number(OWN, Kind::Integer, range, values, about);
         let mut knobs = vec![
-            (
-                "connections",
-                Purpose::Setting,
-                number((1, MANY), &[100, 1, 1000, 10_000], "connections at once"),
-            ),
-            ("keep_alive", Purpose::Setting, flag(OWN, true, "false: one request per connection")),
-            (
-                "pipeline",
-                Purpose::Setting,
-                number((1, 1024), &[1, 4, 16], "requests in flight per connection"),
-            ),
+            ("connections", Setting, number((1, MANY), &[100, 1, 1000, 10_000], "connections at once")),
+            ("keep_alive", Setting, flag(OWN, true, "false: one request per connection")),
+            ("pipeline", Setting, number((1, 1024), &[1, 4, 16], "requests in flight per connection")),
         ];
         knobs.extend(rate(OWN));
         knobs

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::about::{About, K, M, MANY, Purpose, Unit, Words, flag, number};
+use super::about::Purpose::{Amount, Setting, Sharing};
+use super::about::{About, K, M, MANY, Unit, Words, flag, number};
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
 use crate::workload::{Role, Workload};
@@ -46,20 +47,16 @@ pub(super) static ABOUT: About = About {
         let count = |range, values, about| number(OWN, Kind::Integer, range, values, about);
         let size = |range, values, about| number(OWN, Kind::Size, range, values, about);
         vec![
-            (
-                "size",
-                Purpose::Amount,
-                size((0, 1 << 40), &[M, K, 64 * K, 16 * M, 64 * M], "bytes of one body"),
-            ),
+            ("size", Amount, size((0, 1 << 40), &[M, K, 64 * K, 16 * M, 64 * M], "bytes of one body")),
             (
                 "concurrency",
-                Purpose::Sharing,
+                Sharing,
                 count((1, MANY), &[1, 2, 8, 32], "uploads at once, each on its own connection"),
             ),
-            ("reuse", Purpose::Setting, flag(OWN, true, "keep the connection for the next upload")),
+            ("reuse", Setting, flag(OWN, true, "keep the connection for the next upload")),
             (
                 "expect",
-                Purpose::Setting,
+                Setting,
                 flag(OWN, false, "send `Expect: 100-continue` and wait for 100 (at most 1 s)"),
             ),
         ]
