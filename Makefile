@@ -29,7 +29,7 @@ test: install-test
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked --no-run
 	target/debug/narrows systems --install || true
-	NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked -- --test-threads=4
+	NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast -- --test-threads=4
 	cargo test --workspace --locked --lib simulation -- --ignored
 	@if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
 
