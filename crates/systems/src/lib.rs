@@ -1,6 +1,6 @@
-//! Systems under test: manifests and knobs; build, start, ready, stop; resource sampling.
+//! Systems under test: their manifests and knobs, how they are built, started and stopped, and what they use.
 //!
-//! Knows processes, files and `/proc`; knows nothing of workloads' traffic, statistics or reports.
+//! Knows processes, files and `/proc`; knows nothing of traffic, statistics or reports.
 
 mod attach;
 pub mod build;
