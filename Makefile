@@ -1,13 +1,13 @@
-# Three commands for people: `make run` and `make test`, which install what they need first, and say what; `make check`, which needs
-# nothing but Rust and a C compiler.
+# The main targets are `make run` and `make test`, which first install what they need and say so, and `make check`, which needs only
+# Rust and a C compiler.
 
 NARROWS = target/release/narrows
-# A line for each thing that the tests left out.
+# One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
 .PHONY: run check test fresh build install install-test fmt lint bench pictures
 
-# What cannot be installed has been named; the systems that need it take no part.
+# The systems whose needs could not be installed are left out; the install has named them.
 run: build
 	$(NARROWS) systems --install || true
 	$(NARROWS) run --quick
@@ -15,14 +15,14 @@ run: build
 build: install
 	cargo build --release --locked -p narrows
 
-# While one works: no root, no server of others, nothing to install.
+# For use during development: needs no root, no other servers, and installs nothing.
 check:
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked --lib --bins --test check
 
-# Everything. Of the tests that run side by side many wait for something, so four at a time, whatever the number of cores. What
-# cannot be tested here is said at the end; with NARROWS_TEST_ALL=1 it fails.
+# All tests. Many of the parallel tests wait for something, so four run at a time, whatever the number of cores. At the end it lists
+# what could not be tested on this machine; with NARROWS_TEST_ALL=1 such a test fails.
 test: install-test
 	@mkdir -p target && : > $(SKIPPED)
 	cargo fmt --check
@@ -33,7 +33,8 @@ test: install-test
 	cargo test --workspace --locked --lib simulation -- --ignored
 	@if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
 
-# Both commands in new root folders where nothing is installed: as root, with sudo and without; FRESH=short takes ten minutes.
+# Runs `make run` and `make test` in new root folders where nothing is installed: as root, with sudo, and without. FRESH=short takes
+# ten minutes.
 fresh:
 	scripts/fresh $(FRESH)
 
@@ -49,13 +50,13 @@ fmt:
 lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# The pictures in the README, of a new run on this machine. Some minutes.
+# Makes the pictures in the README, from a new run on this machine. Takes some minutes.
 pictures: build install-test
 	$(NARROWS) run upload-buffers frames --rounds 9 --store target/pictures.db
 	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
 		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures
 
-# Narrows against its peers, pair by pair; writes bench/RESULTS.md and bench/results.csv. Half an hour on a quiet machine.
+# Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes half an hour on a quiet machine.
 bench: install
 	scripts/install-peers
 	cargo build --release --locked -p narrows -p bench

@@ -1,4 +1,4 @@
-//! Passes the commit on to `machine::Environment`, when there is a git checkout; without one it stays unknown.
+//! Passes the commit to `machine::Environment` if this is a git checkout; otherwise the commit is unknown.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=NARROWS_COMMIT");
-    // Grows with every commit. A file that does not exist would mean to run again every time.
+    // This log grows with every commit. Cargo would rerun the script every time for a file that does not exist.
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.git/logs/HEAD");
     if Path::new(log).exists() {
         println!("cargo:rerun-if-changed={log}");

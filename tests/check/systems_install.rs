@@ -1,12 +1,13 @@
-//! `narrows systems --install`: what is missing, in a line a system; what Debian brings of it is installed, by an apt-get and a
-//! sudo of the test's own.
+//! `narrows systems --install` prints what each system lacks and installs what Debian provides of it. The tests replace
+//! apt-get and sudo.
 
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::home::Home;
 use crate::support::{Ended, run, squeezed};
 
-/// Two systems that need a package each, and one that needs what no package brings. A need is met once its program is there.
+/// Two systems that need a package each, and one that needs what no package provides. A need is met once its program
+/// exists.
 fn home() -> Home {
     let home = Home::new();
     let need = |program: &str, packages: &str| {
@@ -18,7 +19,7 @@ fn home() -> Home {
     home.server("knobs", r#"["true", "{port}"]"#, &need("knob", "\"knob\""));
     home.server("handmade", r#"["true", "{port}"]"#, &need("craft", ""));
     std::fs::create_dir(home.path("bin")).expect("a folder for programs");
-    // What the script would do to the machine itself.
+    // Replace the programs with which the script would change the machine.
     for program in ["tee", "chmod", "rm"] {
         tool(&home, program, "cat > /dev/null");
     }
@@ -31,7 +32,7 @@ fn tool(home: &Home, name: &str, script: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
 }
 
-/// An apt-get that writes down what it was asked for, and then does this.
+/// An apt-get that records its arguments and then runs this script.
 fn apt(home: &Home, then: &str) {
     let here = home.path("");
     tool(home, "apt-get", &format!("cd {}; echo \"$@\" >> asked\n{then}", here.display()));
@@ -52,17 +53,18 @@ fn assert_prints(text: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(text.contains(word), "{word:?} is not in: {text}"));
 }
 
-/// Makes the programs that packages bring; `echo` prints what their probes ask for.
+/// Makes the programs that the packages provide. Each prints the version that its probe expects.
 const BRINGS: &str = "for p in $*; do case $p in frob|knob) printf '#!/bin/sh\\necho 7\\n' > bin/$p; /bin/chmod 755 bin/$p;; esac; done";
 
 #[test]
-fn what_debian_brings_is_installed_with_sudo() {
+fn what_debian_provides_is_installed_with_sudo() {
     let home = home();
     tool(&home, "id", "echo 1000");
     tool(&home, "sudo", "while [ \"$1\" = -n ]; do shift; done; echo sudo >> $0.used; exec \"$@\"");
     apt(&home, BRINGS);
     let ended = install(&home, &[]).code(0);
-    let said = ["frobs frob 7", "knobs knob 7", "you have to bring", "handmade craft 7", "is here now"];
+    let said =
+        ["frobs frob 7", "knobs knob 7", "you have to install", "handmade craft 7", "is installed now"];
     assert_prints(&ended.stdout, &said);
     assert!(
         asked(&home).contains("install --no-install-recommends frob knob libfrob-dev"),
@@ -70,11 +72,11 @@ fn what_debian_brings_is_installed_with_sudo() {
         asked(&home)
     );
     assert!(home.path("bin/sudo.used").exists());
-    // Then there is nothing left to do, and the need is judged as `narrows systems` judges it.
+    // A second run has nothing to do.
     let before = asked(&home);
     assert_prints(
         &install(&home, &[]).code(0).stdout,
-        &["Nothing that Debian brings is missing", "handmade"],
+        &["Nothing that Debian provides is missing", "handmade"],
     );
     assert_eq!(asked(&home), before);
 }
@@ -91,7 +93,7 @@ fn only_what_the_named_systems_need_is_installed() {
 }
 
 #[test]
-fn without_root_and_sudo_the_command_is_named() {
+fn without_root_and_sudo_the_command_is_printed() {
     let home = home();
     tool(&home, "id", "echo 1000");
     tool(&home, "sudo", "exit 1");
@@ -102,20 +104,20 @@ fn without_root_and_sudo_the_command_is_named() {
 }
 
 #[test]
-fn what_cannot_be_installed_is_named_and_the_rest_is() {
+fn what_cannot_be_installed_is_named_and_the_rest_is_installed() {
     let home = home();
     tool(&home, "id", "echo 0");
     apt(&home, &format!("case \"$*\" in *knob*) exit 100;; esac\n{BRINGS}"));
     let ended = install(&home, &[]).code(1);
     assert_prints(&ended.stdout, &["apt-get could not install: knob"]);
-    assert!(home.path("bin/frob").exists(), "frob is installed by itself");
+    assert!(home.path("bin/frob").exists(), "frob is installed on its own");
 }
 
 #[test]
-fn a_package_that_does_not_bring_what_is_needed_is_not_taken_for_it() {
+fn a_package_that_does_not_meet_the_need_is_reported() {
     let home = home();
     tool(&home, "id", "echo 0");
-    // The program is there, ends well, and prints nothing, as a pipeline does whose first part fails.
+    // The program exists, exits with 0 and prints nothing, like a pipeline whose first part fails.
     apt(&home, "printf '#!/bin/sh\\ntrue\\n' > bin/knob; /bin/chmod 755 bin/knob");
     let ended = install(&home, &["knobs"]).code(1);
     assert_eq!(ended.stdout.matches("knob 7").count(), 2, "before and after: {ended:#?}");

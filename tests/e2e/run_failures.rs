@@ -40,7 +40,7 @@ fn a_system_that_dies_at_once_fails_with_its_code_and_its_last_words() {
 fn a_system_that_is_killed_by_a_signal_says_which() {
     let home = Home::new();
     home.shell_server("bad", "echo 'out of luck'\nkill -SEGV $$", "");
-    assert_fails(&home, "ready", "ended by signal 11", "out of luck");
+    assert_fails(&home, "ready", "killed by signal 11", "out of luck");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `narrows client`: the reference client, a driver like any other (docs/contracts.md, "A client driver").
+//! `narrows client`: the reference client. It keeps the same contract as every driver (docs/contracts.md, "A client
+//! driver").
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -25,7 +26,7 @@ struct Orders {
     timeout_ms: u64,
     warmup_ms: u64,
     duration_ms: u64,
-    /// Open loop: arrivals a second over all callers.
+    /// In an open loop, the arrivals per second over all callers.
     rate: Option<f64>,
     #[serde(default)]
     gaps: GapsWord,
@@ -33,7 +34,7 @@ struct Orders {
     seed: u64,
 }
 
-/// The gaps between arrivals.
+/// The distribution of the gaps between arrivals.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum GapsWord {
@@ -42,7 +43,7 @@ enum GapsWord {
     Poisson,
 }
 
-/// Does one trial's work.
+/// Runs one trial.
 pub fn run() -> End {
     match drive() {
         Ok(code) => Ok(code),
@@ -64,7 +65,7 @@ fn drive() -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last line. The generator knows no time for each failure, only their sum: all of them have the mean.
+/// The last line. The generator records only the sum of the failures' times, so each failure is given the mean.
 fn account(tally: &Tally) -> serde_json::Value {
     let times = |histogram| Latency::from_nanos(histogram).buckets;
     let failures = tally.failures();
@@ -103,7 +104,7 @@ fn job(orders: &Orders) -> anyhow::Result<Job> {
     let http = Http { ids: true, expect: Expect::exactly("ok"), ..Http::get(url.authority(), url.path) };
     let connections = (orders.pools * orders.pool_size).min(orders.concurrency);
     if connections == 0 {
-        bail!("pools, pool_size and concurrency are at least 1");
+        bail!("pools, pool_size and concurrency must be at least 1");
     }
     let window = Stop::After(Duration::from_millis(orders.duration_ms));
     let mut job = Job::new(Target { address, traffic: Traffic::Http(http) }, connections, window);
@@ -111,7 +112,7 @@ fn job(orders: &Orders) -> anyhow::Result<Job> {
     job.pool = true;
     if let Some(rate) = orders.rate {
         if !(rate > 0.0 && rate.is_finite()) {
-            bail!("rate is {rate}, and must be above 0");
+            bail!("rate is {rate} but must be above 0");
         }
         let gaps = match orders.gaps {
             GapsWord::Constant => Gaps::Constant,
@@ -121,7 +122,8 @@ fn job(orders: &Orders) -> anyhow::Result<Job> {
     }
     job.warmup = Duration::from_millis(orders.warmup_ms);
     job.timeout = Duration::from_millis(orders.timeout_ms);
-    // Every caller finishes what it has begun; the sweep for timeouts comes round within a fiftieth.
+    // Every caller finishes what it has begun. Twice the timeout is enough, because the generator finds timeouts a
+    // little late.
     job.drain = job.timeout * 2;
     Ok(job)
 }

@@ -1,5 +1,5 @@
-//! What several verbs need: sizes and durations as people write them, files that are there whole or not at all, Ctrl-C, and
-//! the end of the program.
+//! Shared by several verbs: parsing of sizes and durations, files that are written whole or not at all, Ctrl-C, and the
+//! exit of the program.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -15,13 +15,13 @@ use miette::MietteHandlerOpts;
 use systems::{CatalogError, InputError};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// The exit code after Ctrl-C, as shells have it: 128 and the signal's number.
+/// The exit code after Ctrl-C, as in shells: 128 plus the signal's number.
 pub const INTERRUPTED: u8 = 130;
 
-/// Which kernel interface carries the I/O.
+/// The kernel interface that carries the I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReactorChoice {
-    /// io_uring, or epoll where the kernel refuses it.
+    /// io_uring, or epoll if the kernel refuses it.
     #[default]
     Auto,
     /// io_uring only.
@@ -43,13 +43,13 @@ impl From<ReactorChoice> for reactor::Backend {
 /// How a verb ends.
 pub type End = anyhow::Result<ExitCode>;
 
-/// Where runs are saved when nobody says where.
+/// The default file in which runs are saved.
 pub const STORE: &str = "narrows.db";
 
 /// `--store`
 #[derive(clap::Args)]
 pub struct StoreArg {
-    /// The file that runs are saved in
+    /// The file in which runs are saved
     #[arg(long = "store", value_name = "FILE", default_value = STORE)]
     pub path: PathBuf,
 }
@@ -59,16 +59,16 @@ pub fn print(text: &str) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes())
 }
 
-/// A file that is there whole or not at all: it is written beside its place, and takes its name at the end.
+/// A file that is written whole or not at all: it is written under another name, and renamed at the end.
 pub struct Whole {
     path: PathBuf,
     file: File,
-    /// What is to be renamed; none where something that is no file stands there: a pipe, a device.
+    /// The file to rename; `None` if the path is a pipe or a device, which is written directly.
     beside: Option<PathBuf>,
 }
 
 impl Whole {
-    /// Opens it, so that what cannot be written is known before there is anything to write.
+    /// Opens the file. An error is thus known before the work whose result is to be written.
     pub fn create(path: &Path) -> anyhow::Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let known = std::fs::metadata(path).ok();
@@ -76,7 +76,7 @@ impl Whole {
             let file = File::options().write(true).open(path).with_context(context)?;
             return Ok(Self { path: path.to_owned(), file, beside: None });
         }
-        // A link stays one.
+        // Write to the target of a symbolic link, so that the link is kept.
         let path = if known.is_some() { path.canonicalize().with_context(context)? } else { path.to_owned() };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", std::process::id()));
@@ -88,7 +88,7 @@ impl Whole {
         Ok(Self { path, file, beside: Some(beside) })
     }
 
-    /// Writes all of it and gives it its name.
+    /// Writes the text and gives the file its name.
     pub fn write(mut self, text: &str) -> anyhow::Result<()> {
         let mut written = self.file.write_all(text.as_bytes());
         if let (Ok(()), Some(beside)) = (&written, &self.beside) {
@@ -99,7 +99,7 @@ impl Whole {
 }
 
 impl Drop for Whole {
-    /// What has its name by now is not there any more.
+    /// Removes an unfinished file. After `write` it has been renamed, and there is nothing to remove.
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
             let _ = std::fs::remove_file(beside);
@@ -107,13 +107,13 @@ impl Drop for Whole {
     }
 }
 
-/// Prints a line to standard error. Whoever read it may have gone, which is no reason to lose what is being done: `eprintln!`
-/// would panic.
+/// Prints a line to standard error and ignores failures. `eprintln!` would panic if the reader has gone, and the work
+/// in progress would be lost.
 pub fn say(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A line that changes in place on standard error, of this form (indicatif's) and so many steps.
+/// A line on standard error that changes in place. `template` is indicatif's.
 pub fn status_line(template: &str, steps: Option<u64>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::stderr());
     match ProgressStyle::with_template(template) {
@@ -122,21 +122,24 @@ pub fn status_line(template: &str, steps: Option<u64>) -> ProgressBar {
     }
 }
 
-/// The terminal's width in columns; 100 where there is none.
+/// The terminal's width in columns; 100 if standard output is no terminal.
 pub fn width() -> usize {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: `size` is alive during the call; without a terminal it stays zero.
+    // SAFETY: `size` outlives the call. Without a terminal it stays zero.
     unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     if size.ws_col == 0 { 100 } else { usize::from(size.ws_col) }
 }
 
-/// Text in lines of at most `width` columns, the first behind `first`, the others behind `further`. Words stay whole, and so
-/// does what stands in backticks: a command is to be copied.
+/// Wraps text at `width` columns. The first line begins with `first`, the others with `further`. Words are not broken,
+/// nor is text in backticks, so that a command can be copied.
 pub fn wrapped(text: &str, width: usize, first: &str, further: &str) -> String {
     const GLUE: &str = "\u{a0}";
     let parts = text.split('`').enumerate();
-    let glued: Vec<String> =
-        parts.map(|(at, part)| if at % 2 == 1 { part.replace(' ', GLUE) } else { part.to_owned() }).collect();
+    let glue = |(index, part): (usize, &str)| match index % 2 {
+        1 => part.replace(' ', GLUE),
+        _ => part.to_owned(),
+    };
+    let glued: Vec<String> = parts.map(glue).collect();
     let options = Options::new(width)
         .initial_indent(first)
         .subsequent_indent(further)
@@ -146,12 +149,12 @@ pub fn wrapped(text: &str, width: usize, first: &str, further: &str) -> String {
     textwrap::fill(&glued.join("`"), options).replace(GLUE, " ")
 }
 
-/// Whether standard output shows colours: it is a terminal, and nobody asked for none (<https://no-color.org>).
+/// Whether to use colours: standard output is a terminal and NO_COLOR is not set (<https://no-color.org>).
 pub fn colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// What was asked makes no sense, beyond what the parser of the command line can see.
+/// A usage error that the parser of the command line cannot detect.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -163,7 +166,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Prints an error, and chooses the exit code: 2 for bad usage, 1 for what could not be done.
+/// Prints an error and chooses the exit code: 2 for a usage error, 1 for other errors.
 pub fn exit(end: End) -> ExitCode {
     match end {
         Ok(code) => code,
@@ -173,16 +176,16 @@ pub fn exit(end: End) -> ExitCode {
                 .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
                 .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe);
             if broken_pipe {
-                // Whoever read our output has had enough: `narrows report last | head`.
+                // The reader of our output has read enough, as in `narrows report last | head`.
                 return ExitCode::SUCCESS;
             }
             let code = if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE };
-            // Names of systems have hyphens, and are to be copied whole.
+            // Names of systems contain hyphens. Do not break them, so that they can be copied.
             let handler = || MietteHandlerOpts::new().word_splitter(WordSplitter::NoHyphenation).build();
             let _ = miette::set_hook(Box::new(move |_| Box::new(handler())));
-            // What a person wrote is shown with its place and with what to do.
+            // Errors in files and arguments are shown with their place and a remedy.
             match error.downcast::<InputError>() {
-                // Without a text there is nothing that the renderer would show the place in: not even the file's name.
+                // Without a text the renderer would not even show the file's name.
                 Ok(input) if input.position().is_none() => say(format_args!("narrows: {}", input.one_line())),
                 Ok(input) => say(format_args!("{:?}", miette::Report::new(input))),
                 Err(error) => match error.downcast::<CatalogError>() {
@@ -195,7 +198,7 @@ pub fn exit(end: End) -> ExitCode {
     }
 }
 
-/// Arguments as a person would type them in a shell, so that they can be typed again.
+/// The arguments quoted for a shell, so that they can be typed again.
 pub fn command_line(words: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
     let quoted = words.map(|word| {
@@ -205,7 +208,7 @@ pub fn command_line(words: impl Iterator<Item = String>) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// A flag that Ctrl-C and SIGTERM set. A second Ctrl-C ends the program at once.
+/// A flag that is set on Ctrl-C and SIGTERM. A second Ctrl-C ends the program at once.
 pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
     let cancel = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -216,7 +219,7 @@ pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(cancel)
 }
 
-/// `10s`, `500ms`, `2m`, `1h`, or seconds as a plain number.
+/// Parses a duration: `10s`, `500ms`, `2m`, `1h`, or a plain number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -225,17 +228,17 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("{unit:?} is no unit of time: write 500ms, 10s, 2m or 1h")),
+        _ => return Err(format!("{unit:?} is not a unit of time: write 500ms, 10s, 2m or 1h")),
     };
     let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is no duration: write 500ms, 10s, 2m or 1h"))?;
+        number.parse().map_err(|_| format!("{text:?} is not a duration: write 500ms, 10s, 2m or 1h"))?;
     Duration::try_from_secs_f64(number * factor).map_err(|error| error.to_string())
 }
 
-/// `64K`, `1M`, `1G` (powers of 1024), or plain bytes.
+/// Parses a size in bytes: `64K`, `1M`, `1G` (powers of 1024), or a plain number.
 pub fn size(text: &str) -> Result<u64, String> {
     systems::knob::parse_size(text)
-        .and_then(|bytes| u64::try_from(bytes).map_err(|_| "a size is not negative".to_owned()))
+        .and_then(|bytes| u64::try_from(bytes).map_err(|_| "a size cannot be negative".to_owned()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Narrows finds the narrow place in a network stack.
 //!
-//! The command line: one file per verb. Everything of substance is in the crates below.
+//! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
 mod client;
 mod common;
@@ -27,29 +27,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// The lab: experiments, each system restarted at each point of its knobs
+    /// Run experiments; each trial starts its system anew
     Run(run_verb::Args),
-    /// Drive one target, now
+    /// Drive one target
     Load(load_verb::Args),
-    /// The reference endpoints on one port: /, /echo, /upload, /wait/MS
+    /// Serve the reference endpoints: /, /echo, /upload, /wait/MS
     Serve(serve_verb::Args),
-    /// What runs here, at which version; what is missing, and how to get it
+    /// List, check or install systems: what runs here, what is missing, and how to get it
     Systems(systems_verb::Args),
-    /// A saved run, printed again; without a run, the list of runs
+    /// Print a saved run again, or list the runs
     Report(report_verb::Args),
-    /// The published tables that Narrows grew from, and what their figures hide
+    /// Show the published tables that Narrows grew from, and what their figures hide
     Published(published_verb::Args),
-    /// Two runs, or two scenarios, compared: ratio, interval, verdict; an exit code for CI
+    /// Compare two runs or two scenarios: ratio, interval, verdict, and an exit code for CI
     Compare(compare_verb::Args),
-    /// Is this machine fit to measure on, and what to change
+    /// Check whether this machine is fit for measurements, and say what to change
     Doctor(doctor_verb::Args),
-    /// The reference client, for `narrows run`: speaks the driver contract on standard input and output
+    /// Run the reference client for `narrows run`: the driver contract on standard input and output
     #[command(hide = true)]
     Client,
 }
 
 fn main() -> ExitCode {
-    // Load is measured in the tens of thousands of sockets; the limit is said where it matters.
+    // Load can need tens of thousands of sockets. The verbs report the limit where it matters.
     let files = systems::machine::raise_file_limit();
     let cli = Cli::parse();
     let end = match cli.verb {

@@ -12,25 +12,25 @@ use crate::common::{self, End, Usage};
 /// `narrows serve`
 #[derive(clap::Args)]
 pub struct Args {
-    /// The address to listen on
+    /// The address on which to listen
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The HTTP port; 0 takes a free one
+    /// The HTTP port; 0 chooses a free one
     #[arg(short, long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
-    /// Receive frames on this port: 4-byte big-endian length, then that many bytes
+    /// Receive frames on this port: a 4-byte big-endian length, then that many bytes
     #[arg(long, value_name = "PORT")]
     frames: Option<u16>,
-    /// HTTP and frames on one port, told apart by the first byte; no other port is opened
+    /// Serve HTTP and frames on this one port, distinguished by the first byte
     #[arg(long, value_name = "PORT", hide = true, conflicts_with_all = ["port", "frames"])]
     any: Option<u16>,
     /// Close each connection after this many requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_keepalive: Option<u64>,
-    /// Do not announce that close with `Connection: close`
+    /// Do not announce the close with `Connection: close`
     #[arg(long, requires = "max_keepalive")]
     silent_close: bool,
-    /// Serving threads; default: one for each core
+    /// The number of threads; default: one per core
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// The kernel interface
@@ -38,12 +38,12 @@ pub struct Args {
     reactor: common::ReactorChoice,
 }
 
-/// Serves until it is told to stop.
+/// Serves until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> End {
-    // The threads of one server share its port, so that the kernel would not refuse this.
+    // The kernel would not refuse this, because the threads of a server share its port.
     if args.port != 0 && args.frames == Some(args.port) {
         return Err(Usage(format!(
-            "port {} cannot serve both HTTP and frames: give -p and --frames a port each (-p is 8080 by default)",
+            "port {} cannot serve both HTTP and frames: give -p and --frames different ports (-p is 8080 by default)",
             args.port
         ))
         .into());

@@ -1,5 +1,5 @@
-//! `narrows systems`: what runs here and what is missing; what Debian brings of it, installed; and whether a system keeps the
-//! contract.
+//! `narrows systems`: lists what runs here and what is missing, installs what Debian provides, and checks whether a
+//! system keeps the contract.
 
 mod check;
 mod install;
@@ -14,10 +14,10 @@ use crate::common::{self, End};
 /// `narrows systems`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Check whether these keep docs/contracts.md: start, answer, count, stop, and every knob
+    /// Check whether these systems keep docs/contracts.md: starting, answers, counts, stopping, every knob
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     check: Vec<String>,
-    /// Install the Debian packages that are missing, as root or with sudo; of these systems, or of all
+    /// Install the missing Debian packages of these systems, or of all, as root or with sudo
     #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["check", "json"])]
     install: Option<Vec<String>>,
     /// Print JSON
@@ -25,7 +25,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Lists the systems, checks some, or installs what they need.
+/// Lists systems, checks them, or installs what they need.
 pub fn run(args: &Args) -> End {
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let catalog = Catalog::load(&systems::catalog::find_home(None)?);

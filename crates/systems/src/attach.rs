@@ -1,20 +1,20 @@
-//! Servers that their users started: found by the socket that listens, watched, and left running.
+//! Servers that the user started: found by their listening socket, measured, and left running.
 //!
-//! Reads `/proc` only; nothing here signals or starts anything.
+//! Reads `/proc` only. It starts and signals nothing.
 
 use crate::manifest::Attached;
 use crate::ports;
 use crate::proc;
 
-/// The processes of a server that its user started.
+/// The processes of a server that the user started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Theirs {
-    /// Those that hold the listening socket when it was found; never empty.
+    /// The processes that held the listening socket when it was found; never empty.
     pids: Vec<u32>,
 }
 
 impl Theirs {
-    /// Finds who listens; the error says what there is instead.
+    /// Finds the processes that listen. The error says what was found instead.
     pub(crate) fn find(attached: &Attached) -> Result<Self, String> {
         let port = attached.port;
         let pids = ports::listeners(port);
@@ -24,27 +24,27 @@ impl Theirs {
         Err(match ports::port_free(port) {
             true => format!("nothing listens on 127.0.0.1:{port}"),
             false => format!(
-                "127.0.0.1:{port} is held by a process of another user, which cannot be measured: run narrows as that user"
+                "127.0.0.1:{port} is held by another user's process, which cannot be measured: run narrows as that user"
             ),
         })
     }
 
-    /// The first of them.
+    /// The first of the listening processes.
     pub(crate) fn pid(&self) -> u32 {
         self.pids.first().copied().unwrap_or_default()
     }
 
-    /// For messages and as its version: "iodash_http (process 17)".
+    /// The name used in messages and as the version: "iodash_http (process 17)".
     pub(crate) fn name(&self) -> String {
         format!("{} (process {})", proc::name(self.pid()), self.pid())
     }
 
-    /// Whether any of them still runs.
+    /// Whether any of the listening processes still runs.
     pub(crate) fn alive(&self) -> bool {
         self.pids.iter().any(|pid| proc::stat(*pid).is_some_and(|stat| stat.lives()))
     }
 
-    /// All of its processes now: those that listen, and their descendants.
+    /// The listening processes and their current descendants.
     pub(crate) fn members(&self) -> Vec<u32> {
         proc::with_descendants(&self.pids)
     }

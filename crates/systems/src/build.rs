@@ -1,4 +1,4 @@
-//! Building a system: into `target/systems/NAME`, only when what it is made of changed, never two builds of one system at once.
+//! Builds a system into `target/systems/NAME`, only if its inputs have changed, and never twice at once.
 //!
 //! Knows manifests, files and processes.
 
@@ -16,7 +16,7 @@ use crate::output::{SHOWN, capture};
 use crate::probe::{Context, first_line};
 use crate::stamp::Stamp;
 
-/// A system that is built.
+/// A built system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     /// Its build folder.
@@ -25,10 +25,11 @@ pub struct Built {
     pub version: Option<String>,
 }
 
-/// Printing a version takes no longer.
+/// The timeout of the command that prints the version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Builds the system unless its last build was made of the same. `versions` are those of its needs, as [`crate::probe::in_words`] shows them.
+/// Builds the system unless its last build had the same inputs. `versions` are those of its needs, as
+/// [`crate::probe::in_words`] formats them.
 pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Result<Built, SystemError> {
     let folder = context.home.join("target/systems");
     let out = folder.join(&manifest.name);
@@ -50,8 +51,8 @@ pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Resul
     Ok(Built { out, version })
 }
 
-/// How the last build of the same failed, in a line; `None` if it did not, or was not tried. It is tried again when the system
-/// is next run. `versions` as for [`build`].
+/// One line that says how the last build with the same inputs failed; `None` if there was none or it succeeded. The
+/// next run of the system tries again. `versions` are as for [`build`].
 pub fn last_failure(manifest: &Manifest, context: Context<'_>, versions: &str) -> Option<String> {
     let out = context.home.join("target/systems").join(&manifest.name);
     let work = Work { manifest, context, versions, out: &out };
@@ -72,12 +73,12 @@ impl Work<'_> {
         SystemError::new(Stage::Build, &self.manifest.name, reason)
     }
 
-    /// `target/systems/NAME.ENDING`; not inside the build folder, which belongs to the build.
-    fn beside(&self, ending: &str) -> PathBuf {
-        self.out.with_file_name(format!("{}.{ending}", self.manifest.name))
+    /// `target/systems/NAME.EXTENSION`; not inside the build folder, which belongs to the build.
+    fn beside(&self, extension: &str) -> PathBuf {
+        self.out.with_file_name(format!("{}.{extension}", self.manifest.name))
     }
 
-    /// Holds until the file is closed, also when we crash.
+    /// Takes the lock. The kernel releases it when the file is closed, even if we crash.
     fn lock(&self, build: &Build) -> Result<File, SystemError> {
         let path = self.beside("lock");
         let options = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
@@ -98,17 +99,17 @@ impl Work<'_> {
         match failure {
             Some(reason) => Err(self.wrong(reason)),
             None if held => Ok(file),
-            None => Err(self.wrong("another narrows is still building it: wait for that one, or end it")),
+            None => Err(self.wrong("another narrows is still building it: wait for it, or stop it")),
         }
     }
 
-    /// What the build is made of now.
+    /// The stamp of the build's current inputs.
     fn stamp(&self, build: &Build) -> Result<Stamp, SystemError> {
         Stamp::of(self.manifest, build, self.context, self.versions).map_err(|why| self.wrong(why))
     }
 
     fn run(&self, build: &Build, before: Stamp) -> Result<(), SystemError> {
-        let cannot = |what: &str, e: io::Error| self.wrong(format!("cannot {what}: {e}"));
+        let cannot = |action: &str, e: io::Error| self.wrong(format!("cannot {action}: {e}"));
         let (stamp_file, failed) = (self.beside("stamp"), self.beside("failed"));
         for old in [&stamp_file, &failed] {
             let _ = fs::remove_file(old);
@@ -137,17 +138,17 @@ impl Work<'_> {
                 format!("the build was killed after build.timeout_s = {}", build.timeout.as_secs())
             }
             Waited::Cancelled => {
-                return Err(self.wrong(format!("interrupted; all of its output is in {}", log.display())));
+                return Err(self.wrong(format!("interrupted; its full output is in {}", log.display())));
             }
         };
         let output = end_of(&log).unwrap_or_default();
         let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        // Only a listing reads it, so that to fail here changes nothing.
+        // Only `narrows systems` reads this file, so a failure to write it does not matter.
         if let Ok(after) = self.stamp(build) {
             let _ = fs::write(failed, format!("{}{}\n", before.settled(after), last.unwrap_or(&why)));
         }
         let get = build.get.as_ref().map(|get| format!("; to get what it fetches: {get}"));
-        let reason = format!("{why}; all of its output is in {}{}", log.display(), get.unwrap_or_default());
+        let reason = format!("{why}; its full output is in {}{}", log.display(), get.unwrap_or_default());
         Err(self.wrong(reason).with_output(output))
     }
 
@@ -167,7 +168,8 @@ impl Work<'_> {
                 Err(self.wrong(format!("build.version: `{program}` {exit}")).with_output(output))
             }
             Waited::TimedOut => {
-                Err(self.wrong(format!("build.version: `{program}` did not end and was killed")))
+                let limit = VERSION_PATIENCE.as_secs();
+                Err(self.wrong(format!("build.version: `{program}` was killed after {limit} s")))
             }
             Waited::Cancelled => Err(self.wrong("interrupted")),
         }

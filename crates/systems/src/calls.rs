@@ -1,8 +1,7 @@
-//! What the kernel does for processes, counted by the kernel (perf_event_open(2)): system calls, reads, and
-//! instructions where the processor's counters can be used.
+//! Counts a process's system calls, its reads and its instructions, with the kernel's counters (perf_event_open(2)).
 //!
-//! Counting system calls slows every system call of the machine a little, so it is no part of what is timed. Counters that the
-//! kernel refuses (perf_event_paranoid, no tracefs, a virtual processor without counters) are absent, not zero.
+//! Counting slows every system call of the machine a little, so it happens outside the timed window. A counter that the
+//! kernel refuses (perf_event_paranoid, no tracefs, a virtual processor without counters) is absent, not zero.
 
 use std::io;
 
@@ -11,24 +10,24 @@ use perf_event::{Builder, Counter};
 
 use crate::proc;
 
-/// The calls that take bytes out of a socket, as the kernel's tracepoints name them.
+/// The system calls that read from a socket, as the kernel's tracepoints name them.
 const READS: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
 
-/// Calls of all kinds.
+/// The tracepoint of all system calls.
 const ALL: &str = "raw_syscalls/sys_enter";
 
-/// What was counted of them.
+/// The counts; `None` if the kernel refused the counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// System calls of all kinds.
     pub system_calls: Option<u64>,
-    /// Calls of read(2), readv(2), recvfrom(2), recvmsg(2), recvmmsg(2), those without a byte among them.
+    /// Calls of read(2), readv(2), recvfrom(2), recvmsg(2) and recvmmsg(2), including those that returned no bytes.
     pub reads: Option<u64>,
     /// Instructions, user and kernel.
     pub instructions: Option<u64>,
 }
 
-/// Counts from its making to [`Calls::finish`].
+/// Counters that run from [`Calls::begin`] to [`Calls::finish`].
 #[derive(Debug)]
 pub struct Calls {
     system_calls: Kind,
@@ -36,11 +35,11 @@ pub struct Calls {
     instructions: Kind,
 }
 
-/// One event, counted for each thread that there was; `None` where the kernel refused.
+/// One event's counters, one per thread; `None` if the kernel refused.
 type Kind = Option<Vec<Counter>>;
 
 impl Calls {
-    /// Counts for every thread of these processes, and for those that these start from now on.
+    /// Starts counting for every thread of these processes, and for every thread and process that they start later.
     pub fn begin(processes: &[u32]) -> Self {
         let tasks: Vec<u32> = processes.iter().copied().flat_map(proc::tasks).collect();
         let traced = |name: &str| tracepoint(name).ok().and_then(|event| open(&tasks, &event));
@@ -49,13 +48,13 @@ impl Calls {
             Self { system_calls: traced(ALL), reads, instructions: open(&tasks, &Hardware::INSTRUCTIONS) };
         let kinds = calls.reads.iter_mut().chain([&mut calls.system_calls, &mut calls.instructions]);
         for counter in kinds.flatten().flatten() {
-            // A counter that cannot be enabled counts nothing, and is then absent.
+            // A counter that cannot be enabled stays at zero, and `finish` leaves it out.
             let _ = counter.enable();
         }
         calls
     }
 
-    /// What was counted.
+    /// Stops counting and returns the counts.
     pub fn finish(mut self) -> Counted {
         let reads: Option<u64> = self.reads.iter_mut().map(total).sum();
         Counted {
@@ -66,15 +65,15 @@ impl Calls {
     }
 }
 
-/// Whether the kernel's tracepoints can be read, without which no calls are counted.
+/// Checks whether the kernel's tracepoints can be read. System calls cannot be counted without them.
 ///
 /// # Errors
-/// Why not: nothing is mounted there (`NotFound`), or it is not for this user (`PermissionDenied`).
+/// `NotFound` if tracefs is not mounted, `PermissionDenied` if this user may not read it.
 pub fn tracing() -> io::Result<()> {
     tracepoint(ALL).map(drop)
 }
 
-/// By its name, where the kernel shows its tracing: mounted by itself, or below the older debugging one.
+/// Finds a tracepoint by name, in tracefs or in the older debugfs.
 fn tracepoint(name: &str) -> io::Result<Tracepoint> {
     let id = |root: &str| std::fs::read_to_string(format!("{root}/events/{name}/id"));
     let id = id("/sys/kernel/tracing").or_else(|why| id("/sys/kernel/debug/tracing").map_err(|_| why))?;
@@ -91,7 +90,7 @@ fn open<E: Event + Clone>(tasks: &[u32], event: &E) -> Kind {
             .build()
     };
     let counters: Vec<Counter> = tasks.iter().filter_map(|task| one(task).ok()).collect();
-    // A thread may have ended meanwhile; that all of them did is a refusal.
+    // A single thread may have ended in the meantime. If no counter opens, the kernel refused.
     (!counters.is_empty()).then_some(counters)
 }
 
@@ -114,19 +113,18 @@ mod tests {
         let calls = Calls::begin(&[child.id()]);
         for _ in 0..20 {
             input.write_all(b"x").unwrap();
-            // So that each byte is a read of its own, or nearly: at least one, whatever happens.
+            // This way most bytes arrive in a read of their own. At least one read happens in any case.
             std::thread::yield_now();
         }
         drop(input);
-        // Its end can be seen, or it is gone: tests beside this one reap whatever ends.
+        // Wait until it is a zombie or gone: tests that run in parallel may reap it.
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id()));
         while stat().is_ok_and(|stat| !stat.contains(") Z ")) {
             std::thread::yield_now();
         }
         let counted = calls.finish();
         let _ = child.wait();
-        // Not every kernel counts for us; one that does has seen a read of the bytes, one of their end, and what the program read
-        // to start, if that was not over before.
+        // Not every kernel lets us count. If it does, it counted at least one read.
         if let (Some(reads), Some(all)) = (counted.reads, counted.system_calls) {
             assert!(reads >= 1 && reads <= all, "{counted:?}");
         }

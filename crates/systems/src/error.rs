@@ -1,8 +1,8 @@
-//! What can go wrong with a system while it is built, started and watched. Pure.
+//! The errors of building, starting and watching a system. Pure.
 
 use std::fmt;
 
-/// Where it went wrong; the words are those of stored failures.
+/// The stage at which a system failed. Stored failures use these words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Building it, or asking for its version.
@@ -11,7 +11,7 @@ pub enum Stage {
     Start,
     /// Waiting until it serves.
     Ready,
-    /// Later: it died or broke its contract.
+    /// After it was ready: it died or broke its contract.
     System,
 }
 
@@ -33,17 +33,17 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why a system could not be used; other systems are unaffected.
+/// Why a system could not be used. Other systems are not affected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{system}: {stage}: {reason}")]
 pub struct SystemError {
-    /// Where it went wrong.
+    /// The stage at which it failed.
     pub stage: Stage,
     /// The system's name.
     pub system: String,
-    /// What was wrong and what to do, in a sentence.
+    /// What went wrong and what to do about it.
     pub reason: String,
-    /// The end of what its program printed; empty when it printed nothing.
+    /// The last 4 KiB that its program printed; empty if it printed nothing.
     pub output: String,
 }
 

@@ -1,26 +1,26 @@
-//! Figures: the one number of a trial that its scenario is judged by. Pure.
+//! Figures: the one number of a trial by which its scenario is judged. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a table shows; the one number of a trial that its scenario is judged by.
+/// The number that a table shows for each trial, and by which its scenario is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Milliseconds from the send of an upload to its checked answer.
+    /// Milliseconds from the start of an upload to its verified answer.
     MsPerUpload,
-    /// Payload bytes of verified operations a second.
+    /// Payload bytes of verified operations per second.
     BytesPerS,
-    /// Frames verified by the receiver's count, a second.
+    /// Frames per second, verified by the receiver's count.
     FramesPerS,
-    /// Verified answers a second.
+    /// Verified answers per second.
     RequestsPerS,
-    /// Microseconds from when a request was due within which 99 of 100 were answered.
+    /// The 99th percentile of response times, in microseconds, counted from when a request was due.
     P99Us,
 }
 
 impl Figure {
-    /// All of them, in the order of the documents.
+    /// All figures, in the order of docs/contracts.md.
     pub const ALL: [Self; 5] =
         [Self::MsPerUpload, Self::BytesPerS, Self::FramesPerS, Self::RequestsPerS, Self::P99Us];
 
@@ -35,18 +35,17 @@ impl Figure {
         }
     }
 
-    /// Whether more is better; false for times.
+    /// Whether a larger number is better; false for times.
     pub fn more_is_better(self) -> bool {
         !matches!(self, Self::MsPerUpload | Self::P99Us)
     }
 
-    /// Whether it is one of open loops only: a closed loop asks again when it has its answer, so that no request is due
-    /// while the server stands still.
+    /// Whether the figure exists only in an open loop. In a closed loop no request is due while the server stalls.
     pub fn needs_rate(self) -> bool {
         self == Self::P99Us
     }
 
-    /// How many times better `a` is than `b`: above 1 where `a` is better, whichever way the figure points.
+    /// How many times better `a` is than `b`: above 1 if `a` is better, for both kinds of figures.
     pub fn advantage(self, a: f64, b: f64) -> f64 {
         if self.more_is_better() { a / b } else { b / a }
     }

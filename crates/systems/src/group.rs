@@ -1,6 +1,6 @@
-//! Processes in groups of their own: started pinned and with raised limits, watched, and never left behind.
+//! Process groups: starts a program pinned and with raised limits, watches it, and leaves nothing of it behind.
 //!
-//! Knows processes and signals; knows nothing of systems. Everything that Narrows starts is started here.
+//! Knows processes and signals; knows nothing of systems. Every process that Narrows starts is started here.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,9 +20,9 @@ use crate::proc;
 pub enum Exit {
     /// It exited with this code.
     Code(i32),
-    /// It was ended by this signal.
+    /// This signal ended it.
     Signal(i32),
-    /// It is gone; only its parent, who is not Narrows, knows how.
+    /// It is gone. Only its parent, which is not Narrows, knows its exit status.
     Gone,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exited with code {code}"),
-            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Signal(signal) => write!(f, "was killed by signal {signal}"),
             Self::Gone => f.write_str("has ended"),
         }
     }
@@ -44,45 +44,45 @@ pub(crate) enum Waited {
     Cancelled,
 }
 
-/// What it took to end a group.
+/// How a group was stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// It did not heed SIGTERM in time.
+    /// It did not end in time after SIGTERM.
     pub(crate) killed: bool,
     /// The names of descendants outside the group that had to be killed.
     pub(crate) strays: Vec<String>,
 }
 
-/// A child in a process group of its own. Dropping it kills the group.
+/// A child in its own process group. Dropping it kills the group.
 ///
-/// The leader is not reaped before its group has been killed: as long as it is a zombie, its number cannot be given to
-/// another group, so that a signal never reaches a stranger.
+/// The leader is reaped only after its group has been killed. As long as it is a zombie, the kernel cannot give its id
+/// to another group, so no signal reaches an unrelated process.
 pub(crate) struct Group {
     child: Child,
-    /// Every descendant inherits it; finds those that left the group.
+    /// An environment entry that every descendant inherits. It finds those that left the group.
     mark: String,
     ended: Option<Exit>,
 }
 
-/// Descendants that left the group are found by this variable of their environment.
+/// The environment variable by which descendants that left the group are found.
 const MARK: &str = "NARROWS_GROUP";
-/// Helpers outside the group end a moment after the program that they help, as Erlang's does.
+/// A helper outside the group, such as Erlang's, ends shortly after its program. This is how long we wait for it.
 const HELPERS: Duration = Duration::from_millis(500);
-/// A process that survives SIGKILL for this long hangs in the kernel, and waiting does not help.
+/// A process that survives SIGKILL for this long hangs in the kernel, and waiting longer does not help.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Group {
-    /// Starts `command`, pinned to `cores` unless they are empty.
+    /// Starts `command`, pinned to `cores` unless the slice is empty.
     ///
-    /// The kernel kills the child when the *thread* that called this ends, so that nothing outlives a crash: call it from
-    /// a thread that lives as long as the child shall.
+    /// The kernel kills the child when the *thread* that called this ends, so nothing survives a crash. Call it from a
+    /// thread that lives as long as the child should.
     pub(crate) fn spawn(mut command: Command, cores: &[usize]) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         adopt_orphans();
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         command.env(MARK, &mark).process_group(0);
         prepare(&mut command, cores);
-        // Locked while it is spawned: a child that is not noted yet must not be taken for an orphan.
+        // Hold the lock until the child is in the set: otherwise another thread could take it for an orphan.
         let mut leaders = leaders();
         let child = command.spawn()?;
         leaders.insert(child.id());
@@ -93,12 +93,12 @@ impl Group {
         &mut self.child
     }
 
-    /// The leader's number, and the group's.
+    /// The id of the leader, which is also that of the group.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How the leader ended, if it did. Does not reap it.
+    /// How the leader ended, if it has. Does not reap it.
     pub(crate) fn exited(&self) -> Option<Exit> {
         self.ended.or_else(|| {
             // SAFETY: siginfo_t is plain data for which zeros are valid.
@@ -115,7 +115,7 @@ impl Group {
         })
     }
 
-    /// Waits until the leader ends, the deadline passes, or `cancel` is set.
+    /// Waits until the leader ends, the deadline passes or `cancel` is set.
     pub(crate) fn wait(&self, deadline: Instant, cancel: &AtomicBool) -> Waited {
         let mut exit = None;
         let ended = || {
@@ -130,7 +130,7 @@ impl Group {
         }
     }
 
-    /// SIGTERM to the group, patience, SIGKILL to whatever is left. Says what was left.
+    /// Sends SIGTERM to the group, waits for `grace`, and sends SIGKILL to what is left, including strays.
     pub(crate) fn stop(&mut self, grace: Duration) -> Ended {
         let group = self.id();
         if self.ended.is_some() {
@@ -152,7 +152,7 @@ impl Group {
         proc::carrying(&self.mark).into_iter().filter(outside).collect()
     }
 
-    /// SIGKILL to the group and to descendants that left it; reaps them.
+    /// Sends SIGKILL to the group and to descendants that left it, and reaps them.
     pub(crate) fn kill(&mut self) {
         if self.ended.is_some() {
             return;
@@ -177,7 +177,7 @@ impl Group {
     }
 
     fn kill_strays(&self) {
-        // More than once: a stray may have had a child while it was looked for.
+        // Repeat: a stray may have started a child during the search.
         for _ in 0..10 {
             let me = std::process::id();
             let strays = proc::carrying(&self.mark).into_iter().filter(|pid| *pid != me).collect::<Vec<_>>();
@@ -185,10 +185,10 @@ impl Group {
                 return;
             }
             for pid in strays {
-                // SAFETY: a plain system call; the process carries our mark, so it is a descendant of this child.
+                // SAFETY: a plain system call. The process carries our mark, so it is a descendant of this child.
                 unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
                 poll(Instant::now() + KILL_PATIENCE, || {
-                    // SAFETY: as above; fails harmlessly when the process is not our child.
+                    // SAFETY: a plain system call. It fails harmlessly if the process is not our child.
                     unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
                     proc::stat(pid).is_none_or(|stat| !stat.lives())
                 });
@@ -203,17 +203,17 @@ impl Drop for Group {
     }
 }
 
-/// Sets what the child shall have before its program begins.
+/// Prepares what happens in the child between fork and exec: death signal, cores, limit of open files.
 fn prepare(command: &mut Command, cores: &[usize]) {
     let parent = std::process::id();
     let set = (!cores.is_empty()).then(|| machine::core_set(cores));
     let before_exec = move || {
-        // SAFETY: plain system calls, all of them safe between fork and exec; nothing here allocates.
+        // SAFETY: plain system calls that are safe between fork and exec. Nothing here allocates.
         unsafe {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have died before the line above; then nobody would ever kill us.
+            // If the parent died before prctl took effect, nobody would ever kill us.
             if libc::getppid().cast_unsigned() != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
@@ -234,38 +234,40 @@ fn prepare(command: &mut Command, cores: &[usize]) {
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// Orphaned descendants become our children, so that they can be reaped; elsewhere they might stay zombies for ever.
+/// Makes this process adopt orphaned descendants, so that it can reap them. An init process might leave them as
+/// zombies.
 fn adopt_orphans() {
     static ONCE: Once = Once::new();
-    // SAFETY: a plain system call. When it fails, orphans go to init, as usual.
+    // SAFETY: a plain system call. If it fails, orphans go to init, as usual.
     ONCE.call_once(|| unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     });
 }
 
 fn signal_group(group: u32, signal: i32) {
-    // SAFETY: a plain system call; the group is ours, because its leader is not reaped yet.
+    // SAFETY: a plain system call. The group is ours, because its leader has not been reaped.
     unsafe { libc::kill(-group.cast_signed(), signal) };
 }
 
-/// The children that a [`Group`] will reap.
+/// The children that their [`Group`] will reap.
 fn leaders() -> MutexGuard<'static, HashSet<u32>> {
     static LEADERS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reaps the members of a killed group as they arrive as orphans.
+/// Reaps the members of a killed group as they become our children.
 fn reap(group: u32) {
     poll(Instant::now() + KILL_PATIENCE, || {
-        // SAFETY: a plain system call without a status; takes only children of this group.
+        // SAFETY: a plain system call without a status. It reaps only children of this group.
         let answer = unsafe { libc::waitpid(-group.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
         answer < 0 && !proc::group_lives(group)
     });
 }
 
-/// Reaps dead descendants that had left their group, as Erlang's helper does: a long run would collect them by thousands.
+/// Reaps dead descendants that had left their group, such as Erlang's helper. A long run would collect thousands of
+/// them.
 ///
-/// Children that others in this program started are in its own group, and are left to them.
+/// Children in this program's own group were started elsewhere in it, and are reaped there.
 fn reap_orphans() {
     let leaders = leaders();
     let me = std::process::id();
@@ -274,13 +276,13 @@ fn reap_orphans() {
         let orphan = proc::stat(pid)
             .is_some_and(|stat| stat.parent == me && !stat.lives() && Some(stat.group) != own_group);
         if orphan {
-            // SAFETY: a plain system call without a status; the process is a dead child that nobody else waits for.
+            // SAFETY: a plain system call without a status. The process is a dead child that nobody else waits for.
             unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
         }
     }
 }
 
-/// Asks until `done` says yes (then true) or the deadline passes (then false); asks at least once.
+/// Calls `done` until it returns true or the deadline passes, at least once. Returns what it returned last.
 pub(crate) fn poll(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
     let mut pause = Duration::from_millis(1);
     loop {

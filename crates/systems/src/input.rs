@@ -1,6 +1,6 @@
-//! Reading what people write: TOML files, and errors that show the place, the reason and the remedy.
+//! Reads the TOML files that people write, and makes errors that show the place, the reason and the remedy.
 //!
-//! Knows text and spans; knows nothing of what the files are about. Manifests and experiments are both read here.
+//! Knows text and spans; knows nothing of what the files mean. Both manifests and experiments are read here.
 
 use std::fmt;
 use std::io::Read;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use serde::de::DeserializeOwned;
 
-/// Larger than any file that a person writes; keeps a mistyped path from filling the memory.
+/// The size limit in bytes. Larger than any file that a person writes; keeps a mistyped path from filling the memory.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// A text and where it came from.
+/// A text and its origin.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The file, as messages name it.
@@ -24,7 +24,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A text that did not come from a file, under the name that messages shall use.
+    /// A text with the name that messages show for it.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<Arc<str>>) -> Self {
         Self { path: path.into(), text: text.into() }
     }
@@ -47,10 +47,10 @@ impl Source {
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(path, text)),
             Err(e) => {
-                let at = e.utf8_error().valid_up_to();
+                let valid = e.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(e.as_bytes()).into_owned();
                 Err(Self::new(path, text).error(
-                    at..at + 1,
+                    valid..valid + 1,
                     "not UTF-8 from here on",
                     "save the file as UTF-8",
                 ))
@@ -66,7 +66,7 @@ impl Source {
         help: impl Into<String>,
     ) -> InputError {
         let help = help.into();
-        // Spans come from parsers and from people's arithmetic; one past the end would make the renderer fail.
+        // A span that ends past the text or inside a character would make the renderer fail.
         let start = floor(&self.text, span.start);
         let end = floor(&self.text, span.end.max(start));
         InputError(Box::new(Detail {
@@ -86,9 +86,10 @@ fn floor(text: &str, index: usize) -> usize {
     (0..=index).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
-/// What is wrong in a file, where, and what to do.
+/// What is wrong in a file, where, and what to do about it.
 ///
-/// `Display` is the message alone; miette's renderer adds place, excerpt and help; [`InputError::one_line`] is all of it for logs.
+/// `Display` shows the message alone. miette's renderer adds place, excerpt and help. [`InputError::one_line`] has
+/// everything in one line, for logs.
 #[derive(Clone)]
 pub struct InputError(Box<Detail>);
 
@@ -108,7 +109,7 @@ impl InputError {
         &self.0.path
     }
 
-    /// Line and column, from 1, columns in characters; `None` when the file itself could not be read.
+    /// Line and column, both from 1, columns in characters; `None` if the file itself could not be read.
     pub fn position(&self) -> Option<(usize, usize)> {
         let before = &self.0.text[..self.0.span.start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
@@ -158,7 +159,7 @@ impl Diagnostic for InputError {
     }
 }
 
-/// Reads a TOML text as `T`. A field that is not known names the nearest that is.
+/// Parses a TOML text as `T`. The error for an unknown field suggests the nearest known one.
 pub fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, InputError> {
     toml::from_str(&source.text).map_err(|e| {
         let span = e.span().unwrap_or(0..0);
@@ -168,9 +169,9 @@ pub fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, InputError> {
     })
 }
 
-/// What to do about a message of the TOML reader or of serde.
+/// The help for a message of the TOML parser or of serde.
 fn remedy(message: &str) -> String {
-    // serde's words: "unknown field `x`, expected one of `a`, `b`"; "unknown variant `x`, expected `a` or `b`".
+    // serde says "unknown field `x`, expected one of `a`, `b`" and "unknown variant `x`, expected `a` or `b`".
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     if message.starts_with("unknown field") || message.starts_with("unknown variant") {
         if let Some(near) =
@@ -186,7 +187,7 @@ fn remedy(message: &str) -> String {
     }
 }
 
-/// What to say of a word that is none of these: the nearest of them, or all.
+/// The help for an unknown word: the nearest known one, or the list of all.
 pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(word, known.iter().copied()) {
@@ -195,12 +196,12 @@ pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> S
     }
 }
 
-/// The candidate that `word` most likely stands for, if any is near enough.
+/// The candidate that is most likely meant by `word`, if any is near enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let scored = candidates.into_iter().map(|known| {
         let lower = known.to_lowercase();
-        // A shared beginning counts: "cowboy" for "cowboy2", "conn" for "connections".
+        // A common prefix counts as near: "cowboy" for "cowboy2", "conn" for "connections".
         let begins = word.len() >= 3 && (lower.starts_with(&word) || word.starts_with(&lower));
         (known, strsim::damerau_levenshtein(&word, &lower), begins)
     });
@@ -211,5 +212,4 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 #[cfg(test)]
-#[path = "input_tests.rs"]
 mod tests;

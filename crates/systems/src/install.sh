@@ -1,4 +1,4 @@
-# Installs Debian packages: as root, or with sudo. Without either it names the command.
+# Installs Debian packages as root or with sudo. If neither is possible, it prints the command to run.
 #
 # usage: sh install.sh PACKAGE...
 #
@@ -7,7 +7,7 @@ set -u
 [ $# -gt 0 ] || { echo "usage: sh install.sh PACKAGE..." >&2; exit 2; }
 
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "There is no apt-get here, so nothing is installed. The packages are Debian's: $*"
+    echo "Nothing was installed, because there is no apt-get here. The Debian packages are: $*"
     exit 1
 elif [ "$(id -u)" = 0 ]; then
     as_root=
@@ -16,7 +16,7 @@ elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
 elif command -v sudo >/dev/null 2>&1 && [ -t 0 ]; then
     as_root=sudo
 else
-    echo "Nothing is installed, for this needs root or sudo. As root, run:"
+    echo "Nothing was installed, because that needs root or sudo. As root, run:"
     echo "  apt-get install --no-install-recommends $*"
     exit 1
 fi
@@ -25,7 +25,7 @@ apt() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null
 }
 
-# A server's package starts the server (nginx, on port 80). With this file Debian starts nothing.
+# A server's package starts the server (nginx on port 80). This file keeps Debian from starting services.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ] && printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null; then
     trap '$as_root rm -f "$policy"' EXIT
@@ -33,10 +33,10 @@ if [ ! -e "$policy" ] && printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy"
     $as_root chmod 755 "$policy"
 fi
 
-apt update || echo "apt-get update failed; going on with the lists that are here."
+apt update || echo "apt-get update failed; continuing with the old package lists."
 apt install --no-install-recommends "$@" && exit 0
 
-echo "They could not be installed together, so each is installed by itself."
+echo "The packages could not be installed together; installing them one by one."
 failed=
 for package; do
     apt install --no-install-recommends "$package" || failed="$failed $package"

@@ -1,7 +1,7 @@
-//! Knobs: the parameters of systems and of workloads, their values, and the points they span.
+//! Knobs: the parameters of systems and workloads, their values, and the points that they span.
 //!
-//! A knob is defined once, in a manifest or in [`crate::work`]; validation, the `--set` flag, its help,
-//! sweep axes and report columns all come from that definition. Pure: no files, no processes.
+//! A knob is defined once, in a manifest or in [`crate::work`]. Validation, `--set`, its help, sweep axes and report
+//! columns all use that definition. Pure: no files, no processes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,9 +17,9 @@ use crate::workload::Workload;
 pub enum Value {
     /// `true` or `false`.
     Boolean(bool),
-    /// A whole number; sizes are held in bytes.
+    /// An integer; sizes are in bytes.
     Integer(i64),
-    /// One of a choice's words.
+    /// One of the words of a choice.
     Text(String),
 }
 
@@ -36,13 +36,13 @@ impl fmt::Display for Value {
 /// One assignment of knobs, by name.
 pub type Point = BTreeMap<String, Value>;
 
-/// What values a knob takes.
+/// The type of a knob's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A whole number.
+    /// An integer.
     Integer,
-    /// Bytes; text such as `64K`, `1M`, `1G` (powers of 1024) is accepted.
+    /// A number of bytes, also accepted as text such as `64K`, `1M` or `1G` (powers of 1024).
     Size,
     /// `true` or `false`.
     Boolean,
@@ -55,26 +55,26 @@ pub enum Kind {
 /// The definition of a knob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Knob {
-    /// What values it takes.
+    /// The type of its values.
     pub kind: Kind,
-    /// The value when nobody says anything.
+    /// The value if no other is given.
     pub default: Value,
-    /// The values of a sweep that names none; for a choice, all there are.
+    /// The values of `all`; for a choice, every value that it accepts.
     pub values: Vec<Value>,
-    /// The smallest integer or size allowed.
+    /// The smallest integer or size that it accepts.
     pub min: Option<i64>,
-    /// The largest integer or size allowed.
+    /// The largest integer or size that it accepts.
     pub max: Option<i64>,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: String,
-    /// The workloads in which it means something; never empty.
+    /// The workloads to which it applies; never empty.
     pub workloads: Vec<Workload>,
-    /// Where its effect shows, or why a short look cannot see one; for the conformance check.
+    /// Where its effect shows, or why a short check cannot see one.
     pub effect: Option<String>,
 }
 
 impl Knob {
-    /// Reads a value as a person types it (`--set NAME=VALUE`). The error says what is allowed.
+    /// Parses a value as a person types it (`--set NAME=VALUE`). The error says what is allowed.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         match self.kind {
@@ -93,7 +93,7 @@ impl Knob {
         }
     }
 
-    /// Checks a value as a file holds it, and normalises it: `"64K"` becomes 65536. The error says what is allowed.
+    /// Checks a value from a file and normalises it: `"64K"` becomes 65536. The error says what is allowed.
     pub fn check(&self, value: &Value) -> Result<Value, String> {
         match (self.kind, value) {
             (Kind::Boolean, Value::Boolean(_)) => Ok(value.clone()),
@@ -101,7 +101,7 @@ impl Knob {
             (Kind::Size, Value::Text(text)) => self.parse(text),
             (Kind::Choice | Kind::Any, Value::Text(text)) => self.word(text),
             (Kind::Choice, other) if self.values.contains(&Value::Text(other.to_string())) => {
-                Err(format!("`{other}` is a word here: write it in quotes, \"{other}\""))
+                Err(format!("`{other}` must be text: write it in quotes, \"{other}\""))
             }
             (Kind::Boolean | Kind::Integer, Value::Text(text)) if self.parse(text).is_ok() => {
                 Err(format!("write {text} without the quotes"))
@@ -110,7 +110,7 @@ impl Knob {
         }
     }
 
-    /// The value as reports show it: sizes as `64K`, the rest as they are. [`Knob::parse`] reads it back.
+    /// The value as reports show it: a size as `64K`, others unchanged. [`Knob::parse`] reads it back.
     pub fn show(&self, value: &Value) -> String {
         match (self.kind, value) {
             (Kind::Size, Value::Integer(bytes)) => show_size(*bytes),
@@ -118,21 +118,21 @@ impl Knob {
         }
     }
 
-    /// What values it takes, as a phrase: "an integer from 1 to 64", "one of `a`, `b`".
+    /// The accepted values as a phrase: "an integer from 1 to 64", "one of `a`, `b`".
     pub fn allowed(&self) -> String {
-        let range = |what: &str| {
+        let range = |noun: &str| {
             let show = |bound: i64| self.show(&Value::Integer(bound));
             match (self.min, self.max) {
-                (Some(min), Some(max)) => format!("{what} from {} to {}", show(min), show(max)),
-                (Some(min), None) => format!("{what} of at least {}", show(min)),
-                (None, Some(max)) => format!("{what} of at most {}", show(max)),
-                (None, None) => what.to_owned(),
+                (Some(min), Some(max)) => format!("{noun} from {} to {}", show(min), show(max)),
+                (Some(min), None) => format!("{noun} of at least {}", show(min)),
+                (None, Some(max)) => format!("{noun} of at most {}", show(max)),
+                (None, None) => noun.to_owned(),
             }
         };
         match self.kind {
             Kind::Boolean => "true or false".to_owned(),
             Kind::Integer => range("an integer"),
-            Kind::Size => range("bytes such as 1460, 64K, 1M or 1G"),
+            Kind::Size => range("a size such as 1460, 64K, 1M or 1G"),
             Kind::Choice => format!("one of {}", self.words()),
             Kind::Any if self.words().is_empty() => range("an integer"),
             Kind::Any => format!("one of {} or {}", self.words(), range("an integer")),
@@ -173,13 +173,13 @@ impl Knob {
     }
 
     fn refusal(&self, text: &str) -> String {
-        format!("`{text}` is not allowed: it takes {}", self.allowed())
+        format!("`{text}` is not allowed: use {}", self.allowed())
     }
 }
 
 const UNITS: [(char, i64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
 
-/// Reads bytes: `1460`, `64K`, `1M`, `1G`, `1T` (powers of 1024; small letters too).
+/// Parses a size in bytes: `1460`, `64K`, `1M`, `1G`, `1T` (powers of 1024, in either case).
 pub fn parse_size(text: &str) -> Result<i64, String> {
     let wrong = || format!("`{text}` is not a size: write bytes as 1460, 64K, 1M or 1G (powers of 1024)");
     let last = text.chars().next_back().ok_or_else(wrong)?.to_ascii_uppercase();
@@ -188,7 +188,7 @@ pub fn parse_size(text: &str) -> Result<i64, String> {
         Some((_, factor)) => (&text[..text.len() - 1], *factor),
         None => (text, 1),
     };
-    // `parse` alone would take "+5" and "-5".
+    // `parse` alone would accept "+5" and "-5".
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(wrong());
     }
@@ -196,7 +196,7 @@ pub fn parse_size(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| format!("`{text}` is too large: the largest size is {}", i64::MAX))
 }
 
-/// Bytes in the largest unit that divides them: `64K`, `1M`, `1460`.
+/// A size in the largest unit that divides it: `64K`, `1M`, `1460`.
 pub fn show_size(bytes: i64) -> String {
     let unit = UNITS.iter().find(|(_, factor)| bytes != 0 && bytes % factor == 0);
     match unit {
@@ -206,5 +206,4 @@ pub fn show_size(bytes: i64) -> String {
 }
 
 #[cfg(test)]
-#[path = "knob_tests.rs"]
 mod tests;

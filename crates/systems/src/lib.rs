@@ -1,6 +1,6 @@
-//! Systems under test: what they are asked to do, as values; manifests and knobs; build, start, ready, stop; resource sampling.
+//! Systems under test: their work as values, their manifests and knobs, how they are built, started and stopped, and what they use.
 //!
-//! Knows processes, files and `/proc`; knows nothing of the traffic that work becomes, of statistics or reports.
+//! Knows processes, files and `/proc`; knows nothing of the traffic that work becomes, of statistics or of reports.
 
 mod attach;
 pub mod build;

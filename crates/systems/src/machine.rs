@@ -1,4 +1,4 @@
-//! The machine a run happens on: its limits, its cores and who gets which, and a record of it all.
+//! The machine that a run uses: its limits, its cores and who gets which, and a record of it.
 //!
 //! Knows this process and `/proc`; knows nothing of systems.
 
@@ -7,18 +7,18 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// The limit of open files.
+/// The limit on open files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// The soft limit that was found.
+    /// The soft limit before Narrows raised it.
     pub before: u64,
-    /// The soft limit that holds now.
+    /// The current soft limit.
     pub now: u64,
-    /// What it can be raised to without privileges.
+    /// The hard limit, up to which no privileges are needed.
     pub hard: u64,
 }
 
-/// Raises the soft limit of open files to the hard one; what cannot be raised stays as it was.
+/// Raises the soft limit on open files to the hard limit. If that fails, the limit stays as it was.
 pub fn raise_file_limit() -> Limit {
     let found = limits();
     let wanted = libc::rlimit { rlim_cur: found.rlim_max, rlim_max: found.rlim_max };
@@ -30,18 +30,18 @@ pub fn raise_file_limit() -> Limit {
 
 fn limits() -> libc::rlimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` outlives the call; zeros stay when it fails.
+    // SAFETY: `limit` outlives the call. It stays zero if the call fails.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     limit
 }
 
-/// The cores this thread may run on, ascending; never empty.
+/// The cores that this thread may use, ascending; never empty.
 pub fn available_cores() -> Vec<usize> {
     let cores = cores_of(0);
     if cores.is_empty() { vec![0] } else { cores }
 }
 
-/// The cores that a process may use, 0 being this one; empty where it is gone.
+/// The cores that a process may use, ascending; empty if it is gone. Process 0 means the calling thread.
 pub fn cores_of(pid: u32) -> Vec<usize> {
     // SAFETY: cpu_set_t is plain data for which zeros are valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -55,7 +55,7 @@ pub fn cores_of(pid: u32) -> Vec<usize> {
 
 const SET_SIZE: usize = libc::CPU_SETSIZE.unsigned_abs() as usize;
 
-/// The kernel's form of a list of cores; numbers it cannot hold are left out.
+/// The cores as the kernel's set. Numbers that do not fit into it are left out.
 pub(crate) fn core_set(cores: &[usize]) -> libc::cpu_set_t {
     // SAFETY: cpu_set_t is plain data for which zeros are valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -66,7 +66,7 @@ pub(crate) fn core_set(cores: &[usize]) -> libc::cpu_set_t {
     set
 }
 
-/// Seconds of processor time, since the machine started, that a hypervisor gave to others; over all cores.
+/// Seconds of CPU time that the hypervisor gave to others since the machine started, over all cores.
 pub fn stolen_s() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     // cpu user nice system idle iowait irq softirq steal: proc(5)
@@ -76,13 +76,14 @@ pub fn stolen_s() -> f64 {
     steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
 }
 
-/// How often the processors have throttled themselves for heat since the machine started; 0 where the kernel does not count it.
+/// How often the processors have throttled because of heat since the machine started; 0 if the kernel does not count
+/// it.
 pub fn throttles() -> u64 {
     let cpus = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
     cpus.map(|cpu| throttles_of(&cpu.path().join("thermal_throttle"))).sum()
 }
 
-/// What kept processors from working for this machine, since it started or since an earlier look.
+/// What took processor time away from this machine, since it started or since an earlier reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Disturbance {
     /// See [`stolen_s`].
@@ -92,30 +93,30 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Since the machine started.
+    /// The disturbance since the machine started.
     pub fn so_far() -> Self {
         Self { stolen_s: stolen_s(), throttles: throttles() }
     }
 
-    /// What came after an `earlier` look.
+    /// The disturbance since an `earlier` reading.
     pub fn since(self, earlier: Self) -> Self {
         let throttles = self.throttles.saturating_sub(earlier.throttles);
         Self { stolen_s: (self.stolen_s - earlier.stolen_s).max(0.0), throttles }
     }
 }
 
-/// The counts of one processor, of its core and of its package; a package's stands with each of its cores.
+/// The counts of one processor: its core's plus its package's. The kernel repeats the package's with each of its cores.
 fn throttles_of(folder: &std::path::Path) -> u64 {
     let count = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     ["core_throttle_count", "package_throttle_count"].into_iter().filter_map(count).sum()
 }
 
-/// How many files this process may have open.
+/// The soft limit on open files of this process.
 pub fn file_limit() -> u64 {
     limits().rlim_cur
 }
 
-/// How many ports connections to one address can come from (net.ipv4.ip_local_port_range).
+/// The number of local ports for connections to one address (net.ipv4.ip_local_port_range).
 pub fn ports() -> u64 {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_ascii_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -125,7 +126,7 @@ pub fn ports() -> u64 {
     }
 }
 
-/// Sockets in TIME_WAIT: each holds a port for a minute.
+/// The number of sockets in TIME_WAIT. Each of them occupies a port for a minute.
 pub fn time_wait() -> u64 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     let tcp = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
@@ -133,29 +134,30 @@ pub fn time_wait() -> u64 {
     words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// Segments that TCP has sent again since the machine's start.
+/// The number of segments that TCP has retransmitted since the machine started.
 pub fn retransmits() -> u64 {
     let text = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
-    // A line of names, then one of numbers.
+    // One line has the names, the next has the numbers.
     let mut lines = text.lines().filter(|line| line.starts_with("Tcp:")).map(str::split_ascii_whitespace);
     let (Some(names), Some(mut numbers)) = (lines.next(), lines.next()) else { return 0 };
     let column = names.take_while(|name| *name != "RetransSegs").count();
     numbers.nth(column).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Who runs on which cores.
+/// The cores of the system under test and of the generator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The system's.
+    /// The system's cores.
     pub system: Vec<usize>,
-    /// The generator's.
+    /// The generator's cores.
     pub generator: Vec<usize>,
-    /// Both have to share one core, and disturb each other.
+    /// Both share one core and disturb each other.
     pub shared: bool,
 }
 
 impl Placement {
-    /// The first half (rounded down, at least one) for the generator, the rest for the system; one core is shared.
+    /// Gives the first half of the cores (rounded down) to the generator and the rest to the system. A single core is
+    /// shared.
     pub fn decide(available: &[usize]) -> Self {
         if available.len() < 2 {
             return Self { system: available.to_vec(), generator: available.to_vec(), shared: true };
@@ -165,26 +167,26 @@ impl Placement {
     }
 }
 
-/// What is saved about the machine with every run. What could not be read is empty, zero or absent.
+/// The record of the machine that is saved with every run. What could not be read is empty, zero or absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Narrows' version.
     pub narrows: String,
-    /// The commit it was built from, if that was known.
+    /// The commit that it was built from, if known.
     pub commit: Option<String>,
     /// The kernel's name, release and version.
     pub kernel: String,
     /// The processor's name.
     pub cpu: String,
-    /// The cores Narrows may use.
+    /// The cores that Narrows may use.
     pub cores: Vec<usize>,
     /// Bytes of main memory.
     pub memory_bytes: u64,
     /// The frequency governor of the first core.
     pub governor: Option<String>,
-    /// The kernel settings that matter here, by name; those the kernel has not are left out.
+    /// The kernel settings that matter here, by name. Those that this kernel does not have are left out.
     pub sysctls: BTreeMap<String, String>,
-    /// The limit of open files.
+    /// The limit on open files.
     pub files: Limit,
 }
 
@@ -206,7 +208,7 @@ const SYSCTLS: [&str; 14] = [
 ];
 
 impl Environment {
-    /// Reads this machine; `files` is what [`raise_file_limit`] answered.
+    /// Reads this machine. `files` is what [`raise_file_limit`] returned.
     pub fn read(files: Limit) -> Self {
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = |path: &str| fs::read_to_string(path).map(words).ok();
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_is_counted_where_the_kernel_tells() {
+    fn throttles_are_summed_over_core_and_package() {
         let folder = std::env::temp_dir().join(format!("narrows-throttle-{}", std::process::id()));
         assert_eq!(throttles_of(&folder), 0, "there is nothing");
         fs::create_dir_all(&folder).unwrap();
@@ -268,11 +270,11 @@ mod tests {
     }
 
     #[test]
-    fn disturbances_are_counted_from_an_earlier_look() {
-        let at = |stolen_s, throttles| Disturbance { stolen_s, throttles };
-        assert_eq!(at(3.0, 7).since(at(1.0, 5)), at(2.0, 2));
-        // A counter that was reset, as with a core that went away.
-        assert_eq!(at(0.5, 1).since(at(1.0, 5)), at(0.0, 0));
+    fn disturbances_are_counted_from_an_earlier_reading() {
+        let disturbance = |stolen_s, throttles| Disturbance { stolen_s, throttles };
+        assert_eq!(disturbance(3.0, 7).since(disturbance(1.0, 5)), disturbance(2.0, 2));
+        // A counter can go back, for example when a core goes offline.
+        assert_eq!(disturbance(0.5, 1).since(disturbance(1.0, 5)), disturbance(0.0, 0));
     }
 
     #[test]

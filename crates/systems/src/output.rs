@@ -1,4 +1,4 @@
-//! What programs print: the end of it is kept, and the whole never fills the memory or blocks the program.
+//! The output of programs: its end is kept. Output never fills the memory and never blocks the program.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use crate::group::{Group, Waited};
 
-/// How much of a system's output is shown.
+/// How many bytes of a system's output are shown.
 pub(crate) const SHOWN: usize = 4096;
-/// The longest line a driver may print: a result with a full histogram is a tenth of it.
+/// The longest line that a driver may print, in bytes. A result with a full histogram is a tenth of it.
 pub(crate) const LONGEST_LINE: usize = 4 << 20;
-/// Lines that wait for a reader; a driver prints three in all.
+/// How many lines may wait for a reader. A driver prints three in all.
 const WAITING_LINES: usize = 16;
 
 /// The last bytes of one or more streams.
@@ -28,7 +28,7 @@ struct State {
     open: usize,
 }
 
-/// One line of a driver, or that it was too long to be one.
+/// A driver's line; the error means that it was too long.
 pub(crate) type Line = Result<String, ()>;
 
 impl Tail {
@@ -48,12 +48,12 @@ impl Tail {
         state.bytes.extend(bytes);
     }
 
-    /// Reads a stream to its end in a thread of its own. The thread ends with the stream: nobody waits for it.
+    /// Reads a stream to its end in a separate thread. The thread ends with the stream, and nobody waits for it.
     pub(crate) fn drain(&self, stream: impl Read + Send + 'static) {
         self.pump(stream, |_| {});
     }
 
-    /// The same, and delivers its lines.
+    /// Does the same and delivers the lines.
     pub(crate) fn lines(&self, stream: impl Read + Send + 'static) -> Receiver<Line> {
         let (sender, receiver) = sync_channel(WAITING_LINES);
         let mut line = Vec::new();
@@ -66,7 +66,7 @@ impl Tail {
                 }
                 if piece.ends_with(b"\n") {
                     let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                    // Nobody reads any more: go on draining, so that the program does not block.
+                    // If the reader is gone, go on draining, so that the program does not block.
                     let _ = sender.send(if too_long { Err(()) } else { Ok(text) });
                     line.clear();
                     too_long = false;
@@ -76,7 +76,7 @@ impl Tail {
         receiver
     }
 
-    fn pump(&self, mut stream: impl Read + Send + 'static, mut each: impl FnMut(&[u8]) + Send + 'static) {
+    fn pump(&self, mut stream: impl Read + Send + 'static, mut deliver: impl FnMut(&[u8]) + Send + 'static) {
         self.lock().open += 1;
         let tail = self.clone();
         let pump = move || {
@@ -86,7 +86,7 @@ impl Tail {
                     Ok(0) => break,
                     Ok(n) => {
                         tail.push(&buffer[..n]);
-                        each(&buffer[..n]);
+                        deliver(&buffer[..n]);
                     }
                     Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(_) => break,
@@ -95,19 +95,19 @@ impl Tail {
             tail.lock().open -= 1;
             tail.0.1.notify_all();
         };
-        // Without a thread the program may block on a full pipe, and then misses its deadline: reported, no hang.
+        // Without the thread the program may block on a full pipe. It then misses its deadline, which is reported.
         if thread::Builder::new().name("output".to_owned()).spawn(pump).is_err() {
             self.lock().open -= 1;
         }
     }
 
-    /// What is kept, as text.
+    /// The kept output as text.
     pub(crate) fn text(&self) -> String {
         let bytes: Vec<u8> = self.lock().bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).trim_end().to_owned()
     }
 
-    /// The same, once the streams have ended, or after a moment: of a program that is dead.
+    /// The kept output of a dead program: waits a moment for its streams to end.
     pub(crate) fn settled(&self) -> String {
         let moment = Duration::from_millis(500);
         let state = self.0.1.wait_timeout_while(self.lock(), moment, |state| state.open > 0);
@@ -116,7 +116,7 @@ impl Tail {
     }
 }
 
-/// Runs a short command to its end: what it printed (standard output first) and how it ended. Killed at the deadline.
+/// Runs a short command, and kills it at the deadline. Returns how it ended and what it printed, standard output first.
 pub(crate) fn capture(
     command: Command,
     deadline: Instant,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_named_and_skipped() {
+    fn long_lines_are_reported_and_skipped() {
         let tail = Tail::new(8);
         let mut text = vec![b'x'; LONGEST_LINE + 1];
         text.extend_from_slice(b"\nnext\r\nunfinished");

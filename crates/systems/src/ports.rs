@@ -1,4 +1,4 @@
-//! TCP ports on 127.0.0.1: free ones, and who listens on the others.
+//! TCP ports on 127.0.0.1: finds free ones, and finds who listens on the others.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,20 +11,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::proc;
 
 const FIRST: u32 = 10_000;
-/// So many ports are one run's alone, as long as it lives: so many trials take longer than a closed connection lingers (60 s).
+/// How many ports a run reserves. Using each once takes longer than the 60 s for which a closed connection lingers.
 const BLOCK: u32 = 256;
 
-/// A port that nobody listens on.
+/// A port on which nobody listens.
 ///
-/// It lies below the range that the kernel takes clients' ports from, if there is room: otherwise one of the generator's
-/// own connections could hold it by the time the server binds. Ports follow one another, so that a server does not find the
-/// last trial's closing connections on its port.
+/// It lies below the range of local ports, if there is room. Otherwise one of the generator's own connections could
+/// occupy it before the server binds. Ports are used in turn, so that a server does not meet the lingering connections
+/// of the last trial.
 pub fn free_port() -> io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    static OWN: OnceLock<Option<Block>> = OnceLock::new();
-    if let Some(own) = OWN.get_or_init(|| Block::claim(ephemeral_start().saturating_sub(FIRST) / BLOCK)) {
+    static CLAIMED: OnceLock<Option<Block>> = OnceLock::new();
+    let blocks = ephemeral_start().saturating_sub(FIRST) / BLOCK;
+    if let Some(block) = CLAIMED.get_or_init(|| Block::claim(blocks)) {
         for _ in 0..BLOCK {
-            let offset = own.number * BLOCK + NEXT.fetch_add(1, Ordering::Relaxed) % BLOCK;
+            let offset = block.number * BLOCK + NEXT.fetch_add(1, Ordering::Relaxed) % BLOCK;
             if let Ok(port) = u16::try_from(FIRST + offset)
                 && port_free(port)
             {
@@ -35,16 +36,17 @@ pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Ports that no other run takes: between the look whether one is free and the server that binds it, two runs at the same
-/// time would else choose the same.
+/// A block of ports that no other run uses. Without it two runs at the same time could choose the same free port before
+/// their servers bind it.
 struct Block {
     number: u32,
-    /// Its name, which the kernel gives to one process at a time and takes back at its end, in whatever way that comes.
+    /// A socket bound to the block's name. The kernel gives a name to one process at a time, and frees it when that
+    /// process ends, however it ends.
     _held: UnixDatagram,
 }
 
 impl Block {
-    /// The first of `count` blocks that nobody holds. Runs at the same time begin to look at different places.
+    /// Claims the first free one of `count` blocks. Each process begins its search at a different place.
     fn claim(count: u32) -> Option<Self> {
         let begin = std::process::id();
         (0..count).find_map(|n| {
@@ -66,31 +68,31 @@ pub fn port_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// The processes that hold a socket listening on this port, as far as we may see.
+/// The processes that hold a socket listening on this port. Other users' processes are visible only to root.
 pub fn listeners(port: u16) -> Vec<u32> {
     let inodes = proc::listening(port);
     if inodes.is_empty() { Vec::new() } else { holders(proc::pids(), &inodes) }
 }
 
-/// Who a listening socket belongs to.
+/// Who holds a listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// A process of the group that was asked about.
+    /// A process of the given group.
     Group,
-    /// Somebody else.
+    /// Another process.
     Stranger,
-    /// Nobody just now, or it changed hands during the look: to be asked again.
+    /// Nobody at the moment, or it changed hands during the search; ask again.
     Unsettled,
 }
 
-/// Whether a process of this group listens on the port.
+/// Finds out whether a process of this group listens on the port.
 pub(crate) fn holder(port: u16, group: u32) -> Holder {
     let inodes = proc::listening(port);
     if proc::members(group).into_iter().any(|pid| proc::holds(pid, &inodes)) {
         return Holder::Group;
     }
-    // A server may close one listener and open the next between the two readings above: only a socket that was
-    // there before and after the look at who holds it is somebody else's.
+    // A server may close one listener and open another between the two readings above. Only a socket that existed both
+    // before and after the search belongs to someone else.
     if proc::listening(port).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
 }
 
@@ -98,11 +100,11 @@ fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {
     pids.filter(|pid| proc::holds(*pid, inodes)).collect()
 }
 
-/// Who listens on the port, for messages: "process 17 (nginx)".
+/// Who listens on the port, as messages show it: "process 17 (nginx)".
 pub(crate) fn owner(port: u16) -> String {
     match listeners(port).first() {
         Some(pid) => format!("process {pid} ({})", proc::name(*pid)),
-        None => "a process of another user".to_owned(),
+        None => "another user's process".to_owned(),
     }
 }
 
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn no_two_runs_have_the_same_block() {
-        // Far more than there are ports for, so that no run takes part.
+        // Far more blocks than there are ports, so that running programs do not interfere.
         let count = 1 << 22;
         let blocks: Vec<Block> = (0..3).filter_map(|_| Block::claim(count)).collect();
         let numbers: HashSet<u32> = blocks.iter().map(|block| block.number).collect();
@@ -126,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_listener_belongs_to_its_group_or_to_a_stranger() {
-        let own = proc::stat(std::process::id()).unwrap().group;
+        let group = proc::stat(std::process::id()).unwrap().group;
         let port = free_port().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert_eq!(holder(port, own), Holder::Group);
+        assert_eq!(holder(port, group), Holder::Group);
         assert_eq!(holder(port, u32::MAX), Holder::Stranger);
         drop(listener);
-        assert_eq!(holder(port, own), Holder::Unsettled);
+        assert_eq!(holder(port, group), Holder::Unsettled);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a system needs from this machine: is it there, at which version, and how to get it if not.
+//! Finds out whether this machine has what a system needs: which version, or how to get it.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,14 +10,14 @@ use crate::group::{Exit, Waited};
 use crate::manifest::{Manifest, Need};
 use crate::output::capture;
 
-/// What probing and building need to know besides the manifest.
+/// What probing and building need besides the manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The folder that holds systems/ and experiments/; builds go to its target/systems.
+    /// The folder that contains systems/ and experiments/. Builds go to its target/systems.
     pub home: &'a Path,
     /// The running binary.
     pub narrows: &'a Path,
-    /// Set on Ctrl-C: ends probes and builds.
+    /// Set on Ctrl-C; stops probes and builds.
     pub cancel: &'a AtomicBool,
 }
 
@@ -39,17 +39,17 @@ pub enum Availability {
 /// A need that is not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// What people call it.
+    /// Its usual name.
     pub name: String,
     /// How to get it.
     pub get: String,
-    /// What its probe met.
+    /// Why its probe failed.
     pub detail: String,
-    /// The Debian packages that bring it; empty where a person has to.
+    /// The Debian packages that provide it; empty if it must be installed by hand.
     pub packages: Vec<String>,
 }
 
-/// A probe only prints a version; longer than this it hangs.
+/// A probe only prints a version. One that runs longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs each need's probe.
@@ -57,7 +57,7 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
     let mut versions = Vec::new();
     let mut what = Vec::new();
     if let Err(unset) = manifest.environment(|name| std::env::var_os(name)) {
-        // Probes would look at some other runtime.
+        // The probes would find another runtime.
         let get = manifest.variant.as_ref().map(|variant| variant.get.clone()).unwrap_or_default();
         let missing = Missing { name: unset.name, get, detail: unset.detail, packages: Vec::new() };
         return Availability::Missing { what: vec![missing] };
@@ -106,13 +106,13 @@ fn probe(
         _ => format!("`{program}` cannot be started: {e}"),
     })?;
     match waited {
-        // A probe is there to say something; to say nothing is to have met nothing.
+        // A probe that prints nothing found nothing.
         Waited::Exited(Exit::Code(0)) if output.trim().is_empty() => {
             Err(format!("`{program}` printed nothing"))
         }
         Waited::Exited(Exit::Code(0)) => version(need.version.as_deref(), &output),
         Waited::Exited(exit) => Err(format!("`{program}` {exit}{}", quoted(&output))),
-        Waited::TimedOut => Err(format!("`{program}` did not end within {patience:?} and was killed")),
+        Waited::TimedOut => Err(format!("`{program}` was killed after {patience:?}")),
         Waited::Cancelled => Err("interrupted".to_owned()),
     }
 }
@@ -131,7 +131,7 @@ fn quoted(output: &str) -> String {
     if line.is_empty() { String::new() } else { format!(": {line}") }
 }
 
-/// The first line that is not empty, cut to what fits into a message.
+/// The first line that is not empty, cut to 200 characters.
 pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(200).collect()
@@ -164,16 +164,16 @@ mod tests {
             ("true", Err("`sh` printed nothing")),
             ("echo; printf \"  \\n\" >&2", Err("`sh` printed nothing")),
             ("echo broken >&2; exit 3", Err("`sh` exited with code 3: broken")),
-            ("kill -9 $$", Err("`sh` was ended by signal 9")),
-            ("echo 1; sleep 600 & exec sleep 600", Err("`sh` did not end within 300ms and was killed")),
+            ("kill -9 $$", Err("`sh` was killed by signal 9")),
+            ("echo 1; sleep 600 & exec sleep 600", Err("`sh` was killed after 300ms")),
         ] {
             let probe_command = ["sh", "-c", script].map(str::to_owned).to_vec();
             let need = need(probe_command);
             let patience = if expected.is_ok() { PATIENCE } else { patience };
             let found = probe(&need, &manifest, patience, &AtomicBool::new(false));
             let found = found.as_deref().map_err(String::as_str);
-            // On a slow machine any script may miss a short deadline; then that is what must be said.
-            let slow = Err("`sh` did not end within 300ms and was killed");
+            // On a slow machine any script may miss a short deadline. It must then say so.
+            let slow = Err("`sh` was killed after 300ms");
             assert!(found == expected || found == slow, "{script}: {found:?}");
         }
         let need = need(vec!["no-such-program".to_owned()]);

@@ -1,28 +1,28 @@
-//! Readings of `/proc` that std has not: process groups, their memory and switches, listening sockets.
+//! Reads `/proc`: process groups, their memory and context switches, listening sockets.
 //!
-//! Every reading is best-effort: a process may vanish between any two lines, and then counts as nothing.
-//! The small files that sampling reads again and again are parsed here rather than with procfs, which parses all of
-//! their fields; tables that are read once per trial come from procfs.
+//! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing. The small
+//! files that sampling reads repeatedly are parsed here, because procfs parses all of their fields. Tables that are
+//! read once per trial come from procfs.
 
 use std::collections::HashSet;
 use std::fs;
 
 use procfs::net::TcpState;
 
-/// What `/proc/PID/stat` says.
+/// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) state: char,
     pub(crate) parent: u32,
     pub(crate) group: u32,
-    /// User and kernel time of its own, in clock ticks.
+    /// Its own user and kernel time, in clock ticks.
     pub(crate) own_ticks: u64,
-    /// The same of its children that ended and were waited for.
+    /// The same of its children that have ended and been waited for.
     pub(crate) children_ticks: u64,
 }
 
 impl Stat {
-    /// Neither a zombie nor gone.
+    /// Whether it is neither a zombie nor dead.
     pub(crate) fn lives(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
     }
@@ -33,7 +33,7 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    // The program's name stands in parentheses and may hold anything, parentheses and spaces among it.
+    // The program's name is in parentheses. It can contain anything, even parentheses and spaces.
     let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
     let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
     Some(Stat {
@@ -45,27 +45,28 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// All processes there are.
+/// All processes of the machine.
 pub(crate) fn pids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes of a group, zombies among them.
+/// The processes of a group, including zombies.
 pub(crate) fn members(group: u32) -> Vec<u32> {
     pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group)).collect()
 }
 
-/// These processes and all that descend from them.
+/// These processes and all their descendants.
 pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
     let mut found: Vec<u32> = roots.to_vec();
-    let mut at = 0;
-    while let Some(parent) = found.get(at).copied() {
-        let children = parents.iter().filter(|(pid, of)| *of == parent && !found.contains(pid));
+    let mut index = 0;
+    while let Some(parent) = found.get(index).copied() {
+        let children =
+            parents.iter().filter(|(pid, its_parent)| *its_parent == parent && !found.contains(pid));
         let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
         found.extend(children);
-        at += 1;
+        index += 1;
     }
     found
 }
@@ -75,7 +76,7 @@ pub(crate) fn group_lives(group: u32) -> bool {
     pids().any(|pid| stat(pid).is_some_and(|stat| stat.group == group && stat.lives()))
 }
 
-/// The processes that carry `variable` (`NAME=value`) in the environment they were started with.
+/// The processes that were started with `variable` (`NAME=value`) in their environment.
 pub(crate) fn carrying(variable: &str) -> Vec<u32> {
     let carries = |pid: &u32| {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -84,18 +85,18 @@ pub(crate) fn carrying(variable: &str) -> Vec<u32> {
     pids().filter(carries).collect()
 }
 
-/// The command's name, for messages.
+/// The program's name, for messages.
 pub(crate) fn name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm"))
         .map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
 }
 
-/// Proportional set size in bytes.
+/// The proportional set size in bytes.
 pub(crate) fn pss(pid: u32) -> Option<u64> {
     kilobytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
 }
 
-/// The highest resident size since the start, in bytes.
+/// The peak resident size since the process started, in bytes.
 pub(crate) fn peak_rss(pid: u32) -> Option<u64> {
     kilobytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:")
 }
@@ -115,7 +116,7 @@ pub(crate) fn tasks(pid: u32) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Context switches, voluntary and not, by task.
+/// Voluntary and involuntary context switches of each thread.
 pub(crate) fn switches(pid: u32) -> Vec<(u32, u64)> {
     let tasks = tasks(pid).filter_map(|task| {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{task}/status")).ok()?;
@@ -126,7 +127,7 @@ pub(crate) fn switches(pid: u32) -> Vec<(u32, u64)> {
     tasks.collect()
 }
 
-/// Memory of all TCP sockets of the machine, in pages.
+/// The memory of all TCP sockets of the machine, in pages.
 pub(crate) fn tcp_memory_pages() -> Option<u64> {
     let text = fs::read_to_string("/proc/net/sockstat").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
@@ -134,7 +135,7 @@ pub(crate) fn tcp_memory_pages() -> Option<u64> {
     words.nth(1)?.parse().ok()
 }
 
-/// The inodes of the sockets that listen on a TCP port of any address.
+/// The inodes of the sockets that listen on a TCP port, at any address.
 pub(crate) fn listening(port: u16) -> HashSet<u64> {
     let tables = [procfs::net::tcp(), procfs::net::tcp6()];
     let entries = tables.into_iter().flatten().flatten();

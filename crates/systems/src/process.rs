@@ -1,6 +1,6 @@
-//! A running system: started for one trial (or attached to), ready, spoken to, stopped; nothing of it is left behind.
+//! A running system: starts it for one trial (or attaches to it), waits until it is ready, talks to it, and stops it.
 //!
-//! Knows manifests and processes; knows nothing of the traffic that is sent to it.
+//! Knows manifests and processes; knows nothing of the traffic. A stopped system leaves no processes behind.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -23,24 +23,24 @@ use crate::ready;
 use crate::sample::{Sampler, Whose};
 use crate::workload::Role;
 
-/// Everything that is needed to start a system.
+/// What is needed to start a system.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// The system.
     pub manifest: &'a Manifest,
     /// Its build folder, as [`crate::build::build`] returned it.
     pub out: &'a Path,
-    /// The port a server shall listen on; `None` for clients.
+    /// The port on which a server must listen; `None` for clients.
     pub port: Option<u16>,
-    /// Values of its knobs; those missing stand at their defaults, and knobs it does not have are ignored.
+    /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
     pub point: &'a Point,
-    /// The cores it may use; empty: all.
+    /// The cores that it may use; an empty slice means all.
     pub cores: &'a [usize],
     /// The running binary.
     pub narrows: &'a Path,
 }
 
-/// A system that was started, or found running. Dropping it kills what was started.
+/// A system that was started or found running. Dropping it kills what was started.
 pub struct Running {
     held: Held,
     tail: Tail,
@@ -52,11 +52,11 @@ pub struct Running {
     port: Option<u16>,
 }
 
-/// Its processes.
+/// A system's processes.
 enum Held {
-    /// Started here, and stopped here.
+    /// Narrows started them and stops them.
     Ours(Group),
-    /// Its user's: watched, and left as they are.
+    /// The user started them; they are only watched.
     Theirs(Theirs),
 }
 
@@ -69,24 +69,24 @@ impl Held {
     }
 }
 
-/// How a system came to its end.
+/// How a system ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
-    /// How it ended; `None` when not even SIGKILL ended it.
+    /// How its first process ended; `None` if not even SIGKILL ended it.
     pub exit: Option<Exit>,
-    /// It did not heed SIGTERM within its grace.
+    /// It did not end within its grace period after SIGTERM.
     pub killed: bool,
     /// The names of descendants that had left its process group and had to be killed.
     pub strays: Vec<String>,
-    /// The end of what it printed.
+    /// The end of its output.
     pub tail: String,
 }
 
 impl Launch<'_> {
-    /// Starts the program, which is not ready yet, or finds the one that its user started.
+    /// Starts the program, or finds the one that the user started. It is not ready yet.
     ///
-    /// Call it from a thread that outlives the system: when that thread ends, the kernel kills the program, so that it does not
-    /// outlive a crash of Narrows.
+    /// Call this from a thread that outlives the system: when that thread ends, the kernel kills the program, so that
+    /// it does not survive a crash of Narrows.
     pub fn start(&self) -> Result<Running, SystemError> {
         let wrong = |reason: String| SystemError::new(Stage::Start, &self.manifest.name, reason);
         let start = match &self.manifest.program {
@@ -109,7 +109,7 @@ impl Launch<'_> {
         let mut group = Group::spawn(command, self.cores).map_err(|e| {
             let dir = self.manifest.dir.display();
             wrong(format!(
-                "cannot start `{program}` in {dir}: {e}; check start.command, and that it is installed"
+                "cannot start `{program}` in {dir}: {e}; check start.command and whether it is installed"
             ))
         })?;
         let tail = Tail::new(SHOWN);
@@ -148,7 +148,8 @@ impl Launch<'_> {
         }
     }
 
-    /// The words of its start command and of its environment, as this launch fills them in; none for a server that its user starts.
+    /// The arguments of its start command and its environment, with the placeholders filled in; empty for a server that
+    /// the user starts.
     pub fn words(&self) -> Result<Vec<String>, SystemError> {
         let Program::Started(start) = &self.manifest.program else { return Ok(Vec::new()) };
         let command =
@@ -191,7 +192,7 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    /// The number of its first process.
+    /// The id of its first process.
     pub fn pid(&self) -> u32 {
         match &self.held {
             Held::Ours(group) => group.id(),
@@ -204,12 +205,12 @@ impl Running {
         self.held.exited().is_none()
     }
 
-    /// Begins to follow what its processes use.
+    /// Starts sampling the resources that its processes use.
     pub fn sampler(&self) -> Sampler {
         Sampler::start(self.whose())
     }
 
-    /// Begins to count what the kernel does for its processes.
+    /// Starts counting its processes' system calls and instructions.
     pub fn calls(&self) -> Calls {
         Calls::begin(&self.whose().members())
     }
@@ -221,13 +222,13 @@ impl Running {
         }
     }
 
-    /// The end of what it printed so far, standard output and standard error, each in its order.
+    /// The end of its output so far, standard output and standard error mixed.
     pub fn tail(&self) -> String {
         self.tail.text()
     }
 
-    /// Waits until a server serves: it accepts or answers 200, as its manifest says, and the socket is its own.
-    /// A client is ready at once; it says so itself, in a line.
+    /// Waits until a server serves: it accepts a connection or answers 200, as its manifest says, and the socket
+    /// belongs to it. For a client this returns at once, because a client announces in a line that it is ready.
     pub fn wait_ready(&self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
         let Some(port) = self.port else { return Ok(()) };
         let mut last = String::from("nothing listened");
@@ -249,7 +250,7 @@ impl Running {
         let reason = match holder {
             Some(Holder::Stranger) => format!(
                 "port {port} is served by {}, not by the process group that was started: a system must listen \
-                 itself, and must not daemonize",
+                 itself and must not daemonize",
                 ports::owner(port)
             ),
             Some(_) => return Ok(()),
@@ -262,16 +263,16 @@ impl Running {
         Err(self.wrong(Stage::Ready, &reason))
     }
 
-    /// Who holds the port that just answered; `None`: whoever answered has let go of it, so ask again.
+    /// Who holds the port that just answered. `None` means that the socket changed hands meanwhile: ask again.
     fn settled_holder(&self, port: u16) -> Option<Holder> {
         match &self.held {
             Held::Ours(group) => Some(ports::holder(port, group.id())).filter(|h| *h != Holder::Unsettled),
-            // Found by its port.
+            // The system was found by its port, so the port is its own.
             Held::Theirs(_) => Some(Holder::Group),
         }
     }
 
-    /// Sends a driver one line. Does not block: a driver that does not read is an error.
+    /// Sends a driver one line. A driver that does not read it within 5 s is an error.
     pub fn write_line(&mut self, line: &str) -> Result<(), SystemError> {
         let Some(stdin) = &mut self.stdin else {
             return Err(self.wrong(Stage::System, "its standard input is closed"));
@@ -290,8 +291,8 @@ impl Running {
         self.stdin = None;
     }
 
-    /// The next line of a driver's standard output, or `None` when none came in time. An error when it ended or when a line is
-    /// longer than 4 MiB. Servers deliver no lines.
+    /// The next line of a driver's standard output, or `None` if none arrived in time. It is an error if the driver has
+    /// ended, or if the line is longer than 4 MiB. Servers deliver no lines.
     pub fn line(&self, timeout: Duration) -> Result<Option<String>, SystemError> {
         let Some(lines) = &self.lines else {
             return Err(self.wrong(Stage::System, "a server's output is kept, not delivered as lines"));
@@ -303,7 +304,7 @@ impl Running {
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                // The pipe closes a moment before the exit can be seen.
+                // The pipe closes a moment before the exit is visible.
                 let soon = Instant::now() + Duration::from_millis(200);
                 match self.wait_exit(soon, &AtomicBool::new(false)) {
                     Some(exit) => Err(self.died(Stage::System, exit)),
@@ -313,7 +314,7 @@ impl Running {
         }
     }
 
-    /// How its first process ended; waits for that at most until the deadline.
+    /// Waits until its first process ends, the deadline passes or `cancel` is set. Returns how it ended.
     pub fn wait_exit(&self, deadline: Instant, cancel: &AtomicBool) -> Option<Exit> {
         let mut exit = None;
         poll(deadline, || {
@@ -323,14 +324,15 @@ impl Running {
         exit
     }
 
-    /// An error with the end of the output, if it has died; to be asked while it is driven.
+    /// Returns an error with the end of its output if it has died. For use while it is driven.
     pub fn check_alive(&self) -> Result<(), SystemError> {
         self.held.exited().map_or(Ok(()), |exit| Err(self.died(Stage::System, exit)))
     }
 
-    /// SIGTERM to the group, patience, SIGKILL to whatever is left; all are reaped. A server that its user started goes on.
+    /// Sends SIGTERM to the group, waits for the grace period, sends SIGKILL to what is left, and reaps all. A server
+    /// that the user started keeps running.
     pub fn stop(mut self) -> Stopped {
-        // A reader of lines that nobody takes any more must not hold up the program's output.
+        // Drop the receiver: a full queue of lines that nobody reads would block the program.
         self.lines = None;
         let Held::Ours(group) = &mut self.held else {
             return Stopped { exit: None, killed: false, strays: Vec::new(), tail: String::new() };
@@ -355,8 +357,8 @@ impl Running {
     }
 }
 
-/// Whether the port is free, or is so in a moment: a program that is just being started holds a copy of every socket until
-/// its exec, and with it the one that a look for a free port had open.
+/// Whether the port is free now or within a moment. A program that another thread is starting holds a copy of every
+/// socket until its exec, including the one that tested whether the port is free.
 fn frees_up(port: u16) -> bool {
     poll(Instant::now() + Duration::from_millis(100), || ports::port_free(port))
 }

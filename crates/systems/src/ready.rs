@@ -1,15 +1,15 @@
-//! Asking a server once whether it serves: a connection, or a GET that answers 200.
+//! Asks a server once whether it serves: it accepts a connection, or answers a GET with 200.
 //!
-//! The GET is written by hand: readiness must not depend on the codec that is measured with.
+//! The GET is written by hand, because readiness must not depend on the codec that the measurement uses.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How often waiting looks whether it is over.
+/// How often a wait checks whether it is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// One attempt; the error says what happened instead. Ends soon after `over` says so.
+/// Makes one attempt. The error says what happened instead. Ends soon after `over` returns true.
 pub(crate) fn ask(
     port: u16,
     http: Option<&str>,
@@ -20,7 +20,7 @@ pub(crate) fn ask(
     let patience =
         deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
     let mut stream = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
-    // The kernel may choose the very port as the client's, and then TCP connects to itself.
+    // The kernel may choose this very port as the local one. TCP then connects to itself.
     if stream.local_addr().is_ok_and(|local| local == address) {
         return Err("nothing listened".to_owned());
     }
@@ -37,7 +37,7 @@ pub(crate) fn ask(
     }
 }
 
-/// The first line of the answer, without its end.
+/// Reads the status line of the answer, without the line end.
 fn read_head(stream: &mut TcpStream, deadline: Instant, over: &dyn Fn() -> bool) -> Result<String, String> {
     let mut head = Vec::new();
     let mut buffer = [0; 1024];

@@ -1,6 +1,6 @@
-//! What a system's processes use: CPU, memory, context switches, and the kernel's memory for its sockets.
+//! Samples what a system's processes use: CPU, memory, context switches, and the kernel's memory for its sockets.
 //!
-//! A thread follows what has a peak; what only grows is read at the two ends of the window, so that these are exact.
+//! A thread samples what has a peak. What only grows is read exactly at the start and the end of the window.
 
 mod course;
 
@@ -17,26 +17,27 @@ use course::Course;
 /// What a system's processes used during a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Use {
-    /// CPU seconds, user and kernel, of all processes and of their children that ended.
+    /// CPU seconds, user and kernel, of all processes and of their children that have ended.
     pub cpu_s: f64,
-    /// The highest sum of proportional set sizes seen in the window, bytes.
+    /// The peak of the sum of proportional set sizes in the window, in bytes.
     pub peak_pss_bytes: u64,
-    /// That sum as it went: milliseconds since the window began, bytes; some dozens of points at most, the peak among them.
+    /// The course of that sum: milliseconds since the window began, and bytes. At most 64 points; the peak is one of
+    /// them.
     pub pss_course: Vec<(u64, u64)>,
-    /// The highest resident size since the start (VmHWM), summed over the processes, bytes.
+    /// The sum of the processes' peak resident sizes since they started (VmHWM), in bytes.
     pub peak_rss_bytes: u64,
-    /// Voluntary and involuntary context switches of all threads that live at the end.
+    /// Voluntary and involuntary context switches of all threads that are alive at the end.
     pub context_switches: u64,
-    /// Growth of the machine's TCP socket memory since the sampler's start, at its highest in the window, bytes.
+    /// The peak growth in the window of the machine's TCP socket memory since the sampler started, in bytes.
     pub socket_memory_bytes: u64,
 }
 
-/// Whose use is followed.
+/// Whose processes are sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// A process group that Narrows started.
     Group(u32),
-    /// A server that its user started.
+    /// A server that the user started.
     Theirs(Theirs),
 }
 
@@ -49,7 +50,7 @@ impl Whose {
     }
 }
 
-/// Follows the processes of one system.
+/// Samples the processes of one system.
 pub struct Sampler {
     shared: Arc<Shared>,
     marked: Counts,
@@ -64,18 +65,19 @@ struct Shared {
 
 struct State {
     members: Vec<u32>,
-    /// When the window began, and the sum of proportional set sizes since.
+    /// When the window began.
     opened: Instant,
+    /// The sum of proportional set sizes since then.
     pss: Course,
     rss: u64,
     socket_pages: u64,
-    /// Counts the marks, so that a sample that was begun before one does not count after it.
+    /// The number of marks so far. A sample that began before a mark does not count after it.
     window: u64,
     sample_now: bool,
     ended: bool,
 }
 
-/// What only grows.
+/// The quantities that only grow.
 #[derive(Default)]
 struct Counts {
     cpu_ns: u64,
@@ -83,11 +85,12 @@ struct Counts {
 }
 
 const EVERY: Duration = Duration::from_millis(250);
-/// Reading the memory of a large process takes the kernel long; it shall cost at most one part in this many.
+/// Reading the memory of a large process takes the kernel a long time. Sampling may use at most this fraction of the
+/// time: one part in 50.
 const COST: u32 = 50;
 
 impl Sampler {
-    /// Begins to follow them; before the load, so that the sockets' memory has something to grow from.
+    /// Starts sampling. Call it before the load starts: the growth of socket memory is counted from here.
     pub(crate) fn start(whose: Whose) -> Self {
         let state = State::new(whose.members());
         let shared = Arc::new(Shared {
@@ -97,13 +100,13 @@ impl Sampler {
             wake: Condvar::new(),
         });
         let follower = Arc::clone(&shared);
-        // Without the thread the peaks are those of the window's end.
+        // Without the thread the peaks are the values at the window's end.
         let _ = thread::Builder::new().name("sampler".to_owned()).spawn(move || follower.follow());
         let marked = Counts::read(&shared.lock().members);
         Self { shared, marked }
     }
 
-    /// The window begins here. Reads only what grows; usually well under a millisecond.
+    /// Begins the window. Reads only what grows, which usually takes well under a millisecond.
     pub fn mark(&mut self) {
         let members = {
             let mut state = self.shared.lock();
@@ -115,7 +118,7 @@ impl Sampler {
         self.marked = Counts::read(&members);
     }
 
-    /// The window ends here.
+    /// Ends the window and returns what was used in it.
     pub fn finish(self) -> Use {
         let members = self.shared.lock().members.clone();
         let now = Counts::read(&members);
@@ -126,7 +129,7 @@ impl Sampler {
         self.shared.wake.notify_all();
         let mut pss = std::mem::take(&mut state.pss);
         if pss.highest() == 0 {
-            // The window was shorter than the thread's first sample.
+            // The window ended before the thread's first sample.
             pss.push(state.elapsed_ms(), total_pss(&members));
         }
         let growth = state.socket_pages.max(pages).saturating_sub(self.shared.socket_pages_before);
@@ -155,7 +158,7 @@ impl Drop for Sampler {
 }
 
 impl State {
-    /// Of a window that begins now.
+    /// The state of a window that begins now.
     fn new(members: Vec<u32>) -> Self {
         Self {
             members,
@@ -209,7 +212,7 @@ impl Shared {
 
 impl Counts {
     fn read(members: &[u32]) -> Self {
-        // CPU first: everything after it takes time of its own.
+        // Read the CPU time first, because the readings after it take time.
         let cpu_ns = members.iter().map(|pid| cpu_ns(*pid)).sum();
         let switches = members.iter().flat_map(|pid| proc::switches(*pid)).collect();
         Self { cpu_ns, switches }
@@ -226,16 +229,16 @@ fn total_pss(members: &[u32]) -> u64 {
     members.iter().filter_map(|pid| proc::pss(*pid)).sum()
 }
 
-/// CPU time of a process and of its children that ended: its clock is exact to the nanosecond, the children's to a tick.
+/// CPU time of a process and of its children that have ended. The process's own is exact to the nanosecond, the
+/// children's to a clock tick.
 fn cpu_ns(pid: u32) -> u64 {
     let Some(stat) = proc::stat(pid) else { return 0 };
-    let own = clock_ns(pid).unwrap_or(stat.own_ticks * tick_ns());
-    own + stat.children_ticks * tick_ns()
+    clock_ns(pid).unwrap_or(stat.own_ticks * tick_ns()) + stat.children_ticks * tick_ns()
 }
 
 fn clock_ns(pid: u32) -> Option<u64> {
     let mut clock = MaybeUninit::<libc::clockid_t>::uninit();
-    // SAFETY: `clock` outlives the call and is read only when the call filled it in.
+    // SAFETY: `clock` outlives the call and is read only if the call succeeded.
     let clock = unsafe {
         if libc::clock_getcpuclockid(pid.cast_signed(), clock.as_mut_ptr()) != 0 {
             return None;
@@ -259,7 +262,7 @@ fn page_size() -> u64 {
     sysconf(libc::_SC_PAGESIZE, 4096)
 }
 
-fn sysconf(name: i32, usual: u64) -> u64 {
-    // SAFETY: a plain library call without memory.
-    u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|value| *value > 0).unwrap_or(usual)
+fn sysconf(name: i32, default: u64) -> u64 {
+    // SAFETY: sysconf(3) takes no pointers.
+    u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|value| *value > 0).unwrap_or(default)
 }

@@ -1,4 +1,4 @@
-//! What a build was made of. This is the one place that decides what that is; docs/contracts.md, section Build, says it in words.
+//! Decides what the inputs of a build are, and hashes them. docs/contracts.md, section Build, describes them in words.
 //!
 //! Reads manifests, files and the environment; writes nothing.
 
@@ -16,7 +16,7 @@ use crate::probe::Context;
 use crate::template;
 use tree::{Look, Without, text};
 
-/// Hashes of all that a build is made of, by what it is. Two builds with the same stamp are the same.
+/// The hashes of a build's inputs, by name. Two builds with the same stamp have the same result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp(BTreeMap<String, Part>);
 
@@ -26,35 +26,35 @@ struct Part {
     taken: Taken,
 }
 
-/// When a part counts.
+/// Which state of an input enters the stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
-    /// As it was before the build: what is edited while the build runs is built by the next run.
+    /// The state before the build. An edit during the build leads to another build in the next run.
     Before,
-    /// The same; but what was not there before was put there by the build.
+    /// The state before the build; if the input did not exist then, the state in which the build left it.
     Fetched,
-    /// As the build left it, for the build may write here.
+    /// The state in which the build left it, because the build may write here.
     After,
 }
 
-/// Sources that rebar3 takes as they are, in the system's folder.
+/// The folder in the system's folder from which rebar3 uses libraries as they are.
 const CHECKOUTS: &str = "_checkouts";
-/// Where rebar3 and mix put the sources that they fetch, in the system's folder.
+/// The folders in the system's folder to which rebar3 and mix fetch libraries.
 const FETCHED: [&str; 2] = ["_build/default/lib", "_build/deps"];
-/// Names the folder that mix takes sources from, in place of the one that it fetches to.
+/// The variable that names the folder from which mix uses libraries instead of fetching them.
 const MIX_DEPS: &str = "MIX_DEPS_PATH";
-/// What a library that is still to be compiled has; without any of them it is what is compiled already.
+/// The source folders of a library. A library without any of them is already compiled.
 const SOURCES: [&str; 4] = ["src", "lib", "c_src", "apps"];
-/// The folders of a library that its build writes to; what it brings along itself may lie there, too.
+/// The folders of a library to which its build writes. The library's own files may be there as well.
 const MADE: [&str; 2] = ["ebin", "priv"];
-/// What compilers make of a library's sources, each runtime another.
+/// The file extensions of what compilers make of a library's sources; the files differ between runtimes.
 const COMPILED: &[&str] = &["beam", "o", "so"];
-/// The same, and what rebar3 and mix make of a library's description.
+/// The same, and the extension of the description that rebar3 and mix generate.
 const GENERATED: &[&str] = &["app", "beam", "o", "so"];
 
 impl Stamp {
-    /// What a build of the system would be made of now. `versions` are those of its needs. The error says what there is too
-    /// much of.
+    /// Hashes the current inputs of a build of the system. `versions` are those of its needs. The error says which
+    /// bound an input exceeds.
     pub(crate) fn of(
         manifest: &Manifest,
         build: &Build,
@@ -62,13 +62,13 @@ impl Stamp {
         versions: &str,
     ) -> Result<Self, String> {
         let mut dressed = Command::new("");
-        let _ = manifest.dress(&mut dressed); // where it fails, the build says so
+        let _ = manifest.dress(&mut dressed); // if this fails, the build reports it
         let mut taking = Taking { manifest, context, dressed, look: Look::new(), parts: BTreeMap::new() };
         taking.texts("command", build.command.iter().map(String::as_str));
         taking.texts("versions", [versions]);
         let environment = manifest.environment(|name| std::env::var_os(name)).unwrap_or_default();
         taking.texts("environment", environment.iter().flat_map(|(name, value)| [name.as_str(), value]));
-        let without = Without { names: &[CHECKOUTS], endings: &[] };
+        let without = Without { names: &[CHECKOUTS], extensions: &[] };
         taking.files("system", &manifest.dir, without, Taken::Before)?;
         taking.files("shared", &context.home.join("systems/shared"), Without::default(), Taken::Before)?;
         build.inputs.iter().try_for_each(|input| taking.input(input))?;
@@ -76,8 +76,8 @@ impl Stamp {
         Ok(Self(taking.parts))
     }
 
-    /// The stamp of a build that began at this one and ended at `after`. What the build wrote itself is no change; everything else that has
-    /// changed meanwhile is, and leads to a new build.
+    /// The stamp to keep for a build, from the stamp before it (`self`) and the one `after` it. What the build itself
+    /// wrote does not count as a change. Any other change during the build leads to another build.
     pub(crate) fn settled(mut self, after: Self) -> Self {
         self.0.retain(|name, part| part.taken != Taken::After || after.0.contains_key(name));
         for (name, part) in after.0 {
@@ -91,7 +91,7 @@ impl Stamp {
     }
 }
 
-/// A line for each part.
+/// One line per part.
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|(name, part)| writeln!(f, "{:016x} {name}", part.hash))
@@ -110,7 +110,7 @@ struct Taking<'a> {
 impl Taking<'_> {
     fn texts<'t>(&mut self, name: &str, texts: impl IntoIterator<Item = &'t str>) {
         let mut hasher = DefaultHasher::new();
-        texts.into_iter().for_each(|each| text(each.as_bytes(), &mut hasher));
+        texts.into_iter().for_each(|part| text(part.as_bytes(), &mut hasher));
         self.parts.insert(name.to_owned(), Part { hash: hasher.finish(), taken: Taken::Before });
     }
 
@@ -127,7 +127,7 @@ impl Taking<'_> {
                 let names = template::names(written).unwrap_or_default();
                 let variables: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix('$')).collect();
                 variables.iter().for_each(|name| self.variable(name));
-                // Without a value there is no path; `variable` has said so.
+                // Without a value there is no path; `variable` has recorded that.
                 if variables.iter().all(|name| self.value(name).is_some_and(|value| !value.is_empty())) {
                     let path = self.path(written);
                     let ours = path.starts_with(self.manifest.dir.join("_build"))
@@ -141,18 +141,17 @@ impl Taking<'_> {
     }
 
     fn variable(&mut self, name: &str) {
-        let value = self.value(name);
-        let of = format!("variable {name}");
-        match value {
-            Some(value) => self.texts(&of, ["set", &value]),
-            None => self.texts(&of, ["not set"]),
+        let part = format!("variable {name}");
+        match self.value(name) {
+            Some(value) => self.texts(&part, ["set", &value]),
+            None => self.texts(&part, ["not set"]),
         }
     }
 
-    /// A variable's value, as the build sees it.
+    /// A variable's value as the build sees it: the variant's, or else the one in the environment.
     fn value(&self, name: &str) -> Option<String> {
-        let own = self.dressed.get_envs().find(|(own, _)| *own == name).and_then(|(_, value)| value);
-        let value = own.map(OsStr::to_owned).or_else(|| std::env::var_os(name));
+        let of_variant = self.dressed.get_envs().find(|(key, _)| *key == name).and_then(|(_, value)| value);
+        let value = of_variant.map(OsStr::to_owned).or_else(|| std::env::var_os(name));
         value.map(|value| value.to_string_lossy().into_owned())
     }
 
@@ -163,10 +162,10 @@ impl Taking<'_> {
             None if name == "narrows" => Some(self.context.narrows.to_string_lossy().into_owned()),
             None => self.manifest.constant(name),
         });
-        self.manifest.dir.join(filled.unwrap_or_default()) // checked when the manifest was read
+        self.manifest.dir.join(filled.unwrap_or_default()) // was checked when the manifest was read
     }
 
-    /// The sources of libraries, where rebar3 and mix take them from.
+    /// Adds the libraries in the folders from which rebar3 and mix use them.
     fn libraries(&mut self) -> Result<(), String> {
         let dir = &self.manifest.dir;
         let mut places = vec![(CHECKOUTS.to_owned(), dir.join(CHECKOUTS), Taken::Before)];
@@ -190,16 +189,17 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// A library's sources count as they were, what its build writes to as it was left. Where there are sources, what is compiled of
-    /// them does not count at all: two variants of a system may compile the same library in turn.
+    /// Adds one library: its sources as they were before the build, and the folders to which its build writes as they
+    /// were after it. If it has sources, compiled files do not count at all, because two variants of a system may
+    /// compile the same library in turn.
     fn library(&mut self, name: &str, library: &Path, taken: Taken) -> Result<(), String> {
         let sources = SOURCES.iter().any(|folder| library.join(folder).is_dir());
         let (compiled, generated) = if sources { (COMPILED, GENERATED) } else { (&[][..], &[][..]) };
-        self.files(name, library, Without { names: &MADE, endings: generated }, taken)?;
+        self.files(name, library, Without { names: &MADE, extensions: generated }, taken)?;
         for made in MADE {
             let folder = library.join(made);
             if folder.exists() {
-                let without = Without { names: &[], endings: compiled };
+                let without = Without { names: &[], extensions: compiled };
                 self.files(&format!("{name}/{made}"), &folder, without, Taken::After)?;
             }
         }

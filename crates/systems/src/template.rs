@@ -1,13 +1,13 @@
-//! Placeholders in commands: `{port}`, `{out}`, `{KNOB}`; a literal brace is doubled. Pure.
+//! Placeholders in commands: `{port}`, `{out}`, `{KNOB}`. A literal brace is written twice. Pure.
 
-/// Reads `text` and puts `value(name)` in place of each `{name}`. The error says what is wrong.
+/// Replaces each `{name}` in `text` with `value(name)`. The error says what is wrong.
 pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['{', '}']) {
-        out.push_str(&rest[..at]);
-        let brace = &rest[at..=at];
-        rest = &rest[at + 1..];
+    while let Some(index) = rest.find(['{', '}']) {
+        out.push_str(&rest[..index]);
+        let brace = &rest[index..=index];
+        rest = &rest[index + 1..];
         if let Some(after) = rest.strip_prefix(brace) {
             out.push_str(brace);
             rest = after;
@@ -15,7 +15,7 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
         }
         let name_and_rest = (brace == "{").then(|| rest.split_once('}')).flatten();
         let Some((name, after)) = name_and_rest else {
-            return Err(format!("a lone `{brace}`: a literal brace is doubled, `{brace}{brace}`"));
+            return Err(format!("a single `{brace}`: write a literal brace twice, `{brace}{brace}`"));
         };
         let Some(value) = value(name) else {
             return Err(format!("unknown placeholder `{{{name}}}`"));
@@ -27,7 +27,7 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(out)
 }
 
-/// The names of the placeholders in `text`, in order; lone braces are an error.
+/// The names of the placeholders in `text`, in order. A single brace is an error.
 pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
     let found = std::cell::RefCell::new(Vec::new());
     expand(text, |name| {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table() {
+    fn placeholders_are_replaced_and_mistakes_named() {
         let value = |name: &str| (name == "port").then(|| "80".to_owned());
         for (text, expected) in [
             ("", Ok("")),
@@ -51,8 +51,8 @@ mod tests {
             (":{port}:{port}", Ok(":80:80")),
             ("{{port}}", Ok("{port}")),
             ("{{{port}}}", Ok("{80}")),
-            ("a{", Err("a lone `{`")),
-            ("a}", Err("a lone `}`")),
+            ("a{", Err("a single `{`")),
+            ("a}", Err("a single `}`")),
             ("{prot}", Err("unknown placeholder `{prot}`")),
             ("{}", Err("unknown placeholder `{}`")),
             ("ö{port}ö", Ok("ö80ö")),

@@ -1,4 +1,4 @@
-//! Builds: when they run, what is said when they fail, and what stands beside them; and what a system needs.
+//! When builds run, what their failures say, and how a system's needs are reported.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn a_build_runs_only_when_something_changed() {
     assert_eq!(home.count(), 3);
     run(&home.built_by(&format!("{COUNTED}; true"), version));
     assert_eq!(home.count(), 4);
-    // What tools leave behind is no change.
+    // What tools leave behind does not count as a change.
     std::fs::create_dir(home.dir().join("__pycache__")).unwrap();
     run(&home.built_by(&format!("{COUNTED}; true"), version));
     assert_eq!(home.count(), 4);
@@ -41,16 +41,13 @@ fn a_build_runs_only_when_something_changed() {
 }
 
 #[test]
-fn a_failure_shows_the_end_of_the_output_and_is_not_remembered() {
+fn a_failed_build_shows_the_end_of_its_output_and_is_tried_again() {
     let home = Home::new();
     let manifest = home.built_by("echo x >> {home}/count; seq 100000; echo broken >&2; exit 4", "");
     for attempt in 1..=2 {
         let error = build(&manifest, home.context(), "").unwrap_err();
         assert_eq!(error.stage, Stage::Build);
-        assert!(
-            error.reason.starts_with("the build exited with code 4; all of its output is in "),
-            "{error}"
-        );
+        assert!(error.reason.starts_with("the build exited with code 4; its full output is in "), "{error}");
         assert!(error.output.ends_with("100000\nbroken") && error.output.len() <= 4096, "{error:?}");
         assert_eq!(home.count(), attempt);
     }
@@ -61,13 +58,13 @@ fn a_failure_shows_the_end_of_the_output_and_is_not_remembered() {
 #[test]
 fn a_failure_is_listed_until_the_build_succeeds_or_changes() {
     let home = Home::new();
-    let script = "echo much; if [ ! -e here ]; then echo out of reach >&2; echo; exit 1; fi";
+    let script = "echo much; if [ ! -e here ]; then echo unreachable >&2; echo; exit 1; fi";
     let manifest = home.built_by(script, "get='fetch it'");
     let listed = |manifest: &Manifest| last_failure(manifest, home.context(), "");
     assert_eq!(listed(&manifest), None, "not tried");
     let error = build(&manifest, home.context(), "").unwrap_err();
     assert!(error.reason.ends_with("; to get what it fetches: fetch it"), "{error}");
-    assert_eq!(listed(&manifest).as_deref(), Some("out of reach"));
+    assert_eq!(listed(&manifest).as_deref(), Some("unreachable"));
     assert_eq!(listed(&home.built_by("true", "")), None, "another build");
     let silent = home.built_by("exit 3", "");
     build(&silent, home.context(), "").unwrap_err();
@@ -116,14 +113,14 @@ fn two_builds_of_one_system_exclude_each_other() {
 }
 
 #[test]
-fn without_a_build_there_is_a_folder() {
+fn a_system_without_a_build_gets_an_empty_folder() {
     let home = Home::new();
     let built = build(&home.client("true"), home.context(), "").unwrap();
     assert!(built.out.is_dir() && built.version.is_none());
 }
 
 #[test]
-fn what_is_missing_is_named_with_its_remedy() {
+fn a_missing_need_is_named_with_its_remedy() {
     let home = Home::new();
     let need = |name: &str, probe: &str| {
         format!(
@@ -162,7 +159,7 @@ fn a_variant_has_its_environment_in_probe_build_and_start() {
         |text: &str| Manifest::parse(&systems::Source::new("system.toml", text), &home.dir()).unwrap();
     let all = parse(text);
     let [plain, mine, none] = &all[..] else { panic!("{all:?}") };
-    // Each is there or missing by itself.
+    // Each variant is available or missing independently.
     let Availability::Missing { what } = availability(plain, home.context()) else { panic!() };
     assert_eq!(what[0].detail, "`runtime` is not installed");
     let Availability::Missing { what } = availability(none, home.context()) else { panic!() };

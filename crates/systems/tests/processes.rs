@@ -1,4 +1,5 @@
-//! Systems that behave and systems that do not: what is said, and that nothing is left behind.
+//! Starting, watching and stopping systems that behave and systems that do not: what is reported, and that nothing is
+//! left behind.
 
 mod common;
 
@@ -10,9 +11,9 @@ use std::time::Duration;
 use common::{CALM, Home, eventually, late, odd_seconds, soon, with_argument};
 use systems::{Exit, Manifest, Stage, free_port};
 
-/// Not a test: this binary, started again as a program under test.
+/// Not a test. Other tests start this binary again with this function as the program under test.
 #[test]
-#[ignore = "a helper that other tests start as a program of its own"]
+#[ignore = "a helper that other tests start as a separate program"]
 fn helper() {
     let value = |name| std::env::var(name).ok();
     if let Some(port) = value("HELPER_PORT") {
@@ -121,7 +122,7 @@ fn a_program_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
-fn children_and_those_that_left_the_group_are_ended() {
+fn descendants_are_killed_even_if_they_left_the_group() {
     let home = Home::new();
     for stop in [true, false] {
         let seconds = odd_seconds();
@@ -130,7 +131,7 @@ fn children_and_those_that_left_the_group_are_ended() {
             format!("{sleep} & (trap \"\" TERM; exec {sleep}) & setsid {sleep} & (setsid {sleep} &); wait");
         let manifest = home.server(&script, "[stop]\ngrace_ms=50\n");
         let running = home.start(&manifest, Some(free_port().unwrap())).unwrap();
-        // `sh` holds the script as one argument, so that only the sleepers are counted.
+        // `sh` has the script as one argument, so only the sleepers match.
         eventually("its children run", || with_argument(&seconds).len() == 4);
         if stop {
             assert!(running.stop().killed);
@@ -142,7 +143,7 @@ fn children_and_those_that_left_the_group_are_ended() {
 }
 
 #[test]
-fn a_child_that_outlives_its_parent_is_ended() {
+fn a_child_that_outlives_its_parent_is_killed() {
     let home = Home::new();
     let seconds = odd_seconds();
     let manifest = home.server(&format!("sleep {seconds} & exit 0"), "");
@@ -153,7 +154,7 @@ fn a_child_that_outlives_its_parent_is_ended() {
 }
 
 #[test]
-fn the_dead_that_left_their_group_are_reaped() {
+fn dead_descendants_that_left_the_group_are_reaped() {
     let home = Home::new();
     let manifest =
         home.client("setsid sh -c \"echo \\$\\$\" & wait; (setsid sh -c \"echo \\$\\$; exit\" &); read end");
@@ -181,7 +182,7 @@ fn nothing_outlives_a_crash() {
 }
 
 #[test]
-fn megabytes_of_output_block_nothing_and_only_their_end_is_kept() {
+fn megabytes_of_output_do_not_block_and_only_the_end_is_kept() {
     let home = Home::new();
     let script = "head -c 8000000 /dev/zero | tr \"\\0\" x; echo; echo the end; exec sleep 6000";
     let manifest = home.server(script, "");
@@ -189,7 +190,7 @@ fn megabytes_of_output_block_nothing_and_only_their_end_is_kept() {
     eventually("all is read", || running.tail().ends_with("x\nthe end"));
     assert!(running.tail().len() <= 4096);
     running.stop();
-    // A driver's lines that nobody reads do not hold it up when it is stopped.
+    // Lines that nobody reads do not block a driver from stopping.
     let manifest = home.client("while echo line; do :; done");
     let running = home.start(&manifest, None).unwrap();
     assert_eq!(running.line(Duration::from_secs(60)).unwrap().as_deref(), Some("line"));
@@ -197,7 +198,7 @@ fn megabytes_of_output_block_nothing_and_only_their_end_is_kept() {
 }
 
 #[test]
-fn a_port_in_use_and_a_strangers_server_are_noticed() {
+fn a_port_in_use_and_another_process_on_it_are_detected() {
     let home = Home::new();
     let port = free_port().unwrap();
     let manifest = home.server("exec sleep 6000", "");
@@ -215,7 +216,7 @@ fn a_port_in_use_and_a_strangers_server_are_noticed() {
 }
 
 #[test]
-fn a_program_that_is_not_there() {
+fn a_program_that_is_not_installed() {
     let home = Home::new();
     let manifest = home.manifest("client", "[start]\ncommand=['no-such-program']\n");
     let error = home.start(&manifest, None).err().unwrap();
@@ -223,7 +224,7 @@ fn a_program_that_is_not_there() {
 }
 
 #[test]
-fn a_driver_is_spoken_to_in_lines() {
+fn a_driver_exchanges_lines() {
     let home = Home::new();
     let manifest = home.client("read a; echo \"got $a\"; echo aside >&2; read b; echo \"got $b\"; exit 7");
     let mut running = home.start(&manifest, None).unwrap();
@@ -242,7 +243,7 @@ fn a_driver_is_spoken_to_in_lines() {
 }
 
 #[test]
-fn standard_input_ends_when_it_is_closed() {
+fn a_driver_sees_the_end_of_its_standard_input() {
     let home = Home::new();
     let mut running = home.start(&home.client("cat >/dev/null; exit 5"), None).unwrap();
     running.close_stdin();

@@ -1,4 +1,4 @@
-//! What a system uses: figures of programs whose use is known in kind, if not in amount.
+//! Samples of programs that are known to use CPU and memory, though not how much.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn children_that_ended_are_counted() {
     sampler.mark();
     running.write_line("go").unwrap();
     assert_eq!(running.line(Duration::from_secs(60)).unwrap().as_deref(), Some("done"));
-    // The shell itself only waits: these are its child's ticks.
+    // The shell itself only waits. These are its child's ticks.
     let used = sampler.finish();
     assert!(used.cpu_s > 0.02, "{used:?}");
 }

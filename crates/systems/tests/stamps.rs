@@ -1,4 +1,5 @@
-//! What a build is made of: each kind of it, changed, leads to a new build that reports the new version; unchanged, to none.
+//! The inputs of a build: a change to any kind of input leads to a new build that reports the new version, and no change
+//! to none.
 
 mod common;
 
@@ -9,13 +10,13 @@ use common::{Home, eventually};
 use systems::build::last_failure;
 use systems::{Manifest, build};
 
-/// A client whose build runs `script`, and whose version is the `file` that the build has copied to `{out}`.
+/// A client whose build copies `file` to `{out}` as its version and then runs `script`.
 fn made_of(home: &Home, file: &str, script: &str, lines: &str) -> Manifest {
     let script = format!("echo x >> {{home}}/count; cp {file} {{out}}/VERSION; {script}");
     home.built_by(&script, &format!("version=['cat','{{out}}/VERSION']\n{lines}"))
 }
 
-/// Runs it three times: the first run builds, the others find the work done, and all report this version.
+/// Runs it three times. Only the first run builds, and all report this version.
 fn builds_once(home: &Home, manifest: &Manifest, needs: &str, version: &str) {
     let before = home.count();
     for run in 1..=3 {
@@ -62,7 +63,7 @@ fn files_behind_links() {
 }
 
 #[test]
-fn links_to_nowhere_in_a_circle_and_to_no_files() {
+fn links_to_nowhere_in_a_circle_and_to_special_files() {
     let home = Home::new();
     home.write("systems/probe/source", "1");
     let link = |name: &str, to: &str| symlink(to, home.dir().join(name)).unwrap();
@@ -82,9 +83,9 @@ fn links_to_nowhere_in_a_circle_and_to_no_files() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_with_its_place() {
+fn too_many_files_are_refused_with_their_place() {
     let home = Home::new();
-    // Each folder holds the next one twice: a million ways through twenty folders.
+    // Each folder contains the next one twice: there are a million paths through twenty folders.
     for level in 0..20 {
         let folder = home.path().join(format!("wide/{level}"));
         fs::create_dir_all(&folder).unwrap();
@@ -105,7 +106,7 @@ fn what_is_too_much_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_large_file_counts_by_its_length_and_time() {
+fn a_large_file_is_judged_by_its_length_and_time() {
     let home = Home::new();
     let large = home.dir().join("large");
     fs::File::create(&large).unwrap().set_len(64 << 20).unwrap();
@@ -114,25 +115,25 @@ fn a_large_file_counts_by_its_length_and_time() {
     builds_once(&home, &manifest, "", "1");
     let time = || fs::metadata(&large).map(|meta| (meta.ctime(), meta.ctime_nsec())).unwrap();
     let before = time();
-    eventually("the clock of files goes on", || {
+    eventually("the file's time changes", || {
         let file = fs::File::options().write(true).open(&large).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"x", 1 << 20).unwrap();
         time() != before
     });
     builds_once(&home, &manifest, "", "1");
-    // A small one beside it still counts by its content.
+    // A small file beside it is still judged by its content.
     home.write("systems/probe/source", "2");
     builds_once(&home, &manifest, "", "2");
 }
 
-/// What tools write into the folder of a library: other things each time.
+/// A script that writes into the folder of each library, as build tools do, with different content each time.
 const COMPILE: &str = "for library in _checkouts/* deps/*; do [ -d $library/src ] || continue; \
     mkdir -p $library/ebin $library/priv $library/_build $library/.tool; \
     for file in ebin/a.beam ebin/a.app src/a.beam c.o priv/c.so priv/made _build/x .tool/x .lock; do \
     (wc -l < {home}/count; echo {variant}) > $library/$file; done; done";
 
 #[test]
-fn sources_of_libraries_and_not_what_is_compiled_of_them() {
+fn sources_of_libraries_count_and_compiled_files_do_not() {
     let home = Home::new();
     home.write("src/library/src/library.erl", "1");
     home.write("src/library/priv/brought", "1");
@@ -148,7 +149,7 @@ fn sources_of_libraries_and_not_what_is_compiled_of_them() {
     }
     fs::remove_dir_all(home.path().join("src/other")).unwrap();
     builds_once(&home, &manifest, "", "2");
-    // A library without sources is what is compiled of it.
+    // Of a library without sources the compiled files count.
     home.write("src/compiled/ebin/x.beam", "1");
     builds_once(&home, &manifest, "", "2");
     home.write("src/compiled/ebin/x.beam", "2");
@@ -184,7 +185,7 @@ fn libraries_that_the_build_fetches() {
         let script = format!("{get}; cp {place}/library/src/a.ex {{out}}/VERSION; exit $(cat status)");
         home.write("systems/probe/status", "1");
         let manifest = made_of(&home, "status", &script, "get='again'");
-        // That it failed is listed, though it has fetched something.
+        // The failure is listed although the build fetched something.
         build(&manifest, home.context(), "").unwrap_err();
         let listed = last_failure(&manifest, home.context(), "");
         assert_eq!(listed.as_deref(), Some("the build exited with code 1"));
@@ -197,7 +198,7 @@ fn libraries_that_the_build_fetches() {
 }
 
 #[test]
-fn the_folder_that_mix_is_told() {
+fn the_folder_in_mix_deps_path() {
     let home = Home::new();
     for name in ["one", "two"] {
         home.write(&format!("{name}/library/lib/a.ex"), name);
@@ -222,7 +223,7 @@ fn the_folder_that_mix_is_told() {
 }
 
 #[test]
-fn what_is_edited_while_the_build_runs_is_built_by_the_next_run() {
+fn an_edit_during_the_build_is_built_by_the_next_run() {
     for (file, lines) in [
         ("source", ""),
         ("../shared/source", ""),
@@ -322,7 +323,7 @@ fn versions_of_needs() {
     builds_once(&home, &manifest, "compiler 12", "12");
     home.write("compiler", "13");
     builds_once(&home, &manifest, "compiler 13", "13");
-    // A failure is listed for the versions that it came with.
+    // A failure is listed only for the versions with which it happened.
     home.write("systems/probe/x", "");
     let broken = made_of(&home, "{home}/compiler", "exit 3", "");
     build(&broken, home.context(), "compiler 13").unwrap_err();

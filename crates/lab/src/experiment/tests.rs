@@ -144,7 +144,7 @@ fn mistakes_on_the_command_line_name_the_nearest() {
             "--set:1:1: no system of these experiments has a knob `bufer` (did you mean `buffer`?)",
         ),
         (set(&["size=1,2x"]), "--set:1:8: `2x` is not a size"),
-        (set(&["mode=c"]), "--set:1:6: `c` is not allowed: it takes one of `a`, `b`"),
+        (set(&["mode=c"]), "--set:1:6: `c` is not allowed: use one of `a`, `b`"),
         (set(&["size"]), "--set:1:1: not a knob with its values"),
         (system("nod"), "--systems:1:1: there is no system `nod` (did you mean `node`?"),
         (Overrides { rounds: Some(0), ..Overrides::default() }, "no rounds"),
@@ -175,7 +175,7 @@ fn mistakes_in_a_grid_have_place_and_remedy() {
             ":1: no system of this experiment has a knob `bufer` (did you mean `buffer`?)",
         ),
         ("[[quick.grid]]\nsize = [1, \"x\"]\n", ":12: `x` is not a size"),
-        ("[[quick.grid]]\nbuffer = 0\n", ":10: `0` is not allowed: it takes bytes"),
+        ("[[quick.grid]]\nbuffer = 0\n", ":10: `0` is not allowed: use a size"),
         ("[[quick.grid]]\nmode = \"c\"\n", ":8: `c` is not allowed"),
         ("[[quick.grid]]\nsystems = [\"nod\"]\n", ":12: there is no system `nod` (did you mean `node`?"),
     ] {

@@ -1,4 +1,4 @@
-//! `narrows systems --check`: whether systems keep docs/contracts.md, promise by promise.
+//! `narrows systems --check`: checks whether systems keep docs/contracts.md, one promise at a time.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Checked {
     checks: Vec<Check>,
 }
 
-/// Checks each of the named systems; exit code 1 when one breaks a promise.
+/// Checks each of the named systems. The exit code is 1 if one breaks a promise.
 pub fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<AtomicBool>) -> End {
     let manifests = args.check.iter().map(|name| catalog.get(name)).collect::<Result<Vec<_>, _>>()?;
     let placement = Placement::decide(&systems::machine::available_cores());

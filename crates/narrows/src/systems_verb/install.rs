@@ -1,4 +1,4 @@
-//! `narrows systems --install`: says what each system misses, in a line, and installs what Debian brings of it.
+//! `narrows systems --install`: prints what each system lacks, in one line, and installs what Debian provides of it.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -10,11 +10,11 @@ use systems::{Catalog, Manifest, install};
 
 use crate::common::{self, End, INTERRUPTED};
 
-/// A system that cannot run here, and what it misses.
+/// A system that cannot run here, and what it lacks.
 type Lacking<'a> = (&'a Manifest, Vec<Missing>);
 
-/// Installs what is missing of these systems, or of all where none is named. The exit code is 1 if something that Debian
-/// brings is still missing at the end; what a person has to bring does not change it.
+/// Installs what these systems lack; without names, what all systems lack. The exit code is 1 if something that Debian
+/// provides is still missing at the end. What a person has to install does not count.
 pub fn install(catalog: &Catalog, context: Context<'_>, names: &[String]) -> End {
     let chosen: Vec<&Manifest> = match names {
         [] => catalog.manifests().collect(),
@@ -38,10 +38,10 @@ pub fn install(catalog: &Catalog, context: Context<'_>, names: &[String]) -> End
     let mut after = lacking(&again, context);
     after.retain(|(_, what)| by_packages(what));
     if after.is_empty() {
-        common::print("Everything that Debian brings is here now.\n")?;
+        common::print("Everything that Debian provides is installed now.\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Where nothing could be installed the same lines stand above.
+    // If nothing could be installed, the same lines were printed above.
     if all {
         common::print(&told(&after, true))?;
     }
@@ -66,18 +66,22 @@ fn packages(lacking: &[Lacking<'_>]) -> Vec<String> {
     packages.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// A line for each system. Variants that a person has to provide for are left out unless they were `named`: nobody misses
-/// them who has not asked for them.
+/// One line per system. A variant that a person has to set up is left out unless systems were `named`, because most
+/// people do not want it.
 fn told(lacking: &[Lacking<'_>], named: bool) -> String {
     let (debian, by_hand): (Vec<_>, Vec<_>) = lacking.iter().partition(|(_, what)| by_packages(what));
     let asked = |(manifest, _): &&Lacking<'_>| named || manifest.variant.is_none();
     let by_hand: Vec<&Lacking<'_>> = by_hand.into_iter().filter(asked).collect();
     let mut text = String::new();
     if debian.is_empty() {
-        text.push_str("Nothing that Debian brings is missing.\n");
+        text.push_str("Nothing that Debian provides is missing.\n");
     }
-    section(&mut text, "Debian's packages bring what these systems miss:", &debian);
-    section(&mut text, "These need something that you have to bring (`narrows systems` says how):", &by_hand);
+    section(&mut text, "Debian packages provide what these systems lack:", &debian);
+    section(
+        &mut text,
+        "These need something that you have to install (`narrows systems` says how):",
+        &by_hand,
+    );
     text
 }
 

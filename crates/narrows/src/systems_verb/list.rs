@@ -1,4 +1,4 @@
-//! `narrows systems`: what runs here, at which version; what is missing, and how to get it.
+//! `narrows systems`: lists what runs here with its versions, and what is missing with the way to get it.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use systems::{Catalog, Manifest};
 
 use crate::common::{self, End};
 
-/// One system, as it is listed.
+/// One system of the list.
 #[derive(Serialize)]
 struct Listed {
     name: String,
@@ -18,11 +18,11 @@ struct Listed {
     language: String,
     about: String,
     available: bool,
-    /// Names and versions of what it needs.
+    /// The names and versions of what it needs.
     versions: Vec<(String, String)>,
     missing: Vec<Missing>,
     knobs: Vec<Knob>,
-    /// Why its manifest cannot be read; then the rest is empty.
+    /// Why its manifest cannot be read. The other fields are then empty.
     broken: Option<String>,
 }
 
@@ -86,7 +86,7 @@ fn listed(manifest: &Manifest, context: Context<'_>) -> Listed {
     }
 }
 
-/// What was said when the system could not be built, as where a registry is out of reach.
+/// The failure of the system's last build, for example because a registry is unreachable.
 fn unbuilt(manifest: &Manifest, context: Context<'_>, versions: &[(String, String)]) -> Option<Missing> {
     let detail = build::last_failure(manifest, context, &probe::in_words(versions))?;
     let get = manifest.build.as_ref().and_then(|build| build.get.clone());
@@ -135,7 +135,7 @@ fn text(listed: &[Listed]) -> String {
         for need in &system.missing {
             text.push_str(&format!("{:20} needs {} ({}): {}\n", "", need.name, need.detail, need.get));
         }
-        // A variant's are those of the plain system above it.
+        // A variant has the knobs of the plain system above it.
         let variant = system.name.contains('@');
         for knob in system.knobs.iter().filter(|_| !variant) {
             text.push_str(&format!(

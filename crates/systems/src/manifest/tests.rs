@@ -115,7 +115,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "13:18: unknown placeholder `{ouT}` (did you mean {out}? known here: {narrows}, {dir}",
     ),
     ("build.sh", "{port}", "13:18: unknown placeholder `{port}`"),
-    ("build.sh", "a}b", "13:18: a lone `}`"),
+    ("build.sh", "a}b", "13:18: a single `}`"),
     ("180", "0", "14:13: timeout_s = 0 is out of range (choose timeout_s from 1 to 86400)"),
     (
         "timeout_s = 180",
@@ -128,7 +128,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "14:16: `A-B` cannot name an environment variable (write \"$NAME\" for its value",
     ),
     ("timeout_s = 180", "inputs = ['$']", "14:11: `` cannot name an environment variable"),
-    ("timeout_s = 180", "inputs = ['a}b']", "14:11: a lone `}`"),
+    ("timeout_s = 180", "inputs = ['a}b']", "14:11: a single `}`"),
     (
         "timeout_s = 180",
         "inputs = ['{out}/x']",
@@ -147,14 +147,10 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("[knobs.buffer]", "[knobs.port]", "24:8: `port` is already the name of something else"),
     ("[knobs.buffer]", "[knobs.'a b']", "24:8: `a b` cannot be a knob's name"),
     ("type = \"size\"", "type = \"sice\"", "25:8: unknown variant `sice`"),
-    ("default = 1460", "default = 0", "26:11: `0` is not allowed: it takes bytes"),
+    ("default = 1460", "default = 0", "26:11: `0` is not allowed: use a size"),
     ("default = 1460", "default = 1.5", "26:11: not a knob's value"),
     ("default = 1460", "default = \"x\"", "26:11: `x` is not a size"),
-    (
-        "\"8K\"",
-        "\"1G\"",
-        "27:17: `1G` is not allowed: it takes bytes such as 1460, 64K, 1M or 1G from 1 to 64M",
-    ),
+    ("\"8K\"", "\"1G\"", "27:17: `1G` is not allowed: use a size such as 1460, 64K, 1M or 1G from 1 to 64M"),
     ("\"8K\"", "1460", "27:17: this value stands here twice"),
     ("\"64M\"", "0", "29:7: max = 0 is below min = 1"),
     ("\"size\"", "\"choice\"", "28:7: only an integer or a size has bounds"),
@@ -322,7 +318,7 @@ fn choices() {
         ("type='choice'\ndefault='4'\nvalues=['4',8]", "28:13: `8` is not allowed"),
         ("type='any'\ndefault='auto'\nvalues=['auto',0]\nmin=1", "28:16: `0` is not allowed"),
         ("type='boolean'\ndefault='true'", "27:9: write true without the quotes"),
-        ("type='integer'\ndefault='64K'", "27:9: `64K` is not allowed: it takes an integer"),
+        ("type='integer'\ndefault='64K'", "27:9: `64K` is not allowed: use an integer"),
         ("type='boolean'\ndefault=true\nvalues=[[1]]", "28:9: not a knob's value"),
     ] {
         let line = knob(lines).unwrap_err().one_line();

@@ -1,21 +1,21 @@
-//! A quantity over time in bounded room: whenever the room is full, each two neighbours become the higher of them, and
-//! from then on twice as many samples go into one.
+//! The course of a quantity over time in bounded space. When the space is full, each pair of neighbours is replaced by
+//! the higher one, and from then on each point stands for twice as many samples.
 
-/// Points that are kept at most; even, so that they can be halved.
+/// The maximum number of points; even, so that it can be halved.
 const MOST: usize = 64;
 
-/// Points of (milliseconds, value), ascending in time; the highest of all samples is among them.
+/// Points of (milliseconds, value), in ascending order of time. The highest of all samples is among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Course {
     points: Vec<(u64, u64)>,
-    /// How often it has been halved: 2 to this power are the samples in a point.
+    /// How often it has been halved. A full point stands for 2 to this power samples.
     halved: u32,
-    /// Samples in the last point.
+    /// The number of samples in the last point.
     filled: u64,
 }
 
 impl Course {
-    /// A sample, not earlier than the one before.
+    /// Adds a sample, which must not be earlier than the one before.
     pub(super) fn push(&mut self, ms: u64, value: u64) {
         match self.points.last_mut() {
             Some(last) if self.filled < 1 << self.halved => {
@@ -42,7 +42,7 @@ impl Course {
     }
 }
 
-/// The earlier of two that are as high.
+/// The higher of two points; the first if they are equal.
 fn higher(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     if b.1 > a.1 { b } else { a }
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_course_keeps_its_room_its_span_and_its_peak() {
+    fn a_long_course_keeps_its_bounds_its_span_and_its_peak() {
         for samples in [1_u64, 63, 64, 65, 1000, 12_345] {
             let mut course = Course::default();
             let peak = samples * 2 / 3;
@@ -62,7 +62,7 @@ mod tests {
             assert!(points.len() <= MOST && points.len() as u64 >= samples.min(MOST as u64 / 2), "{samples}");
             assert!(points.is_sorted_by_key(|(ms, _)| *ms), "{points:?}");
             assert!(points.contains(&(peak * 250, 1_000_000)), "{points:?}");
-            // Nothing at either end is forgotten: at most one point's share of the samples lies beyond.
+            // Neither end is lost: at most one point's share of the samples lies beyond it.
             let share = samples.div_ceil(MOST as u64 / 2) * 250;
             let (first, last) = (points[0].0, points[points.len() - 1].0);
             assert!(first <= share && last + share >= (samples - 1) * 250, "{samples}: {points:?}");

@@ -1,4 +1,4 @@
-//! Hashes of what lies at a path: names and contents, through symbolic links, in bounded time and memory.
+//! Hashes a file or folder: names and contents, through symbolic links, in bounded time and memory.
 //!
 //! Knows files; knows nothing of systems.
 
@@ -8,33 +8,33 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What tools leave beside the sources; to hash it would mean to build again every time.
+/// What tools leave beside the sources. If it were hashed, every run would build again.
 const LEFTOVERS: [&str; 5] = ["target", "node_modules", "_build", "__pycache__", "erl_crash.dump"];
-/// A link into these leads to what the kernel makes up anew for each reader.
+/// A link into these leads to content that the kernel generates for each reader.
 const NO_FILES: [&str; 2] = ["/proc", "/sys"];
-/// A second or two of looking.
+/// The maximum number of files and folders. Looking at so many takes a second or two.
 const MOST_ENTRIES: usize = 100_000;
-/// Deeper than any sources; keeps the recursion from filling the stack.
+/// The maximum depth of folders. Deeper than any sources; keeps the recursion from filling the stack.
 const DEEPEST: usize = 200;
-/// Contents that are read; some hundredth of a second's work.
+/// How many bytes of content are read, which takes some hundredths of a second.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// What a digest leaves out, besides leftovers and names that begin with a dot.
+/// What a digest leaves out besides leftovers and names that begin with a dot.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Without<'a> {
     /// Names in the folder itself.
     pub(super) names: &'a [&'a str],
-    /// Names with these endings, anywhere.
-    pub(super) endings: &'a [&'a str],
+    /// Names with these extensions, at any depth.
+    pub(super) extensions: &'a [&'a str],
 }
 
-/// Looks at trees. The bounds are for all that one of these looks at.
+/// Hashes trees. The bounds hold for all trees of one `Look` together.
 #[derive(Debug)]
 pub(super) struct Look {
     entries: usize,
     bytes: u64,
     no_files: Vec<u64>,
-    /// Device and inode of the folders that it is in, the outermost first.
+    /// Device and inode of the folders that are being hashed, the outermost first.
     inside: Vec<(u64, u64)>,
 }
 
@@ -43,8 +43,8 @@ impl Look {
         Self { entries: MOST_ENTRIES, bytes: MOST_BYTES, no_files: no_files(), inside: Vec::new() }
     }
 
-    /// A hash over the file or folder at `path`, whatever its own name is. What cannot be read enters as such: the build cannot read it,
-    /// either. The error says which bound was met.
+    /// Hashes the file or folder at `path`, without its own name. What cannot be read is hashed as unreadable: the
+    /// build cannot read it either. The error says which bound was exceeded.
     pub(super) fn digest(&mut self, path: &Path, without: Without<'_>) -> Result<u64, String> {
         let mut hasher = DefaultHasher::new();
         self.inside.clear();
@@ -68,7 +68,7 @@ impl Look {
                 self.file(path, &meta, hasher);
                 Ok(())
             }
-            // A device, a socket or a pipe may never end; nothing is built of it.
+            // A device, a socket or a pipe may never end. No build uses one as a source.
             Ok(_) => {
                 hasher.write_u8(b's');
                 Ok(())
@@ -88,7 +88,7 @@ impl Look {
         hasher: &mut DefaultHasher,
     ) -> Result<(), String> {
         let this = (meta.dev(), meta.ino());
-        // Around it once is enough.
+        // A link leads back to a folder above. Do not follow it again.
         if self.inside.contains(&this) {
             hasher.write_u8(b'l');
             return Ok(());
@@ -109,12 +109,12 @@ impl Look {
         hasher.write_u8(b'(');
         for name in &names {
             let shown = name.to_string_lossy();
-            let ending = shown.rsplit_once('.').map_or("", |(_, ending)| ending);
-            let out = shown.starts_with('.')
+            let extension = shown.rsplit_once('.').map_or("", |(_, extension)| extension);
+            let left_out = shown.starts_with('.')
                 || LEFTOVERS.contains(&&*shown)
                 || without.names.contains(&&*shown)
-                || without.endings.contains(&ending);
-            if !out {
+                || without.extensions.contains(&extension);
+            if !left_out {
                 text(name.as_encoded_bytes(), hasher);
                 self.look(&path.join(name), Without { names: &[], ..without }, hasher)?;
             }
@@ -130,7 +130,7 @@ impl Look {
         if let Some(left) = self.bytes.checked_sub(length) {
             self.bytes = left;
             hasher.write_u8(b'c');
-            // Files that the kernel makes up have no length, and may never end.
+            // Files that the kernel generates have no length and may never end, so read no more than the length.
             let content = File::open(path).and_then(|file| content(file.take(length), hasher));
             content.unwrap_or_else(|error| failure(&error, hasher));
         } else {
@@ -141,14 +141,14 @@ impl Look {
     }
 }
 
-/// The devices of the places that hold no files of anybody's.
+/// The devices of the file systems in [`NO_FILES`].
 fn no_files() -> Vec<u64> {
     let device = |path: &str| fs::metadata(path).map(|meta| meta.dev()).ok();
     let root = device("/");
     NO_FILES.into_iter().filter_map(device).filter(|found| Some(*found) != root).collect()
 }
 
-/// A text with its length, so that neither ["ab", "c"] and ["a", "bc"] nor a name and its content run into one another.
+/// Hashes a text with its length, so that ["ab", "c"] and ["a", "bc"] differ.
 pub(super) fn text(bytes: &[u8], hasher: &mut DefaultHasher) {
     hasher.write_usize(bytes.len());
     hasher.write(bytes);

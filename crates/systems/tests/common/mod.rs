@@ -1,4 +1,4 @@
-//! What the tests of processes share: systems made of small shell scripts, and a look at what is left behind.
+//! Shared by the tests of processes: systems made of small shell scripts, and a search for what they left behind.
 
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use systems::{Context, Launch, Manifest, Point, Running, Source, SystemError};
 
-/// Never set.
+/// A cancel flag that is never set.
 pub static CALM: AtomicBool = AtomicBool::new(false);
 
 /// A home folder with one system, `probe`.
@@ -17,7 +17,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// With `systems/probe`, `systems/shared` and `experiments`.
+    /// A temporary home with `systems/probe`, `systems/shared` and `experiments`.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["systems/probe", "systems/shared", "experiments"] {
@@ -34,7 +34,7 @@ impl Home {
         self.path().join("systems/probe")
     }
 
-    /// A system of this role with these further lines.
+    /// A system with this role and these additional lines of manifest.
     pub fn manifest(&self, role: &str, lines: &str) -> Manifest {
         let workload = if role == "client" { "clients" } else { "requests" };
         let head =
@@ -42,7 +42,7 @@ impl Home {
         Manifest::parse(&Source::new("system.toml", head + lines), &self.dir()).unwrap().remove(0)
     }
 
-    /// A server that is this script; it may ignore its port.
+    /// A server that runs this script, which may ignore its port.
     pub fn server(&self, script: &str, lines: &str) -> Manifest {
         self.manifest("server", &format!("[start]\ncommand=['sh','-c','''{script}''','{{port}}']\n{lines}"))
     }
@@ -51,7 +51,7 @@ impl Home {
         self.manifest("client", &format!("[start]\ncommand=['sh','-c','''{script}''']\n"))
     }
 
-    /// A client that is built by this script; `lines` are more of its `[build]`.
+    /// A client that is built by this script. `lines` are added to its `[build]`.
     pub fn built_by(&self, script: &str, lines: &str) -> Manifest {
         let build =
             format!("[start]\ncommand=['true']\n[build]\ncommand=['sh','-c','''{script}''']\n{lines}");
@@ -67,7 +67,7 @@ impl Home {
         std::fs::read_to_string(self.path().join("count")).map_or(0, |text| text.lines().count())
     }
 
-    /// Writes a file of the home, with the folders above it.
+    /// Writes a file in the home and creates the folders above it.
     pub fn write(&self, name: &str, text: &str) {
         let path = self.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -89,13 +89,13 @@ impl Home {
     }
 }
 
-/// A number of seconds that no other process sleeps.
+/// A number of seconds that no other process sleeps, so that it identifies a process.
 pub fn odd_seconds() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("6000.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The processes whose command line holds this text; zombies have none.
+/// The processes with this argument. Zombies have no arguments.
 pub fn with_argument(text: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -106,7 +106,7 @@ pub fn with_argument(text: &str) -> Vec<u32> {
     pids.filter(holds).collect()
 }
 
-/// Waits for something that must happen, however slow the machine.
+/// Waits for something that must happen, even on a slow machine.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !done() {
@@ -115,12 +115,12 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A deadline that is never met when all is well.
+/// A deadline that is not reached when all is well.
 pub fn late() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// A deadline for what never happens.
+/// A short deadline for something that never happens.
 pub fn soon() -> Instant {
     Instant::now() + Duration::from_millis(300)
 }

@@ -1,4 +1,4 @@
-//! Tests of knobs: tables of what is taken and refused, and round trips as properties.
+//! Tables of accepted and refused values, and round trips as properties.
 
 use proptest::prelude::*;
 
@@ -43,11 +43,7 @@ fn refusals_name_what_is_allowed() {
         (knob(Kind::Any), "x", "one of `inet`, `socket` or an integer"),
         (knob(Kind::Boolean), "yes", "true or false"),
         (knob(Kind::Integer), "64K", "an integer"),
-        (
-            bounded.clone(),
-            "2M",
-            "`2M` is not allowed: it takes bytes such as 1460, 64K, 1M or 1G from 1 to 1M",
-        ),
+        (bounded.clone(), "2M", "`2M` is not allowed: use a size such as 1460, 64K, 1M or 1G from 1 to 1M"),
         (bounded, "x", "not a size"),
     ] {
         let refusal = knob.parse(text).unwrap_err();

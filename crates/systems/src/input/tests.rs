@@ -1,4 +1,4 @@
-//! Tests of reading: every kind of mistake has its place, its reason and its remedy.
+//! Every kind of mistake in a file is reported with its place, reason and remedy.
 
 use std::collections::BTreeMap;
 
