@@ -4,6 +4,7 @@ use lab::compare::{Difference, RunComparison};
 use lab::findings::Ratio;
 
 use crate::markdown::{self, plain};
+use crate::number::{interval_in_hundredths, times};
 use crate::text::{BOLD, DIM, Page, YELLOW};
 
 fn difference(difference: &Difference) -> String {
@@ -13,14 +14,14 @@ fn difference(difference: &Difference) -> String {
 }
 
 fn machine((experiment, ratio): (&String, &Ratio)) -> String {
-    let Ratio { estimate, low, high } = ratio;
+    let ratio = interval_in_hundredths(*ratio);
     format!(
-        "in {experiment} the reference was {estimate:.2}x [{low:.2}, {high:.2}] as fast in the second: scenarios are compared as shares of it"
+        "in {experiment} the reference was {ratio} as fast in the second: scenarios are compared as shares of it"
     )
 }
 
 fn floor((experiment, floor): (&String, &f64)) -> String {
-    format!("noise floor of {experiment}: {floor:.2}x; smaller differences are noise")
+    format!("noise floor of {experiment}: {}; smaller differences are noise", times(*floor))
 }
 
 /// For a terminal; see [`crate::text`].

@@ -9,7 +9,7 @@ mod hlog;
 mod html;
 mod json;
 mod markdown;
-mod number;
+pub mod number;
 mod parts;
 pub mod published;
 mod svg;
@@ -21,10 +21,11 @@ pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::markdown::markdown;
-pub use crate::number::show;
 pub use crate::text::text;
 
 use lab::findings::{Cell, Column, Outlier};
+
+use crate::number::{show, times};
 
 /// A cell as people read it.
 fn cell(column: &Column, cell: &Cell) -> String {
@@ -45,7 +46,8 @@ fn outlier(outlier: &Outlier) -> String {
     };
     let Outlier { scenario, round, ratio, .. } = outlier;
     format!(
-        "outlier: {scenario} in round {round} was {ratio:.2}x as fast as its median, and counts: {because}"
+        "outlier: {scenario} in round {round} was {} as fast as its median, and counts: {because}",
+        times(*ratio)
     )
 }
 

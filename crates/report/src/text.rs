@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warning};
 
+use crate::number::several;
 use crate::parts::{ORDER, Part};
 use crate::{cell, printable};
 
@@ -91,7 +92,7 @@ impl Page {
     }
 
     fn failure(&self, out: &mut String, f: &FailedTrials) {
-        let trials = if f.trials == 1 { "1 trial".to_owned() } else { format!("{} trials", f.trials) };
+        let trials = several(f.trials.into(), "trial");
         let what = format!("failed: {} ({trials}) at {}: {}", f.scenario, f.stage, f.reason);
         self.paragraph(out, RED, "  ", &what);
         for line in f.output.lines() {

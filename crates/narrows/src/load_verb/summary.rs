@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use lab::doubt::{Finding, Setting, doubts};
-use lab::findings::Unit;
 use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally};
+use report::number;
 use serde::Serialize;
 use systems::machine::Disturbance;
 
@@ -144,18 +144,20 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     let seconds = tally.elapsed.as_secs_f64();
     let _ = writeln!(
         out,
-        "{target}: {} connections, {} threads, {seconds:.2} s over {}",
+        "{target}: {} connections, {} threads, {} over {}",
         job.connections,
         job.workers(),
+        number::seconds(seconds),
         tally.backend
     );
+    let each_second = |bytes: u64| number::bytes_per_second(bytes as f64 / seconds.max(f64::MIN_POSITIVE));
     let _ = writeln!(
         out,
         "  {} ({unit}), {} verified; {} sent, {} received",
-        report::show(tally.throughput(), Unit::PerSecond),
+        number::per_second(tally.throughput()),
         tally.units,
-        report::show(tally.bytes_sent as f64 / seconds.max(f64::MIN_POSITIVE), Unit::BytesPerSecond),
-        report::show(tally.bytes_received as f64 / seconds.max(f64::MIN_POSITIVE), Unit::BytesPerSecond),
+        each_second(tally.bytes_sent),
+        each_second(tally.bytes_received),
     );
     if unit == "requests" {
         latency(&mut out, "service time", &tally.service);
@@ -175,17 +177,13 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     counts(&mut out, tally);
-    let per_op = if tally.units > 0 {
-        format!(", {:.2} us per operation", tally.cpu.as_secs_f64() * 1e6 / tally.units as f64)
-    } else {
-        String::new()
+    let cpu_s = tally.cpu.as_secs_f64();
+    let per_op = match tally.units {
+        0 => String::new(),
+        units => format!(", {} per operation", number::seconds(cpu_s / units as f64)),
     };
-    let _ = writeln!(
-        out,
-        "  generator: {:.2} s of CPU{per_op}, busiest core {:.0} %",
-        tally.cpu.as_secs_f64(),
-        tally.busiest * 100.0
-    );
+    let (cpu, busiest) = (number::seconds(cpu_s), number::percent(tally.busiest));
+    let _ = writeln!(out, "  generator: {cpu} of CPU{per_op}, busiest core {busiest}");
     for warning in warnings(driven) {
         let _ = writeln!(out, "  warning: {}. Remedy: {}", warning.message, warning.remedy);
     }
@@ -197,9 +195,7 @@ fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
     let cells = [("p50", of.p50), ("p90", of.p90), ("p99", of.p99), ("p99.9", of.p99_9), ("max", of.max)];
     let shown: Vec<String> = cells
         .into_iter()
-        .map(|(name, value)| {
-            format!("{name} {}", value.map_or("-".to_owned(), |us| report::show(us, Unit::Microseconds)))
-        })
+        .map(|(name, value)| format!("{name} {}", value.map_or("-".to_owned(), number::micros)))
         .collect();
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
 }

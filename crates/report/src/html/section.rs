@@ -7,8 +7,8 @@ use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
 use super::figure::Figure;
 use super::figures::{self, Palette};
 use super::{sentence, table};
+use crate::number::show;
 use crate::parts::{ORDER, Part};
-use crate::show;
 use crate::svg::escape;
 
 /// More scenarios than these are folded away.

@@ -6,7 +6,7 @@ use lab::findings::{By, Comparison, Unit};
 
 use super::super::figure::Figure;
 use super::{INTERVAL, SYSTEM, View};
-use crate::show;
+use crate::number::{show, times};
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
 
 /// More comparisons than these are cut to those that say most.
@@ -28,7 +28,8 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
     let floor = view.e.noise_floor.map(|floor| floor.smallest);
     let noise = match floor {
         Some(floor) => format!(
-            "The grey stretch is the noise floor, {floor:.2}x: what the reference against itself differs by here."
+            "The grey stretch is the noise floor, {}: what the reference against itself differs by here.",
+            times(floor)
         ),
         None => format!("{}.", lab::findings::NO_FLOOR),
     };
