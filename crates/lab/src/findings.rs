@@ -1,24 +1,23 @@
-//! Findings: what a plan's observations amount to, as estimates, tables, sentences and warnings.
+//! Findings: what a plan's observations amount to, as estimates, comparisons, claims, tables and warnings.
 //!
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
-//! hold numbers with units; how they look is the business of `report`.
+//! hold numbers with units, claims are values; how numbers look and how claims are worded is the business of `report`.
 
 mod apply;
 mod asked;
 mod beside;
 mod best;
 mod ceiling;
+mod claim;
 mod comparison;
 mod detail;
 mod effect;
 mod effort;
 mod estimate;
-mod headline;
 mod outlier;
 mod pivot;
 mod reason;
 mod table;
-mod verdicts;
 mod warning;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,14 +31,15 @@ use systems::Workload;
 pub use apply::Snippet;
 pub use asked::{By, CLIFF};
 pub use beside::{Beside, Shape};
+pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged, log_ratios};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::Effort;
 pub use estimate::{Estimate, RANKED_ERRORS, figure_of};
 pub use outlier::Outlier;
+pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, Row, Table, Unit, column};
-pub use verdicts::NO_FLOOR;
 pub use warning::{Code, FEWEST_TRIALS, Warning, words};
 
 use crate::doubt::nothing_ended;
@@ -67,8 +67,8 @@ pub struct ExperimentFindings {
     pub trials_done: u32,
     /// The smallest difference that can be claimed here; None where the reference did not run twice in three rounds.
     pub noise_floor: Option<NoiseFloor>,
-    /// One sentence for each knob, the largest effect first: the first is the headline.
-    pub headlines: Vec<String>,
+    /// One for each knob, the largest effect first: the first is the headline.
+    pub claims: Vec<Claim>,
     /// What was asked, with ratios, intervals and verdicts.
     pub comparisons: Vec<Comparison>,
     /// Each knob's effect, best against worst, and on what it depends.
@@ -134,21 +134,18 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         bar,
     };
     let (effects, snippets) = (effect::effects(&judgement), apply::snippets(&judgement));
-    let mut tables = tables(planned, plan.design(), &estimates);
-    tables.extend(effect::table(planned, &estimates, &effects));
-    tables.extend(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
     ExperimentFindings {
         setup: planned.setup.clone(),
         design: plan.design(),
         trials_planned,
         trials_done,
         noise_floor,
-        headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
+        claims: claim::claims(planned, &estimates, &comparisons, &effects),
         snippets,
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
-        tables,
+        tables: tables(planned, plan.design(), &estimates),
         beside: Vec::new(),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),

@@ -1,6 +1,6 @@
 //! Reports: findings for the terminal, as Markdown, JSON and CSV; latencies as HdrHistogram logs.
 //!
-//! Knows findings and how people read numbers. Computes nothing: what is shown was found by `lab::findings`; nothing
+//! Knows findings, how people read numbers ([`number`]) and how findings are said (`words`). Computes nothing: what is shown was found by `lab::findings`; nothing
 //! that was found is left out, except that CSV has the tables only.
 
 mod compare;
@@ -14,6 +14,7 @@ mod parts;
 pub mod published;
 mod svg;
 mod text;
+mod words;
 
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
@@ -22,6 +23,7 @@ pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::markdown::markdown;
 pub use crate::text::text;
+pub use crate::words::{answer, headlines};
 
 use lab::findings::{Cell, Column, Outlier};
 
@@ -56,5 +58,7 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+#[cfg(test)]
+mod made_up;
 #[cfg(test)]
 mod tests;

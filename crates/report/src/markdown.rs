@@ -5,6 +5,7 @@ use std::fmt::Write;
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Table, Warning};
 
 use crate::parts::{ORDER, Part};
+use crate::words::{headlines, tables};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -25,12 +26,12 @@ fn experiment(e: &ExperimentFindings) -> String {
 fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
     match which {
         Part::Answer => {
-            for (i, sentence) in e.headlines.iter().enumerate() {
+            for (i, sentence) in headlines(e).iter().enumerate() {
                 let _ =
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
             }
         }
-        Part::Tables => e.tables.iter().for_each(|each| below(out, each)),
+        Part::Tables => tables(e).iter().for_each(|each| below(out, each)),
         Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
         Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
         Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(crate::outlier)),

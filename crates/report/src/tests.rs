@@ -4,7 +4,8 @@ use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
 use lab::findings::{Beside, Shape};
 use lab::findings::{
-    Cell, Code, Column, ExperimentFindings, FailedTrials, Findings, Row, Snippet, Table, Unit, Warning,
+    Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
+    Table, Unit, Warning,
 };
 use lab::plan::Setup;
 
@@ -67,6 +68,19 @@ fn beside() -> Beside {
     }
 }
 
+/// A claim that stands on no estimate.
+fn depends(knob: &str, on: &str) -> Claim {
+    let interaction = Interaction {
+        knob: on.to_owned(),
+        value: "256K".to_owned(),
+        against: "1460".to_owned(),
+        most: ("a".to_owned(), 6.8),
+        least: ("b".to_owned(), 1.1),
+        ratio: Ratio { estimate: 6.2, low: 6.0, high: 6.4 },
+    };
+    Claim::DependsOn { knob: knob.to_owned(), interaction }
+}
+
 fn fixed() -> Findings {
     let table = buffers();
     let subject = Subject {
@@ -96,10 +110,7 @@ fn fixed() -> Findings {
             outliers: Vec::new(),
             trials_planned: 9,
             trials_done: 9,
-            headlines: vec![
-                "`buffer`: 256K is 6.8x faster than 1460".to_owned(),
-                "`length`: flat".to_owned(),
-            ],
+            claims: vec![depends("buffer", "length"), depends("length", "buffer")],
             tables: vec![table],
             estimates: Vec::new(),
             beside: vec![beside()],
@@ -123,8 +134,8 @@ fn text_is_aligned() {
 upload-buffers: Buffers
 Does it matter?
 
-  `buffer`: 256K is 6.8x faster than 1460
-  `length`: flat
+  what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
+  what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
 Everywhere: size 64M. Medians over 3 rounds.
 system     buffer     time  of ref
@@ -200,8 +211,8 @@ fn markdown_is_a_section() {
 
 Does it matter?
 
-- **`buffer`: 256K is 6.8x faster than 1460**
-- `length`: flat
+- **what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b**
+- what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
 Everywhere: size 64M. Medians over 3 rounds.
 
@@ -260,7 +271,7 @@ fn every_form_is_read_in_the_same_order() {
         environment: &serde_json::json!({ "kernel": "of a test" }),
     };
     let section =
-        ["is 6.8x faster", "Medians over 3 rounds", "trials lie apart", "Beside the published table"];
+        ["is 6.80x as fast", "Medians over 3 rounds", "trials lie apart", "Beside the published table"];
     let page = ["of a test", "narrows run upload-buffers --seed 5", "set it so"];
     for (form, words) in [
         (text(&found, 200, false), section.to_vec()),

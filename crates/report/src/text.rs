@@ -6,6 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
+use crate::words::{headlines, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -48,14 +49,14 @@ impl Page {
     fn part(&self, out: &mut String, which: Part, e: &ExperimentFindings) {
         match which {
             Part::Answer => {
-                for (i, sentence) in e.headlines.iter().enumerate() {
+                for (i, sentence) in headlines(e).iter().enumerate() {
                     if i == 0 {
                         out.push('\n');
                     }
                     self.paragraph(out, if i == 0 { BOLD } else { "" }, "  ", sentence);
                 }
             }
-            Part::Tables => e.tables.iter().for_each(|each| self.below(out, each)),
+            Part::Tables => tables(e).iter().for_each(|each| self.below(out, each)),
             Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
             Part::Failures => e.failures.iter().for_each(|f| self.failure(out, f)),
             Part::Outliers => {

@@ -92,7 +92,7 @@ impl Running {
         let Part { plan, seen } = &self.parts[experiment];
         let found = findings(plan, seen).experiments.pop()?;
         let (name, rounds) = (&found.name, whole_rounds(&plan.trials, seen.iter().map(|seen| &seen.trial)));
-        let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, found.answer());
+        let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
         // That there are few trials yet is no news while more are on their way.
         let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);
         let mut fresh = found.warnings.iter().filter(early);

@@ -10,6 +10,7 @@ use super::{sentence, table};
 use crate::number::show;
 use crate::parts::{ORDER, Part};
 use crate::svg::escape;
+use crate::words;
 
 /// More scenarios than these are folded away.
 const NAMED: usize = 4;
@@ -32,7 +33,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Answer => answer(out, e),
         Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
         Part::Tables => {
-            for (i, each) in e.tables.iter().enumerate() {
+            for (i, each) in words::tables(e).iter().enumerate() {
                 if each.title != e.title {
                     heading(out, &each.title);
                 }
@@ -87,10 +88,11 @@ fn charts(out: &mut String, id: &str, figures: &[Figure]) {
 }
 
 fn answer(out: &mut String, e: &ExperimentFindings) {
-    let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(e.answer()));
-    if e.headlines.len() > 1 {
+    let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(&words::answer(e)));
+    let headlines = words::headlines(e);
+    if headlines.len() > 1 {
         out.push_str("<ul class=\"answer-more\">\n");
-        e.headlines.iter().skip(1).for_each(|s| {
+        headlines.iter().skip(1).for_each(|s| {
             let _ = writeln!(out, "<li>{}</li>", sentence(s));
         });
         out.push_str("</ul>\n");
