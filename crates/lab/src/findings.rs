@@ -40,10 +40,10 @@ pub use estimate::{Estimate, RANKED_ERRORS, figure_of};
 pub use outlier::Outlier;
 pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, Row, Table, Unit, column};
-pub use warning::{Code, FEWEST_TRIALS, Warning, words};
+pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 
-use crate::doubt::nothing_ended;
-use crate::observation::{Observation, Outcome, measurements};
+use crate::doubt::{Evidence, nothing_ended};
+use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
 /// All that is found in a run.
@@ -82,16 +82,27 @@ pub struct ExperimentFindings {
     /// The published figures beside these, table by table: which of their shapes are found again.
     #[serde(default)]
     pub beside: Vec<Beside>,
-    /// What makes numbers untrustworthy, with its remedy.
+    /// What makes numbers untrustworthy.
     pub warnings: Vec<Warning>,
     /// Trials without a measurement.
     pub failures: Vec<FailedTrials>,
     /// What the trials themselves had to say, each once, with the system's name: raised limits, a client's retries.
     pub notes: Vec<String>,
+    /// Trials in which nothing ended, and which have no figure for that.
+    pub unended: Vec<Unended>,
     /// The systems' versions as they reported them.
     pub versions: BTreeMap<String, String>,
     /// How to set the best point in each system's own configuration, where its manifest says so.
     pub snippets: Vec<Snippet>,
+}
+
+/// A trial in which nothing ended.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Unended {
+    /// The system.
+    pub system: String,
+    /// Operations under way and the length of the window.
+    pub evidence: Evidence,
 }
 
 /// Trials of one scenario that failed in the same way.
@@ -150,6 +161,7 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         notes: notes(observations),
+        unended: unended(observations),
         versions: versions(observations),
         estimates,
     }
@@ -176,9 +188,14 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
 fn notes(observations: &[&Observation]) -> Vec<String> {
     let told = measurements(observations)
         .flat_map(|(system, m)| m.notes.iter().map(move |n| format!("{system}: {n}")));
-    let empty = measurements(observations)
-        .filter_map(|(system, m)| Some(format!("{system}: a trial has no figure: {}", nothing_ended(m)?)));
-    told.chain(empty).collect::<BTreeSet<String>>().into_iter().collect()
+    told.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+fn unended(observations: &[&Observation]) -> Vec<Unended> {
+    let unended = |(system, m): (&str, &Measurement)| {
+        Some(Unended { system: system.to_owned(), evidence: nothing_ended(m)? })
+    };
+    measurements(observations).filter_map(unended).collect()
 }
 
 fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {

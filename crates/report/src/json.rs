@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::words::headlines;
+use crate::words::{Advice, advice, headlines};
 
 /// The version of a report's form.
 pub const SCHEMA: u32 = 5;
@@ -36,11 +36,14 @@ struct Section<'a> {
     headlines: Vec<String>,
     /// Why there is no claim; null where there is one.
     silence: Option<Silence>,
+    /// The warnings in words, in their order.
+    advice: Vec<Advice>,
 }
 
 impl<'a> Section<'a> {
     fn of(found: &'a ExperimentFindings) -> Self {
-        Self { found, headlines: headlines(found), silence: found.silence() }
+        let advice = found.warnings.iter().map(advice).collect();
+        Self { found, headlines: headlines(found), silence: found.silence(), advice }
     }
 }
 

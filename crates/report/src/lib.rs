@@ -23,11 +23,11 @@ pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::markdown::markdown;
 pub use crate::text::text;
-pub use crate::words::{answer, headlines};
+pub use crate::words::{Advice, advice, advice_on_trial, answer, headlines};
 
-use lab::findings::{Cell, Column, Outlier};
+use lab::findings::{Cell, Column};
 
-use crate::number::{show, times};
+use crate::number::show;
 
 /// A cell as people read it.
 fn cell(column: &Column, cell: &Cell) -> String {
@@ -37,20 +37,6 @@ fn cell(column: &Column, cell: &Cell) -> String {
         (Cell::Text(word), _) => printable(word),
         (Cell::Empty, _) => "-".to_owned(),
     }
-}
-
-/// A trial that lies far from the others, in a line.
-fn outlier(outlier: &Outlier) -> String {
-    let because = if outlier.because.is_empty() {
-        "nothing that was seen explains it".to_owned()
-    } else {
-        outlier.because.join("; ")
-    };
-    let Outlier { scenario, round, ratio, .. } = outlier;
-    format!(
-        "outlier: {scenario} in round {round} was {} as fast as its median, and counts: {because}",
-        times(*ratio)
-    )
 }
 
 /// Text from files and programs under test without what could move a terminal's cursor.

@@ -69,6 +69,11 @@ pub fn chosen_percent(share: f64) -> String {
     format!("{percent:.digits$} %")
 }
 
+/// A plain number with one decimal: `1.1`.
+pub fn tenths(value: f64) -> String {
+    format!("{value:.1}")
+}
+
 /// A rate that people type again, in all its digits: `12345/s`; below ten with its fractions.
 pub fn exact_rate(per_s: f64) -> String {
     if per_s < 10.0 { format!("{per_s:.2}/s") } else { format!("{per_s:.0}/s") }

@@ -115,14 +115,16 @@ fn fixed() -> Findings {
             estimates: Vec::new(),
             beside: vec![beside()],
             warnings: vec![Warning {
-                code: Code::Unsteady,
-                message: "trials lie apart in 1 of 3 scenarios".to_owned(),
-                remedy: "stop other work on the machine".to_owned(),
+                code: Code::CountsDisagree,
+                count: 1,
+                of: 3,
+                seen: None,
                 scenarios: vec!["cowboy2 buffer=1460".to_owned()],
             }],
             failures: vec![failed()],
             snippets: Vec::new(),
             notes: vec!["node: limit raised".to_owned()],
+            unended: Vec::new(),
             versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
         }],
     }
@@ -148,8 +150,8 @@ reference       -  66.0 ms   100 %
     let shown = text(&fixed(), 100, false);
     assert!(shown.starts_with(expected), "{shown}");
     let rest =
-        "  warning: trials lie apart in 1 of 3 scenarios: cowboy2 buffer=1460. Remedy: stop other work on the
-    machine.
+        "  warning: the client's and the server's counts contradict each other in 1 of 3 scenarios: cowboy2
+    buffer=1460. Remedy: do not use these rows; docs/contracts.md says what a driver must count.
   failed: node (3 trials) at start: it ended
     |  [2Jno such | file
     | <b>
@@ -226,7 +228,7 @@ no trial failed, no operation failed
 
 Warnings:
 
-- trials lie apart in 1 of 3 scenarios: stop other work on the machine (cowboy2 buffer=1460)
+- the client's and the server's counts contradict each other in 1 of 3 scenarios: do not use these rows; docs/contracts.md says what a driver must count (cowboy2 buffer=1460)
 
 Failed trials:
 
@@ -270,8 +272,12 @@ fn every_form_is_read_in_the_same_order() {
         seed: 5,
         environment: &serde_json::json!({ "kernel": "of a test" }),
     };
-    let section =
-        ["is 6.80x as fast", "Medians over 3 rounds", "trials lie apart", "Beside the published table"];
+    let section = [
+        "is 6.80x as fast",
+        "Medians over 3 rounds",
+        "counts contradict each other",
+        "Beside the published table",
+    ];
     let page = ["of a test", "narrows run upload-buffers --seed 5", "set it so"];
     for (form, words) in [
         (text(&found, 200, false), section.to_vec()),

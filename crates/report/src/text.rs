@@ -6,7 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
-use crate::words::{headlines, tables};
+use crate::words::{Advice, advice, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -60,7 +60,9 @@ impl Page {
             Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
             Part::Failures => e.failures.iter().for_each(|f| self.failure(out, f)),
             Part::Outliers => {
-                e.outliers.iter().for_each(|o| self.paragraph(out, DIM, "  ", &crate::outlier(o)));
+                e.outliers
+                    .iter()
+                    .for_each(|o| self.paragraph(out, DIM, "  ", &format!("outlier: {}", outlier(o))));
             }
             Part::Beside => e.beside.iter().for_each(|beside| self.below(out, &beside.table)),
             Part::Excluded => {
@@ -70,7 +72,7 @@ impl Page {
                 }
             }
             Part::Notes => {
-                e.notes.iter().for_each(|note| self.paragraph(out, DIM, "  ", &format!("note: {note}")));
+                notes(e).iter().for_each(|note| self.paragraph(out, DIM, "  ", &format!("note: {note}")));
             }
             Part::Versions if !e.versions.is_empty() => {
                 let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();
@@ -87,7 +89,7 @@ impl Page {
     }
 
     fn warning(&self, out: &mut String, warning: &Warning) {
-        let Warning { message, remedy, scenarios, .. } = warning;
+        let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning));
         let places = if scenarios.is_empty() { String::new() } else { format!(": {}", scenarios.join("; ")) };
         self.paragraph(out, YELLOW, "  ", &format!("warning: {message}{places}. Remedy: {remedy}."));
     }

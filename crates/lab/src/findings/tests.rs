@@ -511,5 +511,6 @@ fn a_trial_in_which_nothing_ended_has_no_figure_and_is_named() {
     });
     let e = one(findings(&plan, &observations));
     assert_eq!((e.estimates[0].by_round.len(), e.comparisons.len()), (2, 0));
-    assert_eq!(e.notes, ["a: a trial has no figure: none of 4000 operations ended in 2.00 s"]);
+    let evidence = Evidence::NothingEnded { attempts: 4000, window_s: 2.0 };
+    assert_eq!(e.unended, [Unended { system: "a".to_owned(), evidence }]);
 }

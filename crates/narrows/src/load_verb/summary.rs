@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
-use lab::doubt::{Finding, Setting, doubts};
+use lab::doubt::{Doubt, Evidence, Setting, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally};
-use report::number;
+use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use systems::machine::Disturbance;
 
@@ -33,7 +33,15 @@ pub struct Json {
     /// Open loop: from the intended to the actual send.
     send_behind_us: Latency,
     generator: Generator,
-    warnings: Vec<Finding>,
+    warnings: Vec<Warning>,
+}
+
+/// A doubt about these numbers.
+#[derive(Serialize)]
+struct Warning {
+    code: Doubt,
+    #[serde(flatten)]
+    advice: Advice,
 }
 
 /// Percentiles in microseconds; null where n cannot support one.
@@ -83,7 +91,7 @@ pub struct Driven<'a> {
 }
 
 /// What makes these numbers doubtful.
-fn warnings(driven: &Driven<'_>) -> Vec<Finding> {
+fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed } = driven;
     let mut measured = Measurement::of(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
@@ -129,7 +137,10 @@ pub fn json(driven: &Driven<'_>) -> Json {
             busiest_core: tally.busiest,
             backend: tally.backend,
         },
-        warnings: warnings(driven),
+        warnings: seen(driven)
+            .iter()
+            .map(|seen| Warning { code: seen.doubt(), advice: advice_on_trial(seen) })
+            .collect(),
     }
 }
 
@@ -184,8 +195,8 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     };
     let (cpu, busiest) = (number::seconds(cpu_s), number::percent(tally.busiest));
     let _ = writeln!(out, "  generator: {cpu} of CPU{per_op}, busiest core {busiest}");
-    for warning in warnings(driven) {
-        let _ = writeln!(out, "  warning: {}. Remedy: {}", warning.message, warning.remedy);
+    for Advice { message, remedy } in seen(driven).iter().map(advice_on_trial) {
+        let _ = writeln!(out, "  warning: {message}. Remedy: {remedy}.");
     }
     out
 }

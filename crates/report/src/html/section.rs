@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
+use lab::findings::{ExperimentFindings, FailedTrials, Warning};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
 use super::{sentence, table};
-use crate::number::show;
 use crate::parts::{ORDER, Part};
 use crate::svg::escape;
 use crate::words;
@@ -43,7 +42,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Warnings => warnings(out, &e.warnings),
         Part::Failures => failures(out, &e.failures),
         Part::Outliers => {
-            list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
+            list(out, "Trials far from the others of their scenario", e.outliers.iter().map(words::outlier));
         }
         Part::Beside => {
             for (i, beside) in e.beside.iter().enumerate() {
@@ -61,7 +60,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Excluded => {
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }
-        Part::Notes => list(out, "Notes", e.notes.iter().cloned()),
+        Part::Notes => list(out, "Notes", words::notes(e).into_iter()),
         // Among the facts of the environment.
         Part::Versions => {}
     }
@@ -69,16 +68,6 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
 
 fn heading(out: &mut String, words: &str) {
     let _ = writeln!(out, "<h3>{}</h3>", escape(words));
-}
-
-/// Such trials count like all.
-fn outlier(o: &Outlier) -> String {
-    let because = if o.because.is_empty() {
-        "nothing that was measured explains it".to_owned()
-    } else {
-        o.because.join("; ")
-    };
-    format!("{}, round {}: {} of its median; {because}", o.scenario, o.round, show(o.ratio, Unit::Times))
 }
 
 fn charts(out: &mut String, id: &str, figures: &[Figure]) {
@@ -116,11 +105,12 @@ fn warnings(out: &mut String, warnings: &[Warning]) {
     heading(out, "Warnings");
     out.push_str("<ul class=\"warnings\">\n");
     for warning in warnings {
+        let advice = words::advice(warning);
         let _ = write!(
             out,
             "<li><p>{}</p><p class=\"remedy\"><b>What to do:</b> {}</p>",
-            sentence(&warning.message),
-            sentence(&warning.remedy)
+            sentence(&advice.message),
+            sentence(advice.remedy)
         );
         names(out, &warning.scenarios);
         out.push_str("</li>\n");

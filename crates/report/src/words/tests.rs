@@ -1,9 +1,10 @@
 //! Sentences that the snapshots of the program have no run for.
 
+use lab::doubt::Evidence;
 use lab::findings::{By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence};
 use stats::Verdict;
 
-use super::{answer, headlines};
+use super::{Advice, advice_on_trial, answer, headlines};
 use crate::made_up::{found, rule};
 
 /// Two systems with pools of 8 and 16.
@@ -104,4 +105,29 @@ fn where_nothing_is_claimed_the_answer_says_why() {
     e.trials_done -= 1;
     assert_eq!((e.silence(), answer(&e).as_str()), (Some(Silence::NotYet), "nothing to compare yet"));
     assert!(headlines(&e).is_empty());
+}
+
+#[test]
+fn what_no_made_up_trial_shows_has_its_sentence_and_a_remedy() {
+    let (window_s, connections) = (1.5, 900);
+    for (seen, sentence) in [
+        (
+            Evidence::AsTheReference { share: 0.98, low: 0.955, high: 1.01, rounds: 3 },
+            "the speed was 98 % [96, 101] of the reference's in 3 rounds",
+        ),
+        (Evidence::NothingEnded { attempts: 10, window_s }, "none of 10 operations ended in 1.50 s"),
+        (Evidence::FewEnded { successes: 1, window_s }, "only 1 operation ended in 1.50 s"),
+        (
+            Evidence::FewLatencies { window_s, latencies: 2.5 },
+            "the window of 1.50 s is 2.5 mean latencies long",
+        ),
+        (Evidence::Scatter { times: 1.25 }, "tenths of the window scatter by 1.2 times their mean"),
+        (Evidence::Halves { change: 0.25 }, "the second half had 25 % more operations than the first"),
+        (Evidence::Ports { connections, of: 1000 }, "900 connections to one address of 1000 ports"),
+        (Evidence::Throttled { times: 1 }, "the processor slowed itself down for heat 1 time"),
+    ] {
+        let Advice { message, remedy } = advice_on_trial(&seen);
+        assert_eq!(message, sentence);
+        assert!(!remedy.is_empty());
+    }
 }
