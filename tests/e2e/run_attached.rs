@@ -71,8 +71,8 @@ fn what_it_declares_to_answer_is_what_is_checked() {
     let measured = home.measured("mine");
     assert!(measured[0].successes == 0 && measured[0].errors["length"] > 0, "{measured:#?}");
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let warnings = report["experiments"][0]["warnings"].to_string();
-    assert!(warnings.contains("mine does not do the work of the others: another answer"), "{warnings}");
+    let advice = report["experiments"][0]["advice"].to_string();
+    assert!(advice.contains("mine does not do the work of the others: another answer"), "{advice}");
 }
 
 #[test]

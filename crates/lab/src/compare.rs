@@ -18,9 +18,7 @@ use systems::Value;
 pub use environment::Difference;
 pub use select::{Selection, Side};
 
-use crate::findings::{
-    Cell, Column, Estimate, ExperimentFindings, Findings, Ratio, Row, Table, Unit, column, log_ratios,
-};
+use crate::findings::{Estimate, ExperimentFindings, Findings, Ratio, log_ratios};
 use crate::observation::Scenario;
 
 /// One side of a comparison: a run, or some scenarios of it.
@@ -121,51 +119,6 @@ impl RunComparison {
             let labels = self.unmatched.iter();
             labels.filter_map(|label| label.strip_prefix(side.as_str())?.strip_prefix(": ")).collect()
         })
-    }
-
-    /// The matched scenarios as a table.
-    pub fn table(&self) -> Table {
-        let two = self.matched.iter().any(|m| m.a != m.b);
-        let several = self.matched.windows(2).any(|pair| pair[0].experiment != pair[1].experiment);
-        let mut columns: Vec<Column> = several.then(|| Column::words("experiment")).into_iter().collect();
-        columns.push(Column::words(if two { "first" } else { "scenario" }));
-        columns.extend(two.then(|| Column::words("second")));
-        let keys = columns.len();
-        columns.extend(["ratio", "low", "high"].map(|name| column(name, Unit::Times)));
-        columns.extend(["verdict", "rounds"].map(Column::words));
-        let row = |m: &Matched| {
-            let mut cells: Vec<Cell> =
-                several.then(|| Cell::Text(m.experiment.clone())).into_iter().collect();
-            cells.push(Cell::Text(m.a.clone()));
-            cells.extend(two.then(|| Cell::Text(m.b.clone())));
-            let ratio = [m.ratio.map(|r| r.estimate), m.ratio.map(|r| r.low), m.ratio.map(|r| r.high)];
-            cells.extend(ratio.map(Cell::from));
-            cells.push(Cell::Text(m.because.clone().unwrap_or_else(|| word(m.verdict).to_owned())));
-            cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
-            Row { cells, block: false }
-        };
-        Table {
-            title: format!("{} against {}", self.b, self.a),
-            about: format!(
-                "How many times faster {} is than {}, with {:.0} % intervals; verdicts are corrected for all (Holm).",
-                self.b,
-                self.a,
-                (1.0 - LEVEL) * 100.0
-            ),
-            keys,
-            columns,
-            rows: self.matched.iter().map(row).collect(),
-            notes: Vec::new(),
-        }
-    }
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
-        Verdict::NoDifference => "no difference",
-        Verdict::Undecided { .. } => "undecided",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Doubts about one trial: what makes its numbers untrustworthy, with the figures and the remedy.
+//! Doubts about one trial: what makes its numbers untrustworthy, with the figures. `report` has the sentence and the remedy.
 //!
 //! Pure, over a [`Measurement`]: the lab asks after each trial, `narrows load` after its only one. What only several
 //! trials together can show (too few of them, spread) is for `findings`.
@@ -46,15 +46,164 @@ pub enum Doubt {
     Throttled,
 }
 
-/// A doubt, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// What kind.
-    pub code: Doubt,
-    /// What was seen, with its figures.
-    pub message: String,
-    /// What to do about it.
-    pub remedy: String,
+/// What was seen that makes a trial doubtful, with its figures. Shares are of 1.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Evidence {
+    /// How much of the time the generator's busiest core worked.
+    GeneratorBusy {
+        /// A share.
+        share: f64,
+    },
+    /// As fast as the reference, as far as several rounds can tell.
+    AsTheReference {
+        /// The speed as a share of the reference's.
+        share: f64,
+        /// Its interval's lower end.
+        low: f64,
+        /// Its interval's upper end.
+        high: f64,
+        /// In so many rounds.
+        rounds: u32,
+    },
+    /// Arrivals of an open loop that were not sent when they were due.
+    Behind {
+        /// All of them.
+        arrivals: u64,
+        /// Those that were sent late.
+        late: u64,
+        /// Those that were given up.
+        dropped: u64,
+    },
+    /// More are under way than the latency shown has room for.
+    Queueing {
+        /// How many are under way at once.
+        under_way: u64,
+        /// How many end in a second.
+        per_s: f64,
+        /// What each truly takes, microseconds.
+        cycle_us: f64,
+        /// The latency shown, microseconds.
+        shown_us: f64,
+    },
+    /// Failures are quicker than successes.
+    QuickFailures {
+        /// The share of operations that failed.
+        share: f64,
+        /// How long a failure took on average, microseconds.
+        failing_us: f64,
+        /// How long a success took on average, microseconds.
+        succeeding_us: f64,
+        /// Attempts for each success.
+        attempts: f64,
+    },
+    /// Failures that came with multiples of one number of requests on a connection.
+    FailuresEvery {
+        /// That number.
+        requests: u64,
+        /// Those that came with it.
+        count: u64,
+        /// All of those on open connections.
+        of: u64,
+    },
+    /// No operation ended.
+    NothingEnded {
+        /// Operations that were under way.
+        attempts: u64,
+        /// Seconds.
+        window_s: f64,
+    },
+    /// Few operations ended.
+    FewEnded {
+        /// So many.
+        successes: u64,
+        /// Seconds.
+        window_s: f64,
+    },
+    /// The window is short against the latency.
+    FewLatencies {
+        /// Seconds.
+        window_s: f64,
+        /// How many mean latencies it is long.
+        latencies: f64,
+    },
+    /// Tenths of the window scatter.
+    Scatter {
+        /// The standard deviation, in times their mean.
+        times: f64,
+    },
+    /// The second half of the window differs from the first.
+    Halves {
+        /// By this share of the first half's operations; below 0 there were fewer.
+        change: f64,
+    },
+    /// The window's first tenth was slow.
+    SlowBeginning {
+        /// Its operations as a share of the usual ones.
+        share: f64,
+    },
+    /// Latencies have two peaks, the quicker one first.
+    TwoPeaks {
+        /// The share of operations, and where they peak in microseconds.
+        quick: (f64, f64),
+        /// The same of the slower ones.
+        slow: (f64, f64),
+    },
+    /// System and generator ran on the same cores.
+    CoresShared,
+    /// More connections than the pool may have.
+    Connections {
+        /// What the server saw at once.
+        seen: u64,
+        /// What the pool may have.
+        cap: u64,
+    },
+    /// Ports were nearly used up.
+    Ports {
+        /// Connections to one address.
+        connections: u64,
+        /// Of so many ports.
+        of: u64,
+    },
+    /// Open files were nearly used up.
+    Files {
+        /// Connections.
+        connections: u64,
+        /// Of so many open files.
+        of: u64,
+    },
+    /// Other machines on the host had processor time.
+    Stolen {
+        /// As a share of one core.
+        share: f64,
+    },
+    /// The processor slowed itself down.
+    Throttled {
+        /// So many times.
+        times: u64,
+    },
+}
+
+impl Evidence {
+    /// The kind of doubt that it raises.
+    pub fn doubt(&self) -> Doubt {
+        match self {
+            Self::GeneratorBusy { .. } | Self::AsTheReference { .. } => Doubt::GeneratorBound,
+            Self::Behind { .. } => Doubt::BehindSchedule,
+            Self::Queueing { .. } => Doubt::HiddenQueueing,
+            Self::QuickFailures { .. } => Doubt::FailFast,
+            Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
+            Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
+            Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
+            Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,
+            Self::TwoPeaks { .. } => Doubt::Bimodal,
+            Self::CoresShared => Doubt::CoresShared,
+            Self::Connections { .. } => Doubt::PoolCapExceeded,
+            Self::Ports { .. } | Self::Files { .. } => Doubt::LimitNear,
+            Self::Stolen { .. } => Doubt::StolenTime,
+            Self::Throttled { .. } => Doubt::Throttled,
+        }
+    }
 }
 
 /// What a trial was meant to be, beside what it measured.
@@ -97,70 +246,27 @@ impl Doubt {
     pub fn disqualifies(self) -> bool {
         matches!(self, Self::GeneratorBound | Self::BehindSchedule | Self::FailFast | Self::PoolCapExceeded)
     }
-
-    /// What to do about it.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::GeneratorBound => {
-                "give the generator more cores or threads, or the machine quiet (`narrows doctor`): the figure is a lower bound"
-            }
-            Self::BehindSchedule => {
-                "a lower rate, or more connections; the target or the generator is too slow for this one"
-            }
-            Self::HiddenQueueing => {
-                "look at the accept queue and at connection times; fewer connections show the true latency"
-            }
-            Self::FailFast => "mend the errors first: their share and this rate say nothing together",
-            Self::ErrorsOnSchedule => {
-                "raise the server's limit of requests per connection, or use a client that heeds its close"
-            }
-            Self::TooShort => "a longer window (-d, measure_s), or less work per operation",
-            Self::UnsteadyWindow => {
-                "a longer window, more rounds; stop other work on the machine (`narrows doctor`)"
-            }
-            Self::WarmUpUnfinished => "a longer warm-up (--warmup, warmup_s)",
-            Self::Bimodal => {
-                "read the percentiles on both sides of the gap; look for a cache, a timer or a queue behind the slower peak"
-            }
-            Self::CoresShared => {
-                "use a machine with two cores or more (`narrows doctor`); pin a server of your own (`taskset`)"
-            }
-            Self::PoolCapExceeded => {
-                "this pool size is no hard limit: compare the client at its true number of connections"
-            }
-            Self::LimitNear => {
-                "fewer connections, a wider net.ipv4.ip_local_port_range, or a higher limit of open files"
-            }
-            Self::StolenTime => "a machine of your own, or more rounds",
-            Self::Throttled => "better cooling, fewer cores at work, or pauses between runs",
-        }
-    }
 }
 
-/// Every doubt about a trial, in the order of the enum.
-pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Finding> {
-    let found = |code: Doubt, message: Option<String>| {
-        message.map(|message| Finding { code, message, remedy: code.remedy().to_owned() })
-    };
-    let steady = setting.short_exchanges && !setting.ramp;
+/// Every doubt about a trial, in the order of the enum [`Doubt`].
+pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Evidence> {
+    let short = setting.short_exchanges;
+    let steady = short && !setting.ramp;
     let each = [
-        found(Doubt::GeneratorBound, generator_bound(m)),
-        found(Doubt::BehindSchedule, behind_schedule(m)),
-        found(Doubt::HiddenQueueing, hidden_queueing(m, setting)),
-        found(Doubt::FailFast, fail_fast(m, setting)),
-        found(Doubt::ErrorsOnSchedule, errors_on_schedule(m)),
-        found(Doubt::TooShort, too_short(m, setting)),
-        found(Doubt::UnsteadyWindow, steady.then(|| shape::unsteady(&m.tenths)).flatten()),
-        found(Doubt::WarmUpUnfinished, steady.then(|| shape::rising(&m.tenths)).flatten()),
-        found(
-            Doubt::Bimodal,
-            setting.short_exchanges.then(|| shape::bimodal(&m.service_us.buckets)).flatten(),
-        ),
-        found(Doubt::CoresShared, cores_shared(m)),
-        found(Doubt::PoolCapExceeded, pool_cap_exceeded(m, setting)),
-        found(Doubt::LimitNear, limit_near(m)),
-        found(Doubt::StolenTime, stolen_time(m)),
-        found(Doubt::Throttled, throttled(m)),
+        generator_bound(m),
+        behind_schedule(m),
+        hidden_queueing(m, setting),
+        fail_fast(m, setting),
+        errors_on_schedule(m),
+        too_short(m, setting),
+        steady.then(|| shape::unsteady(&m.tenths)).flatten(),
+        steady.then(|| shape::rising(&m.tenths)).flatten(),
+        short.then(|| shape::bimodal(&m.service_us.buckets)).flatten(),
+        cores_shared(m),
+        pool_cap_exceeded(m, setting),
+        limit_near(m),
+        stolen_time(m),
+        throttled(m),
     ];
     each.into_iter().flatten().collect()
 }
@@ -173,58 +279,43 @@ fn error_share(m: &Measurement) -> f64 {
     errors(m) as f64 / m.ended().max(1) as f64
 }
 
-fn generator_bound(m: &Measurement) -> Option<String> {
-    let busy = m.generator.busiest_core;
-    (busy > GENERATOR_BUSY)
-        .then(|| format!("the generator's busiest core worked {:.0} % of the time", busy * 100.0))
+fn generator_bound(m: &Measurement) -> Option<Evidence> {
+    let share = m.generator.busiest_core;
+    (share > GENERATOR_BUSY).then_some(Evidence::GeneratorBusy { share })
 }
 
-fn behind_schedule(m: &Measurement) -> Option<String> {
+fn behind_schedule(m: &Measurement) -> Option<Evidence> {
     let arrivals = (m.attempts + m.dropped).max(1);
     let share = (m.late + m.dropped) as f64 / arrivals as f64;
-    (share > LATE).then(|| {
-        format!(
-            "of {arrivals} arrivals {} were sent late and {} not at all ({:.1} %)",
-            m.late,
-            m.dropped,
-            share * 100.0
-        )
-    })
+    (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
 }
 
 /// Little's law: with N always under way, N / throughput is how long each truly takes from one to the next.
-fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<String> {
+fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<Evidence> {
     if !setting.closed_loop || !setting.short_exchanges || m.successes == 0 || m.latency().count == 0 {
         return None;
     }
     let ended = m.ended();
     let cycle_us = m.concurrency as f64 * m.elapsed_s * 1e6 / ended as f64;
-    let shown = m.latency().mean;
+    let shown_us = m.latency().mean;
     // What began before the window and ended in it, and the reverse, blur this by one cycle.
     let long_enough = m.elapsed_s * 1e6 > 3.0 * cycle_us;
-    (long_enough && cycle_us > QUEUEING * shown).then(|| {
-        format!(
-            "{} under way at {:.0} a second take {:.1} ms each, but the latency shown is {:.1} ms",
-            m.concurrency,
-            ended as f64 / m.elapsed_s,
-            cycle_us / 1e3,
-            shown / 1e3
-        )
+    let per_s = ended as f64 / m.elapsed_s;
+    (long_enough && cycle_us > QUEUEING * shown_us).then_some(Evidence::Queueing {
+        under_way: m.concurrency,
+        per_s,
+        cycle_us,
+        shown_us,
     })
 }
 
-fn fail_fast(m: &Measurement, setting: &Setting) -> Option<String> {
+fn fail_fast(m: &Measurement, setting: &Setting) -> Option<Evidence> {
     // The shorter of what is known of successes: failing must be quicker than either.
-    let succeeding = if m.service_us.count > 0 { m.service_us.mean } else { m.response_us.mean };
-    let failing = failing_us(m, setting)?;
-    (m.successes > 0 && error_share(m) > ERRORS && failing < QUICKER * succeeding).then(|| {
-        format!(
-            "{:.1} % failed, in {:.2} ms on average, while successes took {:.2} ms: {:.1} attempts for each success",
-            error_share(m) * 100.0,
-            failing / 1e3,
-            succeeding / 1e3,
-            m.attempts as f64 / m.successes as f64
-        )
+    let succeeding_us = if m.service_us.count > 0 { m.service_us.mean } else { m.response_us.mean };
+    let (failing_us, share) = (failing_us(m, setting)?, error_share(m));
+    (m.successes > 0 && share > ERRORS && failing_us < QUICKER * succeeding_us).then(|| {
+        let attempts = m.attempts as f64 / m.successes as f64;
+        Evidence::QuickFailures { share, failing_us, succeeding_us, attempts }
     })
 }
 
@@ -240,7 +331,7 @@ fn failing_us(m: &Measurement, setting: &Setting) -> Option<f64> {
 }
 
 /// Failures at multiples of one number, more of them than chance puts there; others may have other causes.
-fn errors_on_schedule(m: &Measurement) -> Option<String> {
+fn errors_on_schedule(m: &Measurement) -> Option<Evidence> {
     let total: u64 = m.error_ordinals.values().sum();
     let on = |every: u64| -> u64 {
         let there = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
@@ -250,10 +341,8 @@ fn errors_on_schedule(m: &Measurement) -> Option<String> {
     let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
     let (count, every) = candidates.map(|every| (on(every), every)).max()?;
     // Three by chance on multiples of ten or more is one in a thousand.
-    (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln()).then(|| {
-        let of = if count == total { format!("all {total}") } else { format!("{count} of {total}") };
-        format!("{of} failures on open connections came with request {every}, {}, … of one", 2 * every)
-    })
+    (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln())
+        .then_some(Evidence::FailuresEvery { requests: every, count, of: total })
 }
 
 /// One in a thousand.
@@ -272,12 +361,12 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Of a window in which operations were under way and none ended.
-pub(crate) fn nothing_ended(m: &Measurement) -> Option<String> {
+pub(crate) fn nothing_ended(m: &Measurement) -> Option<Evidence> {
     let nothing = m.attempts > 0 && m.ended() == 0 && m.elapsed_s > 0.0;
-    nothing.then(|| format!("none of {} operations ended in {:.2} s", m.attempts, m.elapsed_s))
+    nothing.then_some(Evidence::NothingEnded { attempts: m.attempts, window_s: m.elapsed_s })
 }
 
-fn too_short(m: &Measurement, setting: &Setting) -> Option<String> {
+fn too_short(m: &Measurement, setting: &Setting) -> Option<Evidence> {
     if m.successes == 0 {
         return nothing_ended(m);
     }
@@ -286,14 +375,13 @@ fn too_short(m: &Measurement, setting: &Setting) -> Option<String> {
     }
     let mean_s = m.service_us.mean.max(m.response_us.mean) / 1e6;
     if m.successes < FEWEST {
-        return Some(format!("only {} operations ended in {:.2} s", m.successes, m.elapsed_s));
+        return Some(Evidence::FewEnded { successes: m.successes, window_s: m.elapsed_s });
     }
-    (m.elapsed_s < LATENCIES * mean_s).then(|| {
-        format!("the window of {:.2} s is {:.1} mean latencies long", m.elapsed_s, m.elapsed_s / mean_s)
-    })
+    (m.elapsed_s < LATENCIES * mean_s)
+        .then(|| Evidence::FewLatencies { window_s: m.elapsed_s, latencies: m.elapsed_s / mean_s })
 }
 
-fn cores_shared(m: &Measurement) -> Option<String> {
+fn cores_shared(m: &Measurement) -> Option<Evidence> {
     let (system, generator) = (&m.system.cores, &m.generator.cores);
     // Nothing is known of a system that was not started here.
     if system.is_empty() && generator.is_empty() && m.system == crate::observation::SystemUse::default() {
@@ -301,32 +389,31 @@ fn cores_shared(m: &Measurement) -> Option<String> {
     }
     let apart =
         !system.is_empty() && !generator.is_empty() && system.iter().all(|core| !generator.contains(core));
-    (!apart).then(|| "system and generator had no cores of their own".to_owned())
+    (!apart).then_some(Evidence::CoresShared)
 }
 
-fn pool_cap_exceeded(m: &Measurement, setting: &Setting) -> Option<String> {
+fn pool_cap_exceeded(m: &Measurement, setting: &Setting) -> Option<Evidence> {
     let (cap, seen) = (setting.pool_cap?, m.server.as_ref()?.peak_connections);
-    (seen > cap).then(|| format!("the server saw {seen} connections at once where the pool may have {cap}"))
+    (seen > cap).then_some(Evidence::Connections { seen, cap })
 }
 
-fn limit_near(m: &Measurement) -> Option<String> {
+fn limit_near(m: &Measurement) -> Option<Evidence> {
     let near = |limit: u64| limit > 0 && m.connections as f64 > NEAR * limit as f64;
     match (near(m.ports), near(m.files)) {
-        (true, _) => Some(format!("{} connections to one address of {} ports", m.connections, m.ports)),
-        (_, true) => Some(format!("{} connections of {} open files", m.connections, m.files)),
+        (true, _) => Some(Evidence::Ports { connections: m.connections, of: m.ports }),
+        (_, true) => Some(Evidence::Files { connections: m.connections, of: m.files }),
         _ => None,
     }
 }
 
-fn stolen_time(m: &Measurement) -> Option<String> {
+fn stolen_time(m: &Measurement) -> Option<Evidence> {
     let share = m.stolen_s / m.elapsed_s;
     // A window that never opened has no share of anything.
-    (m.elapsed_s > 0.0 && share > STOLEN)
-        .then(|| format!("{:.1} % of a core's time went to other machines on the host", share * 100.0))
+    (m.elapsed_s > 0.0 && share > STOLEN).then_some(Evidence::Stolen { share })
 }
 
-fn throttled(m: &Measurement) -> Option<String> {
-    (m.throttles > 0).then(|| format!("the processor slowed itself down for heat {} times", m.throttles))
+fn throttled(m: &Measurement) -> Option<Evidence> {
+    (m.throttles > 0).then_some(Evidence::Throttled { times: m.throttles })
 }
 
 #[cfg(test)]

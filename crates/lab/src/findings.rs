@@ -1,24 +1,23 @@
-//! Findings: what a plan's observations amount to, as estimates, tables, sentences and warnings.
+//! Findings: what a plan's observations amount to, as estimates, comparisons, claims, tables and warnings.
 //!
 //! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
-//! hold numbers with units; how they look is the business of `report`.
+//! hold numbers with units, claims are values; how numbers look and how claims are worded is the business of `report`.
 
 mod apply;
 mod asked;
 mod beside;
 mod best;
 mod ceiling;
+mod claim;
 mod comparison;
 mod detail;
 mod effect;
 mod effort;
 mod estimate;
-mod headline;
 mod outlier;
 mod pivot;
 mod reason;
 mod table;
-mod verdicts;
 mod warning;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,18 +31,19 @@ use systems::Workload;
 pub use apply::Snippet;
 pub use asked::{By, CLIFF};
 pub use beside::{Beside, Shape};
+pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged, log_ratios};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::Effort;
 pub use estimate::{Estimate, RANKED_ERRORS, figure_of};
 pub use outlier::Outlier;
+pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, Row, Table, Unit, column};
-pub use verdicts::NO_FLOOR;
-pub use warning::{Code, FEWEST_TRIALS, Warning, words};
+pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 
-use crate::doubt::nothing_ended;
-use crate::observation::{Observation, Outcome, measurements};
+use crate::doubt::{Evidence, nothing_ended};
+use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
 /// All that is found in a run.
@@ -67,8 +67,8 @@ pub struct ExperimentFindings {
     pub trials_done: u32,
     /// The smallest difference that can be claimed here; None where the reference did not run twice in three rounds.
     pub noise_floor: Option<NoiseFloor>,
-    /// One sentence for each knob, the largest effect first: the first is the headline.
-    pub headlines: Vec<String>,
+    /// One for each knob, the largest effect first: the first is the headline.
+    pub claims: Vec<Claim>,
     /// What was asked, with ratios, intervals and verdicts.
     pub comparisons: Vec<Comparison>,
     /// Each knob's effect, best against worst, and on what it depends.
@@ -81,16 +81,27 @@ pub struct ExperimentFindings {
     pub estimates: Vec<Estimate>,
     /// The published figures beside these, table by table: which of their shapes are found again.
     pub beside: Vec<Beside>,
-    /// What makes numbers untrustworthy, with its remedy.
+    /// What makes numbers untrustworthy.
     pub warnings: Vec<Warning>,
     /// Trials without a measurement.
     pub failures: Vec<FailedTrials>,
     /// What the trials themselves had to say, each once, with the system's name: raised limits, a client's retries.
     pub notes: Vec<String>,
+    /// Trials in which nothing ended, and which have no figure for that.
+    pub unended: Vec<Unended>,
     /// The systems' versions as they reported them.
     pub versions: BTreeMap<String, String>,
     /// How to set the best point in each system's own configuration, where its manifest says so.
     pub snippets: Vec<Snippet>,
+}
+
+/// A trial in which nothing ended.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Unended {
+    /// The system.
+    pub system: String,
+    /// Operations under way and the length of the window.
+    pub evidence: Evidence,
 }
 
 /// Trials of one scenario that failed in the same way.
@@ -133,25 +144,23 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         bar,
     };
     let (effects, snippets) = (effect::effects(&judgement), apply::snippets(&judgement));
-    let mut tables = tables(planned, plan.design(), &estimates);
-    tables.extend(effect::table(planned, &estimates, &effects));
-    tables.extend(verdicts::table(planned, plan.design(), &estimates, &comparisons, noise_floor.as_ref()));
     ExperimentFindings {
         setup: planned.setup.clone(),
         design: plan.design(),
         trials_planned,
         trials_done,
         noise_floor,
-        headlines: headline::headlines(planned, &estimates, &comparisons, &effects),
+        claims: claim::claims(planned, &estimates, &comparisons, &effects),
         snippets,
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
-        tables,
+        tables: tables(planned, plan.design(), &estimates),
         beside: Vec::new(),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
         notes: notes(observations),
+        unended: unended(observations),
         versions: versions(observations),
         estimates,
     }
@@ -178,9 +187,14 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
 fn notes(observations: &[&Observation]) -> Vec<String> {
     let told = measurements(observations)
         .flat_map(|(system, m)| m.notes.iter().map(move |n| format!("{system}: {n}")));
-    let empty = measurements(observations)
-        .filter_map(|(system, m)| Some(format!("{system}: a trial has no figure: {}", nothing_ended(m)?)));
-    told.chain(empty).collect::<BTreeSet<String>>().into_iter().collect()
+    told.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+fn unended(observations: &[&Observation]) -> Vec<Unended> {
+    let unended = |(system, m): (&str, &Measurement)| {
+        Some(Unended { system: system.to_owned(), evidence: nothing_ended(m)? })
+    };
+    measurements(observations).filter_map(unended).collect()
 }
 
 fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use lab::compare::{Chosen, RunComparison, Selection, Side, compare};
 use lab::findings::{Findings, findings};
 use lab::store::Store;
+use report::number::exact_times;
 use serde::Deserialize;
 use stats::LEVEL;
 
@@ -210,7 +211,7 @@ impl Condition {
         broken
             .map(|m| {
                 let ratio = m.ratio.map_or(f64::NAN, |r| r.estimate);
-                format!("failed: {} {}: {ratio:.3}x as fast: {}", m.experiment, m.b, self.text)
+                format!("failed: {} {}: {} as fast: {}", m.experiment, m.b, exact_times(ratio), self.text)
             })
             .collect()
     }

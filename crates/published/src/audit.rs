@@ -1,7 +1,7 @@
 //! The audit of a published table: what its own figures show of its weaknesses.
 //!
-//! The kinds of doubt, their limits, words and remedies are those of Narrows' own trials ([`lab::doubt`],
-//! [`lab::findings`]) wherever the columns allow. [`Flaw`] adds only what cannot happen to a trial of Narrows.
+//! The kinds of doubt and their limits are those of Narrows' own trials ([`lab::doubt`], [`lab::findings`]) wherever the columns
+//! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the remedies.
 
 mod clients;
 mod frames;
@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Column, Rows, Setting, Table, shape};
-use lab::findings::{self, words};
+use lab::doubt::Evidence;
+use lab::findings;
 
 /// What kind of doubt about a published row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,37 +38,17 @@ pub enum Flaw {
     Own(findings::Code),
 }
 
-impl Flaw {
-    /// What to do about it.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::CensoredLatency => "a load generator that keeps every sample; read the maximum as a cap",
-            Self::MeanWithoutSpread => {
-                "medians over rounds, with their spread: one slow operation moves a mean"
-            }
-            Self::WithinNoise => {
-                "do not read these as differences; more rounds, side by side, might show one"
-            }
-            Self::AboveCeiling => {
-                "count the connections at the server, and check that each answer belongs to its request"
-            }
-            Self::Contradiction => "measure it again before it is quoted",
-            Self::MalformedCell => "look the figure up where it was taken",
-            Self::Own(findings::Code::Trial(doubt)) => doubt.remedy(),
-            Self::Own(code) => words(code).1,
-        }
-    }
-}
-
-/// A doubt, the rows that it concerns, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A doubt, and the rows that it concerns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// What kind.
     pub code: Flaw,
-    /// What was seen, with the figures of an example, and in how many rows.
+    /// What was seen, with the figures of an example; empty where `evidence` has them.
     pub message: String,
-    /// What to do about it.
-    pub remedy: String,
+    /// What a trial of Narrows with these figures would be doubted for: the row, and what was seen.
+    pub evidence: Vec<(String, Evidence)>,
+    /// In how many rows, and of which systems.
+    pub places: String,
     /// Which rows; empty where it concerns all.
     pub rows: Vec<String>,
 }
@@ -95,7 +76,7 @@ pub struct Audit {
     pub found: Vec<String>,
     /// The ranking as published beside the ranking that the errors allow; only where rows are ranked.
     pub ranking: Option<findings::Table>,
-    /// What makes figures untrustworthy, with its remedy.
+    /// What makes figures untrustworthy.
     pub warnings: Vec<Warning>,
 }
 
@@ -110,9 +91,15 @@ struct Parts {
 /// A kind of doubt and the rows of the table that it concerns.
 struct Doubtful {
     code: Flaw,
-    /// What was seen, with its figures.
-    message: String,
+    seen: What,
     rows: Vec<usize>,
+}
+
+/// What was seen, with its figures.
+enum What {
+    Said(String),
+    /// Row by row.
+    Evidence(Vec<Evidence>),
 }
 
 /// Looks for the weaknesses of a table in its figures. `all` are the tables in which rows of the same
@@ -129,14 +116,17 @@ pub fn audit(table: &Table, all: &[Table]) -> Audit {
     let systems = table.row_systems();
     let warnings = parts.doubts.into_iter().filter(|d| !d.rows.is_empty()).map(|doubt| {
         let all = doubt.rows.len() == labels.len();
+        let own = doubt.rows.iter().map(|&row| labels[row].clone());
+        let (message, evidence) = match doubt.seen {
+            What::Said(message) => (message, Vec::new()),
+            What::Evidence(seen) => (String::new(), own.zip(seen).collect()),
+        };
+        let named = |name: &str| !evidence.is_empty() || message.contains(name);
         Warning {
             code: doubt.code,
-            message: format!(
-                "{} ({})",
-                doubt.message,
-                places(&doubt.rows, &doubt.message, &labels, &systems)
-            ),
-            remedy: doubt.code.remedy().to_owned(),
+            places: places(&doubt.rows, named, &labels, &systems),
+            message,
+            evidence,
             rows: doubt.rows.iter().filter(|_| !all).map(|&row| labels[row].clone()).collect(),
         }
     });
@@ -160,13 +150,13 @@ fn few_trials(table: &Table) -> Option<Doubtful> {
     let each = if table.runs == 1 { "one".to_owned() } else { table.runs.to_string() };
     (table.runs < findings::FEWEST_TRIALS).then(|| Doubtful {
         code: Flaw::Own(code),
-        message: format!("{}, {each} each", words(code).0),
+        seen: What::Said(format!("fewer than {} measured trials, {each} each", findings::FEWEST_TRIALS)),
         rows: (0..table.printed.len()).collect(),
     })
 }
 
 /// In how many rows, and of which systems; or which rows, if they are few and not named yet.
-fn places(rows: &[usize], message: &str, labels: &[String], systems: &[&str]) -> String {
+fn places(rows: &[usize], named: impl Fn(&str) -> bool, labels: &[String], systems: &[&str]) -> String {
     let all = labels.len();
     if rows.len() == all {
         return format!("in all {all} rows");
@@ -174,7 +164,7 @@ fn places(rows: &[usize], message: &str, labels: &[String], systems: &[&str]) ->
     let count = format!("in {} of {all} rows", rows.len());
     if rows.len() <= 4 {
         let names: Vec<&str> = rows.iter().map(|&row| labels[row].as_str()).collect();
-        let named = names.iter().all(|name| message.contains(name));
+        let named = names.iter().all(|name| named(name));
         return if named { count } else { format!("{count}: {}", names.join(", ")) };
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

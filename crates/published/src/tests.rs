@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use lab::doubt::Doubt;
+use lab::doubt::{Doubt, Evidence};
 use lab::findings::{self, Cell};
 
 fn audited(name: &str) -> Audit {
@@ -129,10 +129,16 @@ fn all_of_wrks_rows_hide_a_queue() {
     let audit = audited("iodash");
     let found = warning(&audit, own(Doubt::HiddenQueueing));
     assert!(found.rows.is_empty(), "all rows: {:?}", found.rows);
-    let each =
-        ["IODash: 10000 under way at 42801 a second take 233.6 ms each, but the latency shown is 44.8 ms"];
-    assert_says(&found.message, &each);
-    assert_says(&found.message, &["take 286.8 ms", "take 1693.9 ms", "take 1793.5 ms", "in all 4 rows"]);
+    let seen = found.evidence.iter().map(|(row, seen)| match seen {
+        Evidence::Queueing { under_way: 10_000, cycle_us, shown_us, .. } => {
+            (row.as_str(), (cycle_us / 1e3).round(), (shown_us / 1e3).round())
+        }
+        other => panic!("{other:?}"),
+    });
+    let seen: Vec<(&str, f64, f64)> = seen.collect();
+    assert_eq!(seen[0], ("IODash", 234.0, 45.0));
+    assert_eq!(seen[1..].iter().map(|(_, cycle, _)| *cycle).collect::<Vec<_>>(), [287.0, 1694.0, 1794.0]);
+    assert_eq!((found.message.as_str(), found.places.as_str()), ("", "in all 4 rows"));
 }
 
 #[test]

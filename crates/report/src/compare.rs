@@ -4,7 +4,9 @@ use lab::compare::{Difference, RunComparison};
 use lab::findings::Ratio;
 
 use crate::markdown::{self, plain};
+use crate::number::{interval_in_hundredths, times};
 use crate::text::{BOLD, DIM, Page, YELLOW};
+use crate::words::compared;
 
 fn difference(difference: &Difference) -> String {
     let Difference { what, a, b, grave } = difference;
@@ -13,14 +15,14 @@ fn difference(difference: &Difference) -> String {
 }
 
 fn machine((experiment, ratio): (&String, &Ratio)) -> String {
-    let Ratio { estimate, low, high } = ratio;
+    let ratio = interval_in_hundredths(*ratio);
     format!(
-        "in {experiment} the reference was {estimate:.2}x [{low:.2}, {high:.2}] as fast in the second: scenarios are compared as shares of it"
+        "in {experiment} the reference was {ratio} as fast in the second: scenarios are compared as shares of it"
     )
 }
 
 fn floor((experiment, floor): (&String, &f64)) -> String {
-    format!("noise floor of {experiment}: {floor:.2}x; smaller differences are noise")
+    format!("noise floor of {experiment}: {}; smaller differences are noise", times(*floor))
 }
 
 /// For a terminal; see [`crate::text`].
@@ -32,7 +34,7 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
         page.paragraph(&mut out, YELLOW, "  ", &format!("differs: {}", difference(each)));
     }
     out.push('\n');
-    page.table(&mut out, &found.table());
+    page.table(&mut out, &compared(found));
     for line in found.machine.iter().map(machine).chain(found.floors.iter().map(floor)) {
         page.paragraph(&mut out, DIM, "  ", &line);
     }
@@ -45,7 +47,7 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
 /// As Markdown, for a pull request.
 pub fn comparison_markdown(found: &RunComparison) -> String {
     let mut out = format!("## {} against {}\n\n", plain(&found.b), plain(&found.a));
-    markdown::table(&mut out, &found.table());
+    markdown::table(&mut out, &compared(found));
     markdown::list(&mut out, "What else differs", found.differences.iter().map(difference));
     let notes = found.machine.iter().map(machine).chain(found.floors.iter().map(floor));
     markdown::list(&mut out, "Notes", notes);

@@ -2,11 +2,13 @@
 
 use lab::findings::{Cell, Column, ExperimentFindings, Findings, Table, Unit};
 
+use crate::words::tables;
+
 /// All tables. The first column names the experiment; headings carry the unit.
 pub fn csv(findings: &Findings) -> String {
     let of = |e: &ExperimentFindings| {
-        let tables = e.tables.iter().chain(e.beside.iter().map(|beside| &beside.table));
-        tables.map(|t| table("experiment", &e.name, t)).collect::<Vec<_>>()
+        let tables = tables(e).into_iter().chain(e.beside.iter().map(|beside| beside.table.clone()));
+        tables.map(|t| table("experiment", &e.name, &t)).collect::<Vec<_>>()
     };
     findings.experiments.iter().flat_map(of).collect::<Vec<_>>().join("\r\n")
 }

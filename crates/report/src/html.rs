@@ -16,6 +16,7 @@ use lab::findings::{ExperimentFindings, Findings};
 use serde_json::Value;
 
 use crate::svg::escape;
+use crate::words::answer;
 use figures::Palette;
 
 const STYLE: &str = include_str!("html/style.css");
@@ -89,7 +90,7 @@ fn answers(out: &mut String, findings: &Findings) {
     }
     out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
     for (i, e) in findings.experiments.iter().enumerate() {
-        let answer = sentence(e.answer());
+        let answer = sentence(&answer(e));
         let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
     }
     out.push_str("</ul>\n</nav>\n");

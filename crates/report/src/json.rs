@@ -1,13 +1,15 @@
 //! Findings as JSON, for programs: raw numbers, and for each form a schema number that changes when a field does.
 
 use lab::compare::RunComparison;
-use lab::findings::{ExperimentFindings, Findings};
+use lab::findings::{ExperimentFindings, Findings, Silence};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::words::{Advice, advice, headlines};
+
 /// The version of a report's form.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 /// The version of a comparison's form.
 pub const COMPARISON_SCHEMA: u32 = 2;
 
@@ -21,7 +23,28 @@ struct Document<'a> {
     /// Kernel, CPU, limits, versions: whatever was saved with the run.
     environment: &'a Value,
     /// In the order in which they ran.
-    experiments: &'a [ExperimentFindings],
+    experiments: Vec<Section<'a>>,
+}
+
+/// What was found in one experiment, and the sentences that a report has for it.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Experiment")]
+struct Section<'a> {
+    #[serde(flatten)]
+    found: &'a ExperimentFindings,
+    /// The claims in words, in their order: the first is the headline.
+    headlines: Vec<String>,
+    /// Why there is no claim; null where there is one.
+    silence: Option<Silence>,
+    /// The warnings in words, in their order.
+    advice: Vec<Advice>,
+}
+
+impl<'a> Section<'a> {
+    fn of(found: &'a ExperimentFindings) -> Self {
+        let advice = found.warnings.iter().map(advice).collect();
+        Self { found, headlines: headlines(found), silence: found.silence(), advice }
+    }
 }
 
 /// How two runs, or scenarios of runs, compare. Ratios say how many times faster the second is.
@@ -37,7 +60,8 @@ struct Compared<'a> {
 
 /// One object: `schema`, `environment`, `experiments`, as docs/schema/report.schema.json describes it.
 pub fn json(findings: &Findings, environment: &Value) -> String {
-    pretty(&Document { schema: SCHEMA, environment, experiments: &findings.experiments })
+    let experiments = findings.experiments.iter().map(Section::of).collect();
+    pretty(&Document { schema: SCHEMA, environment, experiments })
 }
 
 /// One object: `schema`, `comparison`, as docs/schema/comparison.schema.json describes it.

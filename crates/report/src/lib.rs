@@ -1,6 +1,6 @@
 //! Reports: findings for the terminal, as Markdown, JSON and CSV; latencies as HdrHistogram logs.
 //!
-//! Knows findings and how people read numbers. Computes nothing: what is shown was found by `lab::findings`; nothing
+//! Knows findings, how people read numbers ([`number`]) and how findings are said (`words`). Computes nothing: what is shown was found by `lab::findings`; nothing
 //! that was found is left out, except that CSV has the tables only.
 
 mod compare;
@@ -9,11 +9,12 @@ mod hlog;
 mod html;
 mod json;
 mod markdown;
-mod number;
+pub mod number;
 mod parts;
 pub mod published;
 mod svg;
 mod text;
+mod words;
 
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
@@ -21,10 +22,12 @@ pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::markdown::markdown;
-pub use crate::number::show;
 pub use crate::text::text;
+pub use crate::words::{Advice, advice, advice_on_trial, answer, headlines};
 
-use lab::findings::{Cell, Column, Outlier};
+use lab::findings::{Cell, Column};
+
+use crate::number::show;
 
 /// A cell as people read it.
 fn cell(column: &Column, cell: &Cell) -> String {
@@ -36,23 +39,12 @@ fn cell(column: &Column, cell: &Cell) -> String {
     }
 }
 
-/// A trial that lies far from the others, in a line.
-fn outlier(outlier: &Outlier) -> String {
-    let because = if outlier.because.is_empty() {
-        "nothing that was seen explains it".to_owned()
-    } else {
-        outlier.because.join("; ")
-    };
-    let Outlier { scenario, round, ratio, .. } = outlier;
-    format!(
-        "outlier: {scenario} in round {round} was {ratio:.2}x as fast as its median, and counts: {because}"
-    )
-}
-
 /// Text from files and programs under test without what could move a terminal's cursor.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+#[cfg(test)]
+mod made_up;
 #[cfg(test)]
 mod tests;

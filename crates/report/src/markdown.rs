@@ -5,6 +5,7 @@ use std::fmt::Write;
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Table, Warning};
 
 use crate::parts::{ORDER, Part};
+use crate::words::{Advice, advice, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -25,20 +26,20 @@ fn experiment(e: &ExperimentFindings) -> String {
 fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
     match which {
         Part::Answer => {
-            for (i, sentence) in e.headlines.iter().enumerate() {
+            for (i, sentence) in headlines(e).iter().enumerate() {
                 let _ =
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
             }
         }
-        Part::Tables => e.tables.iter().for_each(|each| below(out, each)),
+        Part::Tables => tables(e).iter().for_each(|each| below(out, each)),
         Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
         Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
-        Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(crate::outlier)),
+        Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(outlier)),
         Part::Beside => e.beside.iter().for_each(|beside| below(out, &beside.table)),
         Part::Excluded => {
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }
-        Part::Notes => list(out, "Notes", e.notes.iter().cloned()),
+        Part::Notes => list(out, "Notes", notes(e).into_iter()),
         Part::Versions => {
             list(out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
         }
@@ -53,7 +54,7 @@ fn below(out: &mut String, table: &Table) {
 }
 
 fn warning(warning: &Warning) -> String {
-    let Warning { message, remedy, scenarios, .. } = warning;
+    let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning));
     let places = if scenarios.is_empty() { String::new() } else { format!(" ({})", scenarios.join("; ")) };
     format!("{message}: {remedy}{places}")
 }

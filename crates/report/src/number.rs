@@ -1,7 +1,9 @@
-//! Numbers as people read them: three digits and a unit.
+//! Numbers as people read them: the one place that knows units, how many digits they have, and how intervals are written.
+//!
+//! Knows units, ratios and sizes; nothing of what they are the numbers of.
 
 use lab::experiment::grid::show_size;
-use lab::findings::Unit;
+use lab::findings::{Ratio, Unit};
 
 /// Ends of intervals beyond this say nothing but "unknown".
 const MOST_TIMES: f64 = 9999.0;
@@ -20,12 +22,118 @@ pub fn show(value: f64, unit: Unit) -> String {
             scaled(value, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")])
         }
         Unit::PerSecond => scaled(value, &[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]),
-        Unit::Share => share(value),
+        Unit::Share => percent(value),
         Unit::Milliseconds => seconds(value / 1e3),
         Unit::Microseconds => seconds(value / 1e6),
         Unit::SecondsPerByte => seconds(value * 1e6),
         Unit::SecondsPerOperation => seconds(value),
     }
+}
+
+/// A time in seconds: `1.24 s`, `607 us`.
+pub fn seconds(value: f64) -> String {
+    scaled(value, &[(1.0, " s"), (1e-3, " ms"), (1e-6, " us"), (1e-9, " ns")])
+}
+
+/// A time in microseconds, as [`seconds`] shows it.
+pub fn micros(value: f64) -> String {
+    seconds(value / 1e6)
+}
+
+/// How many a second: `42.8k/s`.
+pub fn per_second(value: f64) -> String {
+    show(value, Unit::PerSecond)
+}
+
+/// Bytes a second: `883 MB/s`.
+pub fn bytes_per_second(value: f64) -> String {
+    show(value, Unit::BytesPerSecond)
+}
+
+/// A share of 1 as it was measured: `41 %`, `9.6 %`, `<0.01 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        p if p < 0.01 => "<0.01 %".to_owned(),
+        p if p < 0.995 => format!("{percent:.2} %"),
+        p if p < 9.95 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// A share of 1 that somebody chose, without needless digits: `5 %`, `2.5 %`.
+pub fn chosen_percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = usize::from((percent - percent.round()).abs() > 1e-9);
+    format!("{percent:.digits$} %")
+}
+
+/// A plain number with one decimal: `1.1`.
+pub fn tenths(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// A rate that people type again, in all its digits: `12345/s`; below ten with its fractions.
+pub fn exact_rate(per_s: f64) -> String {
+    if per_s < 10.0 { format!("{per_s:.2}/s") } else { format!("{per_s:.0}/s") }
+}
+
+/// A ratio that is held against a bound: `0.934x`.
+pub fn exact_times(ratio: f64) -> String {
+    format!("{ratio:.3}x")
+}
+
+/// A ratio without an interval: `1.28x`.
+pub fn times(ratio: f64) -> String {
+    format!("{ratio:.2}x")
+}
+
+/// A ratio with its interval: `6.9x [6.5, 7.2]`.
+pub fn interval(ratio: Ratio) -> String {
+    let digits = match ratio.estimate {
+        r if r < 1.995 => 2,
+        r if r < 99.5 => 1,
+        _ => 0,
+    };
+    let Ratio { estimate, low, high } = ratio;
+    format!("{estimate:.digits$}x [{}, {}]", end(low, digits), end(high, digits))
+}
+
+/// A ratio near 1 with its interval, in hundredths whatever its size: `0.95x [0.71, 1.28]`.
+pub fn interval_in_hundredths(ratio: Ratio) -> String {
+    format!("{} [{}, {}]", times(ratio.estimate), end(ratio.low, 2), end(ratio.high, 2))
+}
+
+/// An end of an interval; beyond the most it says nothing but "unknown".
+fn end(of: f64, digits: usize) -> String {
+    if of > MOST_TIMES { format!(">{MOST_TIMES:.0}") } else { format!("{of:.digits$}") }
+}
+
+/// A count in a sentence: three significant digits, thousands set apart.
+pub fn count(count: f64) -> String {
+    if count < 99.5 {
+        return match count {
+            c if c < 0.0995 => format!("{c:.3}"),
+            c if c < 9.95 => format!("{c:.1}"),
+            c => format!("{c:.0}"),
+        };
+    }
+    let scale = 10_f64.powf(count.log10().floor() - 2.0);
+    let digits = format!("{:.0}", (count / scale).round() * scale);
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// So many of something: `1 trial`, `3 trials`.
+pub fn several(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Memory repeats to a few percent at best: two digits.
@@ -36,10 +144,6 @@ fn bytes(value: f64) -> String {
         v if v < 9.95 && factor > 1.0 => format!("{v:.1} {name}"),
         v => format!("{v:.0} {name}"),
     }
-}
-
-fn seconds(value: f64) -> String {
-    scaled(value, &[(1.0, " s"), (1e-3, " ms"), (1e-6, " us"), (1e-9, " ns")])
 }
 
 /// In the largest unit of which there is at least one, after rounding: never `1000 us`.
@@ -57,17 +161,6 @@ fn digits(value: f64) -> String {
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
-    }
-}
-
-fn share(value: f64) -> String {
-    let percent = value * 100.0;
-    match percent.abs() {
-        0.0 => "0 %".to_owned(),
-        p if p < 0.01 => "<0.01 %".to_owned(),
-        p if p < 0.995 => format!("{percent:.2} %"),
-        p if p < 9.95 => format!("{percent:.1} %"),
-        _ => format!("{percent:.0} %"),
     }
 }
 
@@ -107,5 +200,36 @@ mod tests {
         ] {
             assert_eq!(show(value, unit), shown);
         }
+    }
+
+    #[test]
+    fn ratios_with_their_intervals() {
+        let ratio = |estimate, low, high| Ratio { estimate, low, high };
+        assert_eq!(interval(ratio(6.91, 6.5, 7.249)), "6.9x [6.5, 7.2]");
+        assert_eq!(interval(ratio(1.5, 1.104, 2.0)), "1.50x [1.10, 2.00]");
+        assert_eq!(interval(ratio(120.0, 3.0, 1e9)), "120x [3, >9999]");
+        assert_eq!(interval_in_hundredths(ratio(2.5, 0.7, 12.0)), "2.50x [0.70, 12.00]");
+    }
+
+    #[test]
+    fn counts_in_sentences() {
+        for (value, shown) in [
+            (0.0123, "0.012"),
+            (1.12, "1.1"),
+            (8.17, "8.2"),
+            (98.9, "99"),
+            (717.4, "717"),
+            (1435.2, "1,440"),
+            (247_285.0, "247,000"),
+            (1e9 / 1460.0, "685,000"),
+        ] {
+            assert_eq!(count(value), shown);
+        }
+    }
+
+    #[test]
+    fn what_people_chose_and_type_again_keeps_its_digits() {
+        assert_eq!([0.05, 0.025, 1.0].map(chosen_percent), ["5 %", "2.5 %", "100 %"]);
+        assert_eq!([12_345.4, 0.5].map(exact_rate), ["12345/s", "0.50/s"]);
     }
 }

@@ -4,10 +4,11 @@
 
 use std::fmt::Write;
 
-use published::{Audit, Table};
+use published::{Audit, Table, Warning};
 use serde_json::json;
 
 use crate::text::{BOLD, DIM, Page, YELLOW};
+use crate::words::{Advice, advice_on_published};
 use crate::{csv as table_csv, markdown as page};
 
 /// The version of the JSON's form.
@@ -30,7 +31,8 @@ pub fn text(audit: &Audit, width: usize, colour: bool) -> String {
         page.paragraph(&mut out, "", "  ", &format!("found: {sentence}"));
     }
     for warning in &audit.warnings {
-        let words = format!("warning: {}. Remedy: {}.", warning.message, warning.remedy);
+        let Advice { message, remedy } = advice_on_published(warning);
+        let words = format!("warning: {message}. Remedy: {remedy}.");
         page.paragraph(&mut out, YELLOW, "  ", &words);
     }
     if let Some(experiment) = &audit.experiment {
@@ -49,7 +51,8 @@ pub fn markdown(audit: &Audit) -> String {
         page::table(&mut out, ranking);
     }
     page::list(&mut out, "Found", audit.found.iter().cloned());
-    page::list(&mut out, "Warnings", audit.warnings.iter().map(|w| format!("{}: {}", w.message, w.remedy)));
+    let advice = audit.warnings.iter().map(advice_on_published);
+    page::list(&mut out, "Warnings", advice.map(|advice| format!("{}: {}", advice.message, advice.remedy)));
     if let Some(experiment) = &audit.experiment {
         let _ = writeln!(out, "\nMeasure it today: `narrows run {experiment}`");
     }
@@ -58,7 +61,12 @@ pub fn markdown(audit: &Audit) -> String {
 
 /// One object: `schema`, `table`.
 pub fn json(audit: &Audit) -> String {
-    let value = json!({ "schema": SCHEMA, "table": audit });
+    let warning = |warning: &Warning| {
+        let Advice { message, remedy } = advice_on_published(warning);
+        json!({ "code": warning.code, "message": message, "remedy": remedy, "rows": warning.rows })
+    };
+    let mut value = json!({ "schema": SCHEMA, "table": audit });
+    value["table"]["warnings"] = audit.warnings.iter().map(warning).collect();
     format!("{value:#}\n")
 }
 

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warning};
 
+use crate::number::several;
 use crate::parts::{ORDER, Part};
+use crate::words::{Advice, advice, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -47,18 +49,20 @@ impl Page {
     fn part(&self, out: &mut String, which: Part, e: &ExperimentFindings) {
         match which {
             Part::Answer => {
-                for (i, sentence) in e.headlines.iter().enumerate() {
+                for (i, sentence) in headlines(e).iter().enumerate() {
                     if i == 0 {
                         out.push('\n');
                     }
                     self.paragraph(out, if i == 0 { BOLD } else { "" }, "  ", sentence);
                 }
             }
-            Part::Tables => e.tables.iter().for_each(|each| self.below(out, each)),
+            Part::Tables => tables(e).iter().for_each(|each| self.below(out, each)),
             Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
             Part::Failures => e.failures.iter().for_each(|f| self.failure(out, f)),
             Part::Outliers => {
-                e.outliers.iter().for_each(|o| self.paragraph(out, DIM, "  ", &crate::outlier(o)));
+                e.outliers
+                    .iter()
+                    .for_each(|o| self.paragraph(out, DIM, "  ", &format!("outlier: {}", outlier(o))));
             }
             Part::Beside => e.beside.iter().for_each(|beside| self.below(out, &beside.table)),
             Part::Excluded => {
@@ -68,7 +72,7 @@ impl Page {
                 }
             }
             Part::Notes => {
-                e.notes.iter().for_each(|note| self.paragraph(out, DIM, "  ", &format!("note: {note}")));
+                notes(e).iter().for_each(|note| self.paragraph(out, DIM, "  ", &format!("note: {note}")));
             }
             Part::Versions if !e.versions.is_empty() => {
                 let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();
@@ -85,13 +89,13 @@ impl Page {
     }
 
     fn warning(&self, out: &mut String, warning: &Warning) {
-        let Warning { message, remedy, scenarios, .. } = warning;
+        let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning));
         let places = if scenarios.is_empty() { String::new() } else { format!(": {}", scenarios.join("; ")) };
         self.paragraph(out, YELLOW, "  ", &format!("warning: {message}{places}. Remedy: {remedy}."));
     }
 
     fn failure(&self, out: &mut String, f: &FailedTrials) {
-        let trials = if f.trials == 1 { "1 trial".to_owned() } else { format!("{} trials", f.trials) };
+        let trials = several(f.trials.into(), "trial");
         let what = format!("failed: {} ({trials}) at {}: {}", f.scenario, f.stage, f.reason);
         self.paragraph(out, RED, "  ", &what);
         for line in f.output.lines() {

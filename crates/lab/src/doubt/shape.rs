@@ -1,5 +1,7 @@
 //! Shapes in time and in latency: steady or not, one peak or two. Pure.
 
+use super::Evidence;
+
 /// The halves of a steady window differ by less than this.
 pub const HALVES: f64 = 0.15;
 /// The beginning of a warmed-up window reaches this share of the rest.
@@ -8,7 +10,7 @@ const BEGINNING: f64 = 0.8;
 const FEWEST: f64 = 100.0;
 
 /// What makes a window unsteady: its second half against its first, or tenths that scatter more than their mean.
-pub(super) fn unsteady(tenths: &[u64]) -> Option<String> {
+pub(super) fn unsteady(tenths: &[u64]) -> Option<Evidence> {
     let mean = mean(tenths)?;
     let half = |part: &[u64]| part.iter().sum::<u64>() as f64;
     let (first, second) = tenths.split_at(tenths.len() / 2);
@@ -16,17 +18,13 @@ pub(super) fn unsteady(tenths: &[u64]) -> Option<String> {
     let variance =
         tenths.iter().map(|count| (*count as f64 - mean).powi(2)).sum::<f64>() / tenths.len() as f64;
     if variance.sqrt() > mean {
-        return Some(format!(
-            "tenths of the window scatter by {:.1} times their mean",
-            variance.sqrt() / mean
-        ));
+        return Some(Evidence::Scatter { times: variance.sqrt() / mean });
     }
-    (change.abs() > HALVES)
-        .then(|| format!("the second half had {:+.0} % of the first half's operations", change * 100.0))
+    (change.abs() > HALVES).then_some(Evidence::Halves { change })
 }
 
 /// Whether the first tenth lags behind a rest that is steady in itself.
-pub(super) fn rising(tenths: &[u64]) -> Option<String> {
+pub(super) fn rising(tenths: &[u64]) -> Option<Evidence> {
     mean(tenths)?;
     let (first, rest) = tenths.split_first()?;
     let mut sorted = rest.to_vec();
@@ -35,8 +33,7 @@ pub(super) fn rising(tenths: &[u64]) -> Option<String> {
     // All of the rest faster than the first: a single hiccup there is no warm-up.
     let lowest = sorted[0] as f64;
     let share = *first as f64 / usual.max(1.0);
-    (share < BEGINNING && lowest > *first as f64)
-        .then(|| format!("the first tenth of the window had {:.0} % of the usual operations", share * 100.0))
+    (share < BEGINNING && lowest > *first as f64).then_some(Evidence::SlowBeginning { share })
 }
 
 fn mean(tenths: &[u64]) -> Option<f64> {
@@ -56,7 +53,7 @@ const VALLEY: f64 = 0.1;
 const APART: f64 = 4.0;
 
 /// Two peaks in a latency distribution, of `(microseconds, count)` pairs in ascending order.
-pub(super) fn bimodal(buckets: &[(u64, u64)]) -> Option<String> {
+pub(super) fn bimodal(buckets: &[(u64, u64)]) -> Option<Evidence> {
     let total: u64 = buckets.iter().map(|(_, count)| count).sum();
     let first = buckets.first()?.0.max(1) as f64;
     let bin = |micros: u64| ((micros.max(1) as f64 / first).ln() / STEP.ln()) as usize;
@@ -84,14 +81,7 @@ pub(super) fn bimodal(buckets: &[(u64, u64)]) -> Option<String> {
     }
     clusters.retain(|(_, _, sum)| *sum >= PEAK_COUNT && *sum as f64 >= PEAK * total as f64);
     let (low, high) = (clusters.first()?, clusters.last()?);
-    let at = |index: usize| first * STEP.powi(index as i32) / 1e3;
-    (at(high.0) >= APART * at(low.0)).then(|| {
-        format!(
-            "{:.1} % of the operations peak near {:.2} ms, {:.1} % near {:.2} ms",
-            low.2 as f64 / total as f64 * 100.0,
-            at(low.0),
-            high.2 as f64 / total as f64 * 100.0,
-            at(high.0)
-        )
-    })
+    let at = |index: usize| first * STEP.powi(index as i32);
+    let peak = |(index, _, sum): (usize, u64, u64)| (sum as f64 / total as f64, at(index));
+    (at(high.0) >= APART * at(low.0)).then(|| Evidence::TwoPeaks { quick: peak(*low), slow: peak(*high) })
 }

@@ -33,6 +33,16 @@ pub enum By {
     System,
 }
 
+impl By {
+    /// The knob; None of systems.
+    pub fn knob(&self) -> Option<&str> {
+        match self {
+            Self::Knob(knob) | Self::Step(knob) => Some(knob),
+            Self::System => None,
+        }
+    }
+}
+
 /// A comparison that is asked for; scenarios by their position in the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Asked {

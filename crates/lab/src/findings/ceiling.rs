@@ -3,7 +3,7 @@
 use stats::{FEWEST_ROUNDS, LEVEL, Location};
 
 use super::Estimate;
-use crate::doubt::Doubt;
+use crate::doubt::Evidence;
 use crate::experiment::Figure;
 
 /// A ratio to the reference that is no difference worth having.
@@ -14,15 +14,15 @@ const NEAR: f64 = 1.05;
 /// A pool of connections and a rate of arrivals are limits of their own, which the reference meets as well: there it says
 /// nothing of the generator.
 pub(super) fn mark(figure: Figure, estimates: &mut [Estimate]) {
-    let found: Vec<Option<String>> = estimates.iter().map(|e| at_ceiling(figure, e, estimates)).collect();
-    for (estimate, message) in estimates.iter_mut().zip(found) {
-        if let Some(message) = message {
-            estimate.doubts.entry(Doubt::GeneratorBound).or_insert(message);
+    let found: Vec<Option<Evidence>> = estimates.iter().map(|e| at_ceiling(figure, e, estimates)).collect();
+    for (estimate, seen) in estimates.iter_mut().zip(found) {
+        if let Some(seen) = seen {
+            estimate.doubts.entry(seen.doubt()).or_insert(seen);
         }
     }
 }
 
-fn at_ceiling(figure: Figure, estimate: &Estimate, all: &[Estimate]) -> Option<String> {
+fn at_ceiling(figure: Figure, estimate: &Estimate, all: &[Estimate]) -> Option<Evidence> {
     let scenario = &estimate.scenario;
     if estimate.is_reference() || scenario.work().has_own_limit() {
         return None;
@@ -37,9 +37,10 @@ fn at_ceiling(figure: Figure, estimate: &Estimate, all: &[Estimate]) -> Option<S
     let location = Location::of(&ratios).filter(|_| ratios.len() >= FEWEST_ROUNDS)?;
     let (low, high) = location.interval(LEVEL);
     let close = low.max(-high) <= 0.0 && location.estimate.abs() < NEAR.ln();
-    close.then(|| {
-        let share = location.estimate.exp() * 100.0;
-        let (low, high) = (low.exp() * 100.0, high.exp() * 100.0);
-        format!("{share:.0} % [{low:.0}, {high:.0}] of the reference's speed in {} rounds", ratios.len())
+    close.then(|| Evidence::AsTheReference {
+        share: location.estimate.exp(),
+        low: low.exp(),
+        high: high.exp(),
+        rounds: ratios.len() as u32,
     })
 }

@@ -14,7 +14,7 @@ use systems::Value;
 use super::asked::{baseline, groups, is_work};
 use super::best::Judgement;
 use super::comparison::log_ratios;
-use super::table::{Cell, Column, Row, Table, Unit, column, varied};
+use super::table::varied;
 use super::{Estimate, Ratio};
 use crate::experiment::grid::Axis;
 use crate::observation::Scenario;
@@ -229,59 +229,5 @@ fn interaction(
         most,
         least,
         ratio: ratio.upwards(),
-    }
-}
-
-/// A line for each knob; None where nothing varies but the work.
-pub(super) fn table(planned: &Planned, estimates: &[Estimate], effects: &[Effect]) -> Option<Table> {
-    let value = |at: usize, knob: &str| {
-        let axis = planned.axes.iter().find(|axis| axis.knob == knob)?;
-        Some(axis.show(estimates[at].scenario.point.get(knob)?))
-    };
-    let text = |word: Option<String>| word.map_or(Cell::Empty, Cell::Text);
-    let rows = effects.iter().map(|e| {
-        // What is not decided has no best value.
-        let claimed = (e.verdict == Verdict::Faster).then_some(e);
-        let depends: Vec<&str> = e.depends_on.iter().map(|i| i.knob.as_str()).collect();
-        let cells = vec![
-            Cell::Text(e.knob.clone()),
-            text(claimed.and_then(|e| value(e.best, &e.knob))),
-            text(claimed.and_then(|e| value(e.worst, &e.knob))),
-            Cell::Number(e.ratio.estimate),
-            Cell::Number(e.ratio.low),
-            Cell::Number(e.ratio.high),
-            Cell::Text(word(e.verdict).to_owned()),
-            text((!depends.is_empty()).then(|| depends.join(", "))),
-            text(claimed.map(|e| planned.label(&estimates[e.best].scenario))),
-        ];
-        Row { cells, block: false }
-    });
-    (!effects.is_empty()).then(|| Table {
-        title: "Main effects".to_owned(),
-        about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
-                the interval allows for the choice. Of values that cannot be told apart, the one nearest to the default is the best."
-            .to_owned(),
-        columns: vec![
-            Column::words("knob"),
-            Column::words("best"),
-            Column::words("worst"),
-            column("ratio", Unit::Times),
-            column("low", Unit::Times),
-            column("high", Unit::Times),
-            Column::words("effect"),
-            Column::words("depends on"),
-            Column::words("best scenario"),
-        ],
-        keys: 1,
-        rows: rows.collect(),
-        notes: Vec::new(),
-    })
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::NoDifference => "flat",
-        Verdict::Undecided { .. } => "undecided",
-        Verdict::Faster | Verdict::Slower => "matters",
     }
 }

@@ -13,7 +13,7 @@ use systems::is_reference;
 use super::Detail;
 use super::ceiling;
 use super::effort::Effort;
-use crate::doubt::{Doubt, Finding, Setting, doubts};
+use crate::doubt::{Doubt, Evidence, Setting, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
@@ -88,7 +88,7 @@ pub struct Estimate {
     /// Whether the system says that its work is not that of the others.
     pub unequal: bool,
     /// What makes at least half of its trials doubtful, with the figures of the first of them.
-    pub doubts: BTreeMap<Doubt, String>,
+    pub doubts: BTreeMap<Doubt, Evidence>,
     /// What figures show beside all this.
     pub detail: Detail,
 }
@@ -254,7 +254,7 @@ fn estimate(
 }
 
 /// The doubts about one trial of a scenario.
-pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Finding> {
+pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
     let setting = Setting {
         pool_cap: scenario.work().pool_cap(),
         closed_loop: !scenario.work().is_open_loop(),
@@ -265,16 +265,16 @@ pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Finding> {
 }
 
 /// The doubts of at least half of the trials: one disturbed trial among several does not speak for all.
-fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, String> {
-    let mut found: BTreeMap<Doubt, (usize, String)> = BTreeMap::new();
+fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Evidence> {
+    let mut found: BTreeMap<Doubt, (usize, Evidence)> = BTreeMap::new();
     for m in trials.values() {
-        for doubt in doubts_of(scenario, m) {
-            found.entry(doubt.code).or_insert((0, doubt.message)).0 += 1;
+        for seen in doubts_of(scenario, m) {
+            found.entry(seen.doubt()).or_insert((0, seen)).0 += 1;
         }
     }
     // The reference is there to show how far the generator goes.
     found.retain(|doubt, (count, _)| {
         *count * 2 >= trials.len() && !(*doubt == Doubt::GeneratorBound && is_reference(&scenario.system))
     });
-    found.into_iter().map(|(doubt, (_, message))| (doubt, message)).collect()
+    found.into_iter().map(|(doubt, (_, seen))| (doubt, seen)).collect()
 }

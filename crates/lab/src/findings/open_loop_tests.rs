@@ -1,6 +1,6 @@
 //! What a rate does to a figure: to response times, of which it is a knob, and to throughput, of which it is the amount.
 
-use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
+use super::tests::{Axes, int, measured, measurement, observe, one, plan_of, value};
 use super::*;
 use crate::experiment::Figure;
 use crate::observation::Measurement;
@@ -34,13 +34,22 @@ fn which_server_keeps_its_p99_at_which_rate() {
     let e = found(Figure::P99Us, |system, rate| {
         answers(rate, if system == "b" && rate == 5000 { 8000 } else { 2000 })
     });
+    let [
+        Claim::Knob { comparison: rate, narrow: true, .. },
+        Claim::Systems { comparison: systems, unequal: false, .. },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    let of = |at: usize| (e.estimates[at].scenario.system.as_str(), value(&e, at, "rate"));
+    assert_eq!((of(rate.scenario), of(rate.against)), (("b", "5000".to_owned()), ("b", "1000".to_owned())));
     assert_eq!(
-        e.headlines,
-        [
-            "`rate` is the narrow place: 5000 is 4.0x [4.0, 4.0] slower than 1000 (p99, b; 3 rounds)",
-            "a is 4.0x [4.0, 4.0] faster than b (p99, rate 5000; 3 rounds)",
-        ]
+        (of(systems.scenario), of(systems.against)),
+        (("b", "5000".to_owned()), ("a", "5000".to_owned()))
     );
+    assert_eq!([rate.verdict, systems.verdict], [Verdict::Slower; 2]);
+    let times = |c: &Comparison| c.ratio.expect("a ratio").upwards().estimate;
+    assert!((times(rate) - 4.0).abs() < 1e-9 && (times(systems) - 4.0).abs() < 1e-9);
     let shown: Vec<(&str, Option<f64>)> =
         e.estimates.iter().map(|e| (e.scenario.system.as_str(), e.figure)).collect();
     assert_eq!(shown[..2], [("a", Some(2000.0)), ("a", Some(2000.0))]);
@@ -71,8 +80,8 @@ fn each_trial_must_support_its_p99() {
 #[test]
 fn as_many_answers_as_were_asked_for_are_no_finding() {
     let e = found(Figure::RequestsPerS, |_, rate| answers(rate, 300));
-    let steps: Vec<String> =
-        e.comparisons.iter().filter(|c| c.by == By::Step("rate".to_owned())).map(|c| c.words()).collect();
-    assert_eq!(steps, ["as its work", "as its work"]);
-    assert!(e.headlines.iter().all(|sentence| !sentence.contains("`rate`")), "{:?}", e.headlines);
+    let steps: Vec<Verdict> =
+        e.comparisons.iter().filter(|c| c.by == By::Step("rate".to_owned())).map(|c| c.verdict).collect();
+    assert_eq!(steps, [Verdict::NoDifference; 2]);
+    assert!(e.claims.iter().all(|claim| claim.knob() != Some("rate")), "{:?}", e.claims);
 }

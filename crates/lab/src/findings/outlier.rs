@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use stats::{median, outliers as far};
 
 use super::{Estimate, estimate};
+use crate::doubt::Evidence;
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
@@ -18,7 +19,7 @@ pub struct Outlier {
     /// How many times as good as the median of its scenario, by the experiment's figure.
     pub ratio: f64,
     /// The doubts about this trial and no other of the scenario's; empty where nothing explains it.
-    pub because: Vec<String>,
+    pub because: Vec<Evidence>,
 }
 
 /// All of an experiment's, in the plan's order.
@@ -56,11 +57,11 @@ fn of_scenario(
 }
 
 /// What was wrong with this trial and is not wrong with the scenario as a whole.
-fn reasons(scenario: &Scenario, round: u32, e: &Estimate, observations: &[&Observation]) -> Vec<String> {
+fn reasons(scenario: &Scenario, round: u32, e: &Estimate, observations: &[&Observation]) -> Vec<Evidence> {
     let own = observations
         .iter()
         .find(|o| o.trial.scenario == *scenario && o.trial.round == round && !o.trial.twin);
     let Some(Outcome::Measured(m)) = own.map(|o| &o.outcome) else { return Vec::new() };
     let doubts = estimate::doubts_of(scenario, m).into_iter();
-    doubts.filter(|doubt| !e.doubts.contains_key(&doubt.code)).map(|doubt| doubt.message).collect()
+    doubts.filter(|seen| !e.doubts.contains_key(&seen.doubt())).collect()
 }

@@ -1,5 +1,7 @@
 //! Why: what of the kernel's work explains a difference in speed.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use systems::Workload;
 
 use super::effort::Effort;
@@ -12,61 +14,51 @@ const TELLING: f64 = 1.5;
 /// What happens less often than this for a unit of work costs it nothing worth saying.
 const LEAST: f64 = 0.1;
 
-/// What explains that one row is faster than another: the counts in which it had less to do, the better row's first. `None`
-/// where nothing was counted, or nothing tells.
-pub(super) fn between(workload: Workload, best: &Estimate, worst: &Estimate) -> Option<String> {
-    let (a, b) = (&best.work, &worst.work);
-    let telling = |x: Option<f64>, y: Option<f64>| {
-        x.zip(y).filter(|(x, y)| *x > 0.0 && *y > 0.0 && (x / y >= TELLING || y / x >= TELLING))
-    };
-    let about = workload.about();
-    let mut words = Vec::new();
-    if let Some((x, y)) =
-        telling(a.bytes_per_read, b.bytes_per_read).filter(|(x, y)| !about.short_exchanges && x > y)
-    {
-        let gb = |each: f64| grouped(1e9 / each);
-        words.push(format!(
-            "a read takes {} bytes against {}: {} reads a GB against {}",
-            grouped(x),
-            grouped(y),
-            gb(x),
-            gb(y)
-        ));
-    }
-    let (unit, factor) = (about.unit.name, about.unit.size);
-    let counts = [
-        ("system calls", a.calls_per_unit, b.calls_per_unit),
-        ("context switches", a.switches_per_unit, b.switches_per_unit),
-        ("instructions", a.instructions_per_unit, b.instructions_per_unit),
-    ];
-    for (what, x, y) in counts {
-        if let Some((x, y)) = telling(x, y).filter(|(x, y)| x < y && y * factor >= LEAST) {
-            words.push(format!("{} {what} a {unit} against {}", grouped(x * factor), grouped(y * factor)));
-        }
-    }
-    words.truncate(2);
-    (!words.is_empty()).then(|| words.join("; "))
+/// What of a system's work is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Bytes that a read takes on average.
+    BytesPerRead,
+    /// System calls for a unit of work: a payload byte, a frame or a request.
+    SystemCalls,
+    /// Context switches for a unit of work.
+    ContextSwitches,
+    /// Instructions for a unit of work.
+    Instructions,
 }
 
-/// A count as a sentence shows it: three significant digits, thousands set apart.
-fn grouped(count: f64) -> String {
-    if count < 99.5 {
-        return match count {
-            c if c < 0.0995 => format!("{c:.3}"),
-            c if c < 9.95 => format!("{c:.1}"),
-            c => format!("{c:.0}"),
-        };
-    }
-    let scale = 10_f64.powf(count.log10().floor() - 2.0);
-    let digits = format!("{:.0}", (count / scale).round() * scale);
-    let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
+/// A count that tells why one of two scenarios is the faster one.
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Reason {
+    /// What was counted.
+    pub counted: Counted,
+    /// Of the faster one.
+    pub faster: f64,
+    /// Of the slower one.
+    pub slower: f64,
+}
+
+/// So many reasons are enough.
+const MOST: usize = 2;
+
+/// What explains that one row is faster than another: the counts in which it had less to do. None where nothing was counted,
+/// or nothing tells.
+pub(super) fn between(workload: Workload, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
+    let about = workload.about();
+    let reason = |counted: Counted, of: Count| {
+        let (x, y) = of(&faster.work).zip(of(&slower.work)).filter(|(x, y)| *x > 0.0 && *y > 0.0)?;
+        (x / y >= TELLING || y / x >= TELLING).then_some(Reason { counted, faster: x, slower: y })
+    };
+    let reads = reason(Counted::BytesPerRead, |work| work.bytes_per_read)
+        .filter(|r| !about.short_exchanges && r.faster > r.slower);
+    let counts = [
+        reason(Counted::SystemCalls, |work| work.calls_per_unit),
+        reason(Counted::ContextSwitches, |work| work.switches_per_unit),
+        reason(Counted::Instructions, |work| work.instructions_per_unit),
+    ];
+    let less = |r: &Reason| r.faster < r.slower && r.slower * about.unit.size >= LEAST;
+    reads.into_iter().chain(counts.into_iter().flatten().filter(less)).take(MOST).collect()
 }
 
 /// One of the counts.
@@ -111,20 +103,24 @@ const COUNTED: &str = " System calls and reads are counted in a short drive of i
 #[cfg(test)]
 mod tests {
     use systems::Value;
-    use systems::knob::Kind;
+    use systems::knob;
 
     use super::super::tests::{int, measured, measurement, observe, one, plan_of};
-    use super::grouped;
+    use super::{Counted as Kind, Reason};
     use crate::experiment::Figure;
-    use crate::findings::{ExperimentFindings, findings};
+    use crate::findings::{Claim, ExperimentFindings, findings};
     use crate::observation::Counted;
     use systems::{Workload, is_reference};
 
     /// Uploads 690 ms long at a buffer of 1460 bytes, 100 ms at 262144; so many bytes were read by so many reads.
     fn uploads(bytes_per_read: Option<[u64; 2]>) -> ExperimentFindings {
         let buffer = int(&[1460, 262_144]);
-        let plan =
-            plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], &[("buffer", Kind::Size, &buffer)]);
+        let plan = plan_of(
+            Workload::Upload,
+            Figure::MsPerUpload,
+            &["cowboy2"],
+            &[("buffer", knob::Kind::Size, &buffer)],
+        );
         let observations = observe(&plan, |trial| {
             let small = trial.scenario.point.get("buffer") == Some(&Value::Integer(1460));
             let us = if is_reference(&trial.scenario.system) {
@@ -152,21 +148,37 @@ mod tests {
         one(findings(&plan, &observations))
     }
 
+    fn reasons(found: &ExperimentFindings) -> &[Reason] {
+        match &found.claims[0] {
+            Claim::Knob { reasons, .. } => reasons,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_difference_is_explained_by_counts_that_differ() {
         let found = uploads(Some([1430, 250_000]));
-        let reason = "a read takes 250,000 bytes against 1,430: 4,000 reads a GB against 699,000; 16 system calls a MB against 2,800";
-        assert!(found.headlines[0].ends_with(reason), "{:?}", found.headlines);
+        let [reads, calls] = reasons(&found) else { panic!("{:?}", found.claims) };
+        assert_eq!(
+            (reads.counted, reads.faster.round(), reads.slower.round()),
+            (Kind::BytesPerRead, 250_000.0, 1430.0)
+        );
+        let for_a_mb = |count: f64| (count * 1e6).round();
+        assert_eq!(
+            (calls.counted, for_a_mb(calls.faster), for_a_mb(calls.slower)),
+            (Kind::SystemCalls, 16.0, 2797.0)
+        );
         let table = found.tables.iter().find(|table| table.title.ends_with("the reason")).unwrap();
         assert_eq!(table.rows.len(), 3);
     }
 
     #[test]
     fn equal_counts_and_none_explain_nothing() {
+        let counted = |r: &Reason| matches!(r.counted, Kind::BytesPerRead | Kind::SystemCalls);
         let equal = uploads(Some([1430, 1440]));
-        assert!(!equal.headlines[0].contains("a read takes"), "{:?}", equal.headlines);
+        assert!(!reasons(&equal).iter().any(counted), "{:?}", equal.claims);
         let none = uploads(None);
-        assert!(!none.headlines[0].contains("system calls"), "{:?}", none.headlines);
+        assert!(!reasons(&none).iter().any(counted), "{:?}", none.claims);
     }
 
     #[test]
@@ -179,21 +191,5 @@ mod tests {
         assert_eq!(columns(None)[2..], ["switches/MB", "retransmits"]);
         let all = ["switches/MB", "calls/MB", "bytes/read", "retransmits"];
         assert_eq!(columns(Some([1430, 250_000]))[2..], all);
-    }
-
-    #[test]
-    fn counts_in_sentences() {
-        for (count, shown) in [
-            (0.0123, "0.012"),
-            (1.12, "1.1"),
-            (8.17, "8.2"),
-            (98.9, "99"),
-            (717.4, "717"),
-            (1435.2, "1,440"),
-            (247_285.0, "247,000"),
-            (1e9 / 1460.0, "685,000"),
-        ] {
-            assert_eq!(grouped(count), shown);
-        }
     }
 }

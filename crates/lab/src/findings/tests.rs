@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stats::Verdict;
 use systems::knob::Kind;
 use systems::{Point, Value, is_reference};
 
@@ -192,16 +193,34 @@ fn fractions_are_of_the_same_round() {
     assert_eq!(e.estimates[4].of_reference, Some(1.0));
 }
 
+/// A knob's value at an estimate.
+pub(super) fn value(e: &ExperimentFindings, at: usize, knob: &str) -> String {
+    e.estimates[at].scenario.point.get(knob).map_or_else(String::new, ToString::to_string)
+}
+
+/// What a comparison is about: the knob, its two values, and the better to the worse with its interval, in tenths.
+fn said<'a>(e: &ExperimentFindings, c: &'a Comparison) -> (&'a str, [String; 2], [f64; 3]) {
+    let knob = c.by.knob().unwrap_or("");
+    let ratio = c.ratio.expect("a ratio");
+    let ratio = if c.verdict.is_decided() { ratio.upwards() } else { ratio };
+    let tenths = [ratio.estimate, ratio.low, ratio.high].map(|of| (of * 10.0).round() / 10.0);
+    (knob, [c.scenario, c.against].map(|at| value(e, at, knob)), tenths)
+}
+
 #[test]
-fn sentences_name_what_matters_and_what_does_not() {
+fn claims_name_what_matters_and_what_does_not() {
     let (plan, observations) = buffers();
-    assert_eq!(
-        one(findings(&plan, &observations)).headlines,
-        [
-            "`buffer` is the narrow place: 256K is 6.9x [6.9, 6.9] faster than 1460 (cowboy2, length 8; 3 rounds)",
-            "`length` makes no difference worth having: within 5 % of 8",
-        ]
-    );
+    let e = one(findings(&plan, &observations));
+    let [
+        Claim::Knob { comparison, narrow: true, ties, .. },
+        Claim::NoDifference { by, threshold: 0.05, against, .. },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    assert_eq!(said(&e, comparison), ("buffer", ["262144", "1460"].map(str::to_owned), [6.9; 3]));
+    assert_eq!((comparison.verdict, comparison.rounds, ties.len()), (Verdict::Faster, 3, 0));
+    assert_eq!((by.knob(), value(&e, *against, "length")), (Some("length"), "8".to_owned()));
 }
 
 #[test]
@@ -233,14 +252,20 @@ fn frames_are_a_pivot_with_a_cliff() {
     let rows: Vec<Vec<Cell>> = pivot.rows.iter().map(|row| row.cells.clone()).collect();
     assert_eq!(rows, [cells(10.0, 12_000.0), cells(1456.0, 12_000.0), cells(1457.0, 2_000.0)]);
     assert_eq!(e.tables[1].rows.len(), 9);
-    assert_eq!(
-        e.headlines,
-        [
-            "`framing` is the narrow place: 4 is 6.0x [6.0, 6.0] slower than 0 (erlang-packet, frame_size 1457; 3 rounds)",
-            "`frame_size`: a cliff, 6.0x [6.0, 6.0] slower at 1457 than at 1456 (erlang-packet, framing 4; 3 rounds)",
-            "what `framing` does depends on `frame_size`: 4 against 0 is 1.00x as fast at 10, and 0.17x at 1457",
-        ]
-    );
+    let [
+        Claim::Knob { comparison: knob, narrow: true, .. },
+        Claim::Cliff { comparison: cliff, .. },
+        Claim::DependsOn { knob: depends, interaction },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    assert_eq!(said(&e, knob), ("framing", ["4", "0"].map(str::to_owned), [6.0; 3]));
+    assert_eq!((knob.verdict, value(&e, knob.scenario, "frame_size")), (Verdict::Slower, "1457".to_owned()));
+    assert_eq!(said(&e, cliff), ("frame_size", ["1457", "1456"].map(str::to_owned), [6.0; 3]));
+    assert_eq!((depends.as_str(), interaction.knob.as_str()), ("framing", "frame_size"));
+    assert_eq!((interaction.value.as_str(), interaction.against.as_str()), ("4", "0"));
+    assert_eq!((interaction.most.0.as_str(), interaction.least.0.as_str()), ("10", "1457"));
 }
 
 fn counts(successes: u64, attempts: u64) -> ServerCounts {
@@ -288,10 +313,9 @@ fn clients_are_ranked_only_with_few_errors() {
     let codes: Vec<Code> = e.warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, [Code::Errors, Code::CountsDisagree]);
     assert!((e.estimates[0].error_share - 0.8).abs() < 1e-12);
-    assert_eq!(
-        e.headlines,
-        ["`pool_size` is the narrow place: 64 is 2.0x [2.0, 2.0] faster than 32 (httpc; 3 rounds)"]
-    );
+    let [Claim::Knob { comparison, narrow: true, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
+    assert_eq!(said(&e, comparison), ("pool_size", ["64", "32"].map(str::to_owned), [2.0; 3]));
+    assert_eq!(e.estimates[comparison.scenario].scenario.system, "httpc");
 }
 
 #[test]
@@ -331,9 +355,11 @@ fn failures_and_doubts_are_listed() {
             (Code::Trial(Doubt::CoresShared), 2),
         ]
     );
-    assert!(e.headlines.iter().all(|s| !s.contains("faster")), "{:?}", e.headlines);
+    let decided = |claim: &Claim| matches!(claim, Claim::Knob { .. } | Claim::Systems { .. });
+    assert!(!e.claims.iter().any(decided), "{:?}", e.claims);
     let empty = one(findings(&plan, &[]));
-    assert_eq!((empty.headlines.len(), empty.tables[0].rows.len()), (0, 6));
+    assert_eq!((empty.claims.len(), empty.tables[0].rows.len()), (0, 6));
+    assert_eq!(empty.silence(), Some(Silence::NotYet));
 }
 
 #[test]
@@ -379,14 +405,21 @@ fn what_the_generator_held_back_is_at_least_so_fast() {
         m.generator.busiest_core = if fast { 0.99 } else { 0.4 };
         measured(m)
     });
-    assert_eq!(
-        one(findings(&plan, &observations)).headlines,
-        [
-            "libuv is at least 4.0x [4.0, 4.0] faster than node (connections 1; 3 rounds)",
-            // What was held back may differ.
-            "`connections`: no difference in 1 of 2 comparisons, the others undecided; 2 is 1.00x [1.00, 1.00] as fast as 1 (libuv; 3 rounds)",
-        ]
-    );
+    let e = one(findings(&plan, &observations));
+    let [
+        Claim::Systems { comparison: systems, unequal: false, .. },
+        // What was held back may differ.
+        Claim::Undecided { comparison: open, equal: 1, of: 2, .. },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    let system = |at: usize| e.estimates[at].scenario.system.as_str();
+    assert_eq!((system(systems.scenario), system(systems.against)), ("node", "libuv"));
+    assert_eq!((systems.verdict, systems.at_least), (Verdict::Slower, true));
+    assert_eq!(said(&e, systems).2, [4.0; 3]);
+    assert_eq!(said(&e, open), ("connections", ["2", "1"].map(str::to_owned), [1.0; 3]));
+    assert_eq!(system(open.scenario), "libuv");
 }
 
 #[test]
@@ -394,7 +427,7 @@ fn what_some_round_contradicts_is_undecided() {
     let buffer = int(&[1460, 8192]);
     let plan =
         plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], &[("buffer", Kind::Size, &buffer)]);
-    let headline = |contradicted: bool| {
+    let claims = |contradicted: bool| {
         let observations = observe(&plan, |t| {
             let slow = !is_reference(&t.scenario.system) && number(t, "buffer") == 1460;
             let here = slow && !(contradicted && t.round == 1);
@@ -410,14 +443,17 @@ fn what_some_round_contradicts_is_undecided() {
                 },
             ))
         });
-        one(findings(&plan, &observations)).headlines[0].clone()
+        one(findings(&plan, &observations))
     };
-    assert!(headline(false).contains("8K is 1.50x [1.50, 1.50] faster than 1460"), "{}", headline(false));
-    assert!(
-        headline(true).contains("undecided; 8K is 1.31x [0.73, 2.34] as fast as 1460"),
-        "{}",
-        headline(true)
-    );
+    let values = || ["8192", "1460"].map(str::to_owned);
+    let sure = claims(false);
+    let Claim::Knob { comparison, narrow: true, .. } = &sure.claims[0] else { panic!("{:?}", sure.claims) };
+    assert_eq!(said(&sure, comparison), ("buffer", values(), [1.5; 3]));
+    let open = claims(true);
+    let Claim::Undecided { comparison, equal: 0, of: 1, .. } = &open.claims[0] else {
+        panic!("{:?}", open.claims)
+    };
+    assert_eq!(said(&open, comparison), ("buffer", values(), [1.3, 0.7, 2.3]));
 }
 
 #[test]
@@ -475,5 +511,6 @@ fn a_trial_in_which_nothing_ended_has_no_figure_and_is_named() {
     });
     let e = one(findings(&plan, &observations));
     assert_eq!((e.estimates[0].by_round.len(), e.comparisons.len()), (2, 0));
-    assert_eq!(e.notes, ["a: a trial has no figure: none of 4000 operations ended in 2.00 s"]);
+    let evidence = Evidence::NothingEnded { attempts: 4000, window_s: 2.0 };
+    assert_eq!(e.unended, [Unended { system: "a".to_owned(), evidence }]);
 }

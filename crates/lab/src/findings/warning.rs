@@ -1,4 +1,4 @@
-//! Warnings: what makes a number untrustworthy, and what to do about it.
+//! Warnings: what makes a number untrustworthy, where, and with which figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, RANKED_ERRORS, measurements};
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
 use crate::plan::Planned;
 
@@ -14,7 +14,7 @@ use crate::plan::Planned;
 pub const FEWEST_TRIALS: u32 = 3;
 
 /// A range of more than this share of the median.
-const UNSTEADY: f64 = 0.3;
+pub const UNSTEADY: f64 = 0.3;
 
 /// What kind of doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -41,17 +41,47 @@ pub enum Code {
     Trial(Doubt),
 }
 
-/// A doubt, the scenarios that it concerns, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+/// A doubt about an experiment, and the scenarios that it concerns. `report` has the sentence and the remedy.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Warning {
     /// What kind.
     pub code: Code,
-    /// What was seen.
-    pub message: String,
-    /// What to do about it.
-    pub remedy: String,
+    /// How many scenarios it concerns; of an incomplete plan, how many trials are done.
+    pub count: u32,
+    /// Of so many.
+    pub of: u32,
+    /// What was seen; None where the code says it all.
+    pub seen: Option<Seen>,
     /// Where, each as `system knob=value …`; empty where it concerns all.
     pub scenarios: Vec<String>,
+}
+
+/// What was seen of a doubt.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// The figures of the first trial of the first scenario.
+    Evidence(Evidence),
+    /// The first failure of each class.
+    Failures(Vec<FirstFailure>),
+    /// The system whose work is another.
+    Work {
+        /// Its name.
+        system: String,
+        /// What its manifest says.
+        unequal: String,
+    },
+}
+
+/// An example of a class of errors.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct FirstFailure {
+    /// The class.
+    pub class: String,
+    /// The system that it happened to.
+    pub system: String,
+    /// What was wrong.
+    pub example: String,
 }
 
 /// All doubts about an experiment, by kind.
@@ -65,27 +95,36 @@ pub(super) fn warnings(
     if observations.len() < trials {
         warnings.push(Warning {
             code: Code::Incomplete,
-            message: format!("{} of {trials} trials are done", observations.len()),
-            remedy: "wait, or continue with --resume".to_owned(),
+            count: observations.len() as u32,
+            of: trials as u32,
+            seen: None,
             scenarios: Vec::new(),
         });
     }
-    for (code, message, remedy, applies) in RULES {
-        let found: Vec<&Estimate> = estimates.iter().filter(|e| applies(e)).collect();
-        if found.is_empty() {
-            continue;
+    let warning = |code: Code, found: Vec<&Estimate>, seen: Option<Seen>| {
+        let all = found.len() == estimates.len();
+        Warning {
+            code,
+            count: found.len() as u32,
+            of: estimates.len() as u32,
+            seen,
+            // None are named where it concerns all.
+            scenarios: found.iter().filter(|_| !all).map(|e| planned.label(&e.scenario)).collect(),
         }
-        warnings.push(warning(planned, estimates, *code, message, remedy, &found));
+    };
+    for (code, applies) in RULES {
+        let found: Vec<&Estimate> = estimates.iter().filter(|e| applies(e)).collect();
+        if !found.is_empty() {
+            let failures = || Seen::Failures(first_failures(observations));
+            warnings.push(warning(*code, found, (*code == Code::Errors).then(failures)));
+        }
     }
     warnings.extend(unequal_work(planned, observations));
     let codes: BTreeSet<Doubt> = estimates.iter().flat_map(|e| e.doubts.keys().copied()).collect();
     for doubt in codes {
         let found: Vec<&Estimate> = estimates.iter().filter(|e| e.doubts.contains_key(&doubt)).collect();
-        let example = found.first().map_or("", |e| e.doubts[&doubt].as_str());
-        warnings.push(warning(planned, estimates, Code::Trial(doubt), example, doubt.remedy(), &found));
-    }
-    if let Some(warning) = warnings.iter_mut().find(|w| w.code == Code::Errors) {
-        warning.message.push_str(&first_errors(observations));
+        let seen = found.first().map(|e| Seen::Evidence(e.doubts[&doubt].clone()));
+        warnings.push(warning(Code::Trial(doubt), found, seen));
     }
     warnings
 }
@@ -96,97 +135,51 @@ fn unequal_work(planned: &Planned, observations: &[&Observation]) -> Vec<Warning
     for (system, m) in measurements(observations).filter(|(_, m)| !m.system.unequal.is_empty()) {
         systems.entry(system).or_insert(m.system.unequal.as_str());
     }
-    let of = |system: &str| {
+    let warning = |(system, unequal): (&str, &str)| {
         let own = planned.scenarios.iter().filter(|scenario| scenario.system == system);
-        own.map(|scenario| planned.label(scenario)).collect()
-    };
-    let warning = |(system, unequal): (&str, &str)| Warning {
-        code: Code::UnequalWork,
-        message: format!("{system} does not do the work of the others: {unequal}"),
-        remedy: "compare it only with systems that do the same".to_owned(),
-        scenarios: of(system),
+        let scenarios: Vec<String> = own.map(|scenario| planned.label(scenario)).collect();
+        Warning {
+            code: Code::UnequalWork,
+            count: scenarios.len() as u32,
+            of: planned.scenarios.len() as u32,
+            seen: Some(Seen::Work { system: system.to_owned(), unequal: unequal.to_owned() }),
+            scenarios,
+        }
     };
     systems.into_iter().map(warning).collect()
 }
 
-/// One kind of doubt and the scenarios that it concerns; none are named where it concerns all.
-fn warning(
-    planned: &Planned,
-    estimates: &[Estimate],
-    code: Code,
-    message: &str,
-    remedy: &str,
-    found: &[&Estimate],
-) -> Warning {
-    let all = found.len() == estimates.len();
-    let names = found.iter().filter(|_| !all).map(|e| planned.label(&e.scenario));
-    Warning {
-        code,
-        message: format!("{message} in {} of {} scenarios", found.len(), estimates.len()),
-        remedy: remedy.to_owned(),
-        scenarios: names.collect(),
-    }
-}
-
-/// What is said about a kind of doubt that the rules below know, and what to do about it.
-pub fn words(code: Code) -> (&'static str, &'static str) {
-    let rule = RULES.iter().find(|(known, ..)| *known == code);
-    rule.map_or(("", ""), |(_, message, remedy, _)| (message, remedy))
-}
-
-type Rule = (Code, &'static str, &'static str, fn(&Estimate) -> bool);
+/// To which scenarios a kind of doubt applies.
+type Rule = (Code, fn(&Estimate) -> bool);
 
 const RULES: &[Rule] = &[
-    (Code::TooFewTrials, "fewer than 3 measured trials", "more --rounds; see the failures, if any", |e| {
-        (1..FEWEST_TRIALS).contains(&e.trials)
+    (Code::TooFewTrials, |e| (1..FEWEST_TRIALS).contains(&e.trials)),
+    (Code::NothingFinished, |e| e.trials > 0 && e.successes == 0 && e.errors.is_empty()),
+    (Code::Errors, |e| !e.errors.is_empty()),
+    (Code::CountsDisagree, |e| e.counts_agree == Some(false)),
+    (Code::Unsteady, |e| e.spread.is_some_and(|s| s.range > UNSTEADY)),
+    // Where p99 is the figure, each trial must support its own.
+    (Code::PercentileUnsupported, |e| {
+        e.scenario.workload().about().short_exchanges
+            && e.successes > 0
+            && (e.p99_us.is_none() || e.figure.is_none())
     }),
-    (
-        Code::NothingFinished,
-        "no operation ended inside the window",
-        "a longer measure_s, or less work for one operation",
-        |e| e.trials > 0 && e.successes == 0 && e.errors.is_empty(),
-    ),
-    (
-        Code::Errors,
-        "operations failed",
-        "rows above 1 % of errors are not ranked; the classes say what to change",
-        |e| !e.errors.is_empty(),
-    ),
-    (
-        Code::CountsDisagree,
-        "the client's and the server's counts contradict each other",
-        "do not use these rows; docs/contracts.md says what a driver must count",
-        |e| e.counts_agree == Some(false),
-    ),
-    (
-        Code::Unsteady,
-        "trials lie more than 30 % of their median apart",
-        "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds",
-        |e| e.spread.is_some_and(|s| s.range > UNSTEADY),
-    ),
-    (
-        Code::PercentileUnsupported,
-        "too few operations for p99 (it needs 1000)",
-        "a longer measure_s, or more --rounds",
-        // Where p99 is the figure, each trial must support its own.
-        |e| {
-            e.scenario.workload().about().short_exchanges
-                && e.successes > 0
-                && (e.p99_us.is_none() || e.figure.is_none())
-        },
-    ),
 ];
 
 /// The first example of each class and whose it is, so that a count has a cause.
-fn first_errors(observations: &[&Observation]) -> String {
-    let mut examples = BTreeMap::new();
+fn first_failures(observations: &[&Observation]) -> Vec<FirstFailure> {
+    let mut examples: BTreeMap<&String, (&str, &String)> = BTreeMap::new();
     for (system, m) in measurements(observations) {
         for (class, example) in &m.first_errors {
             examples.entry(class).or_insert((system, example));
         }
     }
-    let words = |(class, (system, example))| format!("; {class} of {system}: {example}");
-    examples.into_iter().map(words).collect()
+    let failure = |(class, (system, example)): (&String, (&str, &String))| FirstFailure {
+        class: class.clone(),
+        system: system.to_owned(),
+        example: example.clone(),
+    };
+    examples.into_iter().map(failure).collect()
 }
 
 /// The note under a ranked table.

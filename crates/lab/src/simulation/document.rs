@@ -86,7 +86,7 @@ fn the_document_names_the_looks_and_their_level() {
     let (last, others) = LOOKS.split_last().unwrap();
     let others: Vec<String> = others.iter().map(u32::to_string).collect();
     assert!(text.contains(&format!("{} and {last} rounds", others.join(", "))));
-    assert!(text.contains(&format!("level is {:.2} %", NOMINAL * 100.0)));
+    assert!(text.contains(&format!("level of each look is {:.2} %", NOMINAL * 100.0)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use lab::findings::Unit;
+use report::number;
 use serde::Serialize;
 use systems::machine::{Limit, Placement};
 
@@ -69,7 +69,7 @@ fn processor(facts: &Facts, placement: &Placement) -> Vec<Finding> {
         ),
         check(
             "stolen time",
-            format!("{:.1} % since the machine started", facts.stolen * 100.0),
+            format!("{} since the machine started", number::percent(facts.stolen)),
             facts.stolen > STOLEN,
             "a neighbour on the host takes the processor (`vmstat 1`, column st): a machine of your own, or more --rounds",
         ),
@@ -166,14 +166,14 @@ pub fn trial_run(measured: &Result<TrialRun, String>) -> Vec<Finding> {
             return vec![check("floor", why.clone(), true, remedy)];
         }
     };
-    let trip = run.round_trip_us.map_or_else(|| "-".to_owned(), |us| report::show(us, Unit::Microseconds));
+    let trip = run.round_trip_us.map_or_else(|| "-".to_owned(), number::micros);
     vec![
         check(
             "floor",
             format!(
-                "the reference: {}, {trip} for one request alone, {:.2} us of the generator for each",
-                report::show(run.requests_per_s, Unit::PerSecond),
-                run.generator_us
+                "the reference: {}, {trip} for one request alone, {} of the generator for each",
+                number::per_second(run.requests_per_s),
+                number::micros(run.generator_us)
             ),
             false,
             "",
@@ -181,10 +181,10 @@ pub fn trial_run(measured: &Result<TrialRun, String>) -> Vec<Finding> {
         check(
             "noise, A against A",
             format!(
-                "{:.1} % in {} pairs, {:.1} % in the worst",
-                run.noise * 100.0,
+                "{} in {} pairs, {} in the worst",
+                number::percent(run.noise),
                 run.pairs,
-                run.worst_noise * 100.0
+                number::percent(run.worst_noise)
             ),
             run.noise > NOISE,
             "stop other work (`top -o %CPU`), and take more --rounds and a longer measure_s: smaller differences cannot be told \

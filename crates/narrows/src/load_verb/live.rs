@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use lab::findings::Unit;
 use load::{Arrivals, Job, Tally};
+use report::number;
 
 /// How often a line is shown.
 pub const EVERY: Duration = Duration::from_secs(1);
@@ -155,15 +155,15 @@ const WIDTH: usize = 80;
 fn line(second: u32, passed: Duration, counts: &Counts, open_loop: bool) -> String {
     // Streams and large bodies end late: until then their bytes show that they are under way.
     let rate = if counts.units == 0 && counts.bytes_sent > 0 {
-        report::show(counts.bytes_sent as f64 / passed.as_secs_f64(), Unit::BytesPerSecond) + " sent"
+        number::bytes_per_second(counts.bytes_sent as f64 / passed.as_secs_f64()) + " sent"
     } else {
-        report::show(counts.units as f64 / passed.as_secs_f64(), Unit::PerSecond)
+        number::per_second(counts.units as f64 / passed.as_secs_f64())
     };
     let mut line = format!("{second:>4} s  {rate:>8}");
     let samples = counts.response.len();
     for (name, p) in [("p50", 50.0), ("p99", 99.0)] {
         let enough = stats::samples_needed(p).is_some_and(|needed| samples >= needed);
-        let value = enough.then(|| micros(counts.response.value_at_percentile(p)));
+        let value = enough.then(|| nanos(counts.response.value_at_percentile(p)));
         line += &format!("  {name} {:>7}", value.unwrap_or_else(|| "-".to_owned()));
     }
     if open_loop && counts.behind > 0 {
@@ -172,15 +172,15 @@ fn line(second: u32, passed: Duration, counts: &Counts, open_loop: bool) -> Stri
     if counts.errors > 0 {
         line += &format!("  err {}", counts.errors);
     }
-    let max = format!("  max {:>7}", micros(counts.response.max()));
+    let max = format!("  max {:>7}", nanos(counts.response.max()));
     if samples > 0 && line.len() + max.len() <= WIDTH {
         line += &max;
     }
     line
 }
 
-fn micros(nanos: u64) -> String {
-    report::show(nanos as f64 / 1000.0, Unit::Microseconds)
+fn nanos(nanos: u64) -> String {
+    number::micros(nanos as f64 / 1e3)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use anyhow::bail;
 use lab::doubt::GENERATOR_BUSY;
 use load::search::Search;
 use load::{ArrivalSchedule, Arrivals, Job, Stop, Tally};
+use report::number::exact_rate;
 use serde::Serialize;
 
 use super::slo::Slo;
@@ -111,17 +112,12 @@ fn step(rate: f64, slo: &Slo, tally: &Tally) -> Step {
     Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
 }
 
-/// A rate; below ten with its fractions.
-fn shown(rate: f64) -> String {
-    if rate < 10.0 { format!("{rate:.2}") } else { format!("{rate:.0}") }
-}
-
 impl Step {
     /// A line for people.
     pub fn line(&self) -> String {
         let end = self.why.as_ref().map_or("holds".to_owned(), |why| format!("fails: {why}"));
-        let (offered, verified) = (shown(self.rate), shown(self.throughput_per_s));
-        format!("  {offered:>10}/s offered, {verified:>10}/s verified: {end}\n")
+        let (offered, verified) = (exact_rate(self.rate), exact_rate(self.throughput_per_s));
+        format!("  {offered:>12} offered, {verified:>12} verified: {end}\n")
     }
 }
 
@@ -130,15 +126,13 @@ impl Found {
     pub fn line(&self) -> String {
         match (self.holds, self.fails) {
             (Some(holds), Some(fails)) => {
-                format!("holds at {}/s, fails at {}/s\n", shown(holds), shown(fails))
+                format!("holds at {}, fails at {}\n", exact_rate(holds), exact_rate(fails))
             }
-            (Some(holds), None) => format!("holds at {}/s; nothing higher was tried\n", shown(holds)),
-            (None, Some(fails)) => {
-                format!(
-                    "fails at {}/s and at every higher rate tried; a longer -d tries lower ones\n",
-                    shown(fails)
-                )
-            }
+            (Some(holds), None) => format!("holds at {}; nothing higher was tried\n", exact_rate(holds)),
+            (None, Some(fails)) => format!(
+                "fails at {} and at every higher rate tried; a longer -d tries lower ones\n",
+                exact_rate(fails)
+            ),
             (None, None) => "nothing was tried\n".to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use load::Tally;
+use report::number;
 
 use crate::common;
 
@@ -44,7 +45,7 @@ impl Slo {
         let dropped = tally.dropped as f64 / arrived as f64;
         if dropped > DROPPED {
             let failed = most_frequent(tally);
-            return Some(format!("{:.1} % of the arrivals could not be sent{failed}", dropped * 100.0));
+            return Some(format!("{} of the arrivals could not be sent{failed}", number::percent(dropped)));
         }
         self.0.iter().find_map(|objective| match objective {
             Objective::Percentile(p, limit) => {
@@ -54,12 +55,12 @@ impl Slo {
                     return Some(format!("p{p} takes {needed} answers, and there were {answers}{failed}"));
                 }
                 let seen = Duration::from_nanos(tally.response.value_at_percentile(*p));
-                (seen >= *limit).then(|| format!("p{p} is {:.2} ms", seen.as_secs_f64() * 1e3))
+                (seen >= *limit).then(|| format!("p{p} is {}", number::seconds(seen.as_secs_f64())))
             }
             Objective::Errors(limit) => {
                 let share = (tally.failures() + tally.dropped) as f64 / arrived as f64;
                 (share >= *limit && share > 0.0)
-                    .then(|| format!("{:.2} % failed or were dropped", share * 100.0))
+                    .then(|| format!("{} failed or were dropped", number::percent(share)))
             }
         })
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
-use lab::doubt::{Finding, Setting, doubts};
-use lab::findings::Unit;
+use lab::doubt::{Doubt, Evidence, Setting, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally};
+use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use systems::machine::Disturbance;
 
@@ -33,7 +33,15 @@ pub struct Json {
     /// Open loop: from the intended to the actual send.
     send_behind_us: Latency,
     generator: Generator,
-    warnings: Vec<Finding>,
+    warnings: Vec<Warning>,
+}
+
+/// A doubt about these numbers.
+#[derive(Serialize)]
+struct Warning {
+    code: Doubt,
+    #[serde(flatten)]
+    advice: Advice,
 }
 
 /// Percentiles in microseconds; null where n cannot support one.
@@ -83,7 +91,7 @@ pub struct Driven<'a> {
 }
 
 /// What makes these numbers doubtful.
-fn warnings(driven: &Driven<'_>) -> Vec<Finding> {
+fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed } = driven;
     let mut measured = Measurement::of(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
@@ -129,7 +137,10 @@ pub fn json(driven: &Driven<'_>) -> Json {
             busiest_core: tally.busiest,
             backend: tally.backend,
         },
-        warnings: warnings(driven),
+        warnings: seen(driven)
+            .iter()
+            .map(|seen| Warning { code: seen.doubt(), advice: advice_on_trial(seen) })
+            .collect(),
     }
 }
 
@@ -144,18 +155,20 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     let seconds = tally.elapsed.as_secs_f64();
     let _ = writeln!(
         out,
-        "{target}: {} connections, {} threads, {seconds:.2} s over {}",
+        "{target}: {} connections, {} threads, {} over {}",
         job.connections,
         job.workers(),
+        number::seconds(seconds),
         tally.backend
     );
+    let each_second = |bytes: u64| number::bytes_per_second(bytes as f64 / seconds.max(f64::MIN_POSITIVE));
     let _ = writeln!(
         out,
         "  {} ({unit}), {} verified; {} sent, {} received",
-        report::show(tally.throughput(), Unit::PerSecond),
+        number::per_second(tally.throughput()),
         tally.units,
-        report::show(tally.bytes_sent as f64 / seconds.max(f64::MIN_POSITIVE), Unit::BytesPerSecond),
-        report::show(tally.bytes_received as f64 / seconds.max(f64::MIN_POSITIVE), Unit::BytesPerSecond),
+        each_second(tally.bytes_sent),
+        each_second(tally.bytes_received),
     );
     if unit == "requests" {
         latency(&mut out, "service time", &tally.service);
@@ -175,19 +188,15 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     counts(&mut out, tally);
-    let per_op = if tally.units > 0 {
-        format!(", {:.2} us per operation", tally.cpu.as_secs_f64() * 1e6 / tally.units as f64)
-    } else {
-        String::new()
+    let cpu_s = tally.cpu.as_secs_f64();
+    let per_op = match tally.units {
+        0 => String::new(),
+        units => format!(", {} per operation", number::seconds(cpu_s / units as f64)),
     };
-    let _ = writeln!(
-        out,
-        "  generator: {:.2} s of CPU{per_op}, busiest core {:.0} %",
-        tally.cpu.as_secs_f64(),
-        tally.busiest * 100.0
-    );
-    for warning in warnings(driven) {
-        let _ = writeln!(out, "  warning: {}. Remedy: {}", warning.message, warning.remedy);
+    let (cpu, busiest) = (number::seconds(cpu_s), number::percent(tally.busiest));
+    let _ = writeln!(out, "  generator: {cpu} of CPU{per_op}, busiest core {busiest}");
+    for Advice { message, remedy } in seen(driven).iter().map(advice_on_trial) {
+        let _ = writeln!(out, "  warning: {message}. Remedy: {remedy}.");
     }
     out
 }
@@ -197,9 +206,7 @@ fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
     let cells = [("p50", of.p50), ("p90", of.p90), ("p99", of.p99), ("p99.9", of.p99_9), ("max", of.max)];
     let shown: Vec<String> = cells
         .into_iter()
-        .map(|(name, value)| {
-            format!("{name} {}", value.map_or("-".to_owned(), |us| report::show(us, Unit::Microseconds)))
-        })
+        .map(|(name, value)| format!("{name} {}", value.map_or("-".to_owned(), number::micros)))
         .collect();
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
 }

@@ -92,13 +92,14 @@ impl Running {
         let Part { plan, seen } = &self.parts[experiment];
         let found = findings(plan, seen).experiments.pop()?;
         let (name, rounds) = (&found.name, whole_rounds(&plan.trials, seen.iter().map(|seen| &seen.trial)));
-        let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, found.answer());
+        let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
         // That there are few trials yet is no news while more are on their way.
         let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);
-        let mut fresh = found.warnings.iter().filter(early);
-        let fresh = fresh.rfind(|warning| !self.warned.contains(&warning.message));
-        let warning = fresh.map(|warning| format!("{name}: warning: {}", warning.message));
-        self.warned.extend(found.warnings.iter().map(|warning| warning.message.clone()));
+        let message = |warning: &Warning| report::advice(warning).message;
+        let mut fresh = found.warnings.iter().filter(early).map(message);
+        let fresh = fresh.rfind(|message| !self.warned.contains(message));
+        let warning = fresh.map(|message| format!("{name}: warning: {message}"));
+        self.warned.extend(found.warnings.iter().map(message));
         Some(Standing { experiment, line, warning })
     }
 }

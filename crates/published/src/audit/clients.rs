@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::super::{Client, Row, Table};
-use super::{Doubtful, Flaw, Parts, indices};
+use super::{Doubtful, Flaw, Parts, What, indices};
 use lab::doubt::{Doubt, QUICKER};
-use lab::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column, words};
+use lab::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column};
 
 /// A row shorter than this is mostly its beginning: connections are made and the timeout of a second has hardly
 /// passed once.
@@ -67,8 +67,12 @@ pub(super) fn audit(table: &Table, rows: &[Row<Client>], labels: &[String]) -> P
 
 fn errors(rows: &[Row<Client>]) -> Doubtful {
     let code = findings::Code::Errors;
-    let message = format!("{}, more than {} %", words(code).0, RANKED_ERRORS * 100.0);
-    Doubtful { code: Flaw::Own(code), message, rows: indices(rows, |row| !row.measured.few_errors()) }
+    let message = format!("more than {} % of the operations failed", RANKED_ERRORS * 100.0);
+    Doubtful {
+        code: Flaw::Own(code),
+        seen: What::Said(message),
+        rows: indices(rows, |row| !row.measured.few_errors()),
+    }
 }
 
 /// The longest that a failure can have taken on average: all callers' time went into failures.
@@ -99,7 +103,7 @@ fn fail_fast(
     });
     Doubtful {
         code: Flaw::Own(findings::Code::Trial(Doubt::FailFast)),
-        message: message.unwrap_or_default(),
+        seen: What::Said(message.unwrap_or_default()),
         rows: found,
     }
 }
@@ -109,7 +113,7 @@ fn fail_fast(
 fn schedules(rows: &[Row<Client>], derived: &[Option<Derived>]) -> (Vec<String>, Doubtful) {
     let mut found = Doubtful {
         code: Flaw::Own(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
-        message: String::new(),
+        seen: What::Said(String::new()),
         rows: Vec::new(),
     };
     let mut laws = Vec::new();
@@ -136,8 +140,9 @@ fn schedules(rows: &[Row<Client>], derived: &[Option<Derived>]) -> (Vec<String>,
              that then fails at once",
             own.len()
         ));
-        found.message =
-            format!("{client}: each connection carried {limit} requests ({carried:.1}), and no more");
+        found.seen = What::Said(format!(
+            "{client}: each connection carried {limit} requests ({carried:.1}), and no more"
+        ));
         found.rows.extend(own.iter().map(|(at, _, _)| *at));
     }
     (laws, found)
@@ -166,7 +171,7 @@ fn too_short(rows: &[Row<Client>], derived: &[Option<Derived>], labels: &[String
     });
     Doubtful {
         code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
-        message: message.unwrap_or_default(),
+        seen: What::Said(message.unwrap_or_default()),
         rows: found,
     }
 }
@@ -186,7 +191,7 @@ fn above_ceiling(table: &Table, rows: &[Row<Client>], labels: &[String]) -> Doub
             labels[at], rows[at].measured.requests_per_s, rows[at].measured.connections
         ))
     });
-    Doubtful { code: Flaw::AboveCeiling, message: message.unwrap_or_default(), rows: found }
+    Doubtful { code: Flaw::AboveCeiling, seen: What::Said(message.unwrap_or_default()), rows: found }
 }
 
 /// Attempts that took longer than the timeout and did not fail: it does not bound what a caller waits for.
@@ -208,7 +213,7 @@ fn unbound(table: &Table, rows: &[Row<Client>], derived: &[Option<Derived>], lab
     });
     Doubtful {
         code: Flaw::Own(findings::Code::Trial(Doubt::HiddenQueueing)),
-        message: message.unwrap_or_default(),
+        seen: What::Said(message.unwrap_or_default()),
         rows: found,
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::{Frames, Row, Table};
-use super::{Doubtful, Flaw, Parts, indices, times};
+use super::{Doubtful, Flaw, Parts, What, indices, times};
 use lab::doubt::{Doubt, FEWEST, HALVES};
 use lab::findings::{self, CLIFF};
 
@@ -80,7 +80,7 @@ fn generator_bound(ways: &Ways) -> Doubtful {
     }
     bound.sort_unstable();
     let code = Flaw::Own(findings::Code::Trial(Doubt::GeneratorBound));
-    Doubtful { code, message: words.join("; "), rows: bound }
+    Doubtful { code, seen: What::Said(words.join("; ")), rows: bound }
 }
 
 /// A size at which the way that is slowest at every other size is the fastest.
@@ -91,7 +91,7 @@ fn inverted(rows: &[Row<Frames>]) -> Doubtful {
         sizes.entry(key).or_default().push((at, row));
     }
     sizes.retain(|_, ways| ways.len() >= 3);
-    let mut found = Doubtful { code: Flaw::Contradiction, message: String::new(), rows: Vec::new() };
+    let mut found = Doubtful { code: Flaw::Contradiction, seen: What::Said(String::new()), rows: Vec::new() };
     for ((framing, size), ways) in &sizes {
         let mut sorted = ways.clone();
         sorted.sort_by(|a, b| b.1.measured.mean().total_cmp(&a.1.measured.mean()));
@@ -104,11 +104,11 @@ fn inverted(rows: &[Row<Frames>]) -> Doubtful {
         };
         if clear && others.len() >= 2 && others.iter().all(|(_, ways)| slowest(ways)) {
             let order: Vec<String> = sorted.iter().map(|(_, row)| knob(row, "active")).collect();
-            found.message = format!(
+            found.seen = What::Said(format!(
                 "at {size} bytes {{packet,{framing}}} has the order {}, and at {} other sizes {fastest} is the slowest",
                 order.join(" > "),
                 others.len()
-            );
+            ));
             found.rows.extend(ways.iter().map(|(at, _)| *at));
         }
     }
@@ -119,7 +119,7 @@ fn malformed(rows: &[Row<Frames>]) -> Doubtful {
     let flaws: Vec<&str> = rows.iter().filter_map(|row| row.measured.flaw.as_deref()).collect();
     Doubtful {
         code: Flaw::MalformedCell,
-        message: flaws.join("; "),
+        seen: What::Said(flaws.join("; ")),
         rows: indices(rows, |row| row.measured.flaw.is_some()),
     }
 }
@@ -137,7 +137,7 @@ fn few(table: &Table, rows: &[Row<Frames>], labels: &[String]) -> Doubtful {
     });
     Doubtful {
         code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
-        message: words.collect::<Vec<_>>().join("; "),
+        seen: What::Said(words.collect::<Vec<_>>().join("; ")),
         rows: found,
     }
 }

@@ -1,9 +1,9 @@
 //! What wrk's figures show: void rows, latencies that were left out, queues that nobody sees, unsteady runs.
 
 use super::super::{Request, Row, Table};
-use super::{Doubtful, Flaw, Parts, indices};
-use lab::doubt::{Doubt, HALVES, Setting, doubts};
-use lab::findings::{self, words};
+use super::{Doubtful, Flaw, Parts, What, indices};
+use lab::doubt::{Doubt, Evidence, HALVES, Setting, doubts};
+use lab::findings;
 use lab::observation::{Latency, Measurement};
 
 pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Parts {
@@ -12,7 +12,7 @@ pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> 
     parts.doubts.extend([
         errors(rows, labels),
         censored(table, rows, labels),
-        own(table, rows, labels, Doubt::HiddenQueueing),
+        own(table, rows, Doubt::HiddenQueueing),
         unsteady(table, rows, labels),
     ]);
     parts
@@ -20,7 +20,7 @@ pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> 
 
 fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
     let code = findings::Code::Errors;
-    let mut message = words(code).0.to_owned();
+    let mut message = "operations failed".to_owned();
     for (row, label) in rows.iter().zip(labels).filter(|(row, _)| row.measured.void()) {
         let m = &row.measured;
         message.push_str(&format!(
@@ -30,7 +30,7 @@ fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
     }
     Doubtful {
         code: Flaw::Own(code),
-        message,
+        seen: What::Said(message),
         rows: indices(rows, |row| row.measured.errors > 0 || row.measured.void()),
     }
 }
@@ -51,7 +51,7 @@ fn censored(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful
         format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[at], m.timeouts)
     });
     let message = each.collect::<Vec<_>>().join("; ");
-    Doubtful { code: Flaw::CensoredLatency, message, rows: found }
+    Doubtful { code: Flaw::CensoredLatency, seen: What::Said(message), rows: found }
 }
 
 /// A row as a trial of Narrows: what wrk took for complete counts here, as it does in its rate.
@@ -76,14 +76,15 @@ fn measurement(table: &Table, row: &Row<Request>) -> Measurement {
 }
 
 /// A doubt that Narrows has about its own trials, over the same figures.
-fn own(table: &Table, rows: &[Row<Request>], labels: &[String], code: Doubt) -> Doubtful {
+fn own(table: &Table, rows: &[Row<Request>], code: Doubt) -> Doubtful {
     let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
     let found = rows.iter().enumerate().filter_map(|(at, row)| {
-        let finding = doubts(&measurement(table, row), &setting).into_iter().find(|f| f.code == code)?;
-        Some((at, format!("{}: {}", labels[at], finding.message)))
+        let seen =
+            doubts(&measurement(table, row), &setting).into_iter().find(|seen| seen.doubt() == code)?;
+        Some((at, seen))
     });
-    let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
-    Doubtful { code: Flaw::Own(findings::Code::Trial(code)), message: messages.join("; "), rows }
+    let (rows, seen): (Vec<usize>, Vec<Evidence>) = found.unzip();
+    Doubtful { code: Flaw::Own(findings::Code::Trial(code)), seen: What::Evidence(seen), rows }
 }
 
 /// Samples of a thread's rate scatter more than their mean; or all threads at that mean would have done more than
@@ -108,7 +109,7 @@ fn unsteady(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful
     });
     let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
     let code = Flaw::Own(findings::Code::Trial(Doubt::UnsteadyWindow));
-    Doubtful { code, message: messages.join("; "), rows }
+    Doubtful { code, seen: What::Said(messages.join("; ")), rows }
 }
 
 /// The order as published, and what may not stand in it.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use systems::{Point, Value};
 
 use super::super::{Row, Rows, Table, Upload};
-use super::{Doubtful, Flaw, Parts, times};
+use super::{Doubtful, Flaw, Parts, What, times};
 use lab::experiment::grid::show_size;
 
 pub(super) fn audit(table: &Table, rows: &[Row<Upload>], all: &[Table]) -> Parts {
@@ -167,13 +167,13 @@ fn within_noise(steps: &[Step]) -> Doubtful {
         words.collect::<Vec<_>>().join("; ")
     );
     let rows: BTreeSet<usize> = unclear.iter().flat_map(|step| step.rows.iter().copied()).collect();
-    Doubtful { code: Flaw::WithinNoise, message, rows: rows.into_iter().collect() }
+    Doubtful { code: Flaw::WithinNoise, seen: What::Said(message), rows: rows.into_iter().collect() }
 }
 
 fn mean_without_spread(table: &Table, rows: &[Row<Upload>]) -> Doubtful {
     let of = table.setting.operations.map_or(String::new(), |n| format!(" of {n} uploads"));
     let message = format!("a mean{of}, and neither spread nor median");
-    Doubtful { code: Flaw::MeanWithoutSpread, message, rows: (0..rows.len()).collect() }
+    Doubtful { code: Flaw::MeanWithoutSpread, seen: What::Said(message), rows: (0..rows.len()).collect() }
 }
 
 /// A knob's value as people write it.
@@ -217,7 +217,7 @@ fn less_time_for_more(rows: &[Row<Upload>]) -> Doubtful {
         }
     }
     let message = format!("more work in less time: {}", words.join("; "));
-    Doubtful { code: Flaw::Contradiction, message, rows: found.into_iter().collect() }
+    Doubtful { code: Flaw::Contradiction, seen: What::Said(message), rows: found.into_iter().collect() }
 }
 
 /// Two systems at each size, over the runtimes: their ratio, and whether its direction holds.

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Outlier, Unit, Warning};
+use lab::findings::{ExperimentFindings, FailedTrials, Warning};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
 use super::{sentence, table};
 use crate::parts::{ORDER, Part};
-use crate::show;
 use crate::svg::escape;
+use crate::words;
 
 /// More scenarios than these are folded away.
 const NAMED: usize = 4;
@@ -32,7 +32,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Answer => answer(out, e),
         Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
         Part::Tables => {
-            for (i, each) in e.tables.iter().enumerate() {
+            for (i, each) in words::tables(e).iter().enumerate() {
                 if each.title != e.title {
                     heading(out, &each.title);
                 }
@@ -42,7 +42,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Warnings => warnings(out, &e.warnings),
         Part::Failures => failures(out, &e.failures),
         Part::Outliers => {
-            list(out, "Trials far from the others of their scenario", e.outliers.iter().map(outlier));
+            list(out, "Trials far from the others of their scenario", e.outliers.iter().map(words::outlier));
         }
         Part::Beside => {
             for (i, beside) in e.beside.iter().enumerate() {
@@ -60,7 +60,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Excluded => {
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }
-        Part::Notes => list(out, "Notes", e.notes.iter().cloned()),
+        Part::Notes => list(out, "Notes", words::notes(e).into_iter()),
         // Among the facts of the environment.
         Part::Versions => {}
     }
@@ -70,16 +70,6 @@ fn heading(out: &mut String, words: &str) {
     let _ = writeln!(out, "<h3>{}</h3>", escape(words));
 }
 
-/// Such trials count like all.
-fn outlier(o: &Outlier) -> String {
-    let because = if o.because.is_empty() {
-        "nothing that was measured explains it".to_owned()
-    } else {
-        o.because.join("; ")
-    };
-    format!("{}, round {}: {} of its median; {because}", o.scenario, o.round, show(o.ratio, Unit::Times))
-}
-
 fn charts(out: &mut String, id: &str, figures: &[Figure]) {
     out.push_str("<div class=\"charts\">\n");
     figures.iter().enumerate().for_each(|(i, figure)| figure.write(out, &format!("{id}{i}")));
@@ -87,10 +77,11 @@ fn charts(out: &mut String, id: &str, figures: &[Figure]) {
 }
 
 fn answer(out: &mut String, e: &ExperimentFindings) {
-    let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(e.answer()));
-    if e.headlines.len() > 1 {
+    let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(&words::answer(e)));
+    let headlines = words::headlines(e);
+    if headlines.len() > 1 {
         out.push_str("<ul class=\"answer-more\">\n");
-        e.headlines.iter().skip(1).for_each(|s| {
+        headlines.iter().skip(1).for_each(|s| {
             let _ = writeln!(out, "<li>{}</li>", sentence(s));
         });
         out.push_str("</ul>\n");
@@ -114,11 +105,12 @@ fn warnings(out: &mut String, warnings: &[Warning]) {
     heading(out, "Warnings");
     out.push_str("<ul class=\"warnings\">\n");
     for warning in warnings {
+        let advice = words::advice(warning);
         let _ = write!(
             out,
             "<li><p>{}</p><p class=\"remedy\"><b>What to do:</b> {}</p>",
-            sentence(&warning.message),
-            sentence(&warning.remedy)
+            sentence(&advice.message),
+            sentence(advice.remedy)
         );
         names(out, &warning.scenarios);
         out.push_str("</li>\n");

@@ -3,7 +3,7 @@
 use lab::findings::Unit;
 
 use super::canvas::width_of;
-use crate::show;
+use crate::number::show;
 
 /// From this ratio between the largest and the smallest value, an axis is logarithmic.
 const WIDE: f64 = 20.0;

@@ -4,7 +4,7 @@ use lab::findings::Unit;
 
 use super::canvas::{Anchor, Canvas, fitted, width_of};
 use super::{Data, NOT_RANKED, Width};
-use crate::show;
+use crate::number::show;
 
 /// Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13, 2018) at six places: even steps of brightness, and alike for
 /// those who do not tell red from green.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use stats::Verdict;
 use systems::knob::Kind;
 use systems::{Value, Workload, is_reference};
 
 use crate::experiment::Figure;
-use crate::findings::tests::{Axes, int, measured, measurement, observe, one, plan_of};
-use crate::findings::{By, Cell, ExperimentFindings, findings};
+use crate::findings::tests::{Axes, int, measured, measurement, observe, one, plan_of, value};
+use crate::findings::{By, Claim, ExperimentFindings, findings};
 
 const BUFFERS: [i64; 4] = [1460, 65_536, 262_144, 524_288];
 
@@ -40,26 +41,29 @@ fn found(default: i64, of: Upload) -> ExperimentFindings {
     one(findings(&plan, &observations))
 }
 
+/// What is claimed of the buffer.
+fn claim(e: &ExperimentFindings) -> &Claim {
+    e.claims.iter().find(|claim| claim.knob() == Some("buffer")).expect("a claim")
+}
+
 /// What each of the three calls the best: the headline (where it calls a value faster), the main effects and the snippet.
 fn named(e: &ExperimentFindings) -> [Option<String>; 3] {
-    let headline = e.headlines.iter().find(|sentence| sentence.starts_with("`buffer`")).expect("a sentence");
-    let faster = headline.contains(" faster than ").then(|| {
-        let from = headline.find(": ").expect("a value") + 2;
-        headline[from..].split(' ').next().expect("a value").to_owned()
-    });
-    let table = e.tables.iter().find(|table| table.title == "Main effects").expect("a table");
-    let row = table.rows.iter().find(|row| row.cells[0] == Cell::Text("buffer".to_owned())).expect("a row");
-    let effect = match &row.cells[1] {
-        Cell::Text(value) => Some(value.clone()),
+    let axis = e.axes.iter().find(|axis| axis.knob == "buffer").expect("an axis");
+    let value = |at: usize| axis.show(&e.estimates[at].scenario.point["buffer"]);
+    let faster = match claim(e) {
+        Claim::Knob { comparison, .. } if comparison.verdict == Verdict::Faster => {
+            Some(value(comparison.scenario))
+        }
         _ => None,
     };
-    let axis = e.axes.iter().find(|axis| axis.knob == "buffer").expect("an axis");
+    let effect = e.effects.iter().find(|effect| effect.knob == "buffer").expect("an effect");
+    let effect = (effect.verdict == Verdict::Faster).then(|| value(effect.best));
     let snippet = e.snippets.first().map(|snippet| axis.show(&snippet.point["buffer"]));
     [faster, effect, snippet]
 }
 
 fn all_name(e: &ExperimentFindings, value: &str) {
-    assert_eq!(named(e), [(); 3].map(|()| Some(value.to_owned())), "{:?}", e.headlines);
+    assert_eq!(named(e), [(); 3].map(|()| Some(value.to_owned())), "{:?}", e.claims);
 }
 
 #[test]
@@ -88,8 +92,7 @@ fn of_values_that_cannot_be_told_apart_the_nearest_to_the_default_is_named() {
         (ms * size as f64, false)
     });
     all_name(&e, "256K");
-    let headline = e.headlines.iter().find(|s| s.starts_with("`buffer`")).unwrap();
-    assert!(headline.contains("3 rounds; 512K cannot be told from it)"), "{headline}");
+    assert!(matches!(claim(&e), Claim::Knob { ties, .. } if *ties == e.effects[0].ties), "{:?}", e.claims);
     let tied = &e.estimates[e.effects[0].ties[0]].scenario.point["buffer"];
     assert_eq!((e.effects[0].ties.len(), tied), (1, &Value::Integer(524_288)));
 }
@@ -112,8 +115,7 @@ fn what_the_generator_held_back_is_no_worse_than_what_looks_best() {
         _ => (100.0 * size as f64, true),
     });
     all_name(&e, "256K");
-    let headline = e.headlines.iter().find(|s| s.starts_with("`buffer`")).unwrap();
-    assert!(headline.contains(": 256K is at least 5.8x"), "{headline}");
+    assert!(matches!(claim(&e), Claim::Knob { comparison, .. } if comparison.at_least), "{:?}", e.claims);
     // What was not held back is certainly better than what was not, and than nothing else.
     let e = found(1460, |size, buffer, _| match buffer {
         1460 => (690.0 * size as f64, false),
@@ -130,9 +132,9 @@ fn a_default_that_nothing_beats_is_the_best_and_needs_no_line() {
         (if buffer == 1460 { 690.0 } else { ms } * size as f64, false)
     });
     assert_eq!(named(&e), [None, Some("256K".to_owned()), None]);
-    assert!(
-        e.headlines.iter().any(|s| s.contains(": 1460 is 6.9x [6.9, 6.9] slower than 256K, the default"))
-    );
+    let Claim::Knob { comparison, default: true, .. } = claim(&e) else { panic!("{:?}", e.claims) };
+    let values = [comparison.scenario, comparison.against].map(|at| value(&e, at, "buffer"));
+    assert_eq!((comparison.verdict, values), (Verdict::Slower, ["1460", "262144"].map(str::to_owned)));
 }
 
 #[test]
@@ -143,11 +145,12 @@ fn where_nothing_is_decided_nothing_is_best() {
     });
     let held_back = found(1460, |size, buffer, _| (1e8 / (buffer as f64 + 1e6) * size as f64, true));
     for e in [&flat, &open] {
-        assert_eq!(named(e), [None, None, None], "{:?}", e.headlines);
+        assert_eq!(named(e), [None, None, None], "{:?}", e.claims);
     }
     // Not even a worst value.
     assert!(held_back.effects.is_empty() && held_back.snippets.is_empty(), "{:?}", held_back.effects);
-    assert!(held_back.headlines.iter().all(|s| !s.contains("faster")), "{:?}", held_back.headlines);
+    let decided = |claim: &Claim| matches!(claim, Claim::Knob { .. } | Claim::Systems { .. });
+    assert!(!held_back.claims.iter().any(decided), "{:?}", held_back.claims);
 }
 
 #[test]
@@ -161,7 +164,7 @@ fn what_wins_at_one_point_and_loses_at_another_is_not_recommended() {
         };
         (ms * size as f64, false)
     });
-    assert_eq!(named(&e), [Some("512K".to_owned()), Some("512K".to_owned()), None], "{:?}", e.headlines);
+    assert_eq!(named(&e), [Some("512K".to_owned()), Some("512K".to_owned()), None], "{:?}", e.claims);
 }
 
 #[test]

@@ -6,8 +6,9 @@ use lab::findings::{By, Comparison, Unit};
 
 use super::super::figure::Figure;
 use super::{INTERVAL, SYSTEM, View};
-use crate::show;
+use crate::number::{show, times};
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
+use crate::words::{NO_FLOOR, verdict};
 
 /// More comparisons than these are cut to those that say most.
 const ROWS: usize = 24;
@@ -28,9 +29,10 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
     let floor = view.e.noise_floor.map(|floor| floor.smallest);
     let noise = match floor {
         Some(floor) => format!(
-            "The grey stretch is the noise floor, {floor:.2}x: what the reference against itself differs by here."
+            "The grey stretch is the noise floor, {}: what the reference against itself differs by here.",
+            times(floor)
         ),
-        None => format!("{}.", lab::findings::NO_FLOOR),
+        None => format!("{}.", NO_FLOOR),
     };
     let cut = if count > ROWS {
         format!(" {ROWS} of {count} comparisons, those that say most; the table has all.")
@@ -89,12 +91,12 @@ fn row(view: &View, c: &Comparison) -> Option<Row> {
         }
     };
     // How many more rounds may decide it stands in the table.
-    let verdict = if c.verdict.is_decided() { c.words() } else { "undecided".to_owned() };
+    let word = if c.verdict.is_decided() { verdict(c) } else { "undecided".to_owned() };
     Some(Row {
         label,
         style: view.palette.style(&a.scenario.system, 0),
         value: ratio.estimate,
         interval: Some((ratio.low, ratio.high)),
-        note: format!("{} {verdict}", show(ratio.estimate, Unit::Times)),
+        note: format!("{} {word}", show(ratio.estimate, Unit::Times)),
     })
 }

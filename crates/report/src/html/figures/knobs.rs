@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lab::experiment::grid::Axis as Knob;
-use lab::findings::{By, Estimate, Unit};
+use lab::findings::{By, Claim, Estimate, Unit};
 use systems::Role;
 use systems::knob::Kind;
 
@@ -26,8 +26,9 @@ const NAMED: usize = 8;
 /// One figure for each knob that has numbers: the one with the largest effect first.
 pub(super) fn sweeps(view: &View) -> Vec<Figure> {
     let named = |knob: &Knob| {
-        let quoted = format!("`{}`", knob.knob);
-        view.e.headlines.iter().position(|sentence| sentence.starts_with(&quoted)).unwrap_or(usize::MAX)
+        let own =
+            |claim: &Claim| !matches!(claim, Claim::DependsOn { .. }) && claim.knob() == Some(&knob.knob);
+        view.e.claims.iter().position(own).unwrap_or(usize::MAX)
     };
     let mut knobs: Vec<&Knob> = view.varied.iter().copied().filter(|knob| numeric(knob)).collect();
     let several = knobs.iter().any(|knob| knob.values.len() > 2);

@@ -4,7 +4,7 @@ use lab::findings::{Estimate, Unit};
 
 use super::super::figure::Figure;
 use super::{INTERVAL, View, outlines};
-use crate::show;
+use crate::number::show;
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
 
 /// More rows than these are cut to the first.

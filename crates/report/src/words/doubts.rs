@@ -1,0 +1,126 @@
+//! What makes one trial doubtful, as a sentence with its figures; and what to do about it.
+
+use lab::doubt::{Doubt, Evidence};
+
+use crate::number::{micros, per_second, percent, seconds, several, tenths};
+
+/// What was seen.
+pub(crate) fn evidence(seen: &Evidence) -> String {
+    match *seen {
+        Evidence::GeneratorBusy { share } => {
+            format!("the generator's busiest core worked {} of the time", percent(share))
+        }
+        Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
+        Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
+        Evidence::Queueing { under_way, per_s, cycle_us, shown_us } => {
+            let (rate, cycle, shown) = (per_second(per_s), micros(cycle_us), micros(shown_us));
+            format!("{under_way} under way at {rate} take {cycle} each, but the latency shown is {shown}")
+        }
+        Evidence::QuickFailures { share, failing_us, succeeding_us, attempts } => {
+            quick_failures(share, failing_us, succeeding_us, attempts)
+        }
+        Evidence::FailuresEvery { requests, count, of } => failures_every(requests, count, of),
+        Evidence::NothingEnded { attempts, window_s } => {
+            format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
+        }
+        Evidence::FewEnded { successes, window_s } => {
+            format!("only {} ended in {}", several(successes, "operation"), seconds(window_s))
+        }
+        Evidence::FewLatencies { window_s, latencies } => {
+            format!("the window of {} is {} mean latencies long", seconds(window_s), tenths(latencies))
+        }
+        Evidence::Scatter { times } => {
+            format!("tenths of the window scatter by {} times their mean", tenths(times))
+        }
+        Evidence::Halves { change } => {
+            let more = if change < 0.0 { "fewer" } else { "more" };
+            format!("the second half had {} {more} operations than the first", percent(change.abs()))
+        }
+        Evidence::SlowBeginning { share } => {
+            format!("the first tenth of the window had {} of the usual operations", percent(share))
+        }
+        Evidence::TwoPeaks { quick, slow } => {
+            let [quick, slow] = [quick, slow].map(|(share, us)| (percent(share), micros(us)));
+            format!("{} of the operations peak near {}, {} near {}", quick.0, quick.1, slow.0, slow.1)
+        }
+        Evidence::CoresShared => "system and generator had no cores of their own".to_owned(),
+        Evidence::Connections { seen, cap } => {
+            format!("the server saw {seen} connections at once where the pool may have {cap}")
+        }
+        Evidence::Ports { connections, of } => {
+            format!("{connections} connections to one address of {of} ports")
+        }
+        Evidence::Files { connections, of } => format!("{connections} connections of {of} open files"),
+        Evidence::Stolen { share } => {
+            format!("{} of a core's time went to other machines on the host", percent(share))
+        }
+        Evidence::Throttled { times } => {
+            format!("the processor slowed itself down for heat {}", several(times, "time"))
+        }
+    }
+}
+
+fn as_the_reference(share: f64, low: f64, high: f64, rounds: u32) -> String {
+    let [low, high] = [low, high].map(|end| format!("{:.0}", end * 100.0));
+    let rounds = several(rounds.into(), "round");
+    format!("the speed was {} [{low}, {high}] of the reference's in {rounds}", percent(share))
+}
+
+fn behind(arrivals: u64, late: u64, dropped: u64) -> String {
+    let share = (late + dropped) as f64 / arrivals.max(1) as f64;
+    format!("of {arrivals} arrivals {late} were sent late and {dropped} not at all ({})", percent(share))
+}
+
+fn quick_failures(share: f64, failing_us: f64, succeeding_us: f64, attempts: f64) -> String {
+    format!(
+        "{} of the operations failed, in {} on average, while successes took {}: {} attempts for each success",
+        percent(share),
+        micros(failing_us),
+        micros(succeeding_us),
+        tenths(attempts)
+    )
+}
+
+fn failures_every(requests: u64, count: u64, of: u64) -> String {
+    let which = if count == of { format!("all {of}") } else { format!("{count} of {of}") };
+    let next = requests.saturating_mul(2);
+    format!("{which} failures on open connections came with request {requests}, {next}, … of one")
+}
+
+/// What to do about it.
+pub(super) fn remedy(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::GeneratorBound => {
+            "give the generator more cores or threads, or the machine quiet (`narrows doctor`): the figure is a lower bound"
+        }
+        Doubt::BehindSchedule => {
+            "a lower rate, or more connections; the target or the generator is too slow for this one"
+        }
+        Doubt::HiddenQueueing => {
+            "look at the accept queue and at connection times; fewer connections show the true latency"
+        }
+        Doubt::FailFast => "mend the errors first: their share and this rate say nothing together",
+        Doubt::ErrorsOnSchedule => {
+            "raise the server's limit of requests per connection, or use a client that heeds its close"
+        }
+        Doubt::TooShort => "a longer window (-d, measure_s), or less work per operation",
+        Doubt::UnsteadyWindow => {
+            "a longer window, more rounds; stop other work on the machine (`narrows doctor`)"
+        }
+        Doubt::WarmUpUnfinished => "a longer warm-up (--warmup, warmup_s)",
+        Doubt::Bimodal => {
+            "read the percentiles on both sides of the gap; look for a cache, a timer or a queue behind the slower peak"
+        }
+        Doubt::CoresShared => {
+            "use a machine with two cores or more (`narrows doctor`); pin a server of your own (`taskset`)"
+        }
+        Doubt::PoolCapExceeded => {
+            "this pool size is no hard limit: compare the client at its true number of connections"
+        }
+        Doubt::LimitNear => {
+            "fewer connections, a wider net.ipv4.ip_local_port_range, or a higher limit of open files"
+        }
+        Doubt::StolenTime => "a machine of your own, or more rounds",
+        Doubt::Throttled => "better cooling, fewer cores at work, or pauses between runs",
+    }
+}

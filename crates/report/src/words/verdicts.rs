@@ -1,0 +1,205 @@
+//! Verdicts as rows: the table of effects, the table of comparisons with the noise floor, and that of two runs.
+
+use lab::compare::{Matched, RunComparison};
+use lab::findings::{
+    By, Cell, Column, Comparison, Effect, ExperimentFindings, Ratio, Row, Table, Unit, column,
+};
+use stats::{Design, LEVEL, Verdict};
+
+use crate::number::{chosen_percent, times};
+
+/// What is so without a noise floor.
+pub(crate) const NO_FLOOR: &str = "No noise floor was measured, which takes the reference twice in three rounds: no difference can be claimed";
+
+/// So many more rounds are not worth a promise.
+pub(super) const FAR: u32 = 100;
+
+/// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
+pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Table> {
+    e.tables.iter().cloned().chain(effects(e)).chain(comparisons(e)).collect()
+}
+
+/// A comparison's verdict.
+pub(crate) fn verdict(c: &Comparison) -> String {
+    let least = if c.at_least { ", at least" } else { "" };
+    let step = matches!(c.by, By::Step(_));
+    match c.verdict {
+        Verdict::Slower if c.is_cliff() => format!("a cliff{least}"),
+        Verdict::Slower if step => format!("more than its work{least}"),
+        Verdict::Faster if step => format!("less than its work{least}"),
+        Verdict::NoDifference if step => "as its work".to_owned(),
+        Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
+            format!("undecided, over {FAR} more rounds")
+        }
+        Verdict::Undecided { more_rounds: Some(1) } => "undecided, one more round".to_owned(),
+        Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
+        Verdict::Undecided { more_rounds: None } if c.ratio.is_none() => "not comparable".to_owned(),
+        Verdict::Faster | Verdict::Slower => format!("{}{least}", word(c.verdict)),
+        plain => word(plain).to_owned(),
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDifference => "no difference",
+        Verdict::Undecided { .. } => "undecided",
+    }
+}
+
+fn ratio_columns() -> [Column; 3] {
+    ["ratio", "low", "high"].map(|name| column(name, Unit::Times))
+}
+
+fn ratio_cells(ratio: Option<Ratio>) -> [Cell; 3] {
+    [ratio.map(|r| r.estimate), ratio.map(|r| r.low), ratio.map(|r| r.high)].map(Cell::from)
+}
+
+/// How sure intervals are, in percent.
+fn percent_sure() -> String {
+    chosen_percent(1.0 - LEVEL)
+}
+
+/// A line for each knob; None where nothing varies but the work.
+fn effects(e: &ExperimentFindings) -> Option<Table> {
+    (!e.effects.is_empty()).then(|| Table {
+        title: "Main effects".to_owned(),
+        about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
+                the interval allows for the choice. Of values that cannot be told apart, the one nearest to the default is the best."
+            .to_owned(),
+        columns: ["knob", "best", "worst"]
+            .map(Column::words)
+            .into_iter()
+            .chain(ratio_columns())
+            .chain(["effect", "depends on", "best scenario"].map(Column::words))
+            .collect(),
+        keys: 1,
+        rows: e.effects.iter().map(|effect| effect_row(e, effect)).collect(),
+        notes: Vec::new(),
+    })
+}
+
+fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
+    let scenario = |at: usize| e.estimates.get(at).map(|estimate| &estimate.scenario);
+    let value = |at: usize| {
+        let axis = e.axes.iter().find(|axis| axis.knob == effect.knob)?;
+        Some(axis.show(scenario(at)?.point.get(&effect.knob)?))
+    };
+    let text = |word: Option<String>| word.map_or(Cell::Empty, Cell::Text);
+    // What is not decided has no best value.
+    let claimed = (effect.verdict == Verdict::Faster).then_some(effect);
+    let depends: Vec<&str> = effect.depends_on.iter().map(|i| i.knob.as_str()).collect();
+    let word = match effect.verdict {
+        Verdict::NoDifference => "flat",
+        Verdict::Undecided { .. } => "undecided",
+        Verdict::Faster | Verdict::Slower => "matters",
+    };
+    let mut cells = vec![
+        Cell::Text(effect.knob.clone()),
+        text(claimed.and_then(|effect| value(effect.best))),
+        text(claimed.and_then(|effect| value(effect.worst))),
+    ];
+    cells.extend(ratio_cells(Some(effect.ratio)));
+    cells.extend([
+        Cell::Text(word.to_owned()),
+        text((!depends.is_empty()).then(|| depends.join(", "))),
+        text(claimed.and_then(|effect| Some(e.label(scenario(effect.best)?)))),
+    ]);
+    Row { cells, block: false }
+}
+
+/// One line for each comparison; the last is the reference against itself. None where there is neither.
+fn comparisons(e: &ExperimentFindings) -> Option<Table> {
+    let mut rows: Vec<Row> = e.comparisons.iter().filter_map(|c| comparison_row(e, c)).collect();
+    let twin = e.estimates.iter().find(|estimate| estimate.is_reference());
+    if let (Some(floor), Some(twin)) = (e.noise_floor, twin) {
+        let mut cells = vec![Cell::Text(e.label(&twin.scenario)), Cell::Text("itself".to_owned())];
+        cells.extend(ratio_cells(Some(floor.ratio)));
+        cells.extend([Cell::Text("noise floor".to_owned()), Cell::Number(floor.rounds.into())]);
+        rows.push(Row { cells, block: !rows.is_empty() });
+    }
+    (!rows.is_empty()).then(|| Table {
+        title: "Comparisons".to_owned(),
+        about: how_compared(e),
+        columns: ["scenario", "against"]
+            .map(Column::words)
+            .into_iter()
+            .chain(ratio_columns())
+            .chain([Column::words("verdict"), column("rounds", Unit::Count)])
+            .collect(),
+        keys: 2,
+        rows,
+        notes: Vec::new(),
+    })
+}
+
+fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
+    let scenario = |at: usize| e.estimates.get(at).map(|estimate| &estimate.scenario);
+    let against = scenario(c.against)?;
+    let other = match c.by.knob() {
+        None => against.system.clone(),
+        Some(knob) => {
+            let axis = e.axes.iter().find(|axis| axis.knob == knob);
+            let value = axis.zip(against.point.get(knob)).map(|(axis, value)| axis.show(value));
+            value.map_or_else(|| e.label(against), |value| format!("{knob}={value}"))
+        }
+    };
+    let mut cells = vec![Cell::Text(e.label(scenario(c.scenario)?)), Cell::Text(other)];
+    cells.extend(ratio_cells(c.ratio));
+    cells.extend([Cell::Text(verdict(c)), Cell::Number(c.rounds.into())]);
+    Some(Row { cells, block: false })
+}
+
+fn how_compared(e: &ExperimentFindings) -> String {
+    let valid = match e.design {
+        Design::Once => "",
+        Design::AtEachLook => ", valid at all looks together",
+    };
+    let floor = e.noise_floor.map_or_else(
+        || NO_FLOOR.to_owned(),
+        |floor| {
+            let smallest = times(floor.smallest);
+            format!("Noise floor {smallest} (the reference against itself): smaller differences are noise")
+        },
+    );
+    format!(
+        "How many times faster, inside rounds; {} intervals{valid}; verdicts are corrected for all comparisons (Holm). Threshold {}. {floor}.",
+        percent_sure(),
+        chosen_percent(e.threshold)
+    )
+}
+
+/// The scenarios that two runs have in common.
+pub(crate) fn compared(found: &RunComparison) -> Table {
+    let two = found.matched.iter().any(|m| m.a != m.b);
+    let several = found.matched.windows(2).any(|pair| pair[0].experiment != pair[1].experiment);
+    let mut columns: Vec<Column> = several.then(|| Column::words("experiment")).into_iter().collect();
+    columns.push(Column::words(if two { "first" } else { "scenario" }));
+    columns.extend(two.then(|| Column::words("second")));
+    let keys = columns.len();
+    columns.extend(ratio_columns());
+    columns.extend(["verdict", "rounds"].map(Column::words));
+    let row = |m: &Matched| {
+        let mut cells: Vec<Cell> = several.then(|| Cell::Text(m.experiment.clone())).into_iter().collect();
+        cells.push(Cell::Text(m.a.clone()));
+        cells.extend(two.then(|| Cell::Text(m.b.clone())));
+        cells.extend(ratio_cells(m.ratio));
+        cells.push(Cell::Text(m.because.clone().unwrap_or_else(|| word(m.verdict).to_owned())));
+        cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
+        Row { cells, block: false }
+    };
+    Table {
+        title: format!("{} against {}", found.b, found.a),
+        about: format!(
+            "How many times faster {} is than {}, with {} intervals; verdicts are corrected for all (Holm).",
+            found.b,
+            found.a,
+            percent_sure()
+        ),
+        keys,
+        columns,
+        rows: found.matched.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,120 @@
+//! Warnings as sentences, each with what to do: those of experiments, of single trials, and of published tables; and trials that
+//! lie far from the others.
+
+use lab::doubt::Evidence;
+use lab::findings::{
+    Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning,
+};
+use published::Flaw;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::doubts::{self, evidence};
+use crate::number::{chosen_percent, times};
+
+/// A warning in words.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Advice {
+    /// What was seen.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+/// Of a single trial.
+pub fn advice_on_trial(seen: &Evidence) -> Advice {
+    Advice { message: evidence(seen), remedy: doubts::remedy(seen.doubt()) }
+}
+
+/// Of an experiment; the scenarios are not named.
+pub fn advice(warning: &Warning) -> Advice {
+    let Warning { code, count, of, .. } = warning;
+    let message = match (code, &warning.seen) {
+        (Code::Incomplete, _) => format!("{count} of {of} trials are done"),
+        (_, Some(Seen::Work { system, unequal })) => {
+            format!("{system} does not do the work of the others: {unequal}")
+        }
+        (_, Some(Seen::Evidence(seen))) => format!("{} in {count} of {of} scenarios", evidence(seen)),
+        (code, Some(Seen::Failures(first))) => {
+            let first: String = first.iter().map(first_failure).collect();
+            format!("{} in {count} of {of} scenarios{first}", what(*code))
+        }
+        (code, None) => format!("{} in {count} of {of} scenarios", what(*code)),
+    };
+    Advice { message, remedy: remedy(*code) }
+}
+
+fn first_failure(first: &FirstFailure) -> String {
+    format!("; {} of {}: {}", first.class, first.system, first.example)
+}
+
+/// What the code alone says.
+fn what(code: Code) -> String {
+    match code {
+        Code::TooFewTrials => format!("fewer than {FEWEST_TRIALS} measured trials"),
+        Code::NothingFinished => "no operation ended inside the window".to_owned(),
+        Code::Errors => "operations failed".to_owned(),
+        Code::CountsDisagree => "the client's and the server's counts contradict each other".to_owned(),
+        Code::Unsteady => {
+            format!("trials lie more than {} of their median apart", chosen_percent(UNSTEADY))
+        }
+        Code::PercentileUnsupported => "too few operations for p99 (it needs 1000)".to_owned(),
+        Code::Incomplete | Code::UnequalWork | Code::Trial(_) => "something is doubtful".to_owned(),
+    }
+}
+
+fn remedy(code: Code) -> &'static str {
+    match code {
+        Code::Incomplete => "wait, or continue with --resume",
+        Code::TooFewTrials => "more --rounds; see the failures, if any",
+        Code::NothingFinished => "a longer measure_s, or less work for one operation",
+        Code::Errors => "rows above 1 % of errors are not ranked; the classes say what to change",
+        Code::CountsDisagree => "do not use these rows; docs/contracts.md says what a driver must count",
+        Code::Unsteady => {
+            "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds"
+        }
+        Code::PercentileUnsupported => "a longer measure_s, or more --rounds",
+        Code::UnequalWork => "compare it only with systems that do the same",
+        Code::Trial(doubt) => doubts::remedy(doubt),
+    }
+}
+
+/// Of a published table.
+pub(crate) fn advice_on_published(warning: &published::Warning) -> Advice {
+    let rows = warning.evidence.iter().map(|(row, seen)| format!("{row}: {}", evidence(seen)));
+    let own = (!warning.message.is_empty()).then(|| warning.message.clone());
+    let seen: Vec<String> = own.into_iter().chain(rows).collect();
+    let remedy = match warning.code {
+        Flaw::CensoredLatency => "a load generator that keeps every sample; read the maximum as a cap",
+        Flaw::MeanWithoutSpread => "medians over rounds, with their spread: one slow operation moves a mean",
+        Flaw::WithinNoise => "do not read these as differences; more rounds, side by side, might show one",
+        Flaw::AboveCeiling => {
+            "count the connections at the server, and check that each answer belongs to its request"
+        }
+        Flaw::Contradiction => "measure it again before it is quoted",
+        Flaw::MalformedCell => "look the figure up where it was taken",
+        Flaw::Own(code) => remedy(code),
+    };
+    Advice { message: format!("{} ({})", seen.join("; "), warning.places), remedy }
+}
+
+/// A trial that lies far from the others of its scenario, and why; such trials count like all.
+pub(crate) fn outlier(outlier: &Outlier) -> String {
+    let Outlier { scenario, round, ratio, .. } = outlier;
+    let because: Vec<String> = outlier.because.iter().map(evidence).collect();
+    let because = match &because[..] {
+        [] => "nothing that was measured explains it".to_owned(),
+        some => some.join("; "),
+    };
+    format!("{scenario} in round {round} was {} as fast as its median, and counts: {because}", times(*ratio))
+}
+
+/// What the trials had to say, and which had no figure; each once.
+pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
+    let empty = e.unended.iter().map(|trial| {
+        let why = evidence(&trial.evidence);
+        format!("{}: a trial has no figure: {why}", trial.system)
+    });
+    let all: std::collections::BTreeSet<String> = e.notes.iter().cloned().chain(empty).collect();
+    all.into_iter().collect()
+}
