@@ -1,14 +1,16 @@
 #!/bin/sh
-# Packages from hex, for the systems of the BEAM that take theirs from there with rebar3 (rebar.config) or mix (mix.exs). Runs in
-# the system's folder, where each package stands on a line of its own with its exact version: {name, "1.2.3"} or {:name, "1.2.3"}.
+# Fetches and compiles packages from hex for systems on the BEAM, with rebar3 (rebar.config) or mix (mix.exs). Runs in the system's
+# folder. Its rebar.config or mix.exs names each package on a separate line with its exact version: {name, "1.2.3"} or
+# {:name, "1.2.3"}.
 #
-# usage: hex.sh have               are the packages here, or does the registry offer the first of them? Ends within a second or two
-#        hex.sh build OUT FILE...  gets and compiles them into OUT/lib, an ERL_LIBS folder, with our own FILEs as one more
-#                                  library in it; the version of the first package goes into OUT/VERSION
+# usage: hex.sh have               checks whether the packages are here or the registry has the first of them, in a second or two
+#        hex.sh build OUT FILE...  fetches and compiles them into OUT/lib, an ERL_LIBS folder, and adds the system's FILEs to it as
+#                                  another library; writes the version of the first package to OUT/VERSION
 #
-# What `have` prints is part of what a build is made of, so that it must not change when the packages have been fetched.
+# The output of `have` is an input of the build, so it must be the same before and after the packages are fetched.
 #
-# The packages lie where rebar3 and mix put them: _checkouts and _build for the one, _build/deps, or else MIX_DEPS_PATH, for the other.
+# The packages are where rebar3 and mix put them: in _checkouts and _build for rebar3; in MIX_DEPS_PATH, if set, or _build/deps for
+# mix.
 set -eu
 
 if [ -f mix.exs ]; then
@@ -22,7 +24,7 @@ fi
 packages=$(sed -n 's/^[^%#]*{:\{0,1\}\([a-z_0-9]*\), *"\([0-9][^"]*\)".*/\1 \2/p' rebar.config mix.exs 2>/dev/null || true)
 first=$(echo "$packages" | head -n 1)
 
-# All packages are in the folders; and mix reads none of them without its archive Hex.
+# Whether all packages are in the folders. mix also needs its Hex archive to read them.
 here() {
     if [ $tool = mix ]; then
         set -- "${MIX_ARCHIVES:-${MIX_HOME:-${HOME:-}/.mix}/archives}"/hex*
@@ -35,11 +37,12 @@ here() {
     done
 }
 
-# The registry answers, and has the version. Silence is kept in mind for a minute, so that many systems do not wait for it one by one.
+# Whether the registry answers and has the version. If it does not answer, that is remembered for a minute, so that not every system
+# waits for it.
 offered() {
     name=${first% *} version=${first#* }
     if ! command -v rebar3 >/dev/null; then
-        echo "without rebar3 the registry cannot be asked"
+        echo "rebar3 is missing, so the registry cannot be asked"
         return 1
     fi
     silence=../../target/systems/hex-is-silent
@@ -61,21 +64,21 @@ offered() {
 compile() {
     if [ $tool = mix ]; then
         export MIX_ENV=prod MIX_DEPS_PATH MIX_REBAR3="$(command -v rebar3)"
-        # What lies in a folder of the user's own is never fetched over; what was fetched once will do without a registry.
+        # Never fetch into the user's own folder. If fetching fails, packages from an earlier fetch will do.
         [ "$theirs" ] || { mix local.hex --force --if-missing && mix deps.get; } || here
-        # mix goes by the times of files: of another folder's sources, or older ones, it would keep what it compiled before.
+        # mix compares the times of files. For sources from another folder, or older ones, it would keep the old compiled files.
         rm -rf _build/prod
         mix deps.compile
         set -- _build/prod/lib/*
     else
-        # In a folder of its own: rebar3 would leave its lock file among the sources.
+        # Work in a separate folder, because rebar3 would leave its lock file among the sources.
         mkdir "$out/rebar3"
         cp rebar.config "$out/rebar3"
         [ ! -d _checkouts ] || ln -s "$PWD/_checkouts" "$out/rebar3/_checkouts"
         base=$PWD/_build
-        # A variant compiles the same packages for a runtime of its own.
+        # A variant compiles the same packages for its own runtime.
         case ${out##*/} in *@*) base=$out/rebar3/_build ;; esac
-        # rebar3 keeps what an earlier runtime compiled, and what is no longer in _checkouts.
+        # rebar3 would keep files that an earlier runtime compiled, and libraries that are no longer in _checkouts.
         rm -rf "$base/default/checkouts" "$base"/default/lib/*/ebin/*.beam
         (cd "$out/rebar3" && REBAR_BASE_DIR=$base rebar3 compile)
         set -- "$base"/default/lib/* "$base"/default/checkouts/*
@@ -84,7 +87,7 @@ compile() {
     for library; do
         [ -d "$library/ebin" ] || continue
         name=${library##*/}
-        rm -rf "${out:?}/lib/$name" # from _checkouts: instead of what was fetched
+        rm -rf "${out:?}/lib/$name" # a library in _checkouts replaces the fetched one
         mkdir "$out/lib/$name"
         for part in ebin include priv; do
             for from in "$library" "_checkouts/$name"; do
@@ -96,12 +99,12 @@ compile() {
 
 case $1 in
     have)
-        if here || offered; then echo "in reach"; else exit 1; fi ;;
+        if here || offered; then echo "available"; else exit 1; fi ;;
     build)
         out=$2
         shift 2
         compile >&2
-        # OUT itself is no place for them: its name may be a package's, and the code server goes by names.
+        # Do not put them into OUT itself: it may have the name of a package, and the code server searches by name.
         ours=$out/lib/narrows/ebin
         mkdir -p "$ours"
         ERL_LIBS=$out/lib

@@ -1,10 +1,10 @@
-//! What `compare` prints and how it ends, over runs that were made up (`support/fake.rs`).
+//! The output and exit codes of `compare`, for made-up runs (`support/fake.rs`).
 
 use insta::assert_snapshot;
 
 use crate::support::fake::{EXPERIMENT, Lab, TRUTH, shown};
 
-/// The same truth twice, with other noise; then with alpha 20 % slower on another kernel.
+/// Two runs with the same truth but different noise, and one with alpha 20 % slower on another kernel.
 fn three_runs() -> Lab {
     let lab = Lab::new();
     lab.run(&["--rounds", "6"]).code(0);
@@ -25,14 +25,14 @@ fn runs_are_compared() {
     assert_snapshot!("slower", shown(&other.code(3)));
     assert_snapshot!("markdown", shown(&lab.narrows(&["compare", "2", "3", "--format", "markdown"])));
     assert_snapshot!("json", shown(&lab.narrows(&["compare", "2:e/beta", "3", "--format", "json"])));
-    // Through a file it is the same.
+    // A report in a file gives the same comparison.
     lab.narrows(&["report", "2", "--format", "json", "-o", "run two.json"]).code(0);
     let [file, run] = ["run two.json", "2"].map(|first| {
         let ended = lab.narrows(&["compare", first, "3", "--format", "markdown"]).code(0);
         ended.stdout.replace(&format!("than {first},"), "").replace(&format!("against {first}"), "")
     });
     assert_eq!(file, run);
-    // What holds is no failure.
+    // Conditions that do not apply are no failure.
     lab.narrows(&["compare", "1", "2", "--fail-if", "throughput<0.97,time>1.03"]).code(0);
     lab.narrows(&["compare", "2", "3", "--fail-if", "time>1.1"]).code(3);
 }
@@ -48,17 +48,17 @@ fn what_cannot_be_judged_does_not_pass() {
     let judged = ["--fail-if", "throughput<0.97"];
     let compare = |sides: [&str; 2]| lab.narrows(&[&["compare"], &sides[..], &judged].concat());
     assert_snapshot!("dead", shown(&compare(["1", "2"]).code(3)));
-    // Which side it is does not matter; what is asked for by name is judged alone.
+    // The order of the sides does not matter. A scenario given by name is judged alone.
     compare(["2", "1"]).code(3).says(&["cannot be judged: e beta: errors or no figure in the first"]);
     compare(["1:e/alpha mode=plain", "2"]).code(0);
-    // Without a condition the exit code says only that it could be done.
+    // Without a condition the exit code only says that the comparison was possible.
     lab.narrows(&["compare", "1", "2"]).code(0);
     lab.home.write("truth.toml", TRUTH);
     lab.run(&["--rounds", "2"]).code(0);
     compare(["1", "3"]).code(3).says(&["cannot be judged: e beta: fewer than 3 rounds"]);
     lab.run(&["--rounds", "6", "--systems", "alpha"]).code(0);
     compare(["1", "4"]).code(3).says(&["cannot be judged: 1: e beta: without a counterpart"]);
-    // An interval that holds the bound is judged, and does not fail.
+    // An interval that contains the bound is judged and does not fail.
     compare(["1", "1:e/alpha buffer=1460"]).code(0);
 }
 

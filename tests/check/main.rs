@@ -1,4 +1,4 @@
-//! What the program prints: no server, no system of other people, no clock. `make check` runs these tests, and `make test` too.
+//! Tests of the program's output, without servers, foreign systems or a clock. `make check` and `make test` run them.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! The published tables through the binary: their list, each of them in every form, and tables of one's own.
+//! `narrows published`: the list of tables, each table in every format, and tables that a user provides.
 
 use crate::support::home::Home;
 use crate::support::{Ended, checkout, narrows, run, squeezed};
@@ -70,18 +70,18 @@ fn each_table_has_its_warnings_with_remedies() {
 fn a_long_table_is_shortened_and_loses_nothing_with_all() {
     let rows = |words: &[&str]| {
         let text = published(words).code(0).stdout;
-        let of = |client: &str, line: &str| {
+        let is_row_of = |client: &str, line: &str| {
             let mut words = line.split_whitespace();
             words.next() == Some(client) && words.next().is_some_and(|word| word.parse::<u32>().is_ok())
         };
-        text.lines().filter(|line| of("Mojito", line) || of("Mint", line)).count()
+        text.lines().filter(|line| is_row_of("Mojito", line) || is_row_of("Mint", line)).count()
     };
     assert_eq!(rows(&["pools-2019"]), 3 + 3);
     assert_eq!(rows(&["pools-2019", "--all"]), 150 + 5);
     let csv = published(&["pools-2019", "--format", "csv"]).code(0).stdout;
     let table = csv.split("\r\n\r\n").next().unwrap();
     assert_eq!(table.lines().count(), 1 + 335);
-    // What was printed comes out again, digit for digit.
+    // The figures are those of the document, digit for digit.
     let committed = std::fs::read_to_string(checkout().join("published/pools-2019.csv")).unwrap();
     for (shown, line) in table.lines().skip(1).zip(committed.lines().skip(1)) {
         assert_eq!(shown.trim_end(), format!("pools-2019,{line}"));
@@ -116,25 +116,25 @@ fn an_unknown_table_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn a_table_of_ones_own_is_audited_and_its_mistakes_have_a_place() {
+fn a_users_table_is_audited_and_its_mistakes_have_a_place() {
     let folder = tempfile::TempDir::new().unwrap();
     let original = |end: &str| checkout().join("published").join(format!("pools-original.{end}"));
-    let own = |end: &str| folder.path().join(format!("mine.{end}"));
+    let mine = |end: &str| folder.path().join(format!("mine.{end}"));
     let head = std::fs::read_to_string(original("toml")).unwrap();
-    std::fs::write(own("toml"), head.replace("pools-original", "mine")).unwrap();
+    std::fs::write(mine("toml"), head.replace("pools-original", "mine")).unwrap();
     let rows = std::fs::read_to_string(original("csv")).unwrap();
-    std::fs::write(own("csv"), &rows).unwrap();
-    let path = own("toml").to_str().unwrap().to_owned();
+    std::fs::write(mine("csv"), &rows).unwrap();
+    let path = mine("toml").to_str().unwrap().to_owned();
     let json = published(&[&path, "--format", "json"]).code(0).json();
     assert_eq!(json["table"]["table"]["rows"].as_array().unwrap().len(), 203);
 
     let line = rows.lines().position(|line| line.starts_with("Buoy")).unwrap() + 1;
-    std::fs::write(own("csv"), rows.replacen("Buoy,1,512,", "Buoy,1,half,", 1)).unwrap();
+    std::fs::write(mine("csv"), rows.replacen("Buoy,1,512,", "Buoy,1,half,", 1)).unwrap();
     let ended = published(&[&path]).code(1).says(&[&format!("mine.csv:{line}:8"), "`pool_size` is \"half\""]);
     assert_eq!(ended.stdout, "");
-    std::fs::write(own("csv"), b"system,\xff\n").unwrap();
+    std::fs::write(mine("csv"), b"system,\xff\n").unwrap();
     published(&[&path]).code(1).says(&["mine.csv:1:8", "not UTF-8"]);
-    std::fs::remove_file(own("csv")).unwrap();
+    std::fs::remove_file(mine("csv")).unwrap();
     published(&[&path]).code(1).says(&["mine.csv", "cannot read it"]);
 }
 
@@ -143,7 +143,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
     let home = Home::new();
     home.twin("libuv");
     home.twin("node");
-    // Long enough for an answer of each on a machine that does other work.
+    // Long enough for an answer from each, even on a busy machine.
     home.timed_experiment(
         "requests",
         "[\"libuv\", \"node\"]",
@@ -158,7 +158,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
         "not run today: IODash, Boost",
         "10000 then, 2 today",
     ];
-    // Made-up figures: one short trial on a busy machine may have none.
+    // Use made-up figures, because one short trial on a busy machine may have none.
     home.write("truth.toml", "seed = 1\nfigure = 1000.0\nnoise = { spread = 0.01, tails = 3 }\n");
     let printed =
         squeezed(&home.run(["run", "e", "--rounds", "file", "--fake", "truth.toml"]).code(0).stdout);
@@ -177,7 +177,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
     );
 }
 
-/// The page shows what the program prints: each block is a part of the output of the command above it.
+/// Each block in the page must be a part of the output of the command above it.
 #[test]
 fn the_documentation_is_what_is_printed() {
     let page = std::fs::read_to_string(checkout().join("docs/published.md")).unwrap();

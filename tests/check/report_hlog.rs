@@ -1,4 +1,5 @@
-//! The latencies of a run as an HdrHistogram log, read back with another reader: a series for each trial, or for each scenario.
+//! The latencies of a run as an HdrHistogram log, read with an independent reader: one series per trial, or per
+//! scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn read(home: &Home, format: &str) -> Vec<Line> {
 }
 
 #[test]
-fn each_trial_is_a_series_and_each_scenario_one_of_its_rounds() {
+fn each_trial_is_a_series_and_each_scenario_a_merged_one() {
     let home = Home::new();
     let made_up = MadeUp { systems: &["alpha", "beta"], threads: 2, buffers: 2, rounds: 3, latencies: 20 };
     made_up.store(&home, |plan| plan, |trial| (trial.index == 4).then(|| failed("it broke", "")));
@@ -52,7 +53,7 @@ fn each_trial_is_a_series_and_each_scenario_one_of_its_rounds() {
     {
         assert!(tags.contains(name), "{name}: {tags:#?}");
     }
-    // Each is what was observed, to the histogram's three digits.
+    // Each series is what was observed, to the histogram's three digits.
     let mut expected: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
     let measured = seen.iter().filter_map(|o| match &o.outcome {
         Outcome::Measured(m) => Some((o, m)),

@@ -1,11 +1,11 @@
-//! What `run` and `report` print, over an executor that takes figures, noise and failures from a file, so that
+//! The output of `run` and `report`, with an executor that takes figures, noise and failures from a file, so that
 //! nothing depends on the machine or the clock.
 //!
-//! Shown are the tables of all four workloads, an open loop, the reason, the published figures beside, every kind of doubt
-//! about a trial, and each verdict on knobs, steps and systems. Not shown are messages about systems and files that
-//! cannot be used (`e2e/run_input.rs`, `e2e/run_systems.rs`), the page (`e2e/report_html.rs`), `.hlog` files (`report_hlog.rs`),
-//! and what a terminal is sent while a run goes on (`e2e/terminal.rs`); rarer sentences and warnings are tested where they are made,
-//! in `lab::findings`.
+//! The snapshots cover the tables of all four workloads, an open loop, the reason, the published figures beside a run,
+//! every kind of doubt about a trial, and each verdict on knobs, steps and systems. Other tests cover messages about
+//! systems and files that cannot be used (`e2e/run_input.rs`, `e2e/run_systems.rs`), the page (`e2e/report_html.rs`),
+//! `.hlog` files (`report_hlog.rs`), and the output to a terminal during a run (`e2e/terminal.rs`). Rarer sentences and
+//! warnings are tested in `lab::findings`.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn a_run_until_all_is_decided() {
     assert_snapshot!("report_markdown", lab.report("markdown"));
     assert_snapshot!("report_csv", rounded(&lab.report("csv")));
     assert_snapshot!("report_json", rounded(&lab.report("json")));
-    // Decided is decided: nothing is left to do.
+    // When all is decided, there is nothing left to resume.
     assert_snapshot!("resumed", shown(&lab.narrows(&["run", "--resume", "last", "--fake", "truth.toml"])));
 }
 
@@ -100,14 +100,14 @@ fn clients_are_ranked_with_ties() {
     assert_snapshot!(shown(&lab.run(&["--rounds", "6"])));
 }
 
-/// A lab of its own: this experiment's figure, grid and truth, for a system that `home` has.
+/// A lab with this experiment, grid and truth, for systems of `home`.
 fn measured(home: Home, workload: &str, systems: &str, grid: &str, truth: &str) -> Lab {
     home.timed_experiment(workload, systems, 6, 1.0, grid);
     home.write("truth.toml", &format!("noise = {{ spread = 0.01, tails = 3 }}\n{truth}"));
     Lab { home }
 }
 
-/// Twice the size takes twice as long, up to 2M; then more than that, three times more, and half.
+/// Up to 2M, twice the size takes twice as long; at the larger sizes it takes more, three times more, and half.
 #[test]
 fn uploads_are_measured_against_their_work_and_explained() {
     let home = Home::new();
@@ -147,7 +147,7 @@ rule = [
     assert_snapshot!(shown(&lab.run(&[]).code(0)));
 }
 
-/// What the published figures become beside these has a snapshot of its own.
+/// The published figures beside the run have a separate snapshot.
 #[test]
 fn frames_have_a_cliff_and_the_published_figures_beside() {
     let home = Home::new();
@@ -174,9 +174,9 @@ rule = [
     let experiment = fs::read_to_string(lab.home.path("experiments/e.toml")).expect("an experiment");
     lab.home.write("experiments/e.toml", &format!("published = \"erlang-packet\"\n{experiment}"));
     let ended = shown(&lab.run(&["--rounds", "6"]).code(0));
-    let (own, rest) = ended.split_once("Beside the published").expect("the published figures");
+    let (begin, rest) = ended.split_once("Beside the published").expect("the published figures");
     let (beside, end) = rest.split_once("run 1 is saved").expect("the end");
-    assert_snapshot!("frames", format!("{own}[beside the published]\nrun 1 is saved{end}"));
+    assert_snapshot!("frames", format!("{begin}[beside the published]\nrun 1 is saved{end}"));
     assert_snapshot!("frames_beside", format!("Beside the published{beside}"));
 }
 
@@ -196,7 +196,7 @@ rule = [
     assert_snapshot!(shown(&lab.run(&[]).code(0)));
 }
 
-/// A client whose every way is doubtful, but for the first.
+/// A client with one doubtful behaviour per value of its knob, except for the default.
 #[test]
 fn every_doubt_has_its_words() {
     let ways: [(&str, &str); 14] = [
@@ -256,7 +256,7 @@ fn a_run_that_measured_no_system_is_a_failure() {
         .says(&["e (3 of 3 rounds): nothing was measured", "every trial of every system failed"]);
     lab.truth(&alpha);
     lab.run(&["--rounds", "3"]).code(0);
-    // Who asks for the reference alone gets it.
+    // A run of the reference alone succeeds.
     lab.truth(&format!("{alpha}{beta}"));
     lab.run(&["--rounds", "3", "--systems", "reference"]).code(0);
 }

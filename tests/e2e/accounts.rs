@@ -1,5 +1,5 @@
-//! Attempts are successes, errors and what was under way at the end: in every workload, closed loop or open, whatever fails.
-//! And an experiment's open loop keeps its schedule, or says by how much it did not.
+//! Attempts are the sum of successes, errors and requests in flight at the end, in every workload, closed loop or open,
+//! whatever fails. An experiment's open loop keeps its schedule or says by how much it did not.
 
 use crate::support::home::Home;
 use crate::support::peer::Peer;
@@ -17,7 +17,7 @@ fn assert_adds_up(m: &Measurement) {
     }
 }
 
-/// Runs `twin` beside the reference under this grid, and checks every trial of both.
+/// Runs `twin` and the reference with this grid, and checks every trial of both.
 fn assert_run_adds_up(workload: &str, grid: &str) -> Vec<Measurement> {
     let home = Home::new();
     match workload {
@@ -54,7 +54,7 @@ fn requests_add_up() {
 
 #[test]
 fn clients_add_up() {
-    // Closes lose requests, and a timeout below the delay loses all.
+    // Closes lose some requests. A timeout below the delay loses all.
     let grid = "[[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 1\nmax_keepalive = 5\nclose = [\"announced\", \"silent\"]\n\
                 [[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 200\ntimeout_ms = 20\n";
     let lost = assert_run_adds_up("clients", grid);
@@ -84,11 +84,11 @@ fn an_open_loop_of_clients_sends_by_its_schedule() {
     }
 }
 
-/// 500 arrivals a second in a window of 0.1 s, whatever the machine does: each was sent or is counted as dropped.
+/// 500 arrivals per second in a window of 0.1 s: each was sent or is counted as dropped, whatever the machine does.
 fn assert_open(measured: &[Measurement], gaps: &str) {
     for m in measured {
-        // On a machine that stands still, what arrived in the 0.05 s of the warm-up may be sent in the window: 25 at most, and
-        // four that were under way. Each thread rounds its share.
+        // If the machine stalls, arrivals of the warm-up's 0.05 s may be sent in the window: at most 25, and four that
+        // were in flight. Each thread rounds its share.
         let expected = if gaps == "constant" { 46..=83 } else { 20..=130 };
         let arrivals = m.attempts + m.dropped;
         assert!(expected.contains(&arrivals), "{gaps}: {m:#?}");
@@ -97,12 +97,12 @@ fn assert_open(measured: &[Measurement], gaps: &str) {
     }
 }
 
-/// The schedule waits for nobody: what a slow server keeps from being sent is late or dropped, and the report says so.
+/// The schedule does not wait for a slow server: what cannot be sent is late or dropped, and the report says so.
 #[test]
 fn an_open_loop_that_is_held_up_is_behind_schedule() {
     let home = Home::new();
     home.twin_client("twin");
-    // Two connections with answers after 50 ms carry 40 of 1000 arrivals a second.
+    // Two connections with answers after 50 ms carry 40 of 1000 arrivals per second.
     let grid = "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 50\nrate = 1000\n";
     home.timed_experiment("clients", "[\"twin\"]", 1, 0.4, grid);
     home.run(["run", "e", "--rounds", "1"]).code(0);
@@ -132,7 +132,7 @@ fn an_open_loop_that_is_held_up_is_behind_schedule() {
 #[test]
 fn open_loops_add_up_whatever_fails() {
     for io in backends() {
-        // Every third request is answered with its connection's end, every third with a status.
+        // A third of the requests meet the end of their connection, another third a status.
         let peer = Peer::new(|mut connection| {
             let mut number = 0;
             while connection.request().is_some() {
@@ -150,13 +150,13 @@ fn open_loops_add_up_whatever_fails() {
             load_json(&[&[&*url], &words[..], &stop].concat()).1
         };
         open(["-d", "400ms"]);
-        // A number of arrivals, whatever time they take: every class is met.
+        // A fixed number of arrivals, so that every class occurs.
         let json = open(["-n", "400"]);
         for class in ["status", "closed_early"] {
             assert!(json["errors"][class].as_u64() > Some(0), "{io}: {json}");
         }
         let status = json["first_errors"]["status"].as_str().expect("an example");
-        // Its bytes, its connection and its time.
+        // The example has the bytes, the connection and the time.
         assert!(status.contains("HTTP/1.1 503 Busy") && status.contains("connection "), "{status}");
         assert!(status.contains("into the window"), "{status}");
     }

@@ -1,5 +1,6 @@
-//! The systems of the BEAM whose packages come from hex: what is said of them where the registry answers and where it does not;
-//! and what their common driver computes and sends by a schedule. rebar3 and elixir are stand-ins, so that no test depends on a registry.
+//! Systems on the BEAM with packages from hex: how they are listed if the registry answers and if it does not; and what
+//! their common driver computes and sends by a schedule. rebar3 and elixir are replaced, so that no test depends on a
+//! registry.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,8 +23,7 @@ fn declared() -> Vec<String> {
     names
 }
 
-/// A home with copies of these systems, without anything that was fetched for them, and with a rebar3 that answers `pkgs`
-/// with this text.
+/// A home with copies of these systems, without fetched packages, and with a rebar3 that answers `pkgs` with this text.
 fn home(systems: &[&str], answer: &str) -> Home {
     let home = Home::new();
     for name in systems.iter().chain(&["shared"]) {
@@ -56,10 +56,15 @@ fn narrows(home: &Home, words: &[&str], more: &[(&str, &Path)]) -> Ended {
     run(&mut command)
 }
 
-/// What `narrows systems` says of a system.
+/// The entry of a system in `narrows systems`.
 fn listed(home: &Home, system: &str, more: &[(&str, &Path)]) -> Value {
     let all = narrows(home, &["systems", "--json"], more).code(0).json();
-    all.as_array().expect("a list").iter().find(|each| each["name"] == system).expect("it is listed").clone()
+    all.as_array()
+        .expect("a list")
+        .iter()
+        .find(|entry| entry["name"] == system)
+        .expect("it is listed")
+        .clone()
 }
 
 #[test]
@@ -71,8 +76,12 @@ fn without_a_registry_each_is_missing_with_reason_and_command() {
     let nowhere = home.path("nowhere");
     let all = narrows(&home, &["systems", "--json"], &[("HOME", &nowhere)]).code(0).json();
     for name in names {
-        let system =
-            all.as_array().expect("a list").iter().find(|each| each["name"] == name).expect("it is listed");
+        let system = all
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|system| system["name"] == name)
+            .expect("it is listed");
         assert_eq!(system["broken"], Value::Null, "{system}");
         let missing = system["missing"].as_array().expect("what is missing");
         let [missing] = &missing[..] else { panic!("{name} lacks more: {missing:?}") };
@@ -80,12 +89,12 @@ fn without_a_registry_each_is_missing_with_reason_and_command() {
         assert!(get.contains("rebar3 get-deps") || get.contains("mix deps.get"), "{get}");
         assert!(get.contains(&format!("systems/{name},")), "{get}");
         let detail = missing["detail"].as_str().expect("a reason");
-        assert!(detail.contains("the registry d"), "{name}: {detail}"); // does not answer, or did not a moment ago
+        assert!(detail.contains("the registry d"), "{name}: {detail}"); // it does not answer, or did not a moment ago
     }
 }
 
 #[test]
-fn a_run_goes_on_without_them() {
+fn a_run_continues_without_them() {
     let home = home(&["cowboy1", "bandit"], "hexpm: Error fetching from this repo.");
     home.twin("good");
     home.experiment("requests", r#"["cowboy1", "good", "bandit"]"#, 1, "[[grid]]\nconnections = 1\n");
@@ -100,11 +109,11 @@ fn a_run_goes_on_without_them() {
 }
 
 #[test]
-fn the_registry_is_asked_for_the_very_version() {
+fn the_registry_is_asked_for_the_exact_version() {
     let has = home(&["ibrowse"], "hexpm:\n    Name: ibrowse\n    Versions: 4.4.2, 4.4.1, 4.4.0");
     let ibrowse = listed(&has, "ibrowse", &[]);
     assert_eq!((&ibrowse["available"], &ibrowse["missing"]), (&true.into(), &serde_json::json!([])));
-    // The versions of needs lead to a new build; that the package has been fetched must not.
+    // The versions of needs are an input of the build. Fetching the package must not change them.
     has.write("systems/ibrowse/_build/default/lib/ibrowse/x", "");
     assert_eq!(listed(&has, "ibrowse", &[])["versions"], ibrowse["versions"]);
     for other in ["4.4.2, 4.4.0", "4.4.10, 14.4.1, 4.4.1-rc.1", "4.4.11"] {
@@ -116,15 +125,15 @@ fn the_registry_is_asked_for_the_very_version() {
 }
 
 #[test]
-fn what_lies_there_is_not_asked_for() {
+fn the_registry_is_not_asked_for_packages_that_are_here() {
     let home = home(&["gun", "mint"], "hexpm: Error fetching from this repo.");
     let (nowhere, mix, deps) = (home.path("nowhere"), home.path("mix"), home.path("deps"));
-    // rebar3's folder for sources of one's own; the package that is still missing makes it missing.
+    // _checkouts, from which rebar3 uses the user's sources. The system is missing as long as one package is.
     home.write("systems/gun/_checkouts/gun/x", "");
     assert_eq!(listed(&home, "gun", &[])["available"], false);
     home.write("systems/gun/_build/default/lib/cowlib/x", "");
     assert_eq!(listed(&home, "gun", &[])["available"], true);
-    // mix's folders; without Hex it can use none of them.
+    // mix's folders. Without Hex mix can use none of them.
     home.write("deps/mint/x", "");
     assert_eq!(listed(&home, "mint", &[("HOME", &nowhere), ("MIX_DEPS_PATH", &deps)])["available"], false);
     home.write("mix/archives/hex-2.0.6/x", "");
@@ -153,37 +162,37 @@ fn what_the_driver_computes() {
     let compiled = Command::new("erlc").args(["-Werror", "-o"]).arg(folder.path()).arg(source).status();
     assert!(compiled.expect("erlc").success());
     for expression in [
-        // Headers in any case, as strings or binaries; no id, or two, is none.
+        // Headers in any case, as strings or binaries. No id and two ids both count as none.
         r#"{ok, 200, <<"7">>, <<"ok">>, unknown} =:= narrows_client:answer(200, [{"X-Request-ID", "7"}], "ok")"#,
         r#"{ok, 200, <<"7">>, <<"ok">>, unknown} =:= narrows_client:answer(200, [{<<"a">>, <<>>}, {<<"x-request-id">>, <<"7">>}], [<<"o">>, "k"])"#,
         r#"{ok, 404, undefined, <<>>, unknown} =:= narrows_client:answer(404, [{<<"y-request-id">>, <<"7">>}], <<>>)"#,
         r#"{ok, 200, undefined, <<>>, unknown} =:= narrows_client:answer(200, [{"x-request-id", "7"}, {"x-request-id", "8"}], "")"#,
-        // A request in a process of its own: its answer, its crash, its end in time, and nothing left of it.
+        // A request in a separate process: its answer, its crash, its timeout, and nothing left of it.
         "{ok, 1} =:= narrows_client:bounded(5000, fun() -> {ok, 1} end)",
         "{error, other, oops} =:= narrows_client:bounded(5000, fun() -> exit(oops) end)",
         "begin Self = self(), {error, request_timeout, timeout} = narrows_client:bounded(1, fun() -> Self ! self(), receive after infinity -> ok end end), \
          not is_process_alive(receive Pid -> Pid end) andalso {messages, []} =:= process_info(self(), messages) end",
-        // Errors of sockets, and what clients make of them.
+        // Errors of sockets, as clients report them.
         "[connect_refused, reset, closed_early, request_timeout, busy, other] =:= \
          [narrows_client:class(R) || R <- [econnrefused, econnreset, closed, timeout, busy, {odd, 1}]]",
         "[pool_wait, connect_timeout, closed_early, closed_early, reset, request_timeout, other] =:= \
          [narrows_client:class(R) || R <- [checkout_timeout, {error, connect_timeout}, {shutdown, normal}, {stream_error, {closed, \"lost\"}}, \
           {down, {shutdown, {error, econnreset}}}, {error, timeout}, {shutdown, odd}]]",
-        // Time that is left, never less than none.
+        // The remaining time is never negative.
         "0 =:= narrows_client:left(narrows_client:deadline(-5))",
         "narrows_client:left(narrows_client:deadline(60000)) > 1000",
-        // Versions, of what is not started too.
+        // Versions, also of applications that are not started.
         r#"match =:= re:run(narrows_client:versions([kernel, stdlib]), "^kernel [0-9.]+, stdlib [0-9.]+$", [{capture, none}])"#,
     ] {
         erlang(folder.path(), expression);
     }
 }
 
-/// The common driver's open loop, with the one client that needs no package.
+/// The open loop of the common driver, with the only client that needs no package.
 #[test]
 fn the_driver_sends_by_a_schedule() {
     let home = Home::with(&["httpc"]);
-    // Of the last, two callers with answers after 50 ms carry 40 of 1000 arrivals a second.
+    // In the last one, two callers with answers after 50 ms carry 40 of 1000 arrivals per second.
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 16\ndelay_ms = 1\ntimeout_ms = 20000\nrate = 400\ngaps = [\"constant\", \"poisson\"]\n\
                 [[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 50\ntimeout_ms = 20000\nrate = 1000\n";
     home.timed_experiment("clients", "[\"httpc\"]", 1, 0.5, grid);
@@ -193,8 +202,8 @@ fn the_driver_sends_by_a_schedule() {
     }
     ended.code(0);
     let seen = home.observations();
-    let own = seen.iter().filter(|observation| observation.trial.scenario.system == "httpc");
-    let (scenarios, measured) = (own.map(|o| &o.trial.scenario), home.measured("httpc"));
+    let of_httpc = seen.iter().filter(|observation| observation.trial.scenario.system == "httpc");
+    let (scenarios, measured) = (of_httpc.map(|o| &o.trial.scenario), home.measured("httpc"));
     assert_eq!(measured.len(), 3);
     for (scenario, m) in scenarios.zip(&measured) {
         let errors: u64 = m.errors.values().sum();
@@ -203,8 +212,8 @@ fn the_driver_sends_by_a_schedule() {
         let server = m.server.as_ref().expect("counts");
         assert!(server.client_successes > 0 && server.client_successes <= server.responses, "{server:#?}");
         assert!(server.requests <= server.client_attempts, "{server:#?}");
-        // Whatever the machine does, each arrival of the window was sent or is counted as dropped; at most those of the 0.05 s of
-        // the warm-up come to them.
+        // Each arrival of the window was sent or is counted as dropped, whatever the machine does. Those of the
+        // warm-up's 0.05 s may be added.
         let arrivals = m.attempts + m.dropped;
         let poisson = scenario.point.get("gaps") == Some(&systems::Value::Text("poisson".to_owned()));
         let expected = match scenario.work().rate().map(|rate| rate.per_s) {

@@ -1,11 +1,12 @@
-//! What the user's environment and tools have to do with builds: each change leads to one new build, whose version the run reports.
+//! The user's environment and tools as inputs of builds: each change leads to one new build, and the run reports its
+//! version.
 
 use std::fs;
 use std::process::Command;
 
 use crate::support::{self, home::Home};
 
-/// The reference, with a build that says what it was made of.
+/// The reference with a build whose version shows its inputs.
 const MANIFEST: &str = r#"
 name = "twin"
 role = "server"
@@ -52,7 +53,7 @@ impl Bench {
         fs::read_to_string(self.home.path("count")).map_or(0, |text| text.lines().count())
     }
 
-    /// Two runs, of which the first builds, and both report this version.
+    /// Runs twice. Only the first run builds, and both report this version.
     fn builds_once(&self, version: &str) {
         let before = self.count();
         for _ in 0..2 {
@@ -65,7 +66,7 @@ impl Bench {
 }
 
 #[test]
-fn what_the_environment_and_the_tools_have_to_do_with_a_build() {
+fn a_build_depends_on_the_environment_and_the_tools() {
     let home = Home::new();
     let files = [
         "systems/twin/own/version",
@@ -103,11 +104,16 @@ fn what_the_environment_and_the_tools_have_to_do_with_a_build() {
     support::run(&mut bench.narrows(&["systems", "--check", "twin"])).code(0);
     assert_eq!(bench.count(), before, "a check builds the same");
 
-    // What failed is listed for as long as the same would be built.
+    // A failure is listed as long as the inputs are the same.
     let listed = |bench: &Bench| {
         let all = support::run(&mut bench.narrows(&["systems", "--json"])).code(0).json();
-        let twin =
-            all.as_array().into_iter().flatten().find(|each| each["name"] == "twin").cloned().expect("it");
+        let twin = all
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|system| system["name"] == "twin")
+            .cloned()
+            .expect("it");
         twin["missing"].clone()
     };
     bench.home.write("tool", "broken");

@@ -1,13 +1,13 @@
-//! The workload `clients` shows what a published table did not: a pool that fails fast meets a server that closes each
-//! connection after its 100th request (docs/contracts.md, "A client driver").
+//! The workload `clients` shows what a published table hid: how a pool that fails fast behaves when the server closes
+//! each connection after its 100th request (docs/contracts.md, "A client driver").
 
 use crate::support::has;
 use crate::support::home::Home;
 use lab::observation::Measurement;
 
-/// Requests after which the server closes a connection.
+/// The number of requests after which the server closes a connection.
 const KEEP: u64 = 100;
-/// Connections of the pool.
+/// The number of connections of the pool.
 const POOL: u64 = 4;
 
 /// A home with the driver of tests/support/fail_fast.js, as `fail-fast`.
@@ -27,7 +27,7 @@ fn home() -> Home {
     home
 }
 
-/// The report's warnings about the one scenario of `fail-fast`, as codes.
+/// The codes of the report's warnings about the only scenario of `fail-fast`.
 fn warnings(home: &Home, max_keepalive: u64) -> Vec<String> {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let all = report["experiments"][0]["warnings"].as_array().expect("warnings").clone();
@@ -39,31 +39,33 @@ fn warnings(home: &Home, max_keepalive: u64) -> Vec<String> {
     all.iter().filter(concerns).map(|warning| warning["code"].as_str().expect("a code").to_owned()).collect()
 }
 
-/// What the driver's trials measured, those against the closing server and those against the other.
+/// The measurements of the driver's trials: against the closing server, and against the other one.
 fn measured(home: &Home) -> [Vec<Measurement>; 2] {
     let with = |limit: u64| {
-        let of = home.observations().into_iter().filter(move |seen| {
+        let of_server = home.observations().into_iter().filter(move |seen| {
             let scenario = &seen.trial.scenario;
             scenario.system == "fail-fast"
                 && matches!(scenario.work(), systems::Work::Clients(work) if work.max_keepalive == limit)
         });
-        of.map(|seen| match seen.outcome {
-            lab::observation::Outcome::Measured(m) => *m,
-            lab::observation::Outcome::Failed(failure) => panic!("{failure:#?}"),
-        })
-        .collect::<Vec<_>>()
+        of_server
+            .map(|seen| match seen.outcome {
+                lab::observation::Outcome::Measured(m) => *m,
+                lab::observation::Outcome::Failed(failure) => panic!("{failure:#?}"),
+            })
+            .collect::<Vec<_>>()
     };
     [with(KEEP), with(0)]
 }
 
-/// With a fixed number of attempts, as in the published table: 100 successes of each connection, and all the rest fails.
+/// With a fixed number of attempts, as in the published table, each connection has 100 successes and everything else
+/// fails.
 #[test]
 fn a_pool_that_fails_fast_errs_by_the_published_law() {
     if !has("node") {
         return;
     }
     let home = home();
-    // No connection is made twice within the trial: the law is that of one reconnect cycle.
+    // No connection is opened twice in the trial, so the law of one reconnect cycle holds.
     let attempts = 4000;
     let grid = format!(
         "[[grid]]\npool_size = {POOL}\nconcurrency = 32\ndelay_ms = 1\nbackoff_ms = 600000\nattempts = {attempts}\nmax_keepalive = [{KEEP}, 0]\n"
@@ -86,7 +88,7 @@ fn a_pool_that_fails_fast_errs_by_the_published_law() {
     }
 }
 
-/// Over a fixed time: 100 successes of each connection in each of its lives, which a pause of 500 ms parts.
+/// Over a fixed time each connection has 100 successes each time it is opened, with a pause of 500 ms in between.
 #[test]
 fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
     if !has("node") {
@@ -96,7 +98,7 @@ fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
     let grid = format!(
         "[[grid]]\npool_size = {POOL}\nconcurrency = 32\ndelay_ms = 5\nmax_keepalive = [{KEEP}, 0]\n"
     );
-    // Long enough for more than one cycle, however slow the machine.
+    // Long enough for more than one cycle, even on a slow machine.
     let found = [1.5, 6.0, 24.0].into_iter().find_map(|window| {
         home.timed_experiment("clients", "[\"fail-fast\"]", 1, window, &grid);
         home.run(["run", "e", "--rounds", "1"]).code(0);
@@ -110,7 +112,7 @@ fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
         assert!(server.client_successes >= KEEP * server.closes, "{server:#?}");
         assert!(server.client_successes <= KEEP * server.connections, "{server:#?}");
         assert!(m.errors["busy"] > m.successes, "{:?}", m.errors);
-        // Whatever was sent into a close was to be its connection's 101st.
+        // Requests that a close failed were to be the 101st of their connection.
         assert!(m.error_ordinals.keys().all(|ordinal| *ordinal == KEEP + 1), "{:?}", m.error_ordinals);
         assert_eq!(server.peak_connections, POOL);
     }
@@ -126,7 +128,7 @@ fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
     }
 }
 
-/// The reference client tells the wait for its pool apart from the service, and the report shows both.
+/// The reference client reports the wait for its pool separately from the service, and the report shows both.
 #[test]
 fn a_wait_for_the_pool_is_shown_apart_from_the_service() {
     let home = Home::new();
@@ -137,7 +139,7 @@ fn a_wait_for_the_pool_is_shown_apart_from_the_service() {
     for m in home.measured("twin") {
         let (wait, service) = (&m.pool_wait_us, &m.service_us);
         assert_eq!((wait.count, service.count, m.response_us.count), (m.successes, m.successes, m.successes));
-        // Eight callers on two connections: three of four wait, and one answer takes at least the delay.
+        // Eight callers share two connections: three of four wait, and an answer takes at least the delay.
         assert!(service.min >= 1_900.0 && wait.mean > service.mean, "{wait:?} {service:?}");
         let both = wait.mean + service.mean;
         assert!((m.response_us.mean - both).abs() < 0.01 * both, "{both} {}", m.response_us.mean);

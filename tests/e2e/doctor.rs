@@ -1,4 +1,4 @@
-//! `narrows doctor` looks at whatever machine it finds itself on, and measures for a moment.
+//! `narrows doctor` checks the machine on which it runs, and measures for a moment.
 
 use crate::support::{Guarded, narrows, run};
 
@@ -32,11 +32,11 @@ fn the_machine_is_judged_and_measured() {
 }
 
 #[test]
-fn people_are_told_the_same_in_lines() {
+fn the_text_has_the_same_findings() {
     let ended = run(&mut narrows(["doctor"])).code(0);
     let marked = ended.stdout.lines().filter(|line| line.starts_with("! ")).count();
     assert_eq!(ended.stdout.matches(" -> ").count(), marked, "a remedy for each problem: {}", ended.stdout);
-    // Without a terminal lines have 100 columns.
+    // Without a terminal, lines are wrapped at 100 columns.
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100), "{}", ended.stdout);
     let last = ended.stdout.lines().last().expect("an end");
     let expected = match marked {
@@ -50,7 +50,7 @@ fn people_are_told_the_same_in_lines() {
 #[test]
 fn an_interruption_ends_it() {
     let doctor = Guarded::spawn(&mut narrows(["doctor"]));
-    // Long enough to have begun in most cases; either way it ends by itself.
+    // It has usually begun by then. In either case it ends by itself.
     std::thread::sleep(std::time::Duration::from_millis(300));
     doctor.signal(libc::SIGINT);
     let ended = doctor.end();

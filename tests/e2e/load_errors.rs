@@ -1,4 +1,4 @@
-//! Each failure that `narrows load` can meet is counted in exactly one class, and decides the exit code.
+//! Each failure that `narrows load` can meet counts in exactly one class, and the exit code depends on it.
 
 use std::net::TcpListener;
 
@@ -6,7 +6,7 @@ use crate::support;
 use crate::support::peer::{Connection, Peer};
 use crate::support::{Served, backends, load, load_json, run};
 
-/// Four requests, one at a time, to a server that treats them like this: all of them must fail in this class.
+/// Sends four requests in sequence to a server that treats them in this way. All must fail in this class.
 fn assert_class(class: &str, words: &[&str], treat: impl Fn(Connection) + Send + Sync + Copy + 'static) {
     for io in backends() {
         let peer = Peer::new(treat);
@@ -66,7 +66,8 @@ fn a_server_that_closes_within_an_answer_closed_early() {
         connection.request();
         connection.send("HTTP/1.1 200 O");
     });
-    // What came of it is part of the example, behind a whole one, too, and with others behind it that are lost alike.
+    // The example contains the part that arrived, also after a complete answer, and if others after it are lost as
+    // well.
     for pipeline in [1, 3] {
         let peer = Peer::new(move |mut connection| {
             (0..pipeline).for_each(|_| drop(connection.request()));
@@ -95,7 +96,7 @@ fn a_server_that_drops_a_request_unread_is_a_reset() {
 }
 
 #[test]
-fn a_stray_byte_behind_an_answer_is_a_protocol_error() {
+fn a_stray_byte_after_an_answer_is_a_protocol_error() {
     assert_class("protocol", &[], |mut connection| {
         while connection.request().is_some() {
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok!");
@@ -136,14 +137,14 @@ fn a_server_that_never_answers_is_a_timeout() {
 }
 
 #[test]
-fn waiting_for_an_answer_costs_no_processor() {
+fn waiting_for_an_answer_costs_no_cpu_time() {
     for io in backends() {
         let peer = Peer::new(|mut connection| connection.wait_end());
         let words = ["-n", "1", "-c", "1", "--timeout", "1s", "--reactor", io];
         let (_, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
-        // Other work on the machine can only make it less.
+        // Other work on the machine can only reduce it.
         assert!(json["generator"]["busiest_core"].as_f64().unwrap() < 0.2, "{io}: {json}");
-        // What the machine did meanwhile (time that went to other ones, heat) may be said, and nothing of the generator.
+        // There may be warnings about the machine (stolen time, heat), but none about the generator.
         let warnings = json["warnings"].as_array().expect("warnings");
         let machine = |code: &serde_json::Value| *code == "stolen_time" || *code == "throttled";
         assert!(warnings.iter().all(|warning| machine(&warning["code"])), "{io}: {json}");
@@ -161,18 +162,18 @@ fn half_an_answer_that_never_ends_is_a_timeout() {
 
 #[test]
 fn a_body_that_is_not_read_to_its_end_is_a_timeout() {
-    // More than the kernel's buffers hold, so that sending stands still.
+    // More than the kernel's buffers can hold, so that sending stalls.
     let words = ["--timeout", "500ms", "--body-size", "64M"];
     assert_class("request_timeout", &words, |mut connection| {
         connection.wait_unread();
-        // Until the generator gives up: a read would take from the buffers.
+        // Wait without reading until the generator gives up, because a read would make room in the buffers.
         support::until(|| connection.abandoned());
     });
 }
 
-/// What was pipelined into the close of a connection fails as the request that was next on it, however much it was.
+/// All requests that were pipelined when a connection closed count as the one that was next on it.
 #[test]
-fn a_limit_of_requests_per_connection_is_told_from_the_failures() {
+fn a_limit_of_requests_per_connection_is_inferred_from_the_failures() {
     let server = Served::start(&["--max-keepalive", "100", "--silent-close"]);
     for io in backends() {
         let words = [&*server.http, "-n", "4000", "-c", "2", "--pipeline", "8", "--reactor", io];
@@ -192,7 +193,7 @@ fn a_limit_of_requests_per_connection_is_told_from_the_failures() {
 }
 
 #[test]
-fn one_verified_answer_among_errors_is_done() {
+fn one_verified_answer_among_errors_is_a_success() {
     let peer = Peer::new(|mut connection| {
         connection.request();
         connection.ok();
@@ -204,7 +205,7 @@ fn one_verified_answer_among_errors_is_done() {
 }
 
 #[test]
-fn unknown_words_and_impossible_values_are_bad_usage() {
+fn unknown_words_and_impossible_values_are_usage_errors() {
     for words in [
         &["http://127.0.0.1:1/", "--frobnicate"][..],
         &[],
@@ -225,7 +226,7 @@ fn unknown_words_and_impossible_values_are_bad_usage() {
 }
 
 #[test]
-fn a_target_that_makes_no_sense_is_bad_usage() {
+fn a_target_that_makes_no_sense_is_a_usage_error() {
     for (words, why) in [
         (&["ftp://127.0.0.1:1/"][..], "http or frames"),
         (&["127.0.0.1:80"], "begin with http://"),

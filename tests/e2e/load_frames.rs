@@ -1,4 +1,4 @@
-//! `narrows load frames://…`: streams whose end is the receiver's count.
+//! `narrows load frames://…`: streams that end with the receiver's count.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,10 +6,10 @@ use crate::support;
 use crate::support::peer::{Connection, Peer};
 use crate::support::{Served, backends, load, load_json};
 
-/// Frames and bytes of each stream.
+/// The frames and bytes of each stream.
 type Streams = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// An honest receiver that keeps what each stream brought.
+/// An honest receiver that records the counts of each stream.
 fn receiver() -> (Peer, Streams) {
     let streams = Streams::default();
     let kept = Arc::clone(&streams);
@@ -47,10 +47,10 @@ fn a_number_of_frames_is_exact_over_several_connections() {
 }
 
 #[test]
-fn json_tells_the_number_of_frames() {
+fn json_has_the_number_of_frames() {
     let server = Served::start(&[]);
     let (code, json) = load_json(&[&server.frames, "-n", "1000", "-c", "2"]);
-    // Whatever the field is called: attempts and `completed` are streams.
+    // Any field may have the number, because attempts and `completed` count streams.
     let counted = json.as_object().unwrap().values().any(|value| *value == 1000);
     assert!(code == 0 && counted, "{json}");
 }
@@ -69,7 +69,7 @@ fn the_reference_receives_what_was_sent_over_either_interface() {
     }
 }
 
-/// One stream of three frames to a receiver that treats it like this: it must fail in this class.
+/// Sends one stream of three frames to a receiver that treats it in this way. It must fail in this class.
 fn assert_class(class: &str, words: &[&str], treat: impl Fn(Connection) + Send + Sync + Copy + 'static) {
     for io in backends() {
         let peer = Peer::new(treat);
@@ -120,7 +120,7 @@ fn an_answer_that_is_no_count_is_a_protocol_error() {
 }
 
 #[test]
-fn a_stray_byte_behind_the_count_is_a_protocol_error() {
+fn a_stray_byte_after_the_count_is_a_protocol_error() {
     assert_class("protocol", &[], |mut connection| {
         let (frames, bytes) = connection.frames();
         connection.send([support::peer::count(frames, bytes), b"!".to_vec()].concat());

@@ -1,4 +1,4 @@
-//! `narrows load http://…` against `narrows serve`, and against servers that look closely.
+//! `narrows load http://…` against `narrows serve`, and against servers that check what they receive.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const FIELDS: [&str; 11] = [
 ];
 const PERCENTILES: [&str; 6] = ["p50", "p90", "p99", "p99_9", "max", "mean"];
 
-/// A server that answers `200 ok` to everything, and keeps what it was asked.
+/// A server that answers `200 ok` to everything, and records the requests.
 fn listener() -> (Peer, Arc<Mutex<Vec<Request>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
@@ -49,7 +49,7 @@ fn exactly_n_requests_complete_over_exactly_c_kept_connections() {
 }
 
 #[test]
-fn every_request_has_a_connection_of_its_own_with_close() {
+fn with_close_every_request_has_its_own_connection() {
     for io in backends() {
         let server = Served::start(&["--reactor", io]);
         let (code, json) = load_json(&[&server.http, "-n", "200", "-c", "5", "--close", "--reactor", io]);
@@ -68,7 +68,7 @@ fn several_threads_share_the_number_and_lose_none() {
     let server = Served::start(&[]);
     let (code, json) = load_json(&[&server.http, "-n", "1001", "-c", "7", "-t", "3"]);
     assert_eq!((code, &json["completed"]), (0, &1001.into()), "{json}");
-    // The last is left out: one thread may be done before another has begun.
+    // The last count is not checked, because one thread may finish before another begins.
     assert_eq!(server.counts()[..3], [1001, 1001, 7]);
 }
 
@@ -90,11 +90,11 @@ fn a_closed_loop_waits_for_each_answer() {
 }
 
 #[test]
-fn a_pipeline_of_four_has_four_requests_under_way_and_not_five() {
+fn a_pipeline_of_four_has_four_requests_in_flight_and_not_five() {
     for io in backends() {
         let early = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&early);
-        // It answers none of four before the fourth has come.
+        // It answers only when the fourth of four has arrived.
         let peer = Peer::new(move |mut connection| {
             while (0..4).all(|_| connection.request().is_some()) {
                 *counted.lock().unwrap() += connection.unread();
@@ -109,7 +109,7 @@ fn a_pipeline_of_four_has_four_requests_under_way_and_not_five() {
 }
 
 #[test]
-fn a_duration_measures_and_counts_what_was_under_way() {
+fn a_duration_counts_what_was_in_flight_at_its_end() {
     for io in backends() {
         let server = Served::start(&["--reactor", io]);
         let (code, json) =
@@ -160,7 +160,7 @@ fn a_percentile_that_n_cannot_support_is_null() {
 #[test]
 fn the_body_is_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    // One that travels with its head, and one that is sent in pieces.
+    // One body is sent together with its head, and one in pieces.
     for size in [5_usize, 700_001] {
         let body: Vec<u8> = (0..size).map(|i| (i * 7 + i / 251) as u8).collect();
         let file = dir.path().join("body");
@@ -200,13 +200,13 @@ fn a_body_of_a_size_has_that_size_and_is_not_zeros() {
 }
 
 #[test]
-fn expect_continue_keeps_the_body_back_until_it_is_asked_for() {
+fn expect_continue_holds_the_body_back_until_it_is_requested() {
     for size in ["5", "300K"] {
         for io in backends() {
             let early = Arc::new(Mutex::new(Vec::new()));
             let kept = Arc::clone(&early);
-            // No request can have been sent before this. It waits a second to be asked for its body, and then sends it all
-            // the same: what is there so late, because this machine stood still, is not early.
+            // No request can have been sent before this. After a second the generator sends the body without being
+            // asked, so a body that arrives that late, because the machine stalled, is not early.
             let begin = Instant::now();
             let peer = Peer::new(move |mut connection| {
                 let mut sent = begin;
@@ -234,7 +234,7 @@ fn expect_continue_keeps_the_body_back_until_it_is_asked_for() {
 }
 
 #[test]
-fn method_and_headers_are_those_that_were_asked_for() {
+fn method_and_headers_are_those_of_the_arguments() {
     let (peer, seen) = listener();
     let url = format!("{}/a?b=c", peer.url("http"));
     let words = [&url, "-n", "1", "-c", "1", "-X", "PUT", "-H", "X-One: 1", "-H", "Host: example"];
@@ -246,7 +246,7 @@ fn method_and_headers_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn a_server_that_closes_after_some_requests_costs_none_when_it_says_so() {
+fn announced_closes_cost_no_requests() {
     for io in backends() {
         let server = Served::start(&["--max-keepalive", "10", "--reactor", io]);
         let (code, json) = load_json(&[&server.http, "-n", "100", "-c", "2", "--reactor", io]);
@@ -256,7 +256,7 @@ fn a_server_that_closes_after_some_requests_costs_none_when_it_says_so() {
 }
 
 #[test]
-fn text_for_people_tells_how_the_attempts_ended() {
+fn the_text_says_how_the_attempts_ended() {
     let server = Served::start(&[]);
     let ended = load(&[&server.http, "-n", "30", "-c", "3"]).code(0);
     assert!(ended.stdout.contains("attempts 30 = 30 verified + 0 errors + 0 in flight"), "{ended:#?}");

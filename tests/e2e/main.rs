@@ -1,5 +1,6 @@
-//! The program against servers, clients and systems, in one binary: it is compiled and linked once, and its tests run side by
-//! side. What needs the machine for itself is in `tests/serial`, what needs no server in `tests/check`.
+//! Tests of the program with servers, clients and systems, in one binary: it is linked once, and its tests run in
+//! parallel. Tests that need the machine for themselves are in `tests/serial`, those that need no server in
+//! `tests/check`.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,12 +1,12 @@
-//! `narrows load --find-max-rate`: a bracket where there is one, and plain words where there is none.
+//! `narrows load --find-max-rate`: the bracket, or the reason why there is none.
 
 use std::net::TcpListener;
 
 use crate::support::{Served, load, squeezed};
 
-/// Five connections to answers that take 50 ms carry 100 a second, on any machine at most.
+/// Five connections with answers after 50 ms carry at most 100 requests per second on any machine.
 #[test]
-fn a_limit_is_bracketed_and_tries_last_as_long_as_the_objectives_take() {
+fn a_limit_is_bracketed_and_attempts_last_as_long_as_the_objectives_need() {
     let server = Served::start(&[]);
     let target = format!("{}/wait/50", server.http);
     let words =
@@ -17,7 +17,7 @@ fn a_limit_is_bracketed_and_tries_last_as_long_as_the_objectives_take() {
     assert!(holds < fails && holds <= 150.0, "{found}");
     let first = &found["steps"][0];
     assert_eq!(first["rate"], 20.0, "{found}");
-    // Half a second has ten arrivals, and a median takes twenty answers.
+    // Half a second has ten arrivals, but a median needs twenty answers.
     assert!(!found.to_string().contains("takes 20 answers, and there were 1"), "{found}");
 }
 

@@ -1,4 +1,4 @@
-//! The HTML report in a real browser: of a run, and of large and hostile ones that were made up.
+//! The HTML report in a real browser: of a real run, and of large and hostile made-up runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,39 +11,39 @@ use lab::observation::Trial;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Screens to look at: a phone, a small window, a large one.
+/// The widths to check: a phone, a small window, a large one.
 const WIDTHS: [u32; 3] = [360, 800, 1600];
 
 /// The figure of all scenarios.
 const RANKING: &str = "Every scenario: requests a second";
 
-/// The figure of what was compared.
+/// The figure of the comparisons.
 const COMPARISONS: &str = "Comparisons: how many times faster";
 
-/// The figures that explain an answer of requests or clients; `over` says what was seen over the window.
+/// The figures that explain an answer for requests or clients. `over` is the title of those over the window.
 fn explaining(over: &'static str) -> [&'static str; 6] {
     ["CPU time", "Memory at its highest", "Share of the ceiling", "Latency spectrum", over, ROUNDS]
 }
 
-/// The same of uploads and frames, whose operations are long.
+/// The same for uploads and frames, whose operations are long.
 const EXPLAINING_STREAMS: [&str; 5] =
     ["CPU time", "Memory at its highest", "Share of the ceiling", "Memory over the window", ROUNDS];
 
 const ROUNDS: &str = "Round by round";
 
-/// What a trial that was made up as a whole has of its window.
+/// The title of the figures over the window for made-up trials.
 const BOTH: &str = "Throughput and memory over the window";
 
-/// The report of the home's last run, as a page in the home.
+/// Writes the report of the home's last run as a page in the home.
 fn page(home: &Home) -> PathBuf {
     let path = home.path("report.html");
     home.run(["report", "last", "--format", "html", "-o", path.to_str().expect("a path")]).code(0);
     path
 }
 
-/// Asserts, at every width, light and dark, that the page is whole: nothing complained or was asked for, nothing is
-/// wider than the screen, there are these figures and no others, and each shows exactly one drawing with its names, its
-/// words inside it, and its data.
+/// Asserts at every width, light and dark, that the page is sound: it has no errors and makes no requests, nothing is
+/// wider than the screen, it has exactly these figures, and each shows exactly one drawing with its names, its text
+/// inside it, and its data.
 fn assert_sound(browser: &mut Browser, page: &Path, figures: &[&str]) {
     for width in WIDTHS {
         browser.open(page, width, false);
@@ -65,7 +65,7 @@ fn assert_sound(browser: &mut Browser, page: &Path, figures: &[&str]) {
     }
 }
 
-/// What a person would see of the page's form.
+/// JavaScript that returns what a person would see of the page's layout.
 const LOOK: &str = "(() => {
     const all = (root, what) => [...root.querySelectorAll(what)];
     const visible = (e) => e.getBoundingClientRect().width > 0;
@@ -93,11 +93,11 @@ const LOOK: &str = "(() => {
     };
 })()";
 
-/// The rows of a table that are shown, as the texts of one column.
-fn column(browser: &mut Browser, table: &str, at: usize) -> Vec<String> {
+/// The texts of one column in the visible rows of a table.
+fn column(browser: &mut Browser, table: &str, index: usize) -> Vec<String> {
     let texts = browser.eval(&format!(
         "[...document.querySelector('{table}').tBodies[0].rows].filter((row) => !row.hidden)
-            .map((row) => row.cells[{at}].dataset.v ?? row.cells[{at}].textContent)"
+            .map((row) => row.cells[{index}].dataset.v ?? row.cells[{index}].textContent)"
     ));
     texts.as_array().expect("rows").iter().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -106,31 +106,31 @@ fn numbers(texts: &[String]) -> Vec<f64> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// Sorts by mouse and by keyboard, and filters; `columns` are the positions of a word and of a number.
-fn assert_sorts_and_filters(browser: &mut Browser, table: &str, at: usize, filter: &str) {
+/// Sorts by the column `index` with mouse and keyboard, and filters.
+fn assert_sorts_and_filters(browser: &mut Browser, table: &str, index: usize, filter: &str) {
     let sort_of = |browser: &mut Browser| {
         let sorts = browser.eval(&format!(
             "[...document.querySelectorAll('{table} thead th')].map((th) => th.getAttribute('aria-sort'))"
         ));
         let sorts = sorts.as_array().expect("headings").clone();
-        assert!(sorts.iter().enumerate().all(|(i, sort)| i == at || sort == "none"), "{sorts:?}");
-        sorts[at].as_str().unwrap_or_default().to_owned()
+        assert!(sorts.iter().enumerate().all(|(i, sort)| i == index || sort == "none"), "{sorts:?}");
+        sorts[index].as_str().unwrap_or_default().to_owned()
     };
-    let button = format!("{table} thead th:nth-child({}) button", at + 1);
-    let original = column(browser, table, at);
+    let button = format!("{table} thead th:nth-child({}) button", index + 1);
+    let original = column(browser, table, index);
     assert_eq!(sort_of(browser), "none");
     browser.click(&button);
     assert_eq!(sort_of(browser), "ascending");
-    let ascending = numbers(&column(browser, table, at));
+    let ascending = numbers(&column(browser, table, index));
     assert!(ascending.len() > 2 && ascending.is_sorted(), "{ascending:?}");
-    // The mouse left the focus on the button: the keyboard goes on from there.
+    // The button has the focus after the click, so the keyboard continues from there.
     browser.press("Enter", "\r");
     assert_eq!(sort_of(browser), "descending");
-    let descending = numbers(&column(browser, table, at));
+    let descending = numbers(&column(browser, table, index));
     assert!(descending.iter().rev().is_sorted() && descending.len() == ascending.len(), "{descending:?}");
     browser.press(" ", " ");
     assert_eq!(sort_of(browser), "none");
-    assert_eq!(column(browser, table, at), original);
+    assert_eq!(column(browser, table, index), original);
 
     browser.click(&format!("{table}-filter"));
     browser.write(filter);
@@ -159,7 +159,7 @@ fn the_page_of_a_run_is_whole_and_its_tables_can_be_sorted_and_filtered() {
     let page = page(&home);
     let mut browser = Browser::start();
     let mut figures = vec!["connections against requests a second", COMPARISONS];
-    // Whether memory is seen twice in so short a window is the machine's doing.
+    // It depends on the machine whether memory is sampled twice in so short a window.
     let memory = fs::read_to_string(&page).expect("a page").contains(BOTH);
     figures.extend(explaining(if memory { BOTH } else { "Throughput over the window" }));
     assert_sound(&mut browser, &page, &figures);
@@ -167,26 +167,26 @@ fn the_page_of_a_run_is_whole_and_its_tables_can_be_sorted_and_filtered() {
     let text = text.as_str().expect("text");
     assert!(text.contains("narrows run e --rounds 3 --seed 5"), "{text}");
     let table = first_table(&mut browser);
-    let at = heading(&mut browser, &table, "req/s");
-    assert_sorts_and_filters(&mut browser, &table, at, "twin");
+    let index = heading(&mut browser, &table, "req/s");
+    assert_sorts_and_filters(&mut browser, &table, index, "twin");
 }
 
-/// The first table that can be filtered, as a selector.
+/// The selector of the first table that can be filtered.
 fn first_table(browser: &mut Browser) -> String {
     let id = browser.eval("document.querySelector('table[data-filter]').id");
     format!("#{}", id.as_str().expect("a table"))
 }
 
-/// The position of a heading.
+/// The index of a heading.
 fn heading(browser: &mut Browser, table: &str, name: &str) -> usize {
-    let at = browser.eval(&format!(
+    let index = browser.eval(&format!(
         "[...document.querySelectorAll('{table} thead th')].findIndex((th) => th.textContent === '{name}')"
     ));
-    usize::try_from(at.as_i64().expect("a number")).unwrap_or_else(|_| panic!("no column {name}"))
+    usize::try_from(index.as_i64().expect("a number")).unwrap_or_else(|_| panic!("no column {name}"))
 }
 
 #[test]
-fn a_large_run_is_a_page_that_a_browser_takes() {
+fn a_browser_can_show_the_page_of_a_large_run() {
     if !support::has(CHROMIUM) {
         return;
     }
@@ -219,8 +219,8 @@ fn a_large_run_is_a_page_that_a_browser_takes() {
     assert_eq!(over_time, serde_json::json!(columns));
     let table = first_table(&mut browser);
     assert!(column(&mut browser, &table, 0).len() > 200);
-    let at = heading(&mut browser, &table, "req/s");
-    assert_sorts_and_filters(&mut browser, &table, at, "gamma");
+    let index = heading(&mut browser, &table, "req/s");
+    assert_sorts_and_filters(&mut browser, &table, index, "gamma");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn rename(home: &Home, name: &str) {
     home.write(&format!("experiments/{name}.toml"), &text.replacen("\"e\"", &format!("{name:?}"), 1));
 }
 
-/// How many of these are shown in the figure of this title.
+/// How many elements that match the selector are visible in the figure with this title.
 fn shown_in(browser: &mut Browser, title: &str, what: &str) -> u64 {
     let script = format!(
         "[...[...document.querySelectorAll('figure')].find((figure) => figure.innerText.startsWith('{title}'))
@@ -310,14 +310,14 @@ rule = [
     home.run(["run", "e", "ranking", "--fake", "truth.toml", "--rounds", "4", "--seed", "5"]).code(0);
     let page = page(&home);
     let mut browser = Browser::start();
-    let grid = |of: &str| format!("{of}: requests a second by concurrency and pool_size");
+    let grid = |client: &str| format!("{client}: requests a second by concurrency and pool_size");
     let grids = [("one", 100), ("two", 10), ("one", 1000), ("two", 100), ("one", 10), ("two", 1000)]
         .map(|(client, keepalive)| grid(&format!("{client}: max_keepalive {keepalive}")));
     let mut figures = vec!["max_keepalive against requests a second"];
     figures.extend(grids.iter().map(String::as_str));
     figures.push(COMPARISONS);
     figures.extend(explaining("Memory over the window"));
-    // What is not ranked is compared with nothing.
+    // Rows that are not ranked are not compared.
     figures.push(RANKING);
     figures.extend(explaining("Memory over the window"));
     assert_sound(&mut browser, &page, &figures);
@@ -373,7 +373,7 @@ rule = [
     assert_eq!(cliffs, [1, 0]);
 }
 
-/// For people: a store with 10,000 observations, to time and weigh `narrows report` with.
+/// Not a test: makes a store with 10,000 observations, for measurements of `narrows report`.
 /// `NARROWS_STORE=FILE cargo test -p narrows --test e2e -- --ignored ten_thousand`
 #[test]
 #[ignore = "writes a large store; for people"]
@@ -386,19 +386,19 @@ fn ten_thousand() {
     fs::copy(store, path).expect("the store is copied");
 }
 
-/// For people: pictures of the last run of a store, as docs/pictures has them: see `make pictures`.
+/// Not a test: makes the pictures in docs/pictures from the last run of a store. See `make pictures`.
 /// `NARROWS_PICTURES=STORE:FOLDER cargo test -p narrows --test e2e -- --ignored pictures`
 #[test]
 #[ignore = "writes pictures; for people"]
 fn pictures() {
     let Some(mut studio) = Studio::open("NARROWS_PICTURES") else { return };
-    // The answer and what shows it: the sweep, and on larger screens what was compared.
+    // The answer and the sweep that shows it, and on larger screens the comparisons.
     studio.picture("report", 1000, Some("#e0-f1"), false);
     studio.picture("report-dark", 1000, Some("#e0-f1"), true);
     studio.picture("report-phone", 360, Some("#e0-f0"), false);
 }
 
-/// For people: the whole page at every width, light and dark; as `pictures`, with `NARROWS_LOOK`.
+/// Not a test: makes pictures of the whole page at every width, light and dark. As `pictures`, with `NARROWS_LOOK`.
 #[test]
 #[ignore = "writes pictures; for people"]
 fn look() {
@@ -418,7 +418,7 @@ struct Studio {
 }
 
 impl Studio {
-    /// As the variable says: STORE:FOLDER. None without it.
+    /// Opens what the variable names as STORE:FOLDER. `None` if it is not set.
     fn open(variable: &str) -> Option<Self> {
         let wanted = std::env::var(variable).ok()?;
         let (store, folder) = wanted.split_once(':').expect("STORE:FOLDER");
@@ -429,7 +429,7 @@ impl Studio {
         Some(Self { folder, page, browser: Browser::start() })
     }
 
-    /// Of the page down to the end of an element, or the whole of it.
+    /// Makes a picture of the page down to the end of an element, or of the whole page.
     fn picture(&mut self, name: &str, width: u32, last: Option<&str>, dark: bool) {
         self.browser.open(&self.page.path().join("page.html"), width, dark);
         let height = last.map(|element| {

@@ -1,4 +1,4 @@
-//! The JSON of reports and comparisons keeps the schemas that docs/schema promises to programs.
+//! The JSON of reports and comparisons matches the schemas in docs/schema.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn assert_keeps(schema: &Validator, report: &Value) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test e2e schemas` writes them anew.
+/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test e2e schemas` updates them.
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
     for (name, schema) in report::schemas() {

@@ -1,4 +1,4 @@
-//! `narrows run` on servers that their users started: found, measured, and left running.
+//! `narrows run` with servers that the user started: they are found, measured, and left running.
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -18,11 +18,11 @@ fn attach(home: &Home, url: &str, more: &str) {
 }
 
 #[test]
-fn a_server_of_the_users_is_measured_and_goes_on() {
+fn a_users_server_is_measured_and_keeps_running() {
     let home = Home::new();
     let url = format!("http://127.0.0.1:{}", systems::free_port().expect("a free port"));
     attach(&home, &url, "");
-    // Long enough for answers in each trial, on a machine that does other work.
+    // Long enough for answers in each trial, even on a busy machine.
     home.timed_experiment("requests", "[\"mine\"]", 2, 1.0, "[[grid]]\nconnections = 4\n");
     let ended = home.run(["run", "e", "--rounds", "file"]);
     let why = format!("mine takes no part: a server at {url} is missing (type this)");
@@ -51,7 +51,7 @@ fn a_server_of_the_users_is_measured_and_goes_on() {
 }
 
 #[test]
-fn what_it_declares_to_answer_is_what_is_checked() {
+fn the_declared_answer_is_checked() {
     let home = Home::new();
     let server = Served::start(&[]);
     home.experiment("requests", "[\"mine\"]", 1, "[[grid]]\nconnections = 2\n");
@@ -61,7 +61,7 @@ fn what_it_declares_to_answer_is_what_is_checked() {
     assert_eq!(failed[0].stage, "equal_work");
     assert!(failed[0].reason.contains("length"), "{failed:#?}");
 
-    // One that declares a fault has a row all the same, and no rank.
+    // A system that declares a fault has a row, but no rank.
     attach(
         &home,
         &server.http,
@@ -76,13 +76,13 @@ fn what_it_declares_to_answer_is_what_is_checked() {
 }
 
 #[test]
-fn a_server_of_the_users_that_ends_costs_its_own_trials() {
+fn a_users_server_that_ends_costs_only_its_own_trials() {
     if !has("node") {
         return;
     }
     let home = Home::new();
     let port = systems::free_port().expect("a free port");
-    // The check of equal work is three requests; then each of two connections brings one.
+    // The check of equal work makes three requests. Then each of two connections makes one.
     let script = format!(
         "let n = 0; require('http').createServer((q, a) => {{ a.end('ok'); if (++n > 4) process.exit(0); }}).listen({port}, '127.0.0.1')"
     );

@@ -1,12 +1,12 @@
-//! Systems that misbehave: their trials fail with the reason and the end of their output, the others' are measured, and
-//! nothing of them is left running.
+//! Systems that misbehave: their trials fail with the reason and the end of their output, other systems are measured,
+//! and no process is left running.
 
 use crate::support::home::Home;
 use crate::support::{Ended, has, squeezed};
 use lab::observation::Failure;
 
-/// Runs `bad` beside an honest server. Its two trials must fail at this stage, for this reason, with these lines in
-/// their output; the others must be measured, the reference twice in each round.
+/// Runs `bad` and an honest server. The two trials of `bad` must fail at this stage, for this reason, with this text in
+/// their output. The others must be measured, the reference twice in each round.
 fn assert_fails(home: &Home, stage: &str, reason: &str, output: &str) -> (Ended, Failure) {
     home.twin("good");
     home.experiment("requests", "[\"bad\", \"good\"]", 2, "[[grid]]\nconnections = 4\n");
@@ -18,7 +18,7 @@ fn assert_fails(home: &Home, stage: &str, reason: &str, output: &str) -> (Ended,
         assert!(failure.output.contains(output), "{failure:#?}");
     }
     assert_eq!((failed.len(), home.measured("good").len(), home.measured("reference").len()), (2, 2, 4));
-    // People are told, too, in the table and below it.
+    // The text says so in the table and below it.
     let said = squeezed(&ended.stdout);
     assert!(said.contains("failed: bad") && said.contains(&format!("at {stage}:")), "{ended:#?}");
     assert!(output.lines().all(|line| ended.stdout.contains(&format!("    | {line}"))), "{ended:#?}");
@@ -29,7 +29,7 @@ fn assert_fails(home: &Home, stage: &str, reason: &str, output: &str) -> (Ended,
 }
 
 #[test]
-fn a_system_that_dies_at_once_fails_with_its_code_and_its_last_words() {
+fn a_system_that_dies_at_once_fails_with_its_exit_code_and_output() {
     let home = Home::new();
     home.shell_server("bad", "echo 'to standard output'\necho 'no licence found' >&2\nexit 3", "");
     let (_, failure) = assert_fails(&home, "ready", "exited with code 3", "no licence found");
@@ -53,19 +53,20 @@ fn a_system_that_never_listens_is_not_ready_in_time() {
 #[test]
 fn a_system_that_accepts_and_never_answers_is_not_ready_in_time() {
     let home = Home::new();
-    // A receiver of frames takes a request for the beginning of one.
+    // A receiver of frames takes a request for the beginning of a frame.
     let script = "exec \"$narrows\" serve --port 0 --frames \"$port\"";
     home.shell_server("bad", script, "[ready]\nhttp = \"/\"\ntimeout_s = 3");
     assert_fails(&home, "ready", "did not answer", "serving frames://");
 }
 
 #[test]
-fn a_system_that_dies_while_it_is_driven_fails_with_its_last_words() {
+fn a_system_that_dies_while_it_is_driven_fails_with_its_output() {
     if !has("node") {
         return;
     }
     let home = Home::new();
-    // Readiness and the check of equal work are four requests; then each of four connections brings one, however slow the machine.
+    // Readiness and the check of equal work make four requests. Then each of four connections makes one, even on a slow
+    // machine.
     let script = "let n = 0;
         require('http').createServer((request, answer) => {
             if (++n > 5) { console.error('heap exhausted at request ' + n); process.exit(9); }
@@ -89,19 +90,19 @@ fn a_system_that_answers_something_else_does_not_do_equal_work() {
 }
 
 #[test]
-fn a_program_that_is_not_there_fails_at_the_start_and_is_named() {
+fn a_program_that_is_not_installed_fails_at_the_start_and_is_named() {
     let home = Home::new();
     home.server("bad", r#"["no-such-program", "{port}"]"#, "");
     assert_fails(&home, "start", "cannot start `no-such-program`", "");
 }
 
 #[test]
-fn a_system_that_does_not_build_costs_its_own_trials_only() {
+fn a_system_that_does_not_build_costs_only_its_own_trials() {
     let home = Home::new();
     let build = "[build]\ncommand = [\"sh\", \"-c\", \"echo 'server.c:7: error: no such header' >&2; exit 1\"]\nget = \"fetch it\"";
     home.server("bad", r#"["{narrows}", "serve", "--any", "{port}"]"#, build);
     let (ended, _) = assert_fails(&home, "build", "exited with code 1", "server.c:7: error: no such header");
-    // It is said before the first trial as well, when there is still time to mend it.
+    // The run also says so before the first trial, when the user can still fix it.
     ended.says(&["bad: build:", "to get what it fetches: fetch it", "server.c:7: error: no such header"]);
     let listed = home.run(["systems", "--json"]).code(0).json();
     let bad = listed.as_array().into_iter().flatten().find(|system| system["name"] == "bad").expect("it");
@@ -111,19 +112,19 @@ fn a_system_that_does_not_build_costs_its_own_trials_only() {
 }
 
 #[test]
-fn what_a_system_starts_beside_itself_ends_with_it() {
+fn processes_that_a_system_starts_end_with_it() {
     let home = Home::new();
     let script = "sleep 3600 &\nsetsid sleep 3601 &\n(setsid sh -c 'sleep 3602; true' &)\n\
                   exec \"$narrows\" serve --any \"$port\"";
     home.shell_server("family", script, "");
     home.experiment("requests", "[\"family\"]", 1, "[[grid]]\nconnections = 2\n");
-    // That nothing is left is asserted behind every run.
+    // Every run asserts that nothing is left.
     home.run(["run", "e", "--rounds", "file"]).code(0);
     home.measured("family");
 }
 
 #[test]
-fn a_system_that_ignores_the_request_to_stop_is_killed() {
+fn a_system_that_ignores_sigterm_is_killed() {
     let home = Home::new();
     let script = "trap '' TERM\n\"$narrows\" serve --any \"$port\" &\nwhile true; do sleep 1; done";
     home.shell_server("stubborn", script, "[stop]\ngrace_ms = 100");

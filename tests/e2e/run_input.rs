@@ -1,4 +1,4 @@
-//! What people write wrongly, and what is missing: said with the place, the reason and the remedy; the rest goes on.
+//! Mistakes in files and arguments, and missing programs: reported with place, reason and remedy. The rest continues.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use crate::support::{Served, narrows, run};
 
 const GRID: &str = "[[grid]]\nconnections = 2\n";
 
-/// A home with `good` and the experiment `e`, which names it and these.
+/// A home with the system `good`, and an experiment `e` that names it and these.
 fn home_with(others: &[&str]) -> Home {
     let home = Home::new();
     home.twin("good");
@@ -18,7 +18,7 @@ fn home_with(others: &[&str]) -> Home {
 }
 
 #[test]
-fn a_broken_manifest_is_shown_with_its_place_and_stops_nobody_else() {
+fn a_broken_manifest_is_shown_with_its_place_and_excludes_only_its_system() {
     let home = home_with(&["broken"]);
     for (mistake, line, reason) in [
         ("colour = \"red\"", 9, "colour"),
@@ -86,13 +86,13 @@ fn a_broken_experiment_is_shown_with_its_line_and_reason() {
         let ended = home.run(["run", "x", "--rounds", "file"]).code(1).says(&[place]).says(words);
         assert_eq!(ended.stdout, "", "{place}");
     }
-    // Without a name all that can be read are run.
+    // Without a name, all experiments that can be read are run.
     home.run(["run", "--rounds", "file"]).code(0).says(&["left out", "x.toml:6:"]);
     home.measured("good");
 }
 
 #[test]
-fn unknown_names_on_the_command_line_are_answered_with_the_nearest() {
+fn for_unknown_names_on_the_command_line_the_nearest_is_suggested() {
     let home = home_with(&[]);
     let knob = "[knobs.mode]\ntype = \"choice\"\ndefault = \"fast\"\nvalues = [\"fast\", \"thorough\"]\nabout = \"how\"\n\
                 [start.env]\nMODE = \"{mode}\"";
@@ -126,7 +126,7 @@ fn unknown_names_on_the_command_line_are_answered_with_the_nearest() {
 }
 
 #[test]
-fn what_would_be_ignored_is_refused() {
+fn options_that_would_be_ignored_are_refused() {
     let home = home_with(&[]);
     home.run(["run", "e", "--rounds", "1"]).code(0);
     for option in [
@@ -144,7 +144,7 @@ fn what_would_be_ignored_is_refused() {
             .says(&["--resume", "cannot be used with"]);
     }
     home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 3 trials"]);
-    // One knob, one list of values; a double in it is one.
+    // A knob may be given once. A repeated value counts once.
     let twice = ["run", "e", "--rounds", "1", "--set", "connections=1", "--set", "connections=3"];
     home.run(twice).code(1).says(&[
         "`connections` is set twice: `connections=1` and `connections=3`",
@@ -156,7 +156,7 @@ fn what_would_be_ignored_is_refused() {
 }
 
 #[test]
-fn names_are_not_broken_where_lines_are() {
+fn names_are_not_broken_at_line_ends() {
     let home = home_with(&[]);
     let names: Vec<String> = (0..9).map(|n| format!("one-of-several-systems-{n}")).collect();
     names.iter().for_each(|name| home.twin(name));
@@ -184,8 +184,8 @@ fn values_on_the_command_line_replace_those_of_the_file() {
     ];
     home.run(words).code(0);
     let seen = home.observations();
-    let of = |system: &str| seen.iter().filter(|each| each.trial.scenario.system == system).count();
-    assert_eq!((of("good"), of("good2"), of("reference"), seen.len()), (0, 8, 10, 18));
+    let count = |system: &str| seen.iter().filter(|o| o.trial.scenario.system == system).count();
+    assert_eq!((count("good"), count("good2"), count("reference"), seen.len()), (0, 8, 10, 18));
 }
 
 #[test]
@@ -205,9 +205,10 @@ fn a_missing_program_is_named_with_how_to_get_it_and_the_others_are_measured() {
         assert!(listed.contains(word), "{word}: {listed}");
     }
     let json = home.run(["systems", "--json"]).code(0).json();
-    let needy = json.as_array().unwrap().iter().find(|each| each["name"] == "needy").expect("it is listed");
+    let needy =
+        json.as_array().unwrap().iter().find(|system| system["name"] == "needy").expect("it is listed");
     assert_eq!((&needy["available"], &needy["missing"][0]["name"]), (&false.into(), &"Frobnicator 7".into()));
-    // Alone it cannot run, and that is said.
+    // If it is the only system, the run fails and says so.
     home.run(["run", "e", "--rounds", "file", "--systems", "needy"])
         .code(1)
         .says(&said)
@@ -239,11 +240,11 @@ fn a_port_in_use_is_named_and_not_shared() {
         &taken,
         "in use",
     ]);
-    // The kernel would let two of the same server's share one.
+    // The kernel would allow it, because the threads of a server share a port.
     for words in [&["--port", &port, "--frames", &port][..], &["--frames", "8080"]] {
         run(&mut narrows([&["serve"], words].concat())).code(2).says(&["cannot serve both HTTP and frames"]);
     }
-    // Several threads share a port among them, but not with a stranger, be it another `narrows serve`.
+    // The threads of a server share a port with each other, but not with another process, even another `narrows serve`.
     let server = Served::start(&["-t", "2"]);
     let port = server.http.rsplit(':').next().unwrap();
     run(&mut narrows(["serve", "--port", port, "-t", "2"])).code(1).says(&["cannot listen", port, "in use"]);
@@ -251,7 +252,7 @@ fn a_port_in_use_is_named_and_not_shared() {
 }
 
 #[test]
-fn a_home_that_is_none_is_named() {
+fn a_folder_that_is_no_home_is_named() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = narrows(["run", "e", "--rounds", "file"]);
     command.env("NARROWS_HOME", empty.path()).current_dir(empty.path());

@@ -1,4 +1,4 @@
-//! What a run has measured stays, whatever becomes of the run.
+//! What a run has measured is kept, however the run ends.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use crate::support::home::Home;
 use crate::support::{Ended, Guarded, load, until};
 use lab::observation::Observation;
 
-/// A system whose third start waits as long as the file `hold` is there: a run that stands still in its middle, with two
-/// finished trials of it at least.
+/// A system whose third start waits as long as the file `hold` exists. The run then pauses in the middle, with at least
+/// two finished trials of this system.
 const GATE: &str = "n=$(cat count 2>/dev/null || echo 0)
 echo $((n + 1)) > count.new
 mv count.new count
@@ -27,7 +27,7 @@ fn home() -> Home {
     home
 }
 
-/// Starts the run and returns when it stands still.
+/// Starts the run and returns when it has paused.
 fn run_into_the_middle(home: &Home) -> Guarded {
     let mut run = home.spawn(&["run", "e", "--rounds", "file"]);
     let count = home.path("systems/gate/count");
@@ -43,7 +43,7 @@ fn open_the_gate(home: &Home) {
     fs::remove_file(home.path("systems/gate/hold")).expect("the gate was shut");
 }
 
-/// Resumes, and asserts that what was there before is there unchanged, and that nothing is missing or double.
+/// Resumes the run, and asserts that earlier observations are unchanged and that none is missing or repeated.
 fn resume(home: &Home, before: &[Observation]) {
     open_the_gate(home);
     let missing = TRIALS - before.len();
@@ -51,11 +51,11 @@ fn resume(home: &Home, before: &[Observation]) {
     let ended = ended.says(&[&format!("run 1: {missing} of {TRIALS} trials")]);
     let after = home.observations();
     assert!(before.iter().all(|kept| after.contains(kept)), "{ended:#?}");
-    let trials: Vec<u32> = after.iter().map(|each| each.trial.index).collect();
+    let trials: Vec<u32> = after.iter().map(|observation| observation.trial.index).collect();
     assert_eq!(trials, (0..TRIALS as u32).collect::<Vec<_>>());
     home.measured("gate");
     home.measured("reference");
-    // The gate started thrice, of which twice were measured; then only what was missing.
+    // The gate had started three times, and two of these trials were measured. Then only the missing ones ran.
     let starts = fs::read_to_string(home.path("systems/gate/count")).unwrap();
     assert_eq!(starts.trim(), (ROUNDS + 1).to_string());
     assert!(list(home).contains("finished"), "{}", list(home));
@@ -65,7 +65,7 @@ fn list(home: &Home) -> String {
     home_report(home, &[]).stdout
 }
 
-/// `narrows report`, also while a run is under way.
+/// Runs `narrows report`, even during a run.
 fn home_report(home: &Home, words: &[&str]) -> Ended {
     home.spawn(&[&["report"], words].concat()).end().code(0)
 }
@@ -78,7 +78,7 @@ fn a_killed_run_keeps_every_finished_trial_and_resumes_with_what_is_missing() {
     assert!((2..TRIALS).contains(&before.len()), "{}", before.len());
     run.signal(libc::SIGKILL);
     run.end();
-    // What it had started ends with it.
+    // The processes that it started end with it.
     home.assert_nothing_left();
     assert_eq!(home.observations(), before);
     let report = home_report(&home, &["last"]);
@@ -96,7 +96,7 @@ fn an_interrupted_run_ends_at_once_keeps_its_trials_and_says_how_to_resume() {
         run.signal(signal);
         let ended = run.end().code(130).says(&["interrupted", "narrows run --resume 1"]);
         home.assert_nothing_left();
-        // The trials that were finished are reported.
+        // The finished trials are reported.
         assert!(ended.stdout.contains("reference"), "{ended:#?}");
         assert_eq!(home.observations(), before);
         if signal == libc::SIGINT {
@@ -111,7 +111,7 @@ fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
         return;
     }
     let home = Home::new();
-    // Its hundredth request shows that it is driven: readiness and the check of equal work need fewer.
+    // The hundredth request shows that it is being driven. Readiness and the check of equal work need fewer.
     let script = "let n = 0;
         require('http').createServer((request, answer) => {
             if (++n === 100) require('fs').writeFileSync('driven', '');
@@ -119,7 +119,7 @@ fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
         }).listen(port, '127.0.0.1');";
     home.node_server("counting", script, "[ready]\nhttp = \"/\"\ntimeout_s = 120");
     home.timed_experiment("requests", "[\"counting\"]", 1, 3600.0, "[[grid]]\nconnections = 4\n");
-    // The reference would take its hour first in one of two orders.
+    // In one of two orders the reference would run first, for an hour.
     home.write("systems/reference/system.toml", "none");
     let mut run = home.spawn(&["run", "e", "--rounds", "file"]);
     let driven = home.path("systems/counting/driven");
@@ -136,7 +136,7 @@ fn an_interruption_while_system_calls_are_counted_keeps_what_was_measured() {
         return;
     }
     let home = Home::new();
-    // Of the connections that ask for something, the first checks that it does the work, the second is measured.
+    // The first connection with requests is the check of equal work, the second is measured.
     let script = "let connections = 0;
         require('http').createServer((request, answer) => {
             if (!request.socket.known && ++connections === 3) process.kill(process.ppid, 'SIGINT');
@@ -145,7 +145,7 @@ fn an_interruption_while_system_calls_are_counted_keeps_what_was_measured() {
         }).listen(port, '127.0.0.1');";
     home.node_server("counted", script, "[ready]\ntimeout_s = 120");
     home.experiment("requests", "[\"counted\"]", 2, "[[grid]]\nconnections = 1\n");
-    // In one of two orders the reference would be measured, too.
+    // In one of two orders the reference is measured first.
     home.write("systems/reference/system.toml", "none");
     home.run(["run", "e", "--rounds", "file"]).code(130).says(&["--resume 1"]);
     home.assert_nothing_left();
@@ -153,7 +153,7 @@ fn an_interruption_while_system_calls_are_counted_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_run_can_be_reported_while_it_is_under_way() {
+fn a_run_can_be_reported_before_it_has_ended() {
     let home = home();
     let run = run_into_the_middle(&home);
     let done = home.observations().len();
@@ -165,7 +165,7 @@ fn a_run_can_be_reported_while_it_is_under_way() {
     let report = home_report(&home, &["last", "--format", "json"]).json();
     assert_eq!(report["experiments"][0]["trials_done"], done);
     assert_eq!(report["experiments"][0]["trials_planned"], TRIALS);
-    // The report did not disturb the run, which ends as if nothing had been.
+    // The report did not disturb the run, which ends normally.
     open_the_gate(&home);
     run.end().code(0);
     home.assert_nothing_left();
@@ -201,14 +201,14 @@ fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all() {
     let ended = home.run(["run", "e", "--budget", "20s"]).code(0);
     let seen = home.observations();
     assert!(seen.len() >= 15 && seen.len() == home.planned(), "{ended:#?}");
-    assert!(seen.iter().all(|each| each.took_s > 0.0));
+    assert!(seen.iter().all(|observation| observation.took_s > 0.0));
     assert!(list(&home).contains("finished"), "{}", list(&home));
-    // What it decided is in the store, and nothing is left to do.
+    // The store has what it decided, and there is nothing left to resume.
     home.run(["run", "--resume", "last"]).code(0).says(&["run 1: 0 of"]);
     assert_eq!(home.observations(), seen);
 }
 
-/// A home whose trials a file makes up, with a run of one round.
+/// A home with made-up figures and a run of one round.
 fn made_up() -> Home {
     let home = Home::new();
     home.twin("twin");
@@ -218,13 +218,13 @@ fn made_up() -> Home {
     home
 }
 
-/// Asserts that an error is one sentence, which says nothing twice.
+/// Asserts that an error is one sentence and repeats nothing.
 fn once(ended: Ended, words: &str) {
     assert_eq!((ended.stderr.matches(words).count(), ended.stderr.lines().count()), (1, 1), "{ended:#?}");
 }
 
 #[test]
-fn what_is_wrong_with_a_store_is_said_once_with_the_remedy() {
+fn an_error_of_a_store_is_reported_once_with_the_remedy() {
     let home = made_up();
     let whole = fs::read(home.path("narrows.db")).unwrap();
     fs::write(home.path("short.db"), &whole[..whole.len() / 2]).unwrap();
@@ -242,7 +242,7 @@ fn what_is_wrong_with_a_store_is_said_once_with_the_remedy() {
 fn a_store_is_read_where_nothing_may_be_written() {
     let home = made_up();
     let report = home_report(&home, &["last"]).stdout;
-    // What SQLite would make beside it cannot be made, whoever asks: the name leads to itself.
+    // SQLite cannot create its file beside the store, not even as root, because the name is a link to itself.
     let beside = home.path("narrows.db-shm");
     let _ = fs::remove_file(&beside);
     std::os::unix::fs::symlink(&beside, &beside).unwrap();
@@ -251,11 +251,12 @@ fn a_store_is_read_where_nothing_may_be_written() {
     home.run(["run", "e", "--fake", "truth.toml"]).code(1).says(&["narrows.db"]);
 }
 
-/// A shell's limit of the size of files, a few hundred kilobytes, and an error instead of the end where it is reached.
+/// A shell command that limits files to a few hundred kilobytes, and makes exceeding the limit an error instead of a
+/// signal.
 const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 600";
 
 #[test]
-fn a_disk_that_takes_no_more_ends_a_run_which_says_what_is_kept_and_how_to_go_on() {
+fn a_full_disk_ends_a_run_which_says_what_is_kept_and_how_to_continue() {
     let home = made_up();
     let words = ["run", "e", "--rounds", "60", "--fake", "truth.toml", "--quiet"];
     let ended = support::run(&mut home.narrows_after(SMALL_FILES, &words)).code(1);
@@ -283,11 +284,11 @@ fn a_file_is_written_whole_or_not_at_all() {
     let whole = fs::read(home.path("out/run.html")).unwrap();
     support::run(&mut home.narrows_after(none, &words)).code(1);
     assert_eq!((files(), fs::read(home.path("out/run.html")).unwrap()), (1, whole));
-    // What is no file is written to as it is.
+    // A path that is not a regular file is written to directly.
     home.run(["report", "last", "-o", "/dev/null"]).code(0);
     home.run(["report", "last", "-o", "/dev/full"]).code(1).says(&["cannot write /dev/full"]);
     home.run(["report", "last", "-o", "systems"]).code(1).says(&["cannot write systems"]);
-    // A drive is not begun for a log that has no place.
+    // A drive does not begin if its log cannot be written.
     let load = |log: &str| home.run(["load", "http://127.0.0.1:1/", "-n", "1", "--hlog", log]).code(1);
     assert_eq!(load("none/x").says(&["cannot write none/x"]).stdout, "", "it was driven");
     assert!(load("out/x").stdout.contains("refused") && files() == 2);
@@ -309,6 +310,6 @@ fn a_store_can_be_named_for_every_verb() {
     for verb in [&["run", "e", "--rounds", "file"][..], &["report", "last"]] {
         home.run([verb, &["--store", "text.db"]].concat()).code(1).says(&["text.db is not a database"]);
     }
-    // Nothing of all this left a server behind that a load would reach.
+    // None of these commands left a server running.
     load(&["http://127.0.0.1:1/", "-n", "1"]).code(1);
 }

@@ -1,4 +1,5 @@
-//! `narrows run` on the real systems, small and short: every planned trial is measured, and every count adds up.
+//! `narrows run` with the real systems, in small and short experiments: every planned trial is measured, and every
+//! count adds up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use systems::{Catalog, Manifest, Workload};
 
 use crate::support::home::{Home, all_took_part};
 
-/// A window in which every system has answers, in seconds, on a machine that does other work.
+/// A window in seconds in which every system has answers, even on a busy machine.
 const ENOUGH: f64 = 0.3;
 
-/// Runs experiment `e`, and says which systems took part beside the reference: those that are not missing here. Every planned
-/// trial must have been measured without an error, the reference's among them, and the stored report must say the same.
+/// Runs experiment `e` and returns the systems that took part besides the reference: those that are not missing here.
+/// Every planned trial, including the reference's, must be measured without an error, and the stored report must agree.
 fn runs(home: &Home, reference: &str) -> Vec<String> {
     runs_with(home, reference, |errors| errors.is_empty())
 }
@@ -31,7 +32,8 @@ fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -
     let ended = ended.code(0);
     let seen = home.observations();
     assert_eq!(seen.len(), home.planned(), "{ended:#?}");
-    let mut systems: Vec<&str> = seen.iter().map(|each| each.trial.scenario.system.as_str()).collect();
+    let mut systems: Vec<&str> =
+        seen.iter().map(|observation| observation.trial.scenario.system.as_str()).collect();
     systems.sort_unstable();
     systems.dedup();
     assert!(systems.contains(&reference), "{systems:?}");
@@ -41,7 +43,7 @@ fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -
             assert!(m.attempts > 0 && m.elapsed_s > 0.0, "{system}: {m:#?}");
             let classes: Vec<String> = m.errors.keys().cloned().collect();
             assert!(accept(&classes), "{system}: {:?} {:?}", m.errors, m.first_errors);
-            // Whatever failed took its time, and of each class there is an example.
+            // Failures took some time, and there is an example of each class.
             assert!(m.errors.keys().eq(m.first_errors.keys()), "{system}: {m:#?}");
             let dated = |text: &String| !text.starts_with(' ') && text.ends_with(" s into the window)");
             assert!(m.first_errors.values().all(dated), "{system}: {:?}", m.first_errors);
@@ -52,7 +54,7 @@ fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -
     systems.into_iter().filter(|system| *system != reference).map(str::to_owned).collect()
 }
 
-/// The report of the run says what the store holds.
+/// Asserts that the report of the run agrees with the store.
 fn assert_report(home: &Home) {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let experiment = &report["experiments"][0];
@@ -68,7 +70,7 @@ fn assert_report(home: &Home) {
 }
 
 #[test]
-fn cowboy2_takes_uploads_of_every_size() {
+fn cowboy2_accepts_uploads_of_every_size() {
     let home = Home::with(&["cowboy2"]);
     let grid = "[[grid]]\nsize = [0, 1, 1461, \"300K\"]\nreuse = false\n\
                 [[grid]]\nsize = \"300K\"\nreuse = false\nexpect = true\nconcurrency = 3\nbuffer = 65536\n";
@@ -79,9 +81,10 @@ fn cowboy2_takes_uploads_of_every_size() {
     }
 }
 
-// At its default flow size Cowboy 2.8 now and then stops reading a kept connection behind an upload: some seconds of uploads.
+// At its default flow size, Cowboy 2.8 sometimes stops reading a kept connection after an upload, in some seconds of
+// uploads.
 #[test]
-fn cowboy2_takes_uploads_on_kept_connections() {
+fn cowboy2_accepts_uploads_on_kept_connections() {
     let home = Home::with(&["cowboy2"]);
     let grid = "[[grid]]\nsize = 1461\ninitial_stream_flow_size = \"1G\"\n";
     home.timed_experiment("upload", "[\"cowboy2\"]", 9, 0.3, grid);
@@ -89,7 +92,7 @@ fn cowboy2_takes_uploads_on_kept_connections() {
 }
 
 #[test]
-fn cowboy2_answers_requests_kept_and_not_kept_and_pipelined() {
+fn cowboy2_answers_requests_with_and_without_keep_alive_and_pipelined() {
     let home = Home::with(&["cowboy2"]);
     let grid = "[[grid]]\nconnections = 20\nkeep_alive = [true, false]\n\
                 [[grid]]\nconnections = 4\npipeline = 8\nmax_keepalive = 1000000\n";
@@ -105,7 +108,10 @@ fn erlang_counts_frames_of_every_size_in_every_mode() {
     home.timed_experiment("frames", "[\"erlang-packet\"]", 1, ENOUGH, grid);
     if !runs(&home, "reference").is_empty() {
         let seen = home.observations();
-        assert_eq!(seen.iter().filter(|each| each.trial.scenario.system == "erlang-packet").count(), 26);
+        assert_eq!(
+            seen.iter().filter(|observation| observation.trial.scenario.system == "erlang-packet").count(),
+            26
+        );
         for m in home.measured("erlang-packet") {
             assert!(m.successes > 0 && m.units >= m.successes, "{m:#?}");
         }
@@ -113,7 +119,7 @@ fn erlang_counts_frames_of_every_size_in_every_mode() {
 }
 
 #[test]
-fn boost_libuv_and_node_answer_requests_kept_and_not_kept() {
+fn boost_libuv_and_node_answer_requests_with_and_without_keep_alive() {
     let systems = ["boost-asio", "libuv", "node"];
     let home = Home::with(&systems);
     let grid =
@@ -122,13 +128,14 @@ fn boost_libuv_and_node_answer_requests_kept_and_not_kept() {
     runs(&home, "reference");
 }
 
-/// Servers of today.
+/// Current servers.
 const SERVERS: [&str; 4] = ["go-http", "hyper", "netty", "uvicorn"];
-/// Receivers of frames of today.
+/// Current receivers of frames.
 const RECEIVERS: [&str; 4] = ["erlang-socket", "go-frames", "netty-frames", "tokio-frames"];
-/// Clients of today.
+/// Current clients.
 const CLIENTS: [&str; 7] = ["aiohttp", "go-client", "httpx", "java-http", "libcurl", "reqwest", "undici"];
-// As it was published: a zero byte behind each answer spoils every one of them. It keeps its row, with the reason.
+// The published program sends a zero byte after each answer, which makes all of them errors. It keeps its row, with the
+// reason.
 #[test]
 fn libuv_as_published_is_shown_with_its_errors() {
     let home = Home::with(&["libuv"]);
@@ -158,10 +165,10 @@ fn libuv_as_published_is_shown_with_its_errors() {
 }
 
 #[test]
-fn servers_of_today_answer_requests_kept_and_not_kept() {
+fn current_servers_answer_requests_with_and_without_keep_alive() {
     let systems = [&SERVERS[..], &["nginx"]].concat();
     let home = Home::with(&systems);
-    // What is in the pipeline as nginx closes a connection is lost, so it must not close one.
+    // nginx must not close a connection, because the requests in its pipeline would be lost.
     let grid = "[[grid]]\nconnections = 30\nkeep_alive = [true, false]\n\
                 [[grid]]\nconnections = 3\npipeline = 4\nkeepalive_requests = 1000000\n";
     home.experiment("requests", &format!("{systems:?}"), 1, grid);
@@ -169,7 +176,7 @@ fn servers_of_today_answer_requests_kept_and_not_kept() {
 }
 
 #[test]
-fn node_and_servers_of_today_take_uploads_of_every_size() {
+fn node_and_current_servers_accept_uploads_of_every_size() {
     let systems = [&SERVERS[..], &["node"]].concat();
     let home = Home::with(&systems);
     let grid =
@@ -179,7 +186,7 @@ fn node_and_servers_of_today_take_uploads_of_every_size() {
 }
 
 #[test]
-fn receivers_of_today_count_frames_of_every_size() {
+fn current_receivers_count_frames_of_every_size() {
     let home = Home::with(&RECEIVERS);
     let grid = "[[grid]]\nframe_size = [0, 1, 1457]\nbuffer = 1460\nread = [\"chunks\", \"exact\"]\n\
                 [[grid]]\nframe_size = 100000\nconnections = 3\n";
@@ -190,11 +197,12 @@ fn receivers_of_today_count_frames_of_every_size() {
     }
 }
 
-/// Clients whose libraries tell when a connection of the pool became a request's own (docs/contracts.md).
+/// The clients whose libraries say when a request got a connection of the pool (docs/contracts.md).
 const TELL_WAITS: [&str; 7] =
     ["aiohttp", "go-client", "gun-poolboy", "httpx", "libcurl", "reference-client", "undici"];
 
-/// The server's counts lie between what the client attempted and what it saw succeed; waits are told of each success, or of none.
+/// Asserts that the server's counts are between the client's successes and its attempts, and that waits are reported
+/// for each success or for none.
 fn assert_counts_agree(home: &Home, clients: &[String]) {
     if clients.is_empty() {
         return;
@@ -220,7 +228,7 @@ fn assert_counts_agree(home: &Home, clients: &[String]) {
 
 const POOLED: [&str; 2] = ["httpc", "gun-poolboy"];
 
-/// Each of them where connections stay, where they close after five requests, and with two pools.
+/// Runs each client with connections that stay open, with announced closes after five requests, and with two pools.
 fn announced_closes(clients: &[&str]) {
     let home = Home::with(clients);
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 1\ntimeout_ms = 20000\nmax_keepalive = [0, 5]\n\
@@ -229,26 +237,26 @@ fn announced_closes(clients: &[&str]) {
     assert_counts_agree(&home, &runs(&home, "reference-client"));
 }
 
-/// Each of them where connections close after five requests, without a word.
+/// Runs each client with connections that close after five requests without an announcement.
 fn silent_closes(clients: &[&str]) {
     let home = Home::with(clients);
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 1\ntimeout_ms = 20000\nmax_keepalive = 5\n\
                 close = \"silent\"\n";
     home.experiment("clients", &format!("{clients:?}"), 1, grid);
-    // A request that met the close may fail, in whatever words the kernel had for it.
+    // A request that meets the close may fail, with any error that the kernel reports for it.
     let closes =
         |classes: &[String]| classes.iter().all(|class| ["closed_early", "reset"].contains(&&**class));
     assert_counts_agree(&home, &runs_with(&home, "reference-client", closes));
 }
 
-/// Each of them where no answer comes in time, and half of the callers find no connection of the pool.
+/// Runs each client with answers that are always too late, and with connections for only half of the callers.
 fn late_answers(clients: &[&str]) {
     let home = Home::with(clients);
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 300\ntimeout_ms = 60\n";
     let known = ["request_timeout", "pool_wait", "connect_timeout"];
     let late = |classes: &[String]| classes.iter().all(|class| known.contains(&&**class));
     let failed = |seen: Observation| matches!(seen.outcome, Outcome::Measured(m) if !m.errors.is_empty());
-    // Long enough for a failure in each, however slow the machine.
+    // Long enough for a failure in each trial, even on a slow machine.
     let all_failed = [0.5, 4.0, 16.0].into_iter().any(|window| {
         home.timed_experiment("clients", &format!("{clients:?}"), 1, window, grid);
         runs_with(&home, "reference-client", late);
@@ -263,31 +271,31 @@ fn pooled_clients_count_as_the_server_does() {
 }
 
 #[test]
-fn pooled_clients_count_as_the_server_does_when_it_closes_in_silence() {
+fn pooled_clients_count_as_the_server_does_with_silent_closes() {
     silent_closes(&POOLED);
 }
 
 #[test]
-fn pooled_clients_tell_what_failed_first_and_how_long_it_took() {
+fn pooled_clients_report_the_first_failure_and_how_long_it_took() {
     late_answers(&POOLED);
 }
 
 #[test]
-fn clients_of_today_count_as_the_server_does() {
+fn current_clients_count_as_the_server_does() {
     announced_closes(&CLIENTS);
 }
 
 #[test]
-fn clients_of_today_count_as_the_server_does_when_it_closes_in_silence() {
+fn current_clients_count_as_the_server_does_with_silent_closes() {
     silent_closes(&CLIENTS);
 }
 
 #[test]
-fn clients_of_today_tell_what_failed_first_and_how_long_it_took() {
+fn current_clients_report_the_first_failure_and_how_long_it_took() {
     late_answers(&CLIENTS);
 }
 
-/// Without a file: a system and an experiment made of values are planned, built, started, driven and stopped.
+/// A system and an experiment made of values, without files, are planned, built, started, driven and stopped.
 #[test]
 fn what_is_made_of_values_runs() {
     let home = tempfile::tempdir().expect("a temporary folder");

@@ -1,9 +1,9 @@
-//! Variants of one system in `narrows run`: rows of their own, each there or missing by itself.
+//! Variants of one system in `narrows run`: each has its own row, and is available or missing independently.
 
 use crate::support;
 use crate::support::home::Home;
 
-/// A runtime that is chosen by a folder: the reference, which says which one it is.
+/// A runtime in a folder: the reference, with a version that names the folder.
 const MANIFEST: &str = r#"
 name = "twin"
 role = "server"
@@ -29,7 +29,7 @@ path = "{$NARROWS_TEST_NONE}"
 get = "set NARROWS_TEST_NONE"
 "#;
 
-/// The home with both runtimes, of which one is found through the user's environment only.
+/// The home with both runtimes. One of them is found only through the user's environment.
 fn home() -> Home {
     let home = Home::new();
     home.write("systems/twin/system.toml", MANIFEST);
@@ -42,7 +42,7 @@ fn home() -> Home {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(home.path(&name), mode).expect("an executable");
     }
-    // Long enough for an answer in each trial, on a machine that does other work.
+    // Long enough for an answer in each trial, even on a busy machine.
     let systems = "[\"twin@new\", \"twin@old\", \"twin@none\", \"twin\"]";
     home.timed_experiment("requests", systems, 2, 1.0, "[[grid]]\nconnections = 2\n");
     home
@@ -53,7 +53,7 @@ fn narrows(home: &Home, words: &[&str]) -> support::Ended {
 }
 
 #[test]
-fn each_variant_is_a_row_of_its_own() {
+fn each_variant_has_its_own_row() {
     let home = home();
     let ended = narrows(&home, &["run", "e", "--rounds", "file"]).code(0).says(&[
         "twin@none takes no part: the environment variable NARROWS_TEST_NONE is missing (set NARROWS_TEST_NONE)",
@@ -69,7 +69,7 @@ fn each_variant_is_a_row_of_its_own() {
     }
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let excluded = report["experiments"][0]["excluded"].as_array().expect("a list");
-    let names: Vec<&str> = excluded.iter().filter_map(|each| each["system"].as_str()).collect();
+    let names: Vec<&str> = excluded.iter().filter_map(|entry| entry["system"].as_str()).collect();
     assert_eq!(names, ["twin@none", "twin"], "{report}");
     assert_eq!(report["experiments"][0]["versions"]["twin@old"], "library 1, the runtime old", "{report}");
     home.assert_nothing_left();
@@ -91,7 +91,7 @@ fn variants_are_named_like_systems() {
         .says(&["did you mean `twin@new`?"]);
     narrows(&home, &["run", "e", "--systems", "twin@new", "--rounds", "1"]).code(0);
     assert!(home.observations().iter().all(|seen| seen.trial.scenario.system != "twin@old"));
-    // A block that names the system holds for its variants, too.
+    // A block that names the system also includes its variants.
     home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\nsystems = [\"twin\"]\n");
     narrows(&home, &["run", "e", "--rounds", "file", "--systems", "twin@new"]).code(0);
     assert_eq!(home.measured("twin@new").len(), 1);

@@ -1,10 +1,10 @@
-//! `narrows systems --check` on systems that keep the contract, and on systems that break it in one way each.
+//! `narrows systems --check` for systems that keep the contract, and for systems that each break it in one way.
 
 use crate::support::home::Home;
 use crate::support::{checkout, has};
 use serde_json::Value;
 
-/// The checks of a system: exit code, and the checks by name.
+/// Checks a system. Returns the exit code and the checks.
 fn check(home: &Home, system: &str) -> (i32, Vec<Value>) {
     let ended = home.run(["systems", "--check", system, "--json"]);
     let code = ended.status.code().expect("an exit code");
@@ -15,7 +15,7 @@ fn check(home: &Home, system: &str) -> (i32, Vec<Value>) {
     (code, checks)
 }
 
-/// Exactly these promises are broken, each with this in what was seen; each says what to do.
+/// Asserts that exactly these promises are broken, each with this text in what was seen and with a remedy.
 fn assert_breaks(home: &Home, system: &str, expected: &[(&str, &str)]) {
     let (code, checks) = check(home, system);
     let broken: Vec<&Value> = checks.iter().filter(|check| check["verdict"] == "broken").collect();
@@ -28,7 +28,7 @@ fn assert_breaks(home: &Home, system: &str, expected: &[(&str, &str)]) {
     }
 }
 
-/// The code block of the README that begins so.
+/// The code block of the README that begins with this text.
 fn readme(begin: &str) -> String {
     let text = std::fs::read_to_string(checkout().join("README.md")).expect("the README");
     let blocks =
@@ -38,7 +38,7 @@ fn readme(begin: &str) -> String {
 }
 
 #[test]
-fn the_system_that_the_readme_shows_whole_keeps_the_contract() {
+fn the_complete_system_in_the_readme_keeps_the_contract() {
     if !has("python3") {
         return;
     }
@@ -96,7 +96,8 @@ fn a_system_that_leaves_a_child_or_ignores_sigterm() {
     assert_breaks(&home, "stubborn", &[("requests: stops clean", "did not end within 300 ms of SIGTERM")]);
 }
 
-/// A server of Node's that keeps the contract but for what `answer` (of a request's head and body) makes of it.
+/// A Node.js server that keeps the contract, except for what `answer` (a function of a request's head and body)
+/// changes.
 const SERVER: &str = r#"
 const net = require('net');
 globalThis.held = Buffer.alloc((Number(process.argv[3]) || 0) << 20, 1);
@@ -106,13 +107,13 @@ net.createServer(socket => {
   socket.on('data', data => {
     all = Buffer.concat([all, data]);
     for (;;) {
-      const at = all.indexOf('\r\n\r\n');
-      if (at < 0) return;
-      const head = all.subarray(0, at).toString();
+      const end = all.indexOf('\r\n\r\n');
+      if (end < 0) return;
+      const head = all.subarray(0, end).toString();
       const length = Number((/content-length: (\d+)/i.exec(head) || [0, 0])[1]);
-      if (/expect: 100/i.test(head) && all.length === at + 4) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
-      if (all.length < at + 4 + length) return;
-      all = all.subarray(at + 4 + length);
+      if (/expect: 100/i.test(head) && all.length === end + 4) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+      if (all.length < end + 4 + length) return;
+      all = all.subarray(end + 4 + length);
       const body = head.startsWith('POST') ? COUNT : 'ok';
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}TAIL`);
       if (/connection: close/i.test(head)) CLOSE;
@@ -167,18 +168,18 @@ fn a_server_that_sends_a_byte_too_many() {
     let closes = checks.iter().find(|check| check["name"] == "requests: closes as told").expect("that check");
     assert_eq!(closes["verdict"], "broken", "{checks:#?}");
     assert!(closes["seen"].as_str().expect("text").contains(r#""\x00""#), "{closes}");
-    // Declared, it is what is expected of it.
+    // If the manifest declares the fault, it is expected.
     let fault = "[answer]\nfault = \"a zero byte\"\nabout = \"a zero byte follows\"\n";
     home.node_server("stray", &script, fault);
     let (code, checks) = check(&home, "stray");
     assert_eq!(code, 0, "{checks:#?}");
-    // And an honest server has no fault to declare.
+    // An honest server must not declare a fault.
     home.server("modest", r#"["{narrows}", "serve", "--any", "{port}"]"#, fault);
     assert_breaks(&home, "modest", &[("requests: has the fault that it declares", "its answers were right")]);
 }
 
 #[test]
-fn knobs_that_do_something_and_knobs_that_break_the_system() {
+fn knobs_with_an_effect_and_knobs_that_break_the_system() {
     if !has("node") {
         return;
     }
@@ -195,17 +196,17 @@ fn knobs_that_do_something_and_knobs_that_break_the_system() {
     home.write(path, &manifest.replace("\"{port}\"]", "\"{port}\", \"{held}\", \"{word}\"]"));
     let (code, checks) = check(&home, "knobs");
     assert_eq!(code, 1, "{checks:#?}");
-    let of = |name: &str| checks.iter().find(|check| check["name"] == name).expect(name);
-    let held = of("knob held");
+    let named = |name: &str| checks.iter().find(|check| check["name"] == name).expect(name);
+    let held = named("knob held");
     assert!(held["verdict"] == "kept" && held["seen"].as_str().expect("text").contains("memory x"), "{held}");
-    let word = of("knob word");
+    let word = named("knob word");
     assert!(
         word["verdict"] == "broken" && word["seen"].as_str().expect("text").contains("no b here"),
         "{word}"
     );
 }
 
-/// A client driver with one connection a request; `RIGHT` says which answers it takes for successes.
+/// A client driver with one connection per request. `RIGHT` says which answers it counts as successes.
 const CLIENT: &str = r#"
 const http = require('http'), lines = require('readline').createInterface({ input: process.stdin });
 const say = o => process.stdout.write(JSON.stringify(o) + '\n'), us = () => Number(process.hrtime.bigint() / 1000n);
@@ -269,7 +270,7 @@ fn node_client(home: &Home, name: &str, [ids, right, exit]: [&str; 3]) {
 }
 
 #[test]
-fn clients_that_take_wrong_answers() {
+fn clients_that_accept_wrong_answers() {
     if !has("node") {
         return;
     }

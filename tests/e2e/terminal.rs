@@ -1,10 +1,10 @@
-//! Output that goes to no terminal is plain; and the limit of open files is no limit on connections.
+//! Output to something other than a terminal is plain; and the soft limit on open files does not limit connections.
 
 use crate::support;
 use crate::support::home::{Home, limited};
 use crate::support::{Ended, Served, backends, limit, load, narrows, plain, run, skip};
 
-/// Connections that the soft limit of 256 files would not allow.
+/// More connections than the soft limit of 256 files would allow.
 const MANY: &str = "1100";
 const FILES: u32 = 256;
 
@@ -29,7 +29,7 @@ fn a_run_and_its_reports_have_no_colours_and_no_progress() {
     home.write("experiments/broken.toml", "name = broken");
     let ended = home.run(["run", "e", "--rounds", "file"]).code(0);
     assert_plain("run", &ended);
-    // No line about each trial as it begins, either.
+    // There is no line for each trial, either.
     assert!(ended.stderr.lines().count() < 6, "{}", ended.stderr);
     for words in [
         &["report"][..],
@@ -49,7 +49,7 @@ fn a_run_and_its_reports_have_no_colours_and_no_progress() {
 }
 
 #[test]
-fn a_listener_who_has_gone_ends_nothing() {
+fn a_closed_pipe_does_not_end_a_run() {
     let home = home();
     let deaf = |words: &[&str]| {
         let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -72,7 +72,7 @@ fn load_has_no_colours_and_no_progress() {
     assert_plain("serve", &run(&mut narrows(["serve", "--port", "99999"])));
 }
 
-/// Whether the hard limit lets the test raise the soft one far enough.
+/// Whether the hard limit is high enough for this test.
 fn raisable() -> bool {
     let most = limit(libc::RLIMIT_NOFILE).rlim_max;
     if most < 2048 {

@@ -1,4 +1,4 @@
-//! Calibration: an endpoint with injected truth, which records what it really did, and Narrows, which must recover it
+//! Calibration: an endpoint injects delays and faults and records what it really did. Narrows must recover it
 //! (docs/calibration.md).
 
 mod compare;
@@ -16,13 +16,13 @@ use serde_json::Value;
 use crate::support;
 use witness::Witness;
 
-/// Held while a test measures, with a witness of what the machine does.
+/// The lock that a test holds while it measures, with a witness of what the machine does.
 fn alone() -> (Witness, MutexGuard<'static, ()>) {
     let alone = crate::alone();
     (Witness::new(), alone)
 }
 
-/// `narrows load --json` on the generator's core; the exit code tells whether anything was verified.
+/// Runs `narrows load --json` on the generator's core. The exit code must say whether anything was verified.
 fn load(words: &[&str]) -> Value {
     let core = machine::cores().1.to_string();
     let words = [&["load"], words, &["--cores", &core, "--json"]].concat();

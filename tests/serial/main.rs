@@ -1,5 +1,5 @@
-//! What needs the machine for itself: tests that compare times, and those that other work would make blind. One at a time,
-//! however they are started: each holds [`alone`].
+//! Tests that need the machine for themselves: they compare times, or other work would hide what they look for. They
+//! run one at a time, however they are started, because each holds [`alone`].
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -10,7 +10,7 @@ mod pools;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held while a test of this binary runs.
+/// The lock that each test of this binary holds.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

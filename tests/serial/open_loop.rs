@@ -1,4 +1,4 @@
-//! The ready-made experiment of the open loop, against the reference alone: what its report must say of a schedule.
+//! The ready-made experiment `open-loop` with the reference alone: what its report must say about the schedule.
 
 use crate::alone;
 use crate::support::home::Home;
@@ -8,7 +8,7 @@ use lab::observation::Outcome;
 use lab::store::Store;
 use serde_json::Value;
 
-/// The program in the checkout's home, with a store of the test's own.
+/// Runs the program in the checkout's home, with a store in the test's home.
 fn in_checkout(home: &Home, words: &[&str]) -> Ended {
     let store = home.path("narrows.db");
     let mut command = narrows(words);
@@ -38,14 +38,14 @@ fn it_shows_response_times_by_rate_and_what_was_late() {
     for observation in seen.iter().filter(|observation| !observation.trial.twin) {
         let Outcome::Measured(m) = &observation.outcome else { panic!("{observation:#?}") };
         let rate = observation.trial.scenario.work().rate().expect("a rate").per_s;
-        // Whatever the machine does, each arrival of the window is an attempt or was given up.
+        // Each arrival of the window is an attempt or was dropped, whatever the machine does.
         let arrivals = (m.attempts + m.dropped) as f64;
         assert!(arrivals >= 0.99 * rate as f64 * observation.trial.timing.measure_s, "{m:#?}");
         let estimates = e["estimates"].as_array().expect("estimates");
-        let own = estimates.iter().find(|row| row["scenario"]["point"]["rate"] == rate).expect("its row");
-        // A p99 needs 1000 answers, and is there when there are so many.
-        assert_eq!(own["figure"].is_number(), m.response_us.count >= 1000, "{own}");
-        assert!(own["late_share"].is_number() && own["dropped_share"].is_number(), "{own}");
+        let row = estimates.iter().find(|e| e["scenario"]["point"]["rate"] == rate).expect("its row");
+        // A p99 exists if and only if there are 1000 answers.
+        assert_eq!(row["figure"].is_number(), m.response_us.count >= 1000, "{row}");
+        assert!(row["late_share"].is_number() && row["dropped_share"].is_number(), "{row}");
     }
     let warnings = e["warnings"].as_array().expect("warnings");
     let few = serde_json::to_value(Code::TooFewTrials).expect("a code");
@@ -55,7 +55,7 @@ fn it_shows_response_times_by_rate_and_what_was_late() {
     assert!(squeezed(&text).contains(heading), "{text}");
 }
 
-/// A closed loop has no schedule that a request could be due by.
+/// A closed loop has no schedule, so no request is due at a time.
 #[test]
 fn without_a_rate_it_is_refused() {
     let _alone = alone();

@@ -1,11 +1,11 @@
-//! Pools of clients, where it must not happen too often that the machine stands still.
+//! Pools of clients, in tests during which the machine must not stall too often.
 
 use crate::alone;
 use crate::support::home::Home;
 
-/// A client that gives up a connection makes another in its place, and keeps to its pool all the same.
+/// A client that gives up a connection opens another in its place, and does not exceed its pool.
 #[test]
-fn a_pool_whose_requests_time_out_is_not_called_larger_than_it_is() {
+fn a_pool_whose_requests_time_out_is_not_reported_as_larger() {
     let _alone = alone();
     let home = Home::new();
     home.twin_client("patient");
@@ -17,7 +17,7 @@ fn a_pool_whose_requests_time_out_is_not_called_larger_than_it_is() {
         seen.iter().any(|m| m.errors.get("request_timeout").is_some_and(|count| *count > 8)),
         "{seen:#?}"
     );
-    // A machine that stands still at the wrong moment shows both connections for long; not in every trial.
+    // If the machine stalls at the wrong moment, both connections are seen; but not in every trial.
     let peaks: Vec<u64> = seen.iter().filter_map(|m| Some(m.server.as_ref()?.peak_connections)).collect();
     assert!(peaks.len() == 6 && peaks.iter().filter(|peak| **peak == 8).count() >= 2, "{peaks:?}");
 }

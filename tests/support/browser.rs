@@ -1,4 +1,4 @@
-//! A headless Chromium, driven over the DevTools protocol by a pair of pipes: no port, and no crate that speaks it.
+//! A headless Chromium, driven by the DevTools protocol over a pair of pipes. It needs no port and no other crate.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use super::turn::Turn;
 use super::{PATIENCE, until};
 
-/// The program, as Debian's package `chromium` installs it.
+/// The program that Debian's package `chromium` installs.
 pub const CHROMIUM: &str = "chromium";
 
-/// The protocol's pipes are the descriptors 3 and 4; the shell lays standard input and output there.
+/// The protocol uses the descriptors 3 and 4. The shell redirects standard input and output to them.
 const START: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
 
 /// A browser with one page.
@@ -27,7 +27,7 @@ pub struct Browser {
     from: Receiver<Value>,
     sent: u64,
     session: Option<String>,
-    /// What the page said that was not an answer.
+    /// The messages that were not answers.
     events: Vec<Value>,
     _profile: TempDir,
     _turn: Turn,
@@ -39,7 +39,7 @@ impl Browser {
         let profile = TempDir::new().expect("a temporary folder");
         let mut child = Command::new("sh")
             .args(["-c", START, CHROMIUM, "--headless", "--remote-debugging-pipe"])
-            // Tests run as root in containers, where its sandbox cannot start.
+            // The sandbox cannot start if tests run as root in a container.
             .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
             .args(["--disable-extensions", "--disable-background-networking", "--hide-scrollbars"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -70,7 +70,7 @@ impl Browser {
         browser
     }
 
-    /// Asks, and waits for the answer.
+    /// Calls a method of the protocol and waits for the answer.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.sent += 1;
         let mut message = json!({ "id": self.sent, "method": method, "params": parameters });
@@ -92,7 +92,7 @@ impl Browser {
         self.from.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{waiting}: the browser is silent: {e}"))
     }
 
-    /// Opens a file at this width, light or dark, and waits until it is loaded.
+    /// Opens a file at this width, light or dark, and waits until it has loaded.
     pub fn open(&mut self, file: &Path, width: u32, dark: bool) {
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size);
@@ -107,14 +107,14 @@ impl Browser {
         }
     }
 
-    /// Makes the page that is open light or dark, as a person does in the middle of reading.
+    /// Switches the open page to light or dark.
     pub fn shade(&mut self, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", features);
     }
 
-    /// The value of an expression in the page; a promise is waited for.
+    /// Evaluates an expression in the page. Waits for a promise.
     pub fn eval(&mut self, expression: &str) -> Value {
         let wanted = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", wanted);
@@ -122,19 +122,20 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// A click of the left button in the middle of the element, which is scrolled into view first.
+    /// Scrolls the element into view and clicks its middle with the left button.
     pub fn click(&mut self, selector: &str) {
-        let at = self.eval(&format!(
+        let middle = self.eval(&format!(
             "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{ block: 'center' }});
                const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
         ));
         for kind in ["mousePressed", "mouseReleased"] {
-            let event = json!({ "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1 });
+            let (x, y) = (&middle[0], &middle[1]);
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", event);
         }
     }
 
-    /// A key, by its name in the DOM: `Enter`, `Tab`; with the text that it types.
+    /// Presses a key with this name in the DOM, such as `Enter` or `Tab`. `text` is what it types.
     pub fn press(&mut self, key: &str, text: &str) {
         let code = match key {
             "Enter" => 13,
@@ -151,16 +152,16 @@ impl Browser {
         }
     }
 
-    /// Types letter by letter.
+    /// Types a text letter by letter.
     pub fn write(&mut self, text: &str) {
         for letter in text.chars() {
             self.press(&letter.to_string(), &letter.to_string());
         }
     }
 
-    /// What went wrong in the page since it was opened, and what it asked for beside itself.
+    /// The errors of the page since it was opened, and its requests for other resources.
     pub fn complaints(&mut self) -> Vec<Value> {
-        self.eval("0"); // events that are under way arrive before this answer
+        self.eval("0"); // pending events arrive before this answer
         let bad = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
             Some("Runtime.consoleAPICalled") => {
@@ -177,7 +178,7 @@ impl Browser {
         self.events.iter().filter(bad).cloned().collect()
     }
 
-    /// The page from its top, `height` high or whole, as PNG.
+    /// A PNG of the page from its top, `height` pixels high or whole.
     pub fn screenshot(&mut self, width: u32, height: Option<u32>) -> Vec<u8> {
         let whole = self.eval("document.documentElement.scrollHeight").as_u64().unwrap_or(900);
         let height = height.map_or(whole, u64::from).min(whole).min(16_000);
@@ -190,7 +191,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked politely it ends its own helpers, too.
+        // This command makes it also end its helper processes.
         let close = format!("{}\0", json!({ "id": 0, "method": "Browser.close" }));
         let asked = self.to.write_all(close.as_bytes()).is_ok();
         let mut patience = if asked { 500 } else { 0 };
@@ -200,12 +201,12 @@ impl Drop for Browser {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Its folder is removed after this, which nobody may write to any more.
+        // Its folder is removed next, so wait until no process writes to it any more.
         until(|| self.from.try_recv().is_err());
     }
 }
 
-/// JSON objects, each ended by a zero byte.
+/// Reads JSON objects, each terminated by a zero byte.
 fn messages(pipe: impl std::io::Read + Send + 'static) -> Receiver<Value> {
     let (sender, receiver) = channel();
     thread::spawn(move || {

@@ -1,8 +1,9 @@
-// A client driver of a test's own (docs/contracts.md, "A client driver") with the pool that made the first row of a published
-// table: requests are pipelined on a random connection; when the server closes one, what was sent on it fails, it is made
-// again only after a pause, and meanwhile a call that finds no open connection fails at once.
+// A client driver (docs/contracts.md, "A client driver") with the pool behind the first row of a published table. It pipelines
+// requests on a random connection. When the server closes a connection, the requests on it fail, and it is opened again only after
+// a pause. Meanwhile a call that finds no open connection fails at once.
 //
-// usage: node fail_fast.js BACKOFF_MS ATTEMPTS, the latter 0 for as many as the time allows; else so many, whatever time they take
+// usage: node fail_fast.js BACKOFF_MS ATTEMPTS
+// With ATTEMPTS = 0 it makes as many as the time allows, else exactly so many, however long they take.
 'use strict';
 const net = require('net');
 const readline = require('readline');

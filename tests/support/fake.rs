@@ -1,9 +1,10 @@
-//! Runs over an executor that takes figures, noise and failures from a file: nothing depends on the machine or the clock.
+//! Runs with an executor that takes figures, noise and failures from a file. Nothing depends on the machine or the
+//! clock.
 
 use super::Ended;
 use super::home::Home;
 
-/// Two servers with knobs, and what the executor makes of them.
+/// A home with two servers, an experiment and a file for the executor.
 pub struct Lab {
     pub home: Home,
 }
@@ -89,7 +90,7 @@ impl Lab {
         Self { home }
     }
 
-    /// With these rules beside the truth.
+    /// A lab with these rules in addition to [`TRUTH`].
     pub fn with(rules: &str) -> Self {
         let lab = Self::new();
         lab.truth(rules);
@@ -119,19 +120,18 @@ pub fn shown(ended: &Ended) -> String {
     rounded(&format!("exit code {code}\n--- output\n{}--- errors\n{}", ended.stdout, ended.stderr))
 }
 
-/// Raw numbers with six digits: the last ones are the mathematical library's.
+/// Rounds long numbers to six digits, because the last digits depend on the mathematical library.
 pub fn rounded(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
-        let (before, number) = rest.split_at(at);
-        let exponent = |at: usize, c: char| {
-            "eE".contains(c) && number[at + 1..].starts_with(|c: char| c == '-' || c.is_ascii_digit())
-                || c == '-' && number[..at].ends_with(['e', 'E'])
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(start);
+        let exponent = |i: usize, c: char| {
+            "eE".contains(c) && number[i + 1..].starts_with(|c: char| c == '-' || c.is_ascii_digit())
+                || c == '-' && number[..i].ends_with(['e', 'E'])
         };
-        let end =
-            number.char_indices().find(|(at, c)| !(c.is_ascii_digit() || *c == '.' || exponent(*at, *c)));
-        let (digits, after) = number.split_at(end.map_or(number.len(), |(at, _)| at));
+        let end = number.char_indices().find(|(i, c)| !(c.is_ascii_digit() || *c == '.' || exponent(*i, *c)));
+        let (digits, after) = number.split_at(end.map_or(number.len(), |(i, _)| i));
         out.push_str(before);
         match digits.parse::<f64>() {
             Ok(x) if digits.len() > 9 && digits.contains('.') => out.push_str(&format!("{x:.5e}")),

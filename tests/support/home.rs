@@ -1,4 +1,4 @@
-//! A private home folder: systems of the checkout, systems of the test's own, and its experiments.
+//! A temporary home folder with systems of the checkout, systems that the test defines, and its experiments.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::turn::Turn;
 use super::{Ended, Guarded, NARROWS, assert_nothing_left, checkout, mark, narrows, new_mark, run, skip};
 
-/// A home folder in a temporary place; at its end nothing that was started in it runs.
+/// A temporary home folder.
 pub struct Home {
     dir: TempDir,
     mark: String,
@@ -29,7 +29,7 @@ impl Home {
         home
     }
 
-    /// With these systems of the checkout, too; what they build is kept for the next test.
+    /// A home that also has these systems of the checkout. Their builds are kept for the next test.
     pub fn with(systems: &[&str]) -> Self {
         let home = Self { _turn: Some(Turn::take()), ..Self::new() };
         let builds = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("systems-built-by-tests");
@@ -54,14 +54,14 @@ impl Home {
         fs::write(path, text).expect("a file");
     }
 
-    /// A server for `requests` that is started by this shell script, which knows `$narrows` and `$port`. `more` is
-    /// added to its manifest.
+    /// A server for `requests` that this shell script starts, with `$narrows` and `$port`. `more` is added to its
+    /// manifest.
     pub fn shell_server(&self, name: &str, script: &str, more: &str) {
         self.server(name, r#"["sh", "start.sh", "{narrows}", "{port}"]"#, more);
         self.write(&format!("systems/{name}/start.sh"), &format!("narrows=$1 port=$2\n{script}\n"));
     }
 
-    /// A server for `requests` that is this program of Node's, which knows `port`.
+    /// A server for `requests` that is this Node.js program, with `port`.
     pub fn node_server(&self, name: &str, script: &str, more: &str) {
         self.server(name, r#"["node", "server.js", "{port}"]"#, more);
         let script = format!("const port = Number(process.argv[2]);\n{script}\n");
@@ -82,7 +82,7 @@ impl Home {
         self.write(&format!("systems/{name}/system.toml"), &manifest);
     }
 
-    /// An honest server of the test's own: the reference under another name.
+    /// An honest server: the reference under another name.
     pub fn twin(&self, name: &str) {
         let command = r#"["{narrows}", "serve", "--any", "{port}"]"#;
         self.server_of(name, r#"["upload", "frames", "requests"]"#, command, "");
@@ -97,7 +97,7 @@ impl Home {
         self.write(&format!("systems/{name}/system.toml"), &manifest);
     }
 
-    /// An honest client of the test's own: the reference client under another name.
+    /// An honest client: the reference client under another name.
     pub fn twin_client(&self, name: &str) {
         self.client(name, r#"["{narrows}", "client"]"#, "");
     }
@@ -124,21 +124,21 @@ impl Home {
         self.write("experiments/e.toml", &text);
     }
 
-    /// The program in this home.
+    /// A command that runs the program in this home.
     pub fn narrows<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
         let mut command = narrows(words);
         self.settle(&mut command);
         command
     }
 
-    /// The program in this home, started by a shell that does this first.
+    /// The same, started by a shell that first runs `first`.
     pub fn narrows_after(&self, first: &str, words: &[&str]) -> Command {
         let mut command = after(first, words);
         self.settle(&mut command);
         command
     }
 
-    /// The program in this home, under a soft limit of open files.
+    /// The same, with this soft limit on open files.
     pub fn narrows_limited(&self, files: u32, words: &[&str]) -> Command {
         let mut command = limited(files, words);
         self.settle(&mut command);
@@ -150,7 +150,7 @@ impl Home {
         mark(command, &self.mark);
     }
 
-    /// Runs it to its end, after which nothing of it may be left.
+    /// Runs the program to its end, and asserts that none of its processes is left.
     pub fn run<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Ended {
         let ended = run(&mut self.narrows(words));
         assert_nothing_left(&self.mark);
@@ -169,20 +169,20 @@ impl Home {
         Store::read(&self.path("narrows.db")).ok()
     }
 
-    /// The trials that the last run planned.
+    /// The number of trials that the last run planned.
     pub fn planned(&self) -> usize {
         let store = self.store().expect("a store");
         let run = store.resolve("last").expect("a run");
         store.header(run).expect("its plan").plan.trials.len()
     }
 
-    /// What the last run has stored; nothing before there is a run.
+    /// The observations of the last run; none if there is no run.
     pub fn observations(&self) -> Vec<Observation> {
         let Some(store) = self.store() else { return Vec::new() };
         store.resolve("last").and_then(|run| store.observations(run)).unwrap_or_default()
     }
 
-    /// What a system's trials measured; each must have.
+    /// The measurements of a system's trials. All of them must have succeeded.
     pub fn measured(&self, system: &str) -> Vec<Measurement> {
         let measured: Vec<Measurement> = self
             .observations()
@@ -197,7 +197,7 @@ impl Home {
         measured
     }
 
-    /// Why a system's trials failed; each must have.
+    /// The failures of a system's trials. All of them must have failed.
     pub fn failed(&self, system: &str) -> Vec<Failure> {
         let failed: Vec<Failure> = self
             .observations()
@@ -213,12 +213,12 @@ impl Home {
     }
 }
 
-/// The program with these words under a soft limit of open files.
+/// A command that runs the program with these arguments and this soft limit on open files.
 pub fn limited(files: u32, words: &[&str]) -> Command {
     after(&format!("ulimit -Sn {files}"), words)
 }
 
-/// The program with these words, started by a shell that does this first.
+/// A command that runs the program with these arguments, started by a shell that first runs `first`.
 fn after(first: &str, words: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{first}; exec \"$0\" \"$@\""), NARROWS]).args(words);
@@ -226,7 +226,7 @@ fn after(first: &str, words: &[&str]) -> Command {
     command
 }
 
-/// Whether every system took part; one whose needs are missing is said to be left out.
+/// Whether every system took part. Reports a system whose needs are missing as skipped.
 pub fn all_took_part(ended: &Ended) -> bool {
     let mut all = true;
     for line in ended.stderr.lines() {

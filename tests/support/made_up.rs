@@ -1,4 +1,4 @@
-//! Runs that never ran: stores of any size and with any words in them, whose plans are real.
+//! Stores with made-up observations and real plans, of any size and with any text in them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use systems::Catalog;
 
 use super::home::Home;
 
-/// What is made up.
+/// What the made-up run contains.
 pub struct MadeUp<'a> {
     /// Systems with the knobs `threads` and `buffer`.
     pub systems: &'a [&'a str],
@@ -22,13 +22,13 @@ pub struct MadeUp<'a> {
     /// Values of `buffer`: 1K, 2K, 4K and so on.
     pub buffers: u32,
     pub rounds: u32,
-    /// Different latencies that each trial saw.
+    /// The number of different latencies in each trial.
     pub latencies: u64,
 }
 
 impl MadeUp<'_> {
-    /// Its store, in the home. `edit` changes the plan, as text, before anything is made of it; `outcome` may replace
-    /// what a trial came to.
+    /// Writes the store into the home. `edit` changes the plan as text before it is used. `outcome` can replace the
+    /// outcome of a trial.
     pub fn store(
         &self,
         home: &Home,
@@ -84,7 +84,7 @@ impl MadeUp<'_> {
         plan::plan(&[request], &catalog, &BTreeMap::new(), 7).expect("a plan")
     }
 
-    /// More threads are faster up to four, a larger buffer is up to 64K; each trial differs by a few percent.
+    /// Up to four threads and up to 64K more is faster. Trials differ by a few percent.
     fn measurement(&self, trial: &Trial) -> Measurement {
         let knob = |name: &str, default: f64| match trial.scenario.point.get(name) {
             Some(systems::Value::Integer(number)) => *number as f64,
@@ -130,13 +130,13 @@ impl MadeUp<'_> {
     }
 }
 
-/// A trial that failed with these words.
+/// The outcome of a trial that failed for this reason with this output.
 pub fn failed(reason: &str, output: &str) -> Outcome {
     let (stage, reason, output) = ("start".to_owned(), reason.to_owned(), output.to_owned());
     Outcome::Failed(Failure { stage, reason, output })
 }
 
-/// A string as it stands inside JSON.
+/// A string as it is written inside JSON, without the quotes.
 pub fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,6 +1,7 @@
-//! What the end-to-end tests share: the binary, its end within a deadline, servers, and what it may leave behind.
+//! Shared by the tests of the program: starting it, waiting for its end, servers, and the search for processes that it
+//! left.
 
-// Every test binary uses a part of it.
+// Each test binary uses only a part of this.
 #![allow(dead_code)]
 
 pub mod browser;
@@ -22,14 +23,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far longer than anything takes, on a machine that is busy with other work and has all systems still to build: only a
-/// hang ends it.
+/// The deadline of every wait. Only a hang exceeds it, even on a busy machine that has to build all systems.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The program's path.
 pub const NARROWS: &str = env!("CARGO_BIN_EXE_narrows");
 
-/// The variable that marks everything a test starts, and what it starts in turn.
+/// The environment variable that marks all processes that a test starts, and their descendants.
 const MARK: &str = "NARROWS_TEST_MARK";
 
 /// A mark that no other test has.
@@ -38,7 +38,7 @@ pub fn new_mark() -> String {
     format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The program with these arguments, in a terminal's environment but without a terminal.
+/// A command that runs the program with these arguments, with a terminal's environment but without a terminal.
 pub fn narrows<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(NARROWS);
     command.args(arguments);
@@ -46,7 +46,7 @@ pub fn narrows<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
-/// Takes away what a person's environment could change, and the terminal.
+/// Removes the variables of the user's environment that could change the output, and the terminal.
 pub fn plain(command: &mut Command) {
     for name in ["NARROWS_HOME", "NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
         command.env_remove(name);
@@ -64,7 +64,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Asserts the exit code; shows what was printed when it is another.
+    /// Asserts the exit code. Shows the output if it differs.
     pub fn code(self, expected: i32) -> Self {
         assert_eq!(self.status.code(), Some(expected), "{self:#?}");
         self
@@ -75,7 +75,7 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON: {e}: {self:#?}"))
     }
 
-    /// Asserts that standard error holds each of these, wherever lines were broken.
+    /// Asserts that standard error contains each of these, wherever lines are broken.
     pub fn says(self, words: &[&str]) -> Self {
         let said = squeezed(&self.stderr);
         for word in words {
@@ -91,7 +91,7 @@ pub fn squeezed(text: &str) -> String {
     without.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A child that is killed, by its number, when the test is over.
+/// A child that is killed when the test ends.
 pub struct Guarded {
     child: Child,
     stdout: Option<Receiver<String>>,
@@ -111,7 +111,7 @@ impl Guarded {
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a plain system call; the child is not reaped yet, so the number is its own.
+        // SAFETY: a plain system call. The child has not been reaped, so the id is still its own.
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
     }
 
@@ -163,12 +163,13 @@ pub fn run(command: &mut Command) -> Ended {
     Guarded::spawn(command).end()
 }
 
-/// `narrows load` with these words.
+/// Runs `narrows load` with these arguments.
 pub fn load(words: &[&str]) -> Ended {
     run(&mut narrows([&["load"], words].concat()))
 }
 
-/// `narrows load --json` with these words: its exit code and its object, whose attempts add up.
+/// Runs `narrows load --json` with these arguments. Returns the exit code and the JSON, after a check that its attempts
+/// add up.
 pub fn load_json(words: &[&str]) -> (i32, Value) {
     let ended = load(&[words, &["--json"]].concat());
     let json = ended.json();
@@ -176,14 +177,14 @@ pub fn load_json(words: &[&str]) -> (i32, Value) {
     (ended.status.code().expect("an exit code"), json)
 }
 
-/// Asserts that attempts are completed, failed and open ones.
+/// Asserts that the attempts are the sum of completed, failed and open ones.
 pub fn assert_adds_up(json: &Value) {
     let number = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("{name} in {json}"));
     let errors: u64 = json["errors"].as_object().expect("errors").values().filter_map(Value::as_u64).sum();
     assert_eq!(number("attempts"), number("completed") + errors + number("in_flight"), "{json}");
 }
 
-/// Asks until the answer is yes (then true) or patience ends (then false).
+/// Calls `done` until it returns true or the deadline passes. Returns what it returned last.
 pub fn until(mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -212,7 +213,7 @@ impl Served {
         Self::spawn(&mut narrows([&["serve", "--port", "0", "--frames", "0"], words].concat()))
     }
 
-    /// Any command that becomes `narrows serve`, with both ports.
+    /// Starts any command that executes `narrows serve` with both ports.
     pub fn spawn(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the server starts");
         let stderr = BufReader::new(child.stderr.take().expect("its standard error"));
@@ -236,7 +237,7 @@ impl Served {
         self.child.running()
     }
 
-    /// Asks it to stop; the counts that it ends with: requests, answers, connections, most at once.
+    /// Stops it and returns its final counts: requests, answers, connections, most connections at once.
     pub fn counts(self) -> [u64; 4] {
         self.child.signal(libc::SIGTERM);
         let line = self.lines.recv_timeout(PATIENCE).expect("the server's counts");
@@ -249,24 +250,24 @@ impl Served {
 /// The kernel interfaces that can be tested here: always epoll, and io_uring unless something forbids it.
 pub fn backends() -> Vec<&'static str> {
     let Some(why) = no_uring() else { return vec!["uring", "epoll"] };
-    // Nothing that is installed changes that, so it is no failure anywhere.
+    // Installing something would not change that, so it is never a failure.
     say_skipped("--reactor uring", &why);
     vec!["epoll"]
 }
 
 /// Why io_uring cannot be tested here.
 fn no_uring() -> Option<String> {
-    // SAFETY: without parameters the call only fails: with EINVAL or EFAULT where io_uring may be used.
+    // SAFETY: without parameters the call can only fail, with EINVAL or EFAULT if io_uring may be used.
     unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null_mut::<u8>()) };
     let why = std::io::Error::last_os_error();
     if matches!(why.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
         return Some(format!("the kernel refuses it: {why}"));
     }
-    // A ring takes one of them, and gives it back some time after its end; all programs of a user share the limit, which
-    // root does not have.
+    // A ring locks one of them and releases it some time after its end. All programs of a user share the limit, which
+    // does not apply to root.
     const MEBIBYTES: u64 = 64;
     let locked = limit(libc::RLIMIT_MEMLOCK).rlim_cur;
-    // SAFETY: asks for a number.
+    // SAFETY: a plain system call without arguments.
     let root = unsafe { libc::geteuid() } == 0;
     let few =
         "may be locked in memory by all programs of this user, too few for tests side by side (ulimit -l)";
@@ -276,12 +277,12 @@ fn no_uring() -> Option<String> {
 /// A limit of this process.
 pub fn limit(resource: libc::__rlimit_resource_t) -> libc::rlimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is alive during the call.
+    // SAFETY: `limit` outlives the call.
     unsafe { libc::getrlimit(resource, &raw mut limit) };
     limit
 }
 
-/// What `load --json` calls the interface of `--reactor`.
+/// The name in `load --json` of an interface of `--reactor`.
 pub fn backend_name(io: &str) -> &str {
     if io == "uring" { "io_uring" } else { io }
 }
@@ -291,7 +292,7 @@ pub fn mark<'a>(command: &'a mut Command, mark: &str) -> &'a mut Command {
     command.env(MARK, mark)
 }
 
-/// Asserts that nothing that carries the mark is running; what was killed a moment ago has time to go.
+/// Asserts that no process with the mark is running. Waits for those that were just killed.
 pub fn assert_nothing_left(mark: &str) {
     let mut left = Vec::new();
     let gone = until(|| {
@@ -301,7 +302,7 @@ pub fn assert_nothing_left(mark: &str) {
     assert!(gone, "left behind: {left:?}");
 }
 
-/// The processes that carry the mark, with their command lines.
+/// The processes with the mark, and their command lines.
 pub fn carrying(mark: &str) -> Vec<(u32, String)> {
     let wanted = format!("{MARK}={mark}");
     let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -318,7 +319,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// Whether a program can be started; says so when a test has to be left out, and fails when none may be.
+/// Whether a program is installed. If not, the test is skipped: see [`skip`].
 pub fn has(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|p| p.join(program).exists());
@@ -328,25 +329,26 @@ pub fn has(program: &str) -> bool {
     found
 }
 
-/// Leaves out a part of a test for want of what can be installed here; where everything has to be there (`NARROWS_TEST_ALL=1`),
-/// fails.
+/// Reports that a part of a test is skipped because something is not installed. With `NARROWS_TEST_ALL=1` it fails
+/// instead.
 pub fn skip(what: &str, why: &str) {
     assert_ne!(std::env::var("NARROWS_TEST_ALL").as_deref(), Ok("1"), "{what} cannot be tested: {why}");
     say_skipped(what, why);
 }
 
-/// Says that a part of a test is left out, also in the file that `NARROWS_SKIPPED` names: cargo shows nothing of tests that pass.
+/// Reports a skipped part of a test, also in the file that `NARROWS_SKIPPED` names, because cargo hides the output of
+/// tests that pass.
 fn say_skipped(what: &str, why: &str) {
     eprintln!("skipped: {what}: {why}");
     if let Some(path) = std::env::var_os("NARROWS_SKIPPED") {
         let file = OpenOptions::new().create(true).append(true).open(path);
-        // In one piece: other tests write to it, too.
+        // One write, because other tests write to the file as well.
         let written = file.and_then(|mut file| file.write_all(format!("{what}: {why}\n").as_bytes()));
         written.expect("the file that NARROWS_SKIPPED names");
     }
 }
 
-/// The checkout.
+/// The root folder of the checkout.
 pub fn checkout() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

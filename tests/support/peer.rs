@@ -1,4 +1,4 @@
-//! Tiny servers that behave as a test wants, which honest ones do not.
+//! Tiny servers that misbehave as a test requires.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 
 use super::PATIENCE;
 
-/// A TCP server that treats each connection, in a thread of its own, as it is told.
+/// A TCP server that calls a function for each connection, in a separate thread.
 pub struct Peer {
     address: String,
     stop: Arc<AtomicBool>,
@@ -34,12 +34,12 @@ impl Peer {
         Self { address, stop, connections }
     }
 
-    /// A target with this scheme.
+    /// The URL with this scheme.
     pub fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Connections so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
@@ -57,7 +57,7 @@ pub struct Connection {
     reader: BufReader<TcpStream>,
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     pub head: String,
@@ -79,7 +79,7 @@ impl Connection {
         Self { reader: BufReader::new(stream) }
     }
 
-    /// The next request's head; none at the end of the connection.
+    /// The head of the next request; `None` at the end of the connection.
     pub fn head(&mut self) -> Option<Request> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -90,7 +90,7 @@ impl Connection {
         Some(Request { head, body: Vec::new() })
     }
 
-    /// The next request; none at the end of the connection.
+    /// The next request; `None` at the end of the connection.
     pub fn request(&mut self) -> Option<Request> {
         let mut request = self.head()?;
         self.body(&mut request);
@@ -104,7 +104,7 @@ impl Connection {
         self.reader.read_exact(&mut request.body).expect("the whole body");
     }
 
-    /// Bytes that have come and were not read.
+    /// The number of bytes that have arrived but were not read, up to 64 beyond the buffer.
     pub fn unread(&mut self) -> usize {
         let stream = self.reader.get_ref();
         stream.set_nonblocking(true).expect("a socket");
@@ -113,36 +113,36 @@ impl Connection {
         waiting + self.reader.buffer().len()
     }
 
-    /// Waits until something has come, and leaves it unread: closing then resets the connection.
+    /// Waits until something has arrived, and leaves it unread, so that closing resets the connection.
     pub fn wait_unread(&mut self) {
         self.reader.get_ref().peek(&mut [0; 1]).expect("something comes");
     }
 
-    /// Whether the other side has given up, asked without reading what it has sent.
+    /// Whether the other side has closed or reset the connection. Reads nothing.
     pub fn abandoned(&mut self) -> bool {
         use std::os::fd::AsRawFd;
         let fd = self.reader.get_ref().as_raw_fd();
         let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
-        // SAFETY: one entry, alive during the call. POLLHUP and POLLERR are told without being asked for.
+        // SAFETY: one entry, which outlives the call. POLLHUP and POLLERR are always reported.
         unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
     }
 
-    /// Sends these bytes; that the other side has gone is no matter.
+    /// Sends these bytes. Ignores an error, because the other side may have gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.reader.get_mut().write_all(bytes.as_ref());
     }
 
-    /// `200 ok`
+    /// Sends `200 ok`.
     pub fn ok(&mut self) {
         self.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
 
-    /// Reads until the other side closes, and throws it away.
+    /// Reads until the other side closes, and discards what it sent.
     pub fn wait_end(&mut self) {
         let _ = std::io::copy(&mut self.reader, &mut std::io::sink());
     }
 
-    /// Frames with a four-byte length until the half-close: how many, and the bytes of their payloads.
+    /// Reads frames with a four-byte length until the half-close. Returns their number and the bytes of their payloads.
     pub fn frames(&mut self) -> (u64, u64) {
         let (mut frames, mut bytes) = (0, 0);
         let mut length = [0; 4];

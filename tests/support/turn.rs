@@ -1,19 +1,19 @@
-//! Turns of tests that load the machine: what runs side by side must not be so much that all of it stands still.
+//! Limits how many tests load the machine at the same time, so that they do not stall each other.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// So many at once: what waits for something leaves room for a third on two cores.
+/// How many run at once. Tests often wait for something, so two cores have room for three.
 const HEAVY: usize = 3;
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
-/// The turn of a test with other people's systems or a browser. A test takes one at most: two that each held one and waited
-/// for another would wait for ever.
+/// The turn of a test with foreign systems or a browser. A test may take only one: two tests that each hold one and
+/// wait for another would deadlock.
 pub struct Turn(());
 
 impl Turn {
-    /// Waits for it.
+    /// Waits for a turn.
     pub fn take() -> Self {
         let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |taken: &mut usize| *taken >= HEAVY;

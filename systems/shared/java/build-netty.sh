@@ -4,7 +4,7 @@ set -eu
 out=$1
 flock "$out/../maven.lock" mvn --batch-mode --quiet -f ../shared/java/pom.xml dependency:copy-dependencies "-DoutputDirectory=$out/lib" || {
     echo # ends the last line of Maven's output
-    echo "Maven could not get what systems/shared/java/pom.xml names: the central repository must be within reach" >&2
+    echo "Maven could not download the libraries of systems/shared/java/pom.xml: Maven Central must be reachable" >&2
     exit 1
 }
 javac -Xlint:all -Werror -cp "$out/lib/*" -d "$out" ../shared/java/Listener.java ./*.java

@@ -5,7 +5,7 @@ out=$1 package=$2
 cp package.json package-lock.json client.js ../shared/node/narrows_client.js "$out"
 cd "$out"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-retry-mintimeout=1000 || {
-    echo "npm could not install the packages of package-lock.json: the npm registry must be within reach" >&2
+    echo "npm could not install the packages of package-lock.json: the npm registry must be reachable" >&2
     exit 1
 }
 node -p "'$package ' + require('$package/package.json').version + ', node ' + process.versions.node" > VERSION

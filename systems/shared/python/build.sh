@@ -5,7 +5,7 @@ set -eu
 out=$1 package=$2
 python3 -m venv "$out/venv"
 "$out/venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r requirements.txt || {
-    echo "pip could not install requirements.txt: the Python package index must be within reach, with wheels for this machine" >&2
+    echo "pip could not install requirements.txt: the Python package index must be reachable and have wheels for this machine" >&2
     exit 1
 }
 cp ./*.py "$out"

@@ -4,7 +4,7 @@ set -eu
 out=$1 package=$2 library=$3
 target=$(realpath "$out/..")/rust
 cargo build --release --locked -p "$package" --target-dir "$target" || {
-    echo "cargo could not build it: the crates of systems/shared/rust/Cargo.lock must be within reach (cargo fetch --locked)" >&2
+    echo "cargo could not build it: the crates of systems/shared/rust/Cargo.lock must be available (cargo fetch --locked)" >&2
     exit 1
 }
 cp "$target/release/$package" "$out/program"

@@ -5,16 +5,16 @@ use serde_json::Value;
 use super::endpoint::Exchange;
 use super::witness::Witness;
 
-/// Percentiles of the JSON, and how many samples each needs.
+/// The percentiles of the JSON, and the number of samples that each needs.
 pub const PERCENTILES: [(&str, f64, usize); 4] =
     [("p50", 50.0, 20), ("p90", 90.0, 100), ("p99", 99.0, 1000), ("p99_9", 99.9, 10_000)];
 
-/// 2 %, and at least 200 us.
+/// The tolerance: 2 %, but at least 200 us.
 fn tolerance(micros: f64) -> f64 {
     (micros * 0.02).max(200.0)
 }
 
-/// Nearest rank, in microseconds.
+/// The percentile by nearest rank, in microseconds.
 pub fn percentile(sorted: &[u64], p: f64) -> f64 {
     let rank = (p / 100.0 * sorted.len() as f64).ceil().max(1.0) as usize;
     sorted[rank - 1] as f64 / 1000.0
@@ -26,14 +26,14 @@ fn sorted(times: impl Iterator<Item = u64>) -> Vec<u64> {
     times
 }
 
-/// Asserts that each percentile that so many samples support is the truth's, and that each other is null.
+/// Asserts that each percentile that the number of samples supports equals the truth's, and that the others are null.
 ///
-/// `inner` is what the endpoint did. `outer`, where the endpoint knows it, also has what the machine added until the other
-/// side went on: a percentile above the median may lie between the two, for there the machine's hiccups are.
-/// The median may exceed the truth by the machine's own median way, as the witness saw it, and no more: the rest would
-/// be the generator's. The share of exchanges that the machine may have held up (a generator that was kept off its core,
-/// of which the endpoint knows nothing) moves the upper bound to a later rank; a percentile whose whole tail is within
-/// that share has no upper bound, for the machine alone decides it.
+/// `inner` is what the endpoint did. `outer`, if the endpoint knows it, adds what the machine took until the other side
+/// continued. A percentile above the median may be between the two, because that is where the machine's hiccups are.
+/// The median may exceed the truth only by the median time of the witness's messages; any more would be the generator's
+/// fault. The machine may have held up some exchanges without the endpoint's knowledge, because it kept the generator
+/// off its core. Their share moves the upper bound to a later rank. A percentile whose whole tail is within that share
+/// has no upper bound, because only the machine decides it.
 pub fn assert_recovered(
     what: &str,
     witness: &Witness,

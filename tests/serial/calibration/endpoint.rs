@@ -1,7 +1,8 @@
-//! The endpoint with injected truth: it treats every request as its plan says, and records what it really did.
+//! The endpoint with injected delays and faults: it treats every request as its plan says, and records what it really
+//! did.
 //!
-//! A request's time begins when its bytes were in the endpoint's socket, by the kernel's stamp, so that a late waking of
-//! the endpoint is part of its truth; and it ends just before the last byte is given to the kernel.
+//! A request's time begins when its bytes arrived in the endpoint's socket, by the kernel's stamp, so that a late
+//! wake-up of the endpoint is part of the truth. It ends just before the last byte is given to the kernel.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,7 +19,7 @@ use super::machine::{self, now};
 pub enum How {
     /// `200 ok`.
     Whole,
-    /// The same, one byte at a time.
+    /// `200 ok`, one byte at a time.
     Drip,
     /// `500`.
     Status,
@@ -36,18 +37,18 @@ pub enum How {
     Stray,
     /// A whole answer and, once the next request is there, one stray byte.
     StrayLater,
-    /// A whole answer behind the stray byte of the one before.
+    /// A whole answer after the stray byte of the previous one.
     Spoiled,
-    /// A whole answer that says `Connection: close`, and a close.
+    /// A whole answer with `Connection: close`, then a close.
     CloseAnnounced,
-    /// A whole answer, and a close.
+    /// A whole answer, then a close without an announcement.
     CloseSilent,
 }
 
 /// What to do with one request.
 pub type Act = (Duration, How);
 
-/// From when to when, after the first request, the whole server stands still, every `every`.
+/// When the whole server stalls: in every period `every` after the first request, between `from` and `until`.
 #[derive(Debug, Clone, Copy)]
 pub struct Stall {
     pub every: Duration,
@@ -55,25 +56,25 @@ pub struct Stall {
     pub until: Duration,
 }
 
-/// One request, in nanoseconds of the real-time clock.
+/// One request. Times are nanoseconds of the real-time clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
     pub how: How,
-    /// Its bytes were in the endpoint's socket.
+    /// When its bytes arrived in the endpoint's socket.
     pub arrived: u64,
-    /// The last byte of the answer was about to be sent.
+    /// When the last byte of the answer was about to be sent.
     pub answered: u64,
-    /// What came next on the connection had arrived: the other side had this answer before it sent that.
+    /// When the next thing on the connection arrived. The other side had this answer before it sent that.
     pub next: u64,
 }
 
 impl Exchange {
-    /// What the endpoint made of it: nobody can have seen the answer sooner.
+    /// The endpoint's own time. Nobody can have seen the answer sooner.
     pub fn inner(&self) -> u64 {
         self.answered.saturating_sub(self.arrived)
     }
 
-    /// With everything that the machine added until the other side went on.
+    /// The time including everything that the machine added until the other side continued.
     pub fn outer(&self) -> u64 {
         self.next.saturating_sub(self.arrived)
     }
@@ -93,7 +94,7 @@ impl Truth {
         self.exchanges.len() as u64
     }
 
-    /// How many requests met each treatment.
+    /// The number of requests for each treatment.
     pub fn counts(&self) -> BTreeMap<How, u64> {
         let mut counts = BTreeMap::new();
         for exchange in &self.exchanges {
@@ -107,20 +108,20 @@ impl Truth {
     }
 }
 
-/// The plan: from a request's number on the server (0 ..) and on its connection (1 ..).
+/// The plan: a function of a request's number on the server (from 0) and on its connection (from 1).
 type Plan = dyn Fn(u64, u64) -> Act + Send + Sync;
 
 struct Shared {
     plan: Box<Plan>,
     stall: Option<Stall>,
-    /// The first request's arrival.
+    /// When the first request arrived.
     origin: OnceLock<u64>,
     requests: AtomicU64,
     stop: AtomicBool,
     truth: Mutex<Truth>,
 }
 
-/// A running endpoint: a thread per connection, all on one core.
+/// A running endpoint. It has one thread per connection, all on one core.
 pub struct Endpoint {
     pub url: String,
     address: std::net::SocketAddr,
@@ -161,7 +162,7 @@ impl Endpoint {
         Self { url: format!("http://{address}/"), address, shared, acceptor }
     }
 
-    /// The truth, when every connection has ended.
+    /// Waits until every connection has ended, and returns the truth.
     pub fn truth(self) -> Truth {
         self.shared.stop.store(true, Relaxed);
         drop(TcpStream::connect(self.address));
@@ -180,7 +181,7 @@ struct Connection<'a> {
     sent: u64,
 }
 
-/// Between two bytes of [`How::Drip`].
+/// The pause between two bytes of [`How::Drip`].
 pub const DRIP: Duration = Duration::from_millis(10);
 
 impl<'a> Connection<'a> {
@@ -225,7 +226,7 @@ impl<'a> Connection<'a> {
         self.exchanges.push(Exchange { how, arrived, answered, next: 0 });
     }
 
-    /// Sleeps as long as the whole server does.
+    /// Sleeps as long as the server stalls.
     fn stand_still(&self, origin: u64) {
         let Some(stall) = self.shared.stall else { return };
         loop {
@@ -238,7 +239,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Sends an answer in its way; says when the last byte went.
+    /// Sends an answer in its way, and returns when the last byte was sent.
     fn reply(&mut self, how: How, bytes: &[u8]) -> u64 {
         let half = &bytes[..bytes.len() / 2];
         match how {
@@ -250,40 +251,40 @@ impl<'a> Connection<'a> {
                 self.send(&bytes[bytes.len() - 1..])
             }
             How::Reset => {
-                let at = self.send(half);
+                let sent = self.send(half);
                 machine::reset(self.stream.take());
-                at
+                sent
             }
             How::Truncated => {
-                let at = self.send(half);
+                let sent = self.send(half);
                 self.stream = None;
-                at
+                sent
             }
             How::CloseAnnounced | How::CloseSilent => {
-                let at = self.send(bytes);
+                let sent = self.send(bytes);
                 self.stream = None;
-                at
+                sent
             }
             How::StrayLater => {
-                let at = self.send(bytes);
+                let sent = self.send(bytes);
                 if let Some(stream) = &self.stream {
                     let _ = stream.peek(&mut [0]);
                 }
                 self.send(b"!");
-                at
+                sent
             }
             _ => self.send(bytes),
         }
     }
 
     fn send(&mut self, bytes: &[u8]) -> u64 {
-        let at = now();
+        let sent = now();
         if let Some(stream) = &mut self.stream
             && stream.write_all(bytes).is_ok()
         {
             self.sent += bytes.len() as u64;
         }
-        at
+        sent
     }
 }
 
@@ -300,7 +301,7 @@ fn answer(how: How, head: &[u8]) -> Vec<u8> {
     };
     let mut text = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n", body.len());
     if let Some(id) = id {
-        // Ids are decimal: with a digit before it, it is another's.
+        // Ids are decimal, so a digit in front of one makes it another id.
         let other = if how == How::WrongId { "1" } else { "" };
         text += &format!("x-request-id: {other}{id}\r\n");
     }

@@ -13,7 +13,7 @@ use super::witness::Witness;
 use super::{alone, load, machine, number};
 use crate::support::{self, backends};
 
-/// The class that Narrows must find for each treatment.
+/// The error class that Narrows must find for each treatment.
 fn class(how: How) -> Option<&'static str> {
     match how {
         How::Whole | How::Drip | How::StrayLater | How::CloseAnnounced | How::CloseSilent => None,
@@ -27,7 +27,7 @@ fn class(how: How) -> Option<&'static str> {
     }
 }
 
-/// The truth in the words of the JSON.
+/// The truth as the errors of the JSON.
 fn errors(truth: &Truth) -> Value {
     let mut errors: BTreeMap<&str, u64> = BTreeMap::new();
     for (how, count) in truth.counts() {
@@ -42,12 +42,12 @@ fn at_once(how: How) -> Act {
     (Duration::ZERO, how)
 }
 
-/// Spreads `per_mille` of all numbers evenly and irregularly, the same ones each time.
+/// Chooses `per_mille` of all numbers, evenly but irregularly, and always the same ones.
 fn chosen(number: u64, per_mille: u64) -> bool {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff < per_mille * 65_536 / 1000
 }
 
-/// With `n` requests, the counts of both sides are equal; then more may be asked of both.
+/// Asserts that the counts of both sides are equal for `n` requests. `check` may assert more.
 fn assert_counts(
     what: &str,
     n: u64,
@@ -85,7 +85,7 @@ fn three_percent_with_status_500() {
 }
 
 #[test]
-fn two_percent_reset_within_the_answer() {
+fn two_percent_reset_during_the_answer() {
     let plan = |number, _| at_once(if chosen(number, 20) { How::Reset } else { How::Whole });
     assert_counts("2 % resets", 2000, 4, plan, |_, truth| assert!(truth.count(How::Reset) >= 20));
 }
@@ -127,10 +127,10 @@ fn a_stray_byte_after_each_answer() {
 }
 
 #[test]
-fn a_stray_byte_that_comes_when_the_next_request_is_under_way() {
+fn a_stray_byte_that_arrives_during_the_next_request() {
     let plan = |_, nth| at_once(if nth == 1 { How::StrayLater } else { How::Spoiled });
     assert_counts("a late stray byte", 500, 4, plan, |_, truth| {
-        // The byte is seen with the next answer, which it spoils.
+        // The byte is read with the next answer and spoils it.
         assert!(truth.count(How::Spoiled) >= 248, "{:?}", truth.counts());
     });
 }
@@ -159,8 +159,8 @@ fn a_silent_close_after_the_100th_request_costs_the_next_one() {
             json["errors"]
         );
         assert_eq!(number(&json, "completed"), truth.requests(), "{json}");
-        // The request that was sent into the close never was in an answer's reach. Whether its sender sees the end of the
-        // stream or a reset is a race between the two sides, and the kernel's to decide.
+        // A request that meets the close can never be answered. It depends on a race in the kernel whether its sender
+        // sees the end of the stream or a reset.
         let count = |class| json["errors"].get(class).and_then(Value::as_u64).unwrap_or(0);
         let lost = count("closed_early") + count("reset");
         assert_eq!((number(&json, "attempts"), lost), (2000, 2000 - truth.requests()), "{json}");
@@ -190,7 +190,7 @@ fn a_full_accept_queue_is_a_connect_timeout() {
     }
 }
 
-/// `narrows client` with these orders: its last line.
+/// Runs `narrows client` with this configuration, and returns its last line.
 fn client(orders: &Value) -> Value {
     let mut lines = tempfile::tempfile().expect("a file");
     write!(lines, "{orders}\n{{\"go\":true}}\n").expect("two lines");
@@ -232,7 +232,7 @@ fn answers_with_the_wrong_id_length_or_content() {
     assert_latency(&witness, &done, &truth);
 }
 
-/// The driver's latencies, which are those of the window, are those of the whole run: its delay is constant.
+/// Asserts that the driver's latencies in the window are those of the whole run, because the delay is constant.
 fn assert_latency(witness: &Witness, done: &Value, truth: &Truth) {
     let pairs = done["latency_us"].as_array().expect("pairs");
     let micros: Vec<u64> = pairs
@@ -242,8 +242,8 @@ fn assert_latency(witness: &Witness, done: &Value, truth: &Truth) {
             std::iter::repeat_n(value, usize::try_from(count).expect("a count"))
         })
         .collect();
-    let at = |p: f64| micros[(p / 100.0 * micros.len() as f64).ceil() as usize - 1] as f64;
-    let shown = json!({"p50": at(50.0), "p90": at(90.0), "p99": at(99.0)});
+    let percentile = |p: f64| micros[(p / 100.0 * micros.len() as f64).ceil() as usize - 1] as f64;
+    let shown = json!({"p50": percentile(50.0), "p90": percentile(90.0), "p99": percentile(99.0)});
     let verified = || truth.exchanges.iter().filter(|exchange| exchange.how == How::Whole);
     assert_recovered(
         "client",

@@ -7,7 +7,8 @@ use super::endpoint::{Act, Endpoint, How, Truth};
 use super::{alone, load, number};
 use crate::support::backends;
 
-/// So many requests to an endpoint with this plan: all verified, counted and timed as the endpoint has it, to the byte.
+/// Sends requests to an endpoint with this plan. All must be verified, counted to the byte, and timed as the endpoint
+/// did.
 fn assert_delays(
     what: &str,
     words: &[&str],
@@ -24,7 +25,7 @@ fn assert_delays(
         assert_eq!(number(&json, "bytes_received"), truth.sent, "{json}");
         let (service, response) = (&json["service_time_us"], &json["response_time_us"]);
         assert_service(&format!("{what}, {io}"), &witness, service, &truth.exchanges);
-        // In a closed loop a request is sent when it is wanted, except that the first ones wait for their connections.
+        // In a closed loop a request is sent when it is due, except that the first ones wait for their connections.
         for (name, _, _) in PERCENTILES {
             assert!(response[name].as_f64() >= service[name].as_f64(), "{name}: {json}");
         }
@@ -41,7 +42,7 @@ fn a_constant_5_ms() {
     assert!(truths.iter().all(|truth| truth.requests() == 2000 && truth.connections == 5));
 }
 
-/// In an open loop answers lie in the kernel until the next arrival is due, with the time at which they came.
+/// In an open loop answers wait in the kernel until the next arrival is due, stamped with the time of their arrival.
 #[test]
 fn a_constant_5_ms_in_an_open_loop() {
     let words = ["-n", "1000", "-c", "20", "--rate", "500"];
@@ -52,7 +53,7 @@ fn a_constant_5_ms_in_an_open_loop() {
 
 #[test]
 fn one_answer_in_a_hundred_takes_100_ms_and_the_others_1_ms() {
-    // Each hundred begins with its slow one, so that of 10,010 the 9910th in order, which is p99, is the first slow one.
+    // Each hundred begins with its slow one. Of 10,010 the p99 is the 9910th in order, which is the first slow one.
     let truths = assert_delays("1 ms and 100 ms, 99:1", &["-n", "10010", "-c", "20"], |number, _| {
         (Duration::from_millis(if number % 100 == 0 { 100 } else { 1 }), How::Whole)
     });

@@ -1,5 +1,5 @@
-//! What makes the endpoint's truth precise: the kernel's arrival stamps, one core for the endpoint and another for the
-//! generator, and precedence over other work on the machine where the kernel grants it.
+//! Makes the endpoint's truth precise: the kernel's arrival stamps, separate cores for endpoint and generator, and
+//! real-time priority over other work if the kernel grants it.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -7,12 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds of the real-time clock, which is the one of arrival stamps.
+/// Nanoseconds of the real-time clock, which arrival stamps also use.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64
 }
 
-/// The endpoint's core and the generator's; the same one where there is only one.
+/// The endpoint's core and the generator's; the same if there is only one.
 pub fn cores() -> (usize, usize) {
     // SAFETY: an all-zero set is a valid one, and it is alive during the calls.
     let allowed: Vec<usize> = unsafe {
@@ -23,7 +23,7 @@ pub fn cores() -> (usize, usize) {
     (*allowed.last().expect("a core"), allowed[0])
 }
 
-/// Pins the calling thread, makes its timers exact and lets it go first.
+/// Pins the calling thread, makes its timers exact and gives it priority.
 pub fn steady(core: usize) {
     pin(core);
     // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes no pointers.
@@ -41,7 +41,7 @@ pub fn pin(core: usize) -> bool {
     }
 }
 
-/// Real-time precedence over the machine's other work, for the calling thread; without the right to it, none.
+/// Gives the calling thread real-time priority, if it is permitted.
 fn go_first() -> bool {
     order(libc::SCHED_FIFO, 1)
 }
@@ -53,7 +53,7 @@ pub fn order(policy: libc::c_int, priority: libc::c_int) -> bool {
     unsafe { libc::sched_setscheduler(0, policy, &raw const order) == 0 }
 }
 
-/// Starts the generator with the same precedence.
+/// Starts the generator with the same priority.
 pub fn first(command: &mut Command) -> &mut Command {
     // SAFETY: one system call, which is safe between fork and exec.
     unsafe {
@@ -73,7 +73,7 @@ fn option<T>(stream: &impl AsRawFd, name: libc::c_int, value: T) {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Lets the kernel say when bytes arrived, on each connection that this listener accepts.
+/// Makes the kernel stamp arrivals on each connection that this listener accepts.
 pub fn stamp_arrivals(listener: &TcpListener) {
     option(listener, libc::SO_TIMESTAMPNS, 1_i32);
 }
@@ -84,7 +84,8 @@ pub fn reset(stream: Option<TcpStream>) {
     option(&stream, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 });
 }
 
-/// Receives; says how much (0 at the end, however it came) and when the last of it arrived.
+/// Receives bytes. Returns their number (0 at the end of the connection, for whatever reason) and when the last one
+/// arrived.
 pub fn receive(stream: &TcpStream, buffer: &mut [u8]) -> (usize, u64) {
     let mut control = [0_u64; 16];
     let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -116,7 +117,7 @@ pub fn receive(stream: &TcpStream, buffer: &mut [u8]) -> (usize, u64) {
     }
 }
 
-/// A listener that never accepts, and whose queue is full: the kernel answers no one else.
+/// A listener that never accepts and whose queue is full, so that the kernel answers no other client.
 pub struct Full {
     pub listener: TcpListener,
     waiting: Vec<std::io::Result<TcpStream>>,
@@ -136,7 +137,7 @@ impl Full {
         Self { listener, waiting }
     }
 
-    /// How many connections the queue holds that the kernel made, which nobody accepted.
+    /// The number of connections in the queue that nobody has accepted.
     pub fn queued(&self) -> usize {
         self.waiting.iter().filter(|dialled| dialled.is_ok()).count()
     }

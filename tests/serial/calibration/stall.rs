@@ -1,4 +1,4 @@
-//! The whole server stands still for one second every five: what an open loop shows of it, and a closed loop hides.
+//! The whole server stalls for one second in every five. An open loop shows it, and a closed loop hides it.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::{alone, load, machine, number};
 const STALL: Stall =
     Stall { every: Duration::from_secs(5), from: Duration::from_secs(2), until: Duration::from_secs(3) };
 
-/// Stalls apart, an answer takes a millisecond.
+/// An endpoint whose answers take a millisecond, except for the stalls.
 fn endpoint() -> Endpoint {
     Endpoint::stalling(Some(STALL), |_, _| -> Act { (Duration::from_millis(1), How::Whole) })
 }
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// From the time that request `k` was intended for to its answer, and to its arrival. All by the endpoint's clock: it
-/// knows the schedule, one request a millisecond, and its beginning from the one that came least late.
+/// The times from when request `k` was due to its answer, and to its arrival, by the endpoint's clock. The schedule has
+/// one request per millisecond. Its beginning is inferred from the request that arrived least late.
 struct Intended {
     response: Vec<u64>,
     behind: Vec<u64>,
@@ -27,7 +27,7 @@ struct Intended {
 fn intended(exchanges: &[Exchange], completed: usize) -> Intended {
     let mut exchanges = exchanges.to_vec();
     exchanges.sort_unstable_by_key(|exchange| exchange.arrived);
-    // What was under way at the end was answered, and is not counted.
+    // Requests in flight at the end were answered but are not counted.
     exchanges.truncate(completed);
     let due = || (0_u64..).map(|k| k * MILLISECOND);
     let begin = exchanges.iter().zip(due()).map(|(exchange, due)| exchange.arrived - due).min().expect("one");
@@ -37,7 +37,7 @@ fn intended(exchanges: &[Exchange], completed: usize) -> Intended {
     Intended { response: since(|exchange| exchange.answered), behind: since(|exchange| exchange.arrived) }
 }
 
-/// Seconds in which requests were held up.
+/// The number of seconds in which requests were held up.
 fn stalled(truth: &Truth) -> usize {
     let held = truth.exchanges.iter().filter(|exchange| exchange.inner() > 900 * MILLISECOND);
     let mut ends: Vec<u64> = held.map(|exchange| exchange.answered / (2000 * MILLISECOND)).collect();
@@ -47,7 +47,7 @@ fn stalled(truth: &Truth) -> usize {
 }
 
 #[test]
-fn an_open_loop_shows_that_the_server_stood_still() {
+fn an_open_loop_shows_that_the_server_stalled() {
     let (witness, _alone) = alone();
     let endpoint = endpoint();
     let json = load(&[&endpoint.url, "--rate", "1000", "-c", "100", "-d", "10s"]);
@@ -60,7 +60,7 @@ fn an_open_loop_shows_that_the_server_stood_still() {
         assert_recovered(&format!("stall, open loop, {name}"), &witness, &json[name], times(), times());
     }
     let p99 = json["response_time_us"]["p99"].as_f64().expect("p99 of 10,000");
-    // Two of ten seconds, spread evenly from 1 s down: the truth's p99 is 0.95 s.
+    // In two of ten seconds the times are spread evenly from 1 s down, so the true p99 is 0.95 s.
     assert!(p99 >= 800_000.0, "{p99}: {json}");
 }
 
@@ -70,7 +70,7 @@ fn a_closed_loop_hides_it() {
     let endpoint = endpoint();
     let json = load(&[&endpoint.url, "-c", "10", "-d", "5s"]);
     let truth = endpoint.truth();
-    // What was under way at the end was answered, and is not counted.
+    // Requests in flight at the end were answered but are not counted.
     let answered = truth.requests() - number(&json, "completed");
     assert!(answered <= number(&json, "in_flight"), "{json}");
     assert_eq!(json["errors"], serde_json::json!({}), "{json}");
@@ -78,11 +78,11 @@ fn a_closed_loop_hides_it() {
     let service = &json["service_time_us"];
     let (p99, max) = (service["p99"].as_f64().expect("p99"), service["max"].as_f64().expect("a maximum"));
     eprintln!("stall, closed loop: {} requests, longest {max} us", truth.requests());
-    // Ten requests of thousands met it, one on each connection.
+    // Ten of thousands of requests met the stall, one per connection.
     assert!(p99 < 800_000.0 && max >= 900_000.0, "{json}");
 }
 
-/// What the table in docs/calibration.md shows beside Narrows:
+/// The figures of wrk in the table of docs/calibration.md:
 /// `cargo test -p narrows --test serial -- --ignored --nocapture wrk`.
 #[test]
 #[ignore = "for docs/calibration.md, by hand: it needs wrk"]

@@ -1,4 +1,4 @@
-//! What lies outside both the endpoint and the generator: the machine, kept awake and watched.
+//! Keeps the machine awake and watches it: what happens outside the endpoint and the generator.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use super::machine::{self, now};
 
-/// While it lives, threads that give way to every other keep both cores from falling asleep (to wake a virtual machine's
-/// idle core costs a tenth of a millisecond), and two more say what a small message takes from the endpoint's core to a
-/// thread on the generator's: what any generator would see on top of the truth.
+/// While it exists, idle-priority threads keep both cores awake, because waking a virtual machine's idle core costs a
+/// tenth of a millisecond. Two more threads measure how long a small message takes from the endpoint's core to the
+/// generator's: any generator would see that in addition to the truth.
 pub struct Witness {
     over: Arc<AtomicBool>,
     took: Arc<Mutex<Vec<u64>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Between two messages.
+/// The pause between two messages.
 const EVERY: Duration = Duration::from_millis(2);
 
 impl Witness {
@@ -56,8 +56,8 @@ impl Witness {
         times.get(times.len() / 2).map_or(0.0, |time| *time as f64 / 1000.0)
     }
 
-    /// The share of exchanges, at most 1, that the machine may have held up by more than so many microseconds: twice that
-    /// of the messages, with three more for those that so few messages can miss (the rule of three: Hanley and
+    /// The share of exchanges, at most 1, that the machine may have held up by more than so many microseconds. It is
+    /// twice the share of messages, plus three messages for what so few can miss (the rule of three: Hanley and
     /// Lippman-Hand, 1983).
     pub fn held(&self, micros: f64) -> f64 {
         let times = self.took.lock().expect("the times");
@@ -77,7 +77,7 @@ impl Drop for Witness {
 
 fn keep_awake(core: usize, over: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
-        // Unless it can give way, it does nothing.
+        // Without idle priority it must not spin.
         if machine::pin(core) && machine::order(libc::SCHED_IDLE, 0) {
             while !over.load(Relaxed) {
                 std::hint::spin_loop();
