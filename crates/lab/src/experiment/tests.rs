@@ -317,11 +317,14 @@ fn an_experiment_made_of_values_runs() {
     let observe = |trial| crate::session::observe(&mut fake, trial).expect("nobody interrupts");
     let observations: Vec<_> = plan.trials.iter().map(observe).collect();
     let found = crate::findings::findings(&plan, &observations);
-    let headline = &found.experiments[0].headlines[0];
-    assert!(
-        headline.contains("`batch` is the narrow place: 8 is 4.0x [4.0, 4.0] faster than 1, the default"),
-        "{headline}"
-    );
+    let claims = &found.experiments[0].claims;
+    let [crate::findings::Claim::Knob { comparison, narrow: true, default: true, .. }, ..] = &claims[..]
+    else {
+        panic!("{claims:?}")
+    };
+    assert_eq!(comparison.by, crate::findings::By::Knob("batch".to_owned()));
+    let ratio = comparison.ratio.expect("two scenarios with figures").estimate;
+    assert!((ratio - 4.0).abs() < 0.1, "{ratio}");
 }
 
 #[test]
