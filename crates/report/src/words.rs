@@ -6,10 +6,13 @@
 
 mod claims;
 mod doubts;
+mod runs;
 mod verdicts;
 mod warnings;
 
 pub use claims::{answer, headlines};
+pub use runs::{alone, unjudged};
+pub(crate) use runs::{difference, floor, machine, without_counterpart};
 pub(crate) use verdicts::{NO_FLOOR, compared, tables, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
 pub(crate) use warnings::{advice_on_published, notes, outlier};
