@@ -1,5 +1,5 @@
-//! Findings in English: the one place that has sentences. Claims and why there is none, the
-//! counts that explain them, verdicts, warnings with their remedies.
+//! Findings in English: the one place that has sentences. Claims and the counts that explain them, why there is none, verdicts,
+//! warnings with their remedies, and what two runs differ in.
 //!
 //! Knows what is claimed, and computes none of it: the order, the numbers and what is said at all are those of `lab::findings`;
 //! how a number looks is [`crate::number`]'s to know. Every form shows the same sentences.
