@@ -54,7 +54,34 @@ pub struct Matched {
     /// What may be said of the second.
     pub verdict: Verdict,
     /// Why there is no ratio.
-    pub because: Option<String>,
+    pub because: Option<Incomparable>,
+}
+
+/// Why two scenarios cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Incomparable {
+    /// The first has too many errors, or no figure.
+    First,
+    /// So has the second.
+    Second,
+    /// So have both.
+    Both,
+    /// One of them has fewer than three rounds.
+    TooFewRounds,
+    /// One of them has too few rounds with the reference.
+    NoReference,
+}
+
+/// A scenario that only one side has.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Alone {
+    /// Whether the first has it; else the second.
+    pub first: bool,
+    /// The experiment.
+    pub experiment: String,
+    /// It, as `system knob=value …`.
+    pub scenario: String,
 }
 
 /// What comparing came to.
@@ -73,7 +100,7 @@ pub struct RunComparison {
     /// The scenarios that both have.
     pub matched: Vec<Matched>,
     /// Scenarios that only one of them has.
-    pub unmatched: Vec<String>,
+    pub unmatched: Vec<Alone>,
 }
 
 /// Compares two sides.
@@ -101,24 +128,6 @@ impl RunComparison {
     /// Whether so much else differs that the ratios mean nothing.
     pub fn is_meaningless(&self) -> bool {
         self.differences.iter().any(|difference| difference.grave)
-    }
-
-    /// What no condition can be asked of, each with the reason: scenarios without a ratio, and those that only one side has.
-    pub fn unjudged(&self) -> Vec<String> {
-        let open = self.matched.iter().filter(|m| m.ratio.is_none());
-        let open = open.map(|m| {
-            let because = m.because.as_deref().unwrap_or("no ratio");
-            format!("{} {}: {because}", m.experiment, m.b)
-        });
-        open.chain(self.unmatched.iter().map(|label| format!("{label}: without a counterpart"))).collect()
-    }
-
-    /// The scenarios that only one side has, by side.
-    pub fn alone(&self) -> [Vec<&str>; 2] {
-        [&self.a, &self.b].map(|side| {
-            let labels = self.unmatched.iter();
-            labels.filter_map(|label| label.strip_prefix(side.as_str())?.strip_prefix(": ")).collect()
-        })
     }
 }
 
@@ -190,11 +199,11 @@ impl<'a> Pair<'a> {
         let rounds = [self.a, self.b].map(|place| place.estimate.by_round.len() as u32);
         let because = match (self.a.estimate.compares(), self.b.estimate.compares()) {
             _ if self.seen.is_some() => None,
-            (false, true) => Some("errors or no figure in the first"),
-            (true, false) => Some("errors or no figure in the second"),
-            (false, false) => Some("errors or no figure in both"),
-            _ if rounds.iter().any(|n| (*n as usize) < FEWEST_ROUNDS) => Some("fewer than 3 rounds"),
-            _ => Some("no rounds with the reference"),
+            (false, true) => Some(Incomparable::First),
+            (true, false) => Some(Incomparable::Second),
+            (false, false) => Some(Incomparable::Both),
+            _ if rounds.iter().any(|n| (*n as usize) < FEWEST_ROUNDS) => Some(Incomparable::TooFewRounds),
+            _ => Some(Incomparable::NoReference),
         };
         Matched {
             experiment: self.a.of.name.clone(),
@@ -204,7 +213,7 @@ impl<'a> Pair<'a> {
             ratio: self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high)),
             p: self.seen.map(|_| p),
             verdict,
-            because: because.map(str::to_owned),
+            because,
         }
     }
 }

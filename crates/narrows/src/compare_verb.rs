@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> End {
     }
     let found = compare(&a, &b);
     if found.matched.is_empty() {
-        bail!("{} and {} have no scenario in common: {}", args.a, args.b, alone(&found));
+        bail!("{} and {} have no scenario in common: {}", args.a, args.b, report::alone(&found));
     }
     if found.is_meaningless() && !args.force {
         let grave = found.differences.iter().filter(|difference| difference.grave);
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> End {
     common::print(&text)?;
     let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
     failed.iter().for_each(common::say);
-    let unjudged = if conditions.is_empty() { Vec::new() } else { found.unjudged() };
+    let unjudged = if conditions.is_empty() { Vec::new() } else { report::unjudged(&found) };
     unjudged.iter().for_each(|what| common::say(format_args!("cannot be judged: {what}")));
     if !unjudged.is_empty() {
         common::say(
@@ -95,18 +95,6 @@ pub fn run(args: &Args) -> End {
         );
     }
     Ok(if failed.is_empty() && unjudged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
-}
-
-/// What of each side has no counterpart, in some words.
-fn alone(found: &RunComparison) -> String {
-    const NAMED: usize = 3;
-    let words = |scenarios: Vec<&str>| match scenarios.len() {
-        0 => "nothing".to_owned(),
-        all if all > NAMED => format!("{} and {} more", scenarios[..NAMED].join("; "), all - NAMED),
-        _ => scenarios.join("; "),
-    };
-    let [a, b] = found.alone().map(words);
-    format!("only the first has {a}; only the second has {b}")
 }
 
 /// A saved run, or a report in a file.

@@ -90,7 +90,7 @@ fn compare(table: &Table, planned: &ExperimentFindings) -> Beside {
     };
     differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
-    shown.notes.extend(shapes.iter().map(Shape::sentence));
+    shown.notes.extend(shapes.iter().map(sentence));
     shown.notes.extend(differences.iter().cloned());
     Beside { published: table.name.clone(), source: table.source.clone(), shapes, differences, table: shown }
 }
@@ -306,6 +306,23 @@ fn points(table: &Table, planned: &ExperimentFindings, pairs: &[Pair]) -> findin
 
 fn printed(text: &str) -> Cell {
     if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
+}
+
+/// A shape as today's rounds decide it; where they do not, its sentence says so.
+fn decided(agrees: Option<bool>, mut text: String) -> Shape {
+    if agrees.is_none() {
+        text.push_str("; these rounds do not decide it");
+    }
+    Shape { agrees, text }
+}
+
+/// A shape's words behind its verdict.
+fn sentence(Shape { agrees, text }: &Shape) -> String {
+    match agrees {
+        Some(true) => format!("agrees: {text}"),
+        Some(false) => format!("differs: {text}"),
+        None => format!("open: {text}"),
+    }
 }
 
 /// The same shape, open where the generator held back one of the rows that it stands on.

@@ -1,29 +1,10 @@
 //! Comparisons of runs, for a terminal and as Markdown.
 
-use lab::compare::{Difference, RunComparison};
-use lab::findings::Ratio;
+use lab::compare::RunComparison;
 
 use crate::markdown::{self, plain};
-use crate::number::{interval_in_hundredths, times};
 use crate::text::{BOLD, DIM, Page, YELLOW};
-use crate::words::compared;
-
-fn difference(difference: &Difference) -> String {
-    let Difference { what, a, b, grave } = difference;
-    let grave = if *grave { ", which makes the comparison meaningless" } else { "" };
-    format!("{what}: {a} in the first, {b} in the second{grave}")
-}
-
-fn machine((experiment, ratio): (&String, &Ratio)) -> String {
-    let ratio = interval_in_hundredths(*ratio);
-    format!(
-        "in {experiment} the reference was {ratio} as fast in the second: scenarios are compared as shares of it"
-    )
-}
-
-fn floor((experiment, floor): (&String, &f64)) -> String {
-    format!("noise floor of {experiment}: {}; smaller differences are noise", times(*floor))
-}
+use crate::words::{compared, difference, floor, machine, without_counterpart};
 
 /// For a terminal; see [`crate::text`].
 pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> String {
@@ -38,7 +19,7 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
     for line in found.machine.iter().map(machine).chain(found.floors.iter().map(floor)) {
         page.paragraph(&mut out, DIM, "  ", &line);
     }
-    for label in &found.unmatched {
+    for label in without_counterpart(found) {
         page.paragraph(&mut out, "", "  ", &format!("without a counterpart: {label}"));
     }
     out
@@ -51,6 +32,6 @@ pub fn comparison_markdown(found: &RunComparison) -> String {
     markdown::list(&mut out, "What else differs", found.differences.iter().map(difference));
     let notes = found.machine.iter().map(machine).chain(found.floors.iter().map(floor));
     markdown::list(&mut out, "Notes", notes);
-    markdown::list(&mut out, "Without a counterpart", found.unmatched.iter().cloned());
+    markdown::list(&mut out, "Without a counterpart", without_counterpart(found).into_iter());
     out
 }

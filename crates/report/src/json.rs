@@ -11,7 +11,7 @@ use crate::words::{Advice, advice, headlines};
 /// The version of a report's form.
 pub const SCHEMA: u32 = 5;
 /// The version of a comparison's form.
-pub const COMPARISON_SCHEMA: u32 = 2;
+pub const COMPARISON_SCHEMA: u32 = 3;
 
 /// What Narrows found in a run. Numbers are raw; a table's columns say their units.
 #[derive(JsonSchema, Serialize)]

@@ -23,7 +23,7 @@ pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::markdown::markdown;
 pub use crate::text::text;
-pub use crate::words::{Advice, advice, advice_on_trial, answer, headlines};
+pub use crate::words::{Advice, advice, advice_on_trial, alone, answer, headlines, unjudged};
 
 use lab::findings::{Cell, Column};
 

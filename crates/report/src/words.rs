@@ -1,15 +1,18 @@
-//! Findings in English: the one place that has sentences. Claims and why there is none, the
-//! counts that explain them, verdicts, warnings with their remedies.
+//! Findings in English: the one place that has sentences. Claims and the counts that explain them, why there is none, verdicts,
+//! warnings with their remedies, and what two runs differ in.
 //!
 //! Knows what is claimed, and computes none of it: the order, the numbers and what is said at all are those of `lab::findings`;
 //! how a number looks is [`crate::number`]'s to know. Every form shows the same sentences.
 
 mod claims;
 mod doubts;
+mod runs;
 mod verdicts;
 mod warnings;
 
 pub use claims::{answer, headlines};
+pub use runs::{alone, unjudged};
+pub(crate) use runs::{difference, floor, machine, without_counterpart};
 pub(crate) use verdicts::{NO_FLOOR, compared, tables, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
 pub(crate) use warnings::{advice_on_published, notes, outlier};

@@ -7,7 +7,7 @@ use systems::input::suggestion;
 use systems::knob::parse_size;
 use systems::{Point, Value};
 
-use super::{Chosen, Place};
+use super::{Alone, Chosen, Place};
 use crate::findings::Findings;
 use crate::observation::Scenario;
 
@@ -138,21 +138,21 @@ fn places<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Place<'a>> {
     places
 }
 
-/// The scenarios of both sides that belong together, and the labels of those that are alone.
-pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Place<'a>, Place<'a>)>, Vec<String>) {
+/// The scenarios of both sides that belong together, and those that are alone.
+pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Place<'a>, Place<'a>)>, Vec<Alone>) {
     let (left, mut right) = (places(a, &b.selection), places(b, &a.selection));
-    let (mut pairs, mut alone) = (Vec::new(), Vec::new());
-    let label = |side: &Chosen, other: &Chosen, place: &Place| {
+    let (mut pairs, mut unmatched) = (Vec::new(), Vec::new());
+    let alone = |first: bool, other: &Chosen, place: &Place| {
         let beside = other.findings.experiments.iter().find(|e| e.name == place.of.name);
-        format!("{}: {} {}", side.name, place.of.name, place.label(beside))
+        Alone { first, experiment: place.of.name.clone(), scenario: place.label(beside) }
     };
     for (key, place) in left {
         match right.remove(&key) {
             Some(other) => pairs.push((place, other)),
-            None => alone.push(label(a, b, &place)),
+            None => unmatched.push(alone(true, b, &place)),
         }
     }
-    alone.extend(right.values().map(|place| label(b, a, place)));
+    unmatched.extend(right.values().map(|place| alone(false, a, place)));
     // In the order of the first side.
     let order = |place: &Place| {
         let experiment = a.findings.experiments.iter().position(|e| e.name == place.of.name);
@@ -160,5 +160,5 @@ pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Place<'a>, Place<
         (experiment, at)
     };
     pairs.sort_by_key(|(place, _)| order(place));
-    (pairs, alone)
+    (pairs, unmatched)
 }

@@ -51,7 +51,8 @@ fn labels(found: &RunComparison) -> Vec<(&str, &str)> {
 fn scenarios_of_two_runs_are_matched_by_what_they_are() {
     let found = compare(&chosen("a", "", 3, 0.1), &chosen("b", "", 2, 0.1));
     assert_eq!(labels(&found), [("s knob=0", "s knob=0"), ("s knob=1", "s knob=1")]);
-    assert_eq!(found.unmatched, ["a: e s knob=2"]);
+    let alone = Alone { first: true, experiment: "e".to_owned(), scenario: "s knob=2".to_owned() };
+    assert_eq!(found.unmatched, [alone]);
     assert!(found.matched.iter().all(|m| m.verdict == Verdict::NoDifference), "{:?}", found.matched);
     // Who names one on one side means the same on the other.
     let found = compare(&chosen("a", ":e knob=1", 3, 0.1), &chosen("b", "", 3, 0.5));
@@ -92,5 +93,5 @@ fn without_a_reference_two_runs_are_not_compared() {
     b.findings.experiments[0].estimates.retain(|e| !e.is_reference());
     let found = compare(&a, &b);
     assert!(found.matched.iter().all(|m| m.ratio.is_none() && !m.verdict.is_decided()));
-    assert_eq!(found.matched[0].because.as_deref(), Some("no rounds with the reference"));
+    assert_eq!(found.matched[0].because, Some(Incomparable::NoReference));
 }

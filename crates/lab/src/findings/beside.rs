@@ -25,25 +25,6 @@ pub struct Beside {
 pub struct Shape {
     /// Whether the shape is the same; None where it cannot be said.
     pub agrees: Option<bool>,
-    /// Both, with their figures.
+    /// Both in words, with their figures: the crate `published` has them.
     pub text: String,
-}
-
-impl Shape {
-    /// As today's rounds decide it; where they do not, its sentence says so.
-    pub fn decided(agrees: Option<bool>, mut text: String) -> Self {
-        if agrees.is_none() {
-            text.push_str("; these rounds do not decide it");
-        }
-        Self { agrees, text }
-    }
-
-    /// The sentence with its verdict.
-    pub fn sentence(&self) -> String {
-        match self.agrees {
-            Some(true) => format!("agrees: {}", self.text),
-            Some(false) => format!("differs: {}", self.text),
-            None => format!("open: {}", self.text),
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::today::same_side;
-use super::{Pair, Today, all, shown, unless_held_back, within};
+use super::{Pair, Today, all, decided, shown, unless_held_back, within};
 use lab::findings::{CLIFF, Shape};
 
 /// Sizes further apart than this say nothing of what lies between them.
@@ -46,7 +46,7 @@ fn falls(
         let ratio = before.now.zip(after.now).and_then(|(a, b)| today.ratio(a, b, 1));
         let agrees = within(ratio, (CLIFF * grown, f64::INFINITY));
         let text = format!("{what}, {} today", shown((now, now)));
-        Some(unless_held_back(Shape::decided(agrees, text), [**before, **after]))
+        Some(unless_held_back(decided(agrees, text), [**before, **after]))
     };
     rows.windows(2).filter_map(fall).collect()
 }

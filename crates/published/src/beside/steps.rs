@@ -6,7 +6,7 @@ use systems::{Point, Value};
 
 use super::super::Table;
 use super::today::same_size;
-use super::{FLAT, Pair, SAME_SIZE, Today, all, range, shown, systems_of, unless_held_back, within};
+use super::{FLAT, Pair, SAME_SIZE, Today, all, decided, range, shown, systems_of, unless_held_back, within};
 use lab::experiment::grid::show_size;
 use lab::findings::Shape;
 
@@ -85,7 +85,7 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
         agrees = all([agrees, as_good]);
     }
     let own = pairs.iter().filter(|pair| pair.both().is_some());
-    Some(unless_held_back(Shape::decided(agrees, text), own))
+    Some(unless_held_back(decided(agrees, text), own))
 }
 
 /// The later system by the earlier at each size.
@@ -109,7 +109,7 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
             return Some(Shape { agrees: None, text: format!("{what}; one of them is missing today") });
         };
         let text = format!("{what}, {} today", shown(now));
-        Some(unless_held_back(Shape::decided(agrees, text), couples.iter().flat_map(|(a, b)| [*a, *b])))
+        Some(unless_held_back(decided(agrees, text), couples.iter().flat_map(|(a, b)| [*a, *b])))
     };
     sizes.into_iter().filter_map(at_size).collect()
 }
@@ -156,7 +156,7 @@ fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
         let (now, agrees) = times(rows, then, couples.len(), today)?;
         let (then, now) = (shown(then), shown(now));
         let text = format!("{second} by {first}, {system}{place}: {then} the time then, {now} today");
-        Some(unless_held_back(Shape::decided(agrees, text), rows.iter().flat_map(|(a, b)| [*a, *b])))
+        Some(unless_held_back(decided(agrees, text), rows.iter().flat_map(|(a, b)| [*a, *b])))
     });
     each.collect()
 }

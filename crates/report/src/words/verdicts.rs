@@ -185,7 +185,7 @@ pub(crate) fn compared(found: &RunComparison) -> Table {
         cells.push(Cell::Text(m.a.clone()));
         cells.extend(two.then(|| Cell::Text(m.b.clone())));
         cells.extend(ratio_cells(m.ratio));
-        cells.push(Cell::Text(m.because.clone().unwrap_or_else(|| word(m.verdict).to_owned())));
+        cells.push(Cell::Text(m.because.map_or(word(m.verdict), super::runs::why).to_owned()));
         cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
         Row { cells, block: false }
     };

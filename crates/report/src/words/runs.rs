@@ -1,0 +1,69 @@
+//! What is said of two runs beside the table of their scenarios: what else differs, the machine, and what cannot be judged.
+
+use lab::compare::{Alone, Difference, Incomparable, RunComparison};
+use lab::findings::Ratio;
+
+use crate::number::{interval_in_hundredths, times};
+
+/// Why two scenarios cannot be compared.
+pub(super) fn why(because: Incomparable) -> &'static str {
+    match because {
+        Incomparable::First => "errors or no figure in the first",
+        Incomparable::Second => "errors or no figure in the second",
+        Incomparable::Both => "errors or no figure in both",
+        Incomparable::TooFewRounds => "fewer than 3 rounds",
+        Incomparable::NoReference => "no rounds with the reference",
+    }
+}
+
+/// What no condition can be asked of, each with the reason: scenarios without a ratio, and those that only one side has.
+pub fn unjudged(found: &RunComparison) -> Vec<String> {
+    let open = found.matched.iter().filter(|m| m.ratio.is_none());
+    let open = open.map(|m| format!("{} {}: {}", m.experiment, m.b, m.because.map_or("no ratio", why)));
+    let alone = without_counterpart(found).into_iter().map(|label| format!("{label}: without a counterpart"));
+    open.chain(alone).collect()
+}
+
+/// The scenarios that only one side has, each behind the name of that side.
+pub(crate) fn without_counterpart(found: &RunComparison) -> Vec<String> {
+    let side = |alone: &Alone| if alone.first { &found.a } else { &found.b };
+    let alone = found.unmatched.iter();
+    alone.map(|alone| format!("{}: {} {}", side(alone), alone.experiment, alone.scenario)).collect()
+}
+
+/// So many scenarios are named.
+const NAMED: usize = 3;
+
+/// What of each side has no counterpart, in some words.
+pub fn alone(found: &RunComparison) -> String {
+    let words = |first: bool| {
+        let own = found.unmatched.iter().filter(|alone| alone.first == first);
+        let all: Vec<String> = own.map(|alone| format!("{} {}", alone.experiment, alone.scenario)).collect();
+        match all.len() {
+            0 => "nothing".to_owned(),
+            count if count > NAMED => format!("{} and {} more", all[..NAMED].join("; "), count - NAMED),
+            _ => all.join("; "),
+        }
+    };
+    format!("only the first has {}; only the second has {}", words(true), words(false))
+}
+
+/// What of the machine, its settings or the trials is not the same.
+pub(crate) fn difference(difference: &Difference) -> String {
+    let Difference { what, a, b, grave } = difference;
+    let grave = if *grave { ", which makes the comparison meaningless" } else { "" };
+    format!("{what}: {a} in the first, {b} in the second{grave}")
+}
+
+/// How much faster the machine was.
+pub(crate) fn machine((experiment, ratio): (&String, &Ratio)) -> String {
+    let ratio = interval_in_hundredths(*ratio);
+    format!(
+        "in {experiment} the reference was {ratio} as fast in the second: scenarios are compared as shares of it"
+    )
+}
+
+/// Which differences are noise.
+pub(crate) fn floor((experiment, floor): (&String, &f64)) -> String {
+    format!("noise floor of {experiment}: {}; smaller differences are noise", times(*floor))
+}
