@@ -117,7 +117,7 @@ mod tests {
     use super::grouped;
     use crate::experiment::Figure;
     use crate::findings::{ExperimentFindings, findings};
-    use crate::observation::Counted;
+    use crate::observation::KernelCounts;
     use systems::{Workload, is_reference};
 
     /// Uploads 690 ms long at a buffer of 1460 bytes, 100 ms at 262144; so many bytes were read by so many reads.
@@ -139,7 +139,7 @@ mod tests {
             m.counted = bytes_per_read.filter(|_| trial.round == 0).map(|[few, many]| {
                 let reads = 1_000_000_000 / if small { few } else { many };
                 let system_calls = Some(reads * 4);
-                Counted {
+                KernelCounts {
                     operations: 10,
                     bytes: 1_000_000_000,
                     system_calls,

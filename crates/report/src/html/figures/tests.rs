@@ -4,7 +4,7 @@ use lab::experiment::{Form, Subject};
 use lab::findings::findings;
 use lab::observation::{Observation, Scenario, Timing, Trial};
 use lab::plan::{Plan, Planned, Setup};
-use lab::session::{Executor, Fake, Instead, Rule};
+use lab::session::{Executor, Fake, MeasurementPatch, Rule};
 use stats::Noise;
 use systems::Workload;
 use systems::knob::Kind;
@@ -107,7 +107,7 @@ fn rule(system: &str, point: &[(&str, i64)], better: f64) -> Rule {
 /// More connections than any pool here may have.
 fn beyond_its_pool(rule: Rule) -> Rule {
     let server = serde_json::json!({ "server": { "peak_connections": 100_000 } });
-    Rule { measured: Instead::new(server).expect("a measurement has it"), ..rule }
+    Rule { measured: MeasurementPatch::new(server).expect("a measurement has it"), ..rule }
 }
 
 fn ranking(figure: &Figure) -> (Vec<&str>, Vec<bool>) {
