@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use published::{Audit, Table};
+use published::{Audit, PublishedTable};
 use serde_json::json;
 
 use crate::text::{BOLD, DIM, Page, YELLOW};
@@ -69,7 +69,7 @@ pub fn csv(audit: &Audit) -> String {
 }
 
 /// The tables that there are, each with its source.
-pub fn list(tables: &[Table]) -> String {
+pub fn list(tables: &[PublishedTable]) -> String {
     let mut out = String::from("table           rows  source\n");
     for table in tables {
         let _ = writeln!(out, "{:<15} {:>4}  {}", table.name, table.printed.len(), table.source);
@@ -79,8 +79,8 @@ pub fn list(tables: &[Table]) -> String {
 }
 
 /// The tables that there are, as one object: `schema`, `tables`.
-pub fn list_json(tables: &[Table]) -> String {
-    let entry = |table: &Table| {
+pub fn list_json(tables: &[PublishedTable]) -> String {
+    let entry = |table: &PublishedTable| {
         json!({
             "name": table.name,
             "title": table.title,
