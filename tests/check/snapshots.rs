@@ -277,7 +277,7 @@ fn a_run_of_one_system_and_one_round_says_that_there_is_nothing_to_compare() {
 #[test]
 fn a_budget_that_the_first_rounds_do_not_fit_into_takes_some_away() {
     let lab = Lab::new();
-    let said = "the budget leaves 7 of 21 trials; a comparison takes three rounds";
+    let said = "the budget leaves 7 of 21 trials; a comparison needs three rounds";
     let ended = lab.run(&["--budget", "0s"]).code(0).says(&[said, "e (1 of 1 rounds): too few rounds"]);
     assert!(ended.stdout.contains("Medians over 1 round of"), "{ended:#?}");
 }

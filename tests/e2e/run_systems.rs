@@ -321,7 +321,7 @@ fn what_is_made_of_values_runs() {
     };
     let timing = Timing { warmup_s: 0.05, measure_s: 0.1, timeout_s: 5.0 };
     let grid = [vec![("connections", vec![systems::Value::Integer(2)])]];
-    let experiment = Experiment::new(subject, &["twin"], (1, timing), &grid).expect("an experiment");
+    let experiment = Experiment::new(subject, &["twin"], 1, timing, &grid).expect("an experiment");
     let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
     let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).expect("a plan");
     assert_eq!(plan.trials.len(), 3, "the twin, the reference, and the reference again");

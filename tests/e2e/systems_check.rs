@@ -289,7 +289,7 @@ fn clients_that_accept_wrong_answers() {
     node_client(&home, "repeats", ["7", RIGHT, "1"]);
     let expected = [
         ("clients: ends clean", "exited with code 1"),
-        ("clients: gives each request an id of its own", "had an id that another had"),
+        ("clients: gives each request an id of its own", "had the id of another request"),
     ];
     assert_breaks(&home, "repeats", &expected);
 }

@@ -1,7 +1,7 @@
-//! Experiments: what a person asks, as `experiments/NAME.toml` says it (docs/contracts.md, "An experiment").
+//! Experiments: what a person asks, as written in `experiments/NAME.toml` (docs/contracts.md, "An experiment").
 //!
-//! Knows the file's fields and where each stands, so that an error shows its line. What the named systems and knobs
-//! are is the catalog's business: [`grid`] asks it when an experiment becomes scenarios.
+//! Knows the file's fields and the position of each, so that an error shows its line. Does not know which systems and
+//! knobs exist: [`grid`] asks the catalog when it turns an experiment into scenarios.
 
 pub mod grid;
 
@@ -20,10 +20,11 @@ use toml::Spanned;
 
 use crate::observation::Timing;
 
-/// Patience for one operation when the file says nothing, seconds.
+/// The timeout of one operation in seconds, unless the file sets it.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
 
-/// The names of the documents' tables, which an experiment may stand beside; what they hold is for who shows them.
+/// The names of the published tables that a report can set beside an experiment. The crate `published` knows what they
+/// contain.
 pub const TABLES: [&str; 7] = [
     "cowboy-sizes",
     "cowboy-modes",
@@ -34,20 +35,21 @@ pub const TABLES: [&str; 7] = [
     "pools-original",
 ];
 
-/// What difference is worth having when the file says nothing, as a share.
+/// The smallest difference worth having, as a share, unless the file sets it.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
 
-/// How thoroughly to look: minutes for all ready-made experiments, or the complete grid of the document.
+/// How thorough an experiment is: minutes for all ready-made experiments, or the complete grid of the published
+/// document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// A few telling points.
+    /// The few points that tell the most.
     Quick,
-    /// Everything that was published, and what was missing there.
+    /// Every published point, and the points that the document left out.
     Full,
 }
 
-/// What is asked, whichever systems and values it is asked of.
+/// The question that an experiment asks, without the systems and values that it is asked of.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Subject {
     /// The experiment's name.
@@ -56,36 +58,36 @@ pub struct Subject {
     pub title: String,
     /// What was asked, and where it was published.
     pub about: String,
-    /// What its trials did.
+    /// The kind of work that its trials do.
     pub workload: Workload,
-    /// What its table shows.
+    /// The figure that its table shows.
     pub figure: Figure,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
-    /// The share by which a difference must exceed nothing to be worth having.
+    /// The smallest difference worth having, as a share: 0.05 is 5 %.
     pub threshold: f64,
 }
 
-/// One experiment file, read and checked as far as the file alone allows.
+/// An experiment that was read from a file or made from values, checked as far as possible without the catalog.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// What is asked; its name is the file's.
+    /// The question. Its name is the file's name.
     pub subject: Subject,
-    /// The systems by name, in the file's order; never the reference, which is always added.
+    /// The names of the systems, in the file's order. The reference is not among them, because it is always added.
     pub systems: Vec<Spanned<String>>,
-    /// Where the file says the figure.
+    /// The position of the figure in the file.
     figure: Range<usize>,
     quick: Schedule,
     full: Schedule,
     source: Source,
 }
 
-/// How often, how long and over which grid: one form of an experiment.
+/// One form of an experiment: the number of rounds, the timing of a trial and the grid.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// Trials of each scenario; the first of them, where rounds are added until comparisons are decided.
+    /// Trials of each scenario. If rounds are added until comparisons are decided, this is the number to start with.
     pub rounds: u32,
-    /// Of each trial.
+    /// The timing of each trial.
     pub timing: Timing,
     blocks: Vec<Block>,
 }
@@ -109,9 +111,9 @@ impl Experiment {
     /// Reads an experiment. `source.path` gives the name that it must have.
     ///
     /// # Errors
-    /// The first mistake of form: its place, the reason and the nearest known word.
+    /// The first mistake, with its position, the reason and the nearest known word.
     pub fn parse(source: &Source) -> Result<Self, InputError> {
-        let file: File = input::parse(source)?;
+        let file: ExperimentFile = input::parse(source)?;
         let stem = source.path.file_stem().unwrap_or_default().to_string_lossy();
         if *file.name.get_ref() != stem {
             let message = format!("the name is `{}`, the file's is `{stem}`", file.name.get_ref());
@@ -120,36 +122,37 @@ impl Experiment {
         file.check(source)
     }
 
-    /// An experiment made of values, checked as a file's would be: one form of these rounds and times, over blocks of knobs
-    /// with the values of each.
+    /// Makes an experiment from values, and checks it as if it came from a file. Both forms get the same rounds, timing
+    /// and grid. Each block of the grid lists knobs with their values.
     ///
     /// # Errors
-    /// The first value that docs/contracts.md does not allow: the reason, and what to do.
+    /// The first value that docs/contracts.md does not allow, with the reason and what to do.
     pub fn new(
         subject: Subject,
         systems: &[&str],
-        (rounds, timing): (u32, Timing),
+        rounds: u32,
+        timing: Timing,
         grid: &[Vec<(&str, Vec<Value>)>],
     ) -> Result<Self, InputError> {
         let source = Source::new(subject.name.as_str(), "");
-        let form = || FormFile::of(rounds, timing, grid);
-        let tables = subject.published.into_iter().map(|name| at(0, Value::Text(name))).collect();
-        let file = File {
-            name: at(0, subject.name),
+        let form = || FormFile::new(rounds, timing, grid);
+        let tables = subject.published.into_iter().map(|name| spanned(0, Value::Text(name))).collect();
+        let file = ExperimentFile {
+            name: spanned(0, subject.name),
             title: subject.title,
             about: subject.about,
             workload: subject.workload,
-            systems: systems.iter().map(|name| at(0, (*name).to_owned())).collect(),
-            figure: at(0, subject.figure),
-            published: Some(at(0, Values::Many(tables))),
-            threshold: Some(at(0, subject.threshold)),
+            systems: systems.iter().map(|name| spanned(0, (*name).to_owned())).collect(),
+            figure: spanned(0, subject.figure),
+            published: Some(spanned(0, Values::Many(tables))),
+            threshold: Some(spanned(0, subject.threshold)),
             quick: form(),
             full: form(),
         };
         file.check(&source)
     }
 
-    /// The rounds, timing and grid of a form.
+    /// The schedule of a form.
     pub fn schedule(&self, form: Form) -> &Schedule {
         match form {
             Form::Quick => &self.quick,
@@ -157,16 +160,16 @@ impl Experiment {
         }
     }
 
-    /// The file.
+    /// The path of its file.
     pub fn path(&self) -> &Path {
         &self.source.path
     }
 }
 
-/// Reads the experiment `name` of the folder `home/experiments`; a name that ends in `.toml` is a path.
+/// Reads the experiment `name` from the folder `home/experiments`. A name that ends in `.toml` is a path.
 ///
 /// # Errors
-/// No such experiment: names the nearest. Otherwise those of [`Experiment::parse`].
+/// There is no such experiment: the error names the nearest one. Otherwise see [`Experiment::parse`].
 pub fn load(home: &Path, name: &str) -> Result<Experiment, InputError> {
     if Path::new(name).extension().is_some_and(|e| e == "toml") {
         return Experiment::parse(&Source::read(Path::new(name))?);
@@ -183,8 +186,8 @@ pub fn load(home: &Path, name: &str) -> Result<Experiment, InputError> {
     Experiment::parse(&Source::read(&file(home, name))?)
 }
 
-/// Every experiment of the folder `home/experiments` by name, in alphabetical order. One that cannot be read stands
-/// there with its error and does not stop the others.
+/// All experiments in the folder `home/experiments`, sorted by name. An experiment that cannot be read is listed with
+/// its error and does not affect the others.
 pub fn list(home: &Path) -> Vec<(String, Result<Experiment, InputError>)> {
     names(home)
         .into_iter()
@@ -228,32 +231,35 @@ fn threshold(source: &Source, share: &Spanned<f64>) -> Result<f64, InputError> {
         x if x > 0.0 && x <= 1.0 => Ok(x),
         x => {
             let message = format!("{x} is not a difference that two figures can have");
-            Err(source.error(share.span(), message, "a share above 0, at most 1: 0.05 is 5 %"))
+            Err(source.error(
+                share.span(),
+                message,
+                "write a share above 0 and at most 1, such as 0.05 for 5 %",
+            ))
         }
     }
 }
 
-/// Which figure is of which workloads, those first that it is usually published of.
+/// The figures, each with its workloads. The workloads for which a figure is most usual come first.
 fn figures() -> String {
-    let of = |figure: Figure| {
-        let place = |workload: &Workload| workload.about().figures.iter().position(|own| *own == figure);
+    let line = |figure: Figure| {
+        let place = |workload: &Workload| workload.about().figures.iter().position(|known| *known == figure);
         let mut workloads: Vec<Workload> =
             Workload::ALL.into_iter().filter(|workload| place(workload).is_some()).collect();
         workloads.sort_by_key(place);
         let names: Vec<&str> = workloads.into_iter().map(Workload::name).collect();
         format!("{}: {}", figure.name(), names.join(", "))
     };
-    Figure::ALL.map(of).join("; ")
+    Figure::ALL.map(line).join("; ")
 }
 
-/// The names of tables, each once.
+/// Checks the names of published tables. Each may appear once.
 fn published(source: &Source, tables: Spanned<Values>) -> Result<Vec<String>, InputError> {
-    let known: Vec<&str> = TABLES.to_vec();
     let mut names: Vec<String> = Vec::new();
     for table in words(source, Values::listed(tables), "not the name of a table")? {
         let (span, name) = (table.span(), table.into_inner());
-        if !known.contains(&name.as_str()) {
-            let help = suggestion(&name, known.iter().copied());
+        if !TABLES.contains(&name.as_str()) {
+            let help = suggestion(&name, TABLES);
             return Err(source.error(span, format!("there is no published table `{name}`"), help));
         }
         if names.contains(&name) {
@@ -276,11 +282,11 @@ fn words(
     values.into_iter().map(word).collect()
 }
 
-// The file as serde sees it.
+// The file as serde reads it.
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ExperimentFile {
     name: Spanned<String>,
     title: String,
     #[serde(default)]
@@ -294,8 +300,8 @@ struct File {
     full: FormFile,
 }
 
-impl File {
-    /// What can be known without the systems.
+impl ExperimentFile {
+    /// Checks everything that can be checked without the catalog.
     fn check(self, source: &Source) -> Result<Experiment, InputError> {
         check_systems(source, &self.systems)?;
         if !self.workload.about().figures.contains(self.figure.get_ref()) {
@@ -327,9 +333,9 @@ impl File {
     }
 }
 
-/// A value of no file, at a place that tells only its turn.
-fn at<T>(turn: usize, value: T) -> Spanned<T> {
-    Spanned::new(turn..turn, value)
+/// A value that comes from no file. Its position only keeps the order.
+fn spanned<T>(position: usize, value: T) -> Spanned<T> {
+    Spanned::new(position..position, value)
 }
 
 #[derive(Deserialize)]
@@ -343,30 +349,30 @@ struct FormFile {
 }
 
 impl FormFile {
-    fn of(rounds: u32, timing: Timing, grid: &[Vec<(&str, Vec<Value>)>]) -> Self {
-        let axis = |(turn, (knob, values)): (usize, &(&str, Vec<Value>))| {
-            let values = values.iter().map(|value| at(turn, value.clone())).collect();
-            (at(turn, (*knob).to_owned()), at(turn, Values::Many(values)))
+    fn new(rounds: u32, timing: Timing, grid: &[Vec<(&str, Vec<Value>)>]) -> Self {
+        let axis = |(position, (knob, values)): (usize, &(&str, Vec<Value>))| {
+            let values = values.iter().map(|value| spanned(position, value.clone())).collect();
+            (spanned(position, (*knob).to_owned()), spanned(position, Values::Many(values)))
         };
         Self {
-            rounds: at(0, rounds),
-            warmup_s: at(0, timing.warmup_s),
-            measure_s: at(0, timing.measure_s),
-            timeout_s: Some(at(0, timing.timeout_s)),
-            grid: at(0, grid.iter().map(|block| block.iter().enumerate().map(axis).collect()).collect()),
+            rounds: spanned(0, rounds),
+            warmup_s: spanned(0, timing.warmup_s),
+            measure_s: spanned(0, timing.measure_s),
+            timeout_s: Some(spanned(0, timing.timeout_s)),
+            grid: spanned(0, grid.iter().map(|block| block.iter().enumerate().map(axis).collect()).collect()),
         }
     }
 
     fn check(self, source: &Source) -> Result<Schedule, InputError> {
         if *self.rounds.get_ref() == 0 {
-            return Err(source.error(self.rounds.span(), "no rounds: nothing would run", "3 or more"));
+            return Err(source.error(self.rounds.span(), "no rounds: nothing would run", "write 3 or more"));
         }
-        // A day is longer than any trial; it also keeps sums and `Duration`s far from their limits.
+        // No trial takes longer than a day. The limit also keeps sums and `Duration`s far from overflow.
         let seconds = |time: &Spanned<f64>, least: f64| match *time.get_ref() {
             s if s >= least && s <= 86_400.0 => Ok(s),
             s => {
                 let message = format!("{s} is not a time that a trial can take");
-                Err(source.error(time.span(), message, format!("seconds, from {least} to 86400")))
+                Err(source.error(time.span(), message, format!("write seconds, from {least} to 86400")))
             }
         };
         let timing = Timing {
@@ -385,7 +391,7 @@ impl FormFile {
 }
 
 impl Block {
-    /// Whether this system takes part in the block.
+    /// Whether a system takes part in this block.
     fn takes(&self, system: &Manifest) -> bool {
         self.systems.as_ref().is_none_or(|names| names.iter().any(|name| system.answers_to(name.get_ref())))
     }
@@ -410,13 +416,13 @@ impl Block {
                 block.axes.push((key, values));
             }
         }
-        // The map sorted them by name; the file's order is the table's.
+        // The map sorted the axes by name. The table shows them in the file's order.
         block.axes.sort_by_key(|(key, _)| key.span().start);
         Ok(block)
     }
 }
 
-/// One value, or a list.
+/// One value, or a list of values.
 enum Values {
     One(Value),
     Many(Vec<Spanned<Value>>),
@@ -433,7 +439,7 @@ impl Values {
 }
 
 impl<'de> Deserialize<'de> for Values {
-    // Not an untagged enum: serde would buffer the list, and the spans of its values with it.
+    // This is no untagged enum, because serde would buffer the list and lose the spans of its values.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrMany;
         impl<'de> Visitor<'de> for OneOrMany {

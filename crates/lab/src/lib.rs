@@ -1,6 +1,7 @@
 //! The laboratory: experiment -> plan -> session -> store -> findings.
 //!
-//! Only [`session`] has effects on systems and only [`store`] on the disk; everything else here is pure.
+//! Only [`session`] affects systems, and only [`store`] writes to the disk. [`experiment`] reads experiment files. Everything
+//! else here is pure.
 
 pub mod compare;
 pub mod doubt;

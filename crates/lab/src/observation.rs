@@ -1,53 +1,54 @@
-//! What one trial measured, raw: the unit that the store keeps and that findings are computed from.
+//! The raw measurement of one trial. The store keeps observations, and findings are computed from them.
 //!
-//! Everything here is data with a stable JSON form (the store's format). No effects, no estimates.
+//! Everything here is data with a stable JSON form, which is the store's format. No effects and no estimates.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use systems::work::Unit;
+use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload};
 
-/// What is measured: a system under a workload at one point of all knobs.
-// Its words are resolved when it is made, so that what cannot be work is no scenario.
+/// A system under a workload at one point of its knobs.
+// The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
-#[serde(try_from = "Words", into = "Words")]
-#[schemars(with = "Words")]
+#[serde(try_from = "ScenarioFields", into = "ScenarioFields")]
+#[schemars(with = "ScenarioFields")]
 pub struct Scenario {
     /// The experiment that asked for it.
     pub experiment: String,
     /// The system's name.
     pub system: String,
-    /// Every knob the experiment sets for this system, workload knobs among them.
+    /// All knobs that the experiment sets for this system, including the workload's.
     pub point: Point,
-    /// What the workload's knobs come to.
+    /// The work that the workload's knobs describe.
     work: Work,
 }
 
-/// What is measured: a system under a workload at one point of all knobs.
+/// A system under a workload at one point of its knobs.
+// The stored form of a scenario.
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "Scenario")]
-struct Words {
+struct ScenarioFields {
     /// The experiment that asked for it.
     experiment: String,
     /// The system's name.
     system: String,
     /// The workload.
     workload: Workload,
-    /// Every knob the experiment sets for this system, workload knobs among them.
+    /// All knobs that the experiment sets for this system, including the workload's.
     point: Point,
 }
 
-impl TryFrom<Words> for Scenario {
+impl TryFrom<ScenarioFields> for Scenario {
     type Error = String;
 
-    fn try_from(words: Words) -> Result<Self, String> {
-        Self::new(words.experiment, words.system, words.workload, words.point)
+    fn try_from(fields: ScenarioFields) -> Result<Self, String> {
+        Self::new(fields.experiment, fields.system, fields.workload, fields.point)
     }
 }
 
-impl From<Scenario> for Words {
+impl From<Scenario> for ScenarioFields {
     fn from(scenario: Scenario) -> Self {
         let workload = scenario.workload();
         let Scenario { experiment, system, point, .. } = scenario;
@@ -56,10 +57,10 @@ impl From<Scenario> for Words {
 }
 
 impl Scenario {
-    /// A system under a workload at a point.
+    /// Makes a scenario.
     ///
     /// # Errors
-    /// A knob of the workload has a value that it cannot have.
+    /// The value of a workload's knob that is not allowed.
     pub fn new(
         experiment: impl Into<String>,
         system: impl Into<String>,
@@ -70,7 +71,7 @@ impl Scenario {
         Ok(Self { experiment: experiment.into(), system: system.into(), point, work })
     }
 
-    /// What its trials do.
+    /// The work of its trials.
     pub fn work(&self) -> &Work {
         &self.work
     }
@@ -80,7 +81,7 @@ impl Scenario {
         self.work.workload()
     }
 
-    /// The same at another value of a knob; `None` where the knob cannot have it.
+    /// The same scenario with another value of a knob. `None` if the knob cannot have that value.
     pub fn with(&self, knob: &str, value: &Value) -> Option<Self> {
         let mut point = self.point.clone();
         point.insert(knob.to_owned(), value.clone());
@@ -94,151 +95,151 @@ impl Scenario {
     }
 }
 
-/// A point reduced to the workload's own knobs: where the reference stands for it.
+/// Reduces a point to the workload's own knobs. This is the point of its reference.
 pub fn projection(workload: Workload, point: &Point) -> Point {
-    let own = point.iter().filter(|(knob, _)| workload.knob(knob).is_some());
-    own.map(|(knob, value)| (knob.clone(), value.clone())).collect()
+    let knobs = point.iter().filter(|(knob, _)| workload.knob(knob).is_some());
+    knobs.map(|(knob, value)| (knob.clone(), value.clone())).collect()
 }
 
-/// One timed execution of a scenario, as the plan orders it.
+/// One timed execution of a scenario, as planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Position in the plan, from 0; the key of its observation within the run.
+    /// The position in the plan, from 0. It is the key of the observation within the run.
     pub index: u32,
-    /// The round it belongs to, from 0.
+    /// The round, from 0.
     pub round: u32,
-    /// What is executed.
+    /// The scenario that is executed.
     pub scenario: Scenario,
-    /// How long, and with which patience.
+    /// The durations and the timeout.
     pub timing: Timing,
-    /// The reference once more in the same round: what differs between the two is noise.
+    /// Whether this is the reference's second trial in the round. The difference between the two is noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
 }
 
-/// How long a trial looks. Durations in seconds.
+/// The durations of a trial in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Timing {
-    /// Not measured; lets connections, caches and compilers settle.
+    /// The warm-up, in which connections, caches and compilers settle. It is not measured.
     pub warmup_s: f64,
     /// The measured window.
     pub measure_s: f64,
-    /// Patience for one operation.
+    /// The timeout of one operation.
     pub timeout_s: f64,
 }
 
-// PartialEq only: floats inside; equality of trials is used by tests and resume, never for ordering.
+// The derived PartialEq compares floats. No time of a trial is NaN, so it is an equivalence.
 impl Eq for Timing {}
 
-/// The end of a trial: it was measured, or why not.
+/// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The trial ran to its end.
     Measured(Box<Measurement>),
-    /// It did not; other trials are unaffected.
+    /// It did not. Other trials are not affected.
     Failed(Failure),
 }
 
-/// One stored observation.
+/// A trial and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// What was executed.
+    /// The trial that was executed.
     pub trial: Trial,
-    /// Seconds since the Unix epoch when it began.
+    /// When it began, in seconds since the Unix epoch.
     pub began_unix_s: f64,
-    /// Seconds that it took, with start, warm-up and end.
+    /// How long it took in seconds, including start, warm-up and stop.
     pub took_s: f64,
-    /// What came of it.
+    /// How it ended.
     pub outcome: Outcome,
 }
 
 /// Why a trial has no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Where in the trial: `build`, `start`, `ready`, `equal_work`, `drive`, `system` (died), `counts`.
+    /// The stage that failed: `build`, `start`, `ready`, `equal_work`, `drive`, `system` (it died) or `counts`.
     pub stage: String,
-    /// What was wrong and what to do, in a sentence.
+    /// What was wrong, and what to do about it.
     pub reason: String,
-    /// The end of the system's output, if it said anything.
+    /// The end of the system's output. Empty if there was none.
     pub output: String,
 }
 
 /// The raw figures of a finished trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// True length of the measured window in seconds.
+    /// The true length of the measured window in seconds.
     pub elapsed_s: f64,
-    /// Operations under way in the window: `successes` + all `errors` + `in_flight`.
+    /// Operations that were under way in the window: `successes` + all `errors` + `in_flight`.
     pub attempts: u64,
     /// Operations that ended in the window and were verified.
     pub successes: u64,
-    /// Operations that ended otherwise, by class (docs/contracts.md).
+    /// Operations that failed in the window, by error class (docs/contracts.md).
     pub errors: BTreeMap<String, u64>,
-    /// Operations still under way as the window closed.
+    /// Operations that were still under way when the window closed.
     pub in_flight: u64,
-    /// Open loop: operations sent more than a millisecond after their time.
+    /// Open loop: operations that were sent more than a millisecond after they were due.
     pub late: u64,
-    /// Open loop: arrivals that nobody could send.
+    /// Open loop: arrivals that could not be sent.
     pub dropped: u64,
-    /// For `frames`: frames verified by the receiver's count; else equal to `successes`.
+    /// For `frames`: frames that the receiver's count verified. Otherwise equal to `successes`.
     pub units: u64,
-    /// Payload bytes of verified operations: bodies, frames.
+    /// Payload bytes of verified operations: bodies or frames.
     pub payload_bytes: u64,
-    /// Bytes the generator sent and received in the window, all of them.
+    /// All bytes that the generator sent in the window.
     pub bytes_sent: u64,
-    /// See `bytes_sent`.
+    /// All bytes that the generator received in the window.
     pub bytes_received: u64,
-    /// From the actual send to the checked answer.
+    /// The time from the actual send to the checked answer.
     pub service_us: Latency,
-    /// From the intended send to the checked answer; of a client, from before its pool.
+    /// The time from the intended send to the checked answer. For a client, from before the request entered its pool.
     pub response_us: Latency,
-    /// Of a client whose driver can tell: what its successes waited for a connection of the pool.
+    /// How long the successes of a client waited for a connection of the pool. Empty if its driver cannot tell.
     pub pool_wait_us: Latency,
-    /// The first example of each error class: what was seen, when, on which connection.
+    /// The first example of each error class: what was seen, when, and on which connection.
     pub first_errors: BTreeMap<String, String>,
-    /// Mean time that failed operations took, microseconds: from their sending, of a client from before its pool; 0 without any,
-    /// and where a client's driver cannot tell.
+    /// The mean duration of failed operations, microseconds, from their send; for a client, from before they entered
+    /// its pool. 0 if none failed or the client's driver cannot tell.
     pub mean_error_us: f64,
-    /// How many operations connections had carried when one failed, the failed one included: ordinal to count.
+    /// How many failed operations were the n-th on their connection, by n.
     pub error_ordinals: BTreeMap<u64, u64>,
-    /// Successes in each tenth of the window, of a client the server's answers; empty where nobody looked.
+    /// Successes in each tenth of the window; for a client, the server's answers. Empty if they were not counted.
     pub tenths: Vec<u64>,
-    /// Connections or callers at work, as configured.
+    /// The configured number of connections or callers.
     pub concurrency: u64,
-    /// Connections at once: as configured, of a client as the server saw them; 0 where nobody looked.
+    /// Concurrent connections: as configured, or for a client the most that the server saw. 0 if they were not counted.
     pub connections: u64,
-    /// How often the processor throttled itself for heat in the window.
+    /// How often the processor throttled itself because of heat in the window.
     pub throttles: u64,
-    /// Seconds of processor time that the hypervisor gave to others, over all cores.
+    /// CPU time that the hypervisor gave to others in the window, in seconds, over all cores.
     pub stolen_s: f64,
-    /// Sockets in TIME_WAIT as the window closed, whole machine.
+    /// Sockets in TIME_WAIT when the window closed, on the whole machine.
     pub time_wait: u64,
-    /// Ports that connections to one address can come from; 0 where nobody looked.
+    /// The number of ports from which connections to one address can come. 0 if unknown.
     pub ports: u64,
-    /// The limit of open files; 0 where nobody looked.
+    /// The limit of open files. 0 if unknown.
     pub files: u64,
-    /// Segments that the machine's TCP sent again in the window.
+    /// TCP segments that the machine retransmitted in the window.
     pub retransmits: u64,
-    /// What the kernel did for the system, counted in a short drive of its own after the first round's window; nothing of a
-    /// client, and nothing where the kernel counts for nobody.
-    pub counted: Option<Counted>,
+    /// What the kernel did for the system, counted in a short drive of its own after the window of the first round.
+    /// None for clients, and if the kernel gives no counts.
+    pub counted: Option<KernelCounts>,
     /// What the system used.
     pub system: SystemUse,
     /// What the generator used.
     pub generator: GeneratorUse,
     /// The counts of Narrows' own server, for `clients`.
     pub server: Option<ServerCounts>,
-    /// Lines for the reader: raised limits, retries by the client, and the like.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// The measured ones, each with the name of its system.
+/// The measurements among the observations, each with the name of its system.
 pub(crate) fn measurements<'a>(
     observations: &[&'a Observation],
 ) -> impl Iterator<Item = (&'a str, &'a Measurement)> {
-    let each = observations.iter().map(|o| (o.trial.scenario.system.as_str(), &o.outcome));
-    each.filter_map(|(system, outcome)| match outcome {
+    let outcomes = observations.iter().map(|o| (o.trial.scenario.system.as_str(), &o.outcome));
+    outcomes.filter_map(|(system, outcome)| match outcome {
         Outcome::Measured(m) => Some((system, m.as_ref())),
         Outcome::Failed(_) => None,
     })
@@ -247,22 +248,22 @@ pub(crate) fn measurements<'a>(
 /// A latency distribution in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many samples; never more or fewer than the successes it describes.
+    /// The number of samples, which is the number of successes that it describes.
     pub count: u64,
-    /// Exact extremes and mean, for tables that need no percentiles.
+    /// The exact minimum.
     pub min: f64,
-    /// See `min`.
+    /// The exact mean.
     pub mean: f64,
-    /// See `min`.
+    /// The exact maximum.
     pub max: f64,
-    /// The samples as `[microseconds, count]`, ascending, three significant digits.
-    #[serde(deserialize_with = "no_longer_than_needed")]
+    /// The samples as `[microseconds, count]`, ascending, with three significant digits.
+    #[serde(deserialize_with = "without_spare_capacity")]
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// A long run holds millions of pairs in memory, of which a vector that has grown keeps room for up to twice as many.
-fn no_longer_than_needed<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64, u64)>, D::Error> {
-    let mut pairs = Vec::deserialize(from)?;
+/// A long run holds millions of pairs in memory, and a vector that has grown may have room for twice as many.
+fn without_spare_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u64, u64)>, D::Error> {
+    let mut pairs = Vec::deserialize(deserializer)?;
     pairs.shrink_to_fit();
     Ok(pairs)
 }
@@ -270,39 +271,40 @@ fn no_longer_than_needed<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64,
 /// What the system under test used during the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemUse {
-    /// CPU seconds, user and kernel, all of its processes.
+    /// CPU seconds of all of its processes, user and kernel.
     pub cpu_s: f64,
-    /// Highest proportional set size seen, bytes.
+    /// The largest proportional set size that was seen, bytes.
     pub peak_pss_bytes: u64,
-    /// That size as it went: milliseconds since the window opened, bytes; empty where nobody looked.
-    #[serde(deserialize_with = "no_longer_than_needed")]
+    /// The proportional set size over time: milliseconds since the window opened, and bytes. Empty if it was not
+    /// sampled.
+    #[serde(deserialize_with = "without_spare_capacity")]
     pub pss_course: Vec<(u64, u64)>,
-    /// Highest resident size since its start (VmHWM), bytes.
+    /// The largest resident set size since its start (VmHWM), bytes.
     pub peak_rss_bytes: u64,
     /// Voluntary and involuntary context switches.
     pub context_switches: u64,
-    /// Growth of the kernel's TCP socket memory at its highest, bytes (whole machine).
+    /// The largest growth of the kernel's TCP socket memory, bytes, on the whole machine.
     pub socket_memory_bytes: u64,
-    /// The cores it was pinned to; empty when it was not.
+    /// The cores that it was pinned to. Empty if it was not pinned.
     pub cores: Vec<usize>,
-    /// How its work differs from docs/contracts.md, as its manifest says; empty where it does not.
+    /// How its work differs from docs/contracts.md, as its manifest declares. Empty if it does not.
     pub unequal: String,
-    /// Its version as `build.version` or `needs` reported it.
+    /// Its version, as `build.version` or `needs` reported it.
     pub version: String,
 }
 
-/// Calls of a server into the kernel, and what they were for.
+/// System calls of a server, and the operations that they served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
-    /// Operations that were verified while counting: uploads, frames, answers.
+pub struct KernelCounts {
+    /// Operations that were verified while counting: uploads, frames or answers.
     pub operations: u64,
-    /// Bytes that were sent to it.
+    /// Bytes that were sent to the server.
     pub bytes: u64,
     /// System calls of all kinds.
     pub system_calls: Option<u64>,
-    /// Calls that read, those without a byte among them.
+    /// Calls that read, including those that returned no byte.
     pub reads: Option<u64>,
-    /// Instructions, user and kernel, where the processor counts them.
+    /// Instructions in user and kernel mode. None if the processor does not count them.
     pub instructions: Option<u64>,
 }
 
@@ -311,9 +313,9 @@ pub struct Counted {
 pub struct GeneratorUse {
     /// CPU seconds of the generator's threads.
     pub cpu_s: f64,
-    /// The share of the window in which its busiest core worked, 0..=1.
+    /// The share of the window in which its busiest core worked, 0 to 1.
     pub busiest_core: f64,
-    /// The cores it was pinned to; empty when it was not.
+    /// The cores that it was pinned to. Empty if it was not pinned.
     pub cores: Vec<usize>,
     /// `io_uring` or `epoll`.
     pub backend: String,
@@ -322,26 +324,26 @@ pub struct GeneratorUse {
 /// What Narrows' own server counted over a client's whole life.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerCounts {
-    /// Requests read in full.
+    /// Requests that were read completely.
     pub requests: u64,
-    /// Answers written.
+    /// Answers that were written.
     pub responses: u64,
-    /// Connections accepted.
+    /// Connections that were accepted.
     pub connections: u64,
-    /// Most connections open at once.
+    /// The most connections that were open at once.
     pub peak_connections: u64,
     /// Connections that the server was the first to close.
     pub closes: u64,
-    /// The client's whole life: attempts, successes and errors, as the driver reported them.
+    /// Attempts over the client's whole life, as the driver reported them.
     pub client_attempts: u64,
-    /// See `client_attempts`.
+    /// Successes over the client's whole life.
     pub client_successes: u64,
-    /// See `client_attempts`.
+    /// Errors over the client's whole life, by class.
     pub client_errors: BTreeMap<String, u64>,
 }
 
 impl ServerCounts {
-    /// Whether every success was answered, every answer was to a request that was read, and every request was an attempt
+    /// Whether there are no more successes than answers, answers than requests, and requests than attempts
     /// (docs/contracts.md, "A client driver").
     pub fn agree(&self) -> bool {
         self.client_successes <= self.responses
@@ -351,7 +353,7 @@ impl ServerCounts {
 }
 
 impl Latency {
-    /// Takes a histogram of nanoseconds apart.
+    /// Converts a histogram of nanoseconds.
     pub fn from_nanos(histogram: &hdrhistogram::Histogram<u64>) -> Self {
         let mut buckets: Vec<(u64, u64)> = Vec::new();
         for value in histogram.iter_recorded() {
@@ -361,20 +363,20 @@ impl Latency {
                 _ => buckets.push((micros, value.count_at_value())),
             }
         }
-        let any = !histogram.is_empty();
-        let micros = |nanos: u64| if any { nanos as f64 / 1000.0 } else { 0.0 };
+        let has_samples = !histogram.is_empty();
+        let micros = |nanos: u64| if has_samples { nanos as f64 / 1000.0 } else { 0.0 };
         Self {
             count: histogram.len(),
             min: micros(histogram.min()),
-            mean: if any { histogram.mean() / 1000.0 } else { 0.0 },
+            mean: if has_samples { histogram.mean() / 1000.0 } else { 0.0 },
             max: micros(histogram.max()),
             buckets,
         }
     }
 
-    /// Puts it together again, in nanoseconds, to three significant digits.
+    /// Converts back to a histogram of nanoseconds with three significant digits.
     pub fn to_nanos(&self) -> hdrhistogram::Histogram<u64> {
-        // Empty, and of the same shape as those of the generator.
+        // An empty histogram of the generator's shape.
         let mut histogram = load::Tally::default().service;
         for (micros, count) in &self.buckets {
             histogram.saturating_record_n((micros * 1000).max(1), *count);
@@ -382,7 +384,8 @@ impl Latency {
         histogram
     }
 
-    /// What a client driver reports: `(microseconds, count)`, whose extremes and mean are as exact as the buckets.
+    /// Converts the `(microseconds, count)` pairs of a client driver. The extremes and the mean are as exact as the
+    /// buckets.
     pub fn from_buckets(mut buckets: Vec<(u64, u64)>) -> Self {
         buckets.sort_unstable();
         let count: u64 = buckets.iter().map(|(_, count)| count).sum();
@@ -399,8 +402,8 @@ impl Latency {
 }
 
 impl Measurement {
-    /// Verified work, as this unit counts it.
-    pub fn worth(&self, unit: &Unit) -> f64 {
+    /// Verified work, counted in this unit.
+    pub fn worth(&self, unit: &WorkUnit) -> f64 {
         (if unit.bytes { self.payload_bytes } else { self.units }) as f64
     }
 
@@ -409,13 +412,13 @@ impl Measurement {
         self.successes + self.errors.values().sum::<u64>()
     }
 
-    /// Times from the intended send; where nobody kept a schedule, those from the actual send.
+    /// Times from the intended send, or from the actual send if there was no schedule.
     pub fn latency(&self) -> &Latency {
         if self.response_us.count > 0 { &self.response_us } else { &self.service_us }
     }
 
-    /// What a generator counted, without what only the lab knows of the system.
-    pub fn of(tally: &load::Tally) -> Self {
+    /// Converts the tally of a generator. Fields that describe the system stay empty.
+    pub fn from_tally(tally: &load::Tally) -> Self {
         let failures = tally.failures();
         let failing_us = tally.failing.as_secs_f64() * 1e6;
         let examples = tally.first_errors.iter();

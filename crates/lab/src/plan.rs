@@ -1,11 +1,13 @@
-//! The plan: which trial is carried out when. Pure: the same experiments and seed give the same plan for ever.
+//! The plan: which trials are carried out, and in which order. Pure: the same experiments and seed always give the same
+//! plan.
 //!
-//! Every scenario once in every round, in an order shuffled inside each round; the reference at the same points in
-//! every round, and at one of them twice: A against A. Experiments one after another. Rounds before scenarios, because a
-//! machine drifts (heat, neighbours): ratios inside a round compare what ran side by side.
+//! Every round contains every scenario once, in shuffled order. The reference runs in every round at the same points,
+//! and at one of them twice: A against A. Experiments run one after another. Trials are grouped by round, not by
+//! scenario, because a machine drifts (heat, neighbours), and ratios within a round compare trials that ran close
+//! together.
 //!
-//! A plan without a fixed number of rounds grows by what [`Plan::grow`] is told, look by look (`lab::rounds`); each
-//! stage's order depends on the seed and on what was planned before, and on nothing else.
+//! A plan without a fixed number of rounds grows look by look (`lab::rounds`, [`Plan::grow`]). The order of the added
+//! trials depends only on the seed and on the number of trials planned before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -19,33 +21,34 @@ use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Form, Subject};
 use crate::observation::{Scenario, Timing, Trial};
 
-/// Everything a run will do, in order; saved with the run, so that it can be resumed and its findings recomputed.
+/// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
+/// recomputed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What the order was shuffled by.
+    /// The seed of the shuffled order.
     pub seed: u64,
-    /// Rounds are added until every comparison is decided, as long as trials have taken fewer seconds than this; None:
-    /// what is planned is all.
+    /// If set, rounds are added until every comparison is decided, as long as all trials together take no more seconds
+    /// than this. None if the number of rounds is fixed.
     pub budget_s: Option<f64>,
-    /// The experiments in the order in which they run.
+    /// The experiments, in the order in which they run.
     pub experiments: Vec<Planned>,
-    /// The trials in the order in which they run; `trials[i].index == i`.
+    /// The trials, in the order in which they run: `trials[i].index == i`.
     pub trials: Vec<Trial>,
 }
 
-/// How an experiment is carried out: what was asked, how often and how long, over which values.
+/// How an experiment is carried out: the question, the rounds, the timing and the values of the knobs.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Setup {
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub subject: Subject,
     /// Quick or full.
     pub form: Form,
-    /// Rounds planned.
+    /// The number of planned rounds. In a plan that grows, the most of any scenario so far.
     pub rounds: u32,
-    /// Of each trial.
+    /// The timing of each trial.
     pub timing: Timing,
-    /// Every knob that is set, with all its values; one, where it is only held fixed.
+    /// The knobs that are set, with all their values. A knob that is held fixed has one.
     pub axes: Vec<Axis>,
     /// Systems that could not run here.
     pub excluded: Vec<Excluded>,
@@ -54,18 +57,20 @@ pub struct Setup {
 /// What a plan knows of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
-    /// How it is carried out. Of a plan that grows, the rounds are the most of any scenario so far.
+    /// How it is carried out.
     #[serde(flatten)]
     pub setup: Setup,
-    /// What each round executes: systems in the file's order, each in the grid's order; the reference last.
+    /// What each round executes: the systems in the file's order, each system's points in the grid's order, and the
+    /// reference last.
     pub scenarios: Vec<Scenario>,
-    /// How a knob's value is set in the system's own configuration: system, knob, and the manifest's `apply`.
+    /// How a knob's value is set in a system's own configuration: the manifests' `apply`, by system and knob.
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
-    /// Where each system's own knobs stand when nobody sets them.
+    /// The defaults of each system's own knobs.
     pub defaults: BTreeMap<String, Point>,
 }
 
-// Embedded: what is asked and how is read like an experiment's own fields, in plans and in findings.
+// The subject and the setup are embedded: serde flattens them, and code reads their fields as fields of what embeds
+// them.
 impl Deref for Setup {
     type Target = Subject;
 
@@ -83,7 +88,7 @@ impl Deref for Planned {
 }
 
 impl Setup {
-    /// A scenario in a line: the system, and the knobs that the experiment varies.
+    /// Describes a scenario in one line: the system, and the knobs that the experiment varies.
     pub fn label(&self, scenario: &Scenario) -> String {
         let mut words = vec![scenario.system.clone()];
         for axis in self.axes.iter().filter(|axis| axis.values.len() > 1) {
@@ -95,22 +100,24 @@ impl Setup {
     }
 }
 
-/// How long starting and stopping a system is taken to last, seconds. In the ready-made experiments it was 0.2 to 0.4 on average;
-/// a BEAM or a JVM needs nearly one.
+/// The estimated time to start and stop a system, seconds. In the ready-made experiments it is 0.2 to 0.4 on average.
+/// The BEAM or a JVM needs nearly 1.
 const START_S: f64 = 0.5;
 
 /// The same for the reference, which is this program.
 const START_REFERENCE_S: f64 = 0.3;
 
-/// How long the kernel's work for a server is counted when its window has closed, seconds: enough for a figure per operation.
+/// How long the kernel's work for a server is counted after the window, seconds. This is enough for a figure per
+/// operation.
 pub(crate) const COUNTING_S: f64 = 0.2;
 
-/// Whether it is: in the first round, because counts hardly vary. A client drives itself.
+/// Whether the kernel's work is counted after a trial. It is in the first round only, because counts hardly vary.
+/// Clients are not counted, because they drive themselves.
 pub(crate) fn is_counted(trial: &Trial) -> bool {
     trial.round == 0 && trial.scenario.workload().role() == Role::Server
 }
 
-/// How long a trial is expected to last, seconds: start, warm-up, measured window, and counting.
+/// The expected duration of a trial, seconds: start, warm-up, measured window and counting.
 pub fn estimate_s(trial: &Trial) -> f64 {
     let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
     let counting = if is_counted(trial) { COUNTING_S } else { 0.0 };
@@ -118,30 +125,31 @@ pub fn estimate_s(trial: &Trial) -> f64 {
 }
 
 impl Planned {
-    /// What a system does with a knob when nobody says anything; of a workload's knob, what the workload says.
+    /// The default of a knob in a system. For a knob of the workload, the workload's default.
     pub(crate) fn default_of<'a>(&'a self, system: &str, axis: &'a Axis) -> Option<&'a Value> {
-        let own = self.defaults.get(system).and_then(|defaults| defaults.get(&axis.knob));
-        own.or(axis.default.as_ref())
+        let of_system = self.defaults.get(system).and_then(|defaults| defaults.get(&axis.knob));
+        of_system.or(axis.default.as_ref())
     }
 
-    /// The scenario that stands in each round twice: the first of the reference's.
+    /// The scenario that each round contains twice: the first of the reference's.
     pub fn twin(&self) -> Option<&Scenario> {
         self.scenarios.iter().find(|scenario| is_reference(&scenario.system))
     }
 }
 
 impl Plan {
-    /// How long the whole plan is expected to last, seconds.
+    /// The expected duration of the whole plan, seconds.
     pub fn estimate_s(&self) -> f64 {
         self.trials.iter().map(estimate_s).sum()
     }
 
-    /// How its comparisons are looked at.
+    /// How often its comparisons are examined.
     pub fn design(&self) -> Design {
         if self.budget_s.is_some() { Design::AtEachLook } else { Design::Once }
     }
 
-    /// Adds rounds of an experiment, up to `rounds` in all, with these of its scenarios and the twin.
+    /// Adds rounds to an experiment until it has `rounds`. The new rounds contain only these of its scenarios, and the
+    /// twin.
     pub fn grow(&mut self, experiment: usize, scenarios: &[Scenario], rounds: u32) {
         let Some(planned) = self.experiments.get_mut(experiment) else { return };
         let from = std::mem::replace(&mut planned.setup.rounds, rounds);
@@ -152,7 +160,7 @@ impl Plan {
         }
     }
 
-    /// The same plan with as many rounds of each experiment as fit into `budget_s`, at least one of each.
+    /// The same plan with as many rounds as fit into `budget_s` seconds, but at least one round of each experiment.
     pub fn within(&self, budget_s: f64) -> Self {
         let mut rounds = self.experiments.iter().map(|e| e.rounds).max().unwrap_or(0);
         loop {
@@ -170,14 +178,13 @@ impl Plan {
     }
 }
 
-/// Orders the trials of all `requests`. `excluded` names the systems that cannot run here, with the reason; they
-/// give no trials. The reference runs at each point that is left when an available system's point is reduced to
-/// the workload's own knobs. An experiment that is asked for twice runs once, as first asked for: its name is what
-/// observations are found by.
+/// Plans the trials of all `requests`. `excluded` names the systems that cannot run here, each with the reason; they
+/// get no trials. The points of the reference are those of the available systems, reduced to the workload's own knobs.
+/// An experiment that is requested twice runs once, as first requested, because observations are found by its name.
 ///
 /// # Errors
-/// A system, knob or value that does not exist, with its place (in the file or on the command line) and the
-/// nearest that does.
+/// A system, knob or value that does not exist, with its position in the file or on the command line, and the nearest
+/// that does.
 pub fn plan(
     requests: &[Request],
     catalog: &Catalog,
@@ -193,7 +200,7 @@ pub fn plan(
         }
         let planned = planned(request, catalog, excluded)?;
         if planned.scenarios.is_empty() && planned.excluded.is_empty() {
-            continue; // --systems names none that does this experiment's work
+            continue; // No system that --systems names does this experiment's workload.
         }
         for round in 0..planned.rounds {
             let (timing, twin) = (planned.timing, planned.twin());
@@ -204,7 +211,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// One round: every scenario once, and the reference's twin, in shuffled order.
+/// Appends one round: every scenario once, and the reference's twin, in shuffled order.
 fn push_round(
     trials: &mut Vec<Trial>,
     round: u32,
@@ -231,11 +238,11 @@ fn planned(
     let schedule = experiment.schedule(*form);
     let all = grid::scenarios(experiment, *form, overrides, catalog)?;
     let mut scenarios = all.scenarios;
-    let mut out = all.broken;
+    let mut left_out = all.broken;
     for scenario in &scenarios {
-        let known = out.iter().any(|e: &Excluded| e.system == scenario.system);
+        let known = left_out.iter().any(|e: &Excluded| e.system == scenario.system);
         if let Some(reason) = excluded.get(&scenario.system).filter(|_| !known) {
-            out.push(Excluded { system: scenario.system.clone(), reason: reason.clone() });
+            left_out.push(Excluded { system: scenario.system.clone(), reason: reason.clone() });
         }
     }
     scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));
@@ -245,7 +252,7 @@ fn planned(
         None => Some("its manifest is missing or broken".to_owned()),
     };
     match missing {
-        Some(reason) => out.push(Excluded { system: system.to_owned(), reason }),
+        Some(reason) => left_out.push(Excluded { system: system.to_owned(), reason }),
         None => {
             let references = references(&scenarios);
             scenarios.retain(|scenario| !is_reference(&scenario.system));
@@ -258,30 +265,30 @@ fn planned(
         rounds: overrides.rounds.unwrap_or(schedule.rounds),
         timing: schedule.timing,
         axes: all.axes,
-        excluded: out,
+        excluded: left_out,
     };
     let apply = apply(&scenarios, catalog);
     let defaults = manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect();
     Ok(Planned { setup, scenarios, apply, defaults })
 }
 
-/// Those of the systems that take part.
+/// The manifests of the systems that take part.
 fn manifests<'a>(scenarios: &'a [Scenario], catalog: &'a Catalog) -> impl Iterator<Item = &'a Manifest> {
     let systems: BTreeSet<&String> = scenarios.iter().map(|scenario| &scenario.system).collect();
     systems.into_iter().filter_map(|name| catalog.get(name).ok())
 }
 
-/// What their manifests say of setting their knobs.
+/// The `apply` tables of the manifests, by system.
 fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap<String, String>> {
-    let saying = manifests(scenarios, catalog).filter(|manifest| !manifest.apply.is_empty());
-    saying.map(|manifest| (manifest.name.clone(), manifest.apply.clone())).collect()
+    let manifests = manifests(scenarios, catalog).filter(|manifest| !manifest.apply.is_empty());
+    manifests.map(|manifest| (manifest.name.clone(), manifest.apply.clone())).collect()
 }
 
-/// The reference at each distinct point that is left of the scenarios' points.
+/// The reference's scenarios: one for each distinct point of the workload's own knobs.
 fn references(scenarios: &[Scenario]) -> Vec<Scenario> {
     let mut seen = BTreeSet::new();
-    let own = scenarios.iter().map(Scenario::reference);
-    own.filter(|scenario| seen.insert(scenario.clone())).collect()
+    let references = scenarios.iter().map(Scenario::reference);
+    references.filter(|scenario| seen.insert(scenario.clone())).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Carries a plan out: the only part of Narrows with effects on systems.
+//! Carries out a plan. This is the only part of Narrows that affects systems.
 //!
-//! For each trial: start the system, wait until it is ready, check that it does equal work, drive it, sample it, stop it,
-//! and append the observation to the store before the next trial starts. When a plan that grows is done, what it needs
-//! next is asked (`lab::rounds`), saved, and done as well.
+//! For each trial, a session starts the system, waits until it is ready, checks that it does equal work, drives and
+//! samples it, stops it, and appends the observation to the store before the next trial starts. When all trials of a
+//! plan that grows are done, `lab::rounds` says what it needs next. The session saves the longer plan and continues.
 
 mod account;
 mod bench;
@@ -12,7 +12,7 @@ mod drive;
 mod driver;
 mod fake;
 mod place;
-mod stopped;
+mod trial_error;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,40 +20,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
-pub use fake::{Fake, Instead, Rule};
+pub use fake::{Fake, MeasurementPatch, Rule};
 
 use crate::observation::{Observation, Outcome, Trial};
 use crate::plan::Plan;
 use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
 
-/// Where trials happen: the real [`Bench`], or a fake with known timings. All that a run wants of the world goes through
-/// here; where nothing is said, nothing is needed of it.
+/// Where trials happen: the real [`Bench`], or a fake with known figures. A run reaches the world only through this
+/// trait. The default methods suit an executor that needs no preparation.
 pub trait Executor {
-    /// Finds out which of these systems can run; by name, what the others lack, and how to get it.
+    /// Finds out which of these systems can run. Returns what each of the others lacks and how to get it, by name.
     ///
     /// # Errors
-    /// [`Interrupted`]: what was found says nothing.
+    /// [`Interrupted`]: the user interrupted the search, so its result is unknown.
     fn probe(&mut self, _systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
         Ok(BTreeMap::new())
     }
 
-    /// The machine, as it is saved with a run.
+    /// A description of the machine, which is saved with a run.
     fn environment(&self) -> serde_json::Value {
         serde_json::json!({})
     }
 
-    /// Makes ready for the pending trials of a plan before the first of them is timed. `say` is told what a person should
-    /// know. What cannot be made ready costs its own trials.
+    /// Prepares the pending trials of a plan, before the first of them is timed. Passes to `say` what a person should
+    /// know. If a system cannot be prepared, only its own trials fail.
     fn prepare(&mut self, _plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {}
 
-    /// Executes one trial to its end. What goes wrong with the system is an outcome.
+    /// Executes one trial. A failure of the system is an outcome, not an error.
     ///
     /// # Errors
     /// [`Interrupted`]: the trial has no outcome.
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted>;
 
-    /// Seconds since the Unix epoch, by the clock that its trials take time of.
+    /// Seconds since the Unix epoch, by the clock of its trials.
     fn now_unix_s(&self) -> f64 {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
     }
@@ -63,24 +63,25 @@ pub trait Executor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// Told how a session goes.
+/// Receives the progress of a session.
 pub trait Progress {
     /// A trial begins.
     fn begins(&mut self, trial: &Trial);
-    /// It has ended and is stored.
+    /// A trial has ended, and its observation is stored.
     fn ended(&mut self, observation: &Observation);
-    /// Comparisons are undecided: these trials were added.
+    /// These trials were added, because comparisons are undecided.
     fn added(&mut self, trials: &[Trial]);
 }
 
-/// Carries out the trials of a run that have no observation yet, in order, and those that are added while comparisons
-/// are undecided; true if all were done, false after an interruption.
+/// Carries out, in order, the trials of a run that have no observation yet, and those that are added while comparisons
+/// are undecided. Returns true if all were done, and false after an interruption.
 ///
 /// # Errors
-/// An observation could not be stored; those before it are.
+/// An observation could not be stored. All earlier ones are stored.
 pub fn carry_out(
     executor: &mut dyn Executor,
-    (store, run): (&Store, RunId),
+    store: &Store,
+    run: RunId,
     cancel: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<bool, StoreError> {
@@ -108,10 +109,10 @@ pub fn carry_out(
     Ok(true)
 }
 
-/// Executes a trial and takes its time.
+/// Executes a trial and measures how long it takes.
 ///
 /// # Errors
-/// [`Interrupted`]: there is nothing to keep.
+/// [`Interrupted`]: the trial has no observation.
 pub fn observe(executor: &mut dyn Executor, trial: &Trial) -> Result<Observation, Interrupted> {
     let began_unix_s = executor.now_unix_s();
     let outcome = executor.execute(trial)?;

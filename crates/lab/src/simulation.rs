@@ -1,10 +1,10 @@
-//! Proof of the verdicts by simulation: thousands of runs through the real plan, the real rule for rounds and the real
-//! comparisons, with an executor that knows the truth; and what simpler ways make of the same noise.
+//! Verifies the verdicts by simulation. Thousands of runs go through the real plan, the real rule for rounds and the
+//! real comparisons, with an executor that knows the truth. Simpler methods see the same noise.
 //!
-//! The tables of docs/statistics.md are written here: with `NARROWS_WRITE_TABLES=1` the test writes them, without it
-//! compares them.
+//! The simulated tables of docs/statistics.md come from here. With `NARROWS_WRITE_TABLES=1` a test writes them; without
+//! it, the test compares them.
 //!
-//! What takes long is ignored, so that `cargo test` and `make check` do not wait for it; `make test` runs it in full.
+//! Long simulations are ignored, so that `cargo test` and `make check` do not wait for them. `make test` runs them.
 
 mod document;
 mod estimators;
@@ -24,7 +24,7 @@ use crate::plan::{Plan, Planned, Setup};
 use crate::rounds;
 use crate::session::{Fake, Rule, observe};
 
-/// A system with one knob of so many values, the first of them the default, and the reference.
+/// A plan for the reference and a system with one knob. The knob takes `values` values, and the first is the default.
 pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -> Plan {
     let workload = Workload::Requests;
     let scenario = |value: i64| {
@@ -68,36 +68,38 @@ pub(crate) fn plan(values: i64, rounds: u32, budget_s: Option<f64>, seed: u64) -
     plan
 }
 
-/// Value 1 is so many times better than the others, and the reference far better than all, so that it is no limit.
+/// An executor in which value 1 is `better` times as good as the others. The reference is far better than all, so that
+/// it limits nothing.
 fn fake(noise: Noise, better: f64, seed: u64) -> Fake {
     let point = Point::from([("knob".to_owned(), Value::Integer(1))]);
     let rule = Rule { point, better: Some(better), ..Rule::default() };
     let reference = Workload::Requests.reference().to_owned();
-    let ahead = Rule { system: Some(reference), better: Some(3.0), ..Rule::default() };
-    Fake::new(1e6, vec![rule, ahead], noise, seed)
+    let fast_reference = Rule { system: Some(reference), better: Some(3.0), ..Rule::default() };
+    Fake::new(1e6, vec![rule, fast_reference], noise, seed)
 }
 
-/// What one simulated run came to.
-struct Ended {
+/// The result of one simulated run.
+struct SimulatedRun {
     found: Judged,
     rounds: u32,
-    /// Whether at every look every interval held the truth.
+    /// Whether every interval contained the truth at every look.
     held_always: bool,
 }
 
-/// The truth of comparison `at`: the first is of value 1, which is better, the others are equal.
-fn truth(at: usize, better: f64) -> f64 {
-    if at == 0 { better } else { 1.0 }
+/// The true ratio of a comparison. The first is of value 1, which is `better`; the others are of equal values.
+fn truth(comparison: usize, better: f64) -> f64 {
+    if comparison == 0 { better } else { 1.0 }
 }
 
 fn held(found: &Judged, better: f64) -> bool {
-    let each = found.comparisons.iter().enumerate();
-    each.filter_map(|(at, c)| Some((at, c.ratio?)))
-        .all(|(at, ratio)| (ratio.low..=ratio.high).contains(&truth(at, better)))
+    let comparisons = found.comparisons.iter().enumerate();
+    comparisons
+        .filter_map(|(index, c)| Some((index, c.ratio?)))
+        .all(|(index, ratio)| (ratio.low..=ratio.high).contains(&truth(index, better)))
 }
 
-/// Carries a plan out without a store.
-fn run(mut plan: Plan, mut fake: Fake, better: f64) -> Ended {
+/// Carries out a plan without a store.
+fn run(mut plan: Plan, mut fake: Fake, better: f64) -> SimulatedRun {
     let mut seen: Vec<Observation> = Vec::new();
     let mut held_always = true;
     loop {
@@ -108,22 +110,22 @@ fn run(mut plan: Plan, mut fake: Fake, better: f64) -> Ended {
         let found = judged(&plan.experiments[0], plan.design(), &all);
         held_always &= held(&found, better);
         if !rounds::extend(&mut plan, &seen) {
-            return Ended { found, rounds: plan.experiments[0].rounds, held_always };
+            return SimulatedRun { found, rounds: plan.experiments[0].rounds, held_always };
         }
     }
 }
 
-/// How rounds are chosen.
+/// How the number of rounds is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rounds {
     Fixed(u32),
     Auto,
 }
 
-/// What many runs came to, as shares of them.
+/// The results of many runs, as shares of them.
 #[derive(Debug, Clone, Default)]
-struct Tally {
-    /// Some value was called faster or slower that is neither.
+struct Shares {
+    /// Some value was called faster or slower although it is neither.
     false_claims: f64,
     /// Value 1 was called faster.
     faster: f64,
@@ -131,36 +133,36 @@ struct Tally {
     slower: f64,
     /// Value 1 was said to make no difference.
     no_difference: f64,
-    /// The interval of value 1 held the truth at the end.
+    /// The interval of value 1 contained the truth at the end.
     held: f64,
-    /// All intervals held it at every look.
+    /// All intervals contained the truth at every look.
     held_always: f64,
-    /// Of all runs, ascending.
+    /// The rounds of all runs, ascending.
     rounds: Vec<u32>,
 }
 
-impl Tally {
+impl Shares {
     fn mean_rounds(&self) -> f64 {
         f64::from(self.rounds.iter().sum::<u32>()) / self.rounds.len() as f64
     }
 
-    /// As many as nine runs of ten need at most.
+    /// The number of rounds that nine runs in ten do not exceed.
     fn most_rounds(&self) -> u32 {
         self.rounds[self.rounds.len() * 9 / 10 - 1]
     }
 }
 
-/// How many runs are simulated for each figure.
+/// The number of simulated runs for each figure.
 const RUNS: u64 = 2000;
 
-/// Value 1 of a knob of `values` is so many times better.
-fn many(rounds: Rounds, values: i64, better: f64) -> Tally {
+/// Simulates runs in which value 1 of `values` is `better` times as good.
+fn many(rounds: Rounds, values: i64, better: f64) -> Shares {
     many_in(Noise::SHARED_MACHINE, rounds, values, better)
 }
 
-/// The same in other noise.
-fn many_in(noise: Noise, rounds: Rounds, values: i64, better: f64) -> Tally {
-    let mut tally = Tally::default();
+/// The same with other noise.
+fn many_in(noise: Noise, rounds: Rounds, values: i64, better: f64) -> Shares {
+    let mut shares = Shares::default();
     let share = 1.0 / RUNS as f64;
     for seed in 0..RUNS {
         let plan = match rounds {
@@ -171,68 +173,68 @@ fn many_in(noise: Noise, rounds: Rounds, values: i64, better: f64) -> Tally {
         let claims = ended.found.comparisons.iter().enumerate();
         let claims = claims.filter(|(_, c)| matches!(c.verdict, Verdict::Faster | Verdict::Slower));
         let mut false_claim = false;
-        for (at, _) in claims {
-            false_claim |= truth(at, better) == 1.0;
+        for (index, _) in claims {
+            false_claim |= truth(index, better) == 1.0;
         }
         let first = &ended.found.comparisons[0];
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
-        add(&mut tally.false_claims, false_claim);
-        add(&mut tally.faster, first.verdict == Verdict::Faster);
-        add(&mut tally.slower, first.verdict == Verdict::Slower);
-        add(&mut tally.no_difference, first.verdict == Verdict::NoDifference);
-        add(&mut tally.held, first.ratio.is_some_and(|r| (r.low..=r.high).contains(&better)));
-        add(&mut tally.held_always, ended.held_always);
-        tally.rounds.push(ended.rounds);
+        add(&mut shares.false_claims, false_claim);
+        add(&mut shares.faster, first.verdict == Verdict::Faster);
+        add(&mut shares.slower, first.verdict == Verdict::Slower);
+        add(&mut shares.no_difference, first.verdict == Verdict::NoDifference);
+        add(&mut shares.held, first.ratio.is_some_and(|r| (r.low..=r.high).contains(&better)));
+        add(&mut shares.held_always, ended.held_always);
+        shares.rounds.push(ended.rounds);
     }
-    tally.rounds.sort_unstable();
-    tally
+    shares.rounds.sort_unstable();
+    shares
 }
 
-/// What people do: run each, one after the other, so many times, and compare the means.
-fn naive(trials: u32, better: f64) -> Tally {
-    // Halfway between the two truths of the table.
+/// The common method: run each system `trials` times, one system after the other, and compare the means.
+fn naive(trials: u32, better: f64) -> Shares {
+    // Halfway between the two true ratios of the table.
     let claims = 1.025;
-    let mut tally = Tally::default();
+    let mut shares = Shares::default();
     for seed in 0..RUNS {
         let mut noise = Disturbances::new(Noise::SHARED_MACHINE, seed + 1_000_000);
         let mut mean = |time: f64| (0..trials).map(|_| time * noise.next_log().exp()).sum::<f64>();
         let ratio = mean(1.0) / mean(1.0 / better);
         let share = 1.0 / RUNS as f64;
         let (faster, slower) = (ratio >= claims, ratio <= 1.0 / claims);
-        tally.faster += if faster { share } else { 0.0 };
-        tally.slower += if slower { share } else { 0.0 };
-        tally.false_claims += if better == 1.0 && (faster || slower) { share } else { 0.0 };
-        tally.rounds.push(trials);
+        shares.faster += if faster { share } else { 0.0 };
+        shares.slower += if slower { share } else { 0.0 };
+        shares.false_claims += if better == 1.0 && (faster || slower) { share } else { 0.0 };
+        shares.rounds.push(trials);
     }
-    tally
+    shares
 }
 
-/// A way of looking at equal and at 5 % different systems.
+/// A method, applied to equal systems and to systems that differ by 5 %.
 struct Way {
     name: &'static str,
-    equal: Tally,
-    different: Tally,
+    equal: Shares,
+    different: Shares,
 }
 
-/// The rounds that coverage and errors are proven at.
+/// The numbers of rounds for which coverage and errors are verified.
 const FIXED: [u32; 4] = [3, 5, 10, 20];
 
 fn ways() -> &'static [Way] {
     static WAYS: OnceLock<Vec<Way>> = OnceLock::new();
     WAYS.get_or_init(|| {
-        let of = |name, make: &dyn Fn(f64) -> Tally| Way { name, equal: make(1.0), different: make(1.05) };
+        let way = |name, make: &dyn Fn(f64) -> Shares| Way { name, equal: make(1.0), different: make(1.05) };
         let mut all = vec![
-            of("one run each", &|better| naive(1, better)),
-            of("mean of ten in sequence", &|better| naive(10, better)),
+            way("one run each", &|better| naive(1, better)),
+            way("mean of ten in sequence", &|better| naive(10, better)),
         ];
         for (rounds, name) in
             FIXED.iter().zip(["`--rounds 3`", "`--rounds 5`", "`--rounds 10`", "`--rounds 20`"])
         {
-            all.push(of(name, &|better| many(Rounds::Fixed(*rounds), 2, better)));
+            all.push(way(name, &|better| many(Rounds::Fixed(*rounds), 2, better)));
         }
-        all.push(of("`--rounds auto`", &|better| many(Rounds::Auto, 2, better)));
-        all.push(of("`--rounds auto`, three comparisons", &|better| many(Rounds::Auto, 4, better)));
-        all.push(of("two runs of 10 rounds, `compare`", &two_runs));
+        all.push(way("`--rounds auto`", &|better| many(Rounds::Auto, 2, better)));
+        all.push(way("`--rounds auto`, three comparisons", &|better| many(Rounds::Auto, 4, better)));
+        all.push(way("two runs of 10 rounds, `compare`", &two_runs));
         all
     })
 }
@@ -254,12 +256,13 @@ fn auto() -> &'static [Way] {
 fn equal_systems_are_rarely_called_different() {
     for way in narrows() {
         assert!(way.equal.false_claims <= 0.05, "{}: {:?}", way.name, way.equal.false_claims);
-        // Nor is one called different because another is.
+        // An equal value is not called different because another is.
         assert!(way.different.false_claims <= 0.05, "{}: {:?}", way.name, way.different.false_claims);
     }
 }
 
-/// Where hardly anything can be shown, nothing is shown; also where noise is normal, which leaves the intervals no slack.
+/// This holds for noise in which hardly anything can be shown, and for normal noise, which leaves the intervals no
+/// slack.
 #[test]
 #[ignore = "simulates for long; `make test` runs it"]
 fn equal_systems_are_rarely_called_different_in_other_noise() {
@@ -277,7 +280,7 @@ fn equal_systems_are_rarely_called_different_in_other_noise() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn a_difference_of_five_percent_is_found() {
     for way in auto() {
-        let Tally { faster, slower, no_difference, .. } = way.different;
+        let Shares { faster, slower, no_difference, .. } = way.different;
         assert!(
             faster >= 0.9 && slower <= 0.025 && no_difference <= 0.05,
             "{}: {:?}",
@@ -292,8 +295,8 @@ fn a_difference_of_five_percent_is_found() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     for way in fixed() {
-        for tally in [&way.equal, &way.different] {
-            assert!((0.93..=0.97).contains(&tally.held), "{}: {}", way.name, tally.held);
+        for shares in [&way.equal, &way.different] {
+            assert!((0.93..=0.97).contains(&shares.held), "{}: {}", way.name, shares.held);
         }
     }
 }
@@ -302,8 +305,8 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn looking_early_and_stopping_loses_nothing() {
     let [alone, ..] = auto() else { unreachable!() };
-    for tally in [&alone.equal, &alone.different] {
-        assert!(tally.held_always >= 0.95, "{}", tally.held_always);
+    for shares in [&alone.equal, &alone.different] {
+        assert!(shares.held_always >= 0.95, "{}", shares.held_always);
     }
 }
 
@@ -314,11 +317,12 @@ fn simpler_ways_are_what_they_are_said_to_be() {
     assert!(one.equal.false_claims > 0.3 && ten.equal.false_claims > 0.3);
 }
 
-/// Two runs of ten rounds of the same; the machine is 15 % slower throughout the second, and value 1 is `better` there.
-fn two_runs(better: f64) -> Tally {
+/// Compares two runs of ten rounds. In the second, the machine is 15 % slower throughout, and value 1 is `better` times
+/// as good.
+fn two_runs(better: f64) -> Shares {
     let chosen = |figure: f64, better: f64, seed: u64| {
         let plan = plan(2, 10, None, seed);
-        let mut fake = fake(Noise::SHARED_MACHINE, better, seed + 1_000_000).at(figure);
+        let mut fake = fake(Noise::SHARED_MACHINE, better, seed + 1_000_000).with_figure(figure);
         let seen: Vec<Observation> = plan.trials.iter().map(|t| observe(&mut fake, t).unwrap()).collect();
         Chosen {
             name: seed.to_string(),
@@ -328,29 +332,29 @@ fn two_runs(better: f64) -> Tally {
             identity: seed.to_string(),
         }
     };
-    let mut tally = Tally::default();
+    let mut shares = Shares::default();
     for seed in 0..RUNS {
         let share = 1.0 / RUNS as f64;
         let found = compare(&chosen(1e6, 1.0, 2 * seed), &chosen(0.85e6, better, 2 * seed + 1));
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
-        let claim = |at: usize| matches!(found.matched[at].verdict, Verdict::Faster | Verdict::Slower);
-        // Value 0 is the same in both, value 1 where nothing is better.
-        add(&mut tally.false_claims, claim(0) || (better == 1.0 && claim(1)));
-        add(&mut tally.faster, found.matched[1].verdict == Verdict::Faster);
-        add(&mut tally.slower, found.matched[1].verdict == Verdict::Slower);
-        add(&mut tally.held, found.matched[1].ratio.is_some_and(|r| (r.low..=r.high).contains(&better)));
-        tally.rounds.push(10);
+        let claim = |index: usize| matches!(found.matched[index].verdict, Verdict::Faster | Verdict::Slower);
+        // Value 0 is equal in both runs. So is value 1, unless it is better.
+        add(&mut shares.false_claims, claim(0) || (better == 1.0 && claim(1)));
+        add(&mut shares.faster, found.matched[1].verdict == Verdict::Faster);
+        add(&mut shares.slower, found.matched[1].verdict == Verdict::Slower);
+        add(&mut shares.held, found.matched[1].ratio.is_some_and(|r| (r.low..=r.high).contains(&better)));
+        shares.rounds.push(10);
     }
-    tally
+    shares
 }
 
 #[test]
 #[ignore = "simulates for long; `make test` runs it"]
 fn two_runs_of_the_same_are_rarely_called_different() {
     let Way { equal, different, .. } = &ways()[ways().len() - 1];
-    for tally in [equal, different] {
-        assert!(tally.false_claims <= 0.05, "{}", tally.false_claims);
-        assert!((0.93..=0.975).contains(&tally.held), "{}", tally.held);
+    for shares in [equal, different] {
+        assert!(shares.false_claims <= 0.05, "{}", shares.false_claims);
+        assert!((0.93..=0.975).contains(&shares.held), "{}", shares.held);
     }
     assert!(different.slower <= 0.01);
 }

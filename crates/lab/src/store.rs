@@ -1,11 +1,11 @@
-//! The store: every run and observation in one SQLite file, readable with any SQLite.
+//! The store: all runs and observations in one SQLite file, which any SQLite can read.
 //!
-//! Knows the disk and the JSON form of plans and observations; computes nothing.
+//! Knows the disk and the JSON form of plans and observations. Computes nothing.
 //!
-//! WAL journal with `synchronous = NORMAL`: a committed trial is in the WAL file, that is with the kernel, when
-//! [`Store::append`] returns, so `kill -9` of Narrows cannot lose it. FULL would add an fsync a trial, disk traffic that
-//! disturbs the next trial, to survive a power cut as well; after one, the file is whole and only the last few
-//! trials may be missing, which `--resume` repeats. WAL also lets `narrows report` read during a run.
+//! The journal is a WAL with `synchronous = NORMAL`. When [`Store::append`] returns, the trial is in the WAL file and
+//! the kernel has it, so `kill -9` of Narrows cannot lose it. FULL would also survive a power cut, but it adds an fsync
+//! for each trial, and that disk traffic disturbs the next trial. After a power cut the file is intact. At most the
+//! last few trials are missing, and `--resume` repeats them. WAL also lets `narrows report` read during a run.
 
 mod error;
 
@@ -22,13 +22,13 @@ use error::decode;
 use crate::observation::Observation;
 use crate::plan::Plan;
 
-/// The schema that this version writes, `PRAGMA user_version`.
+/// The version of the schema that this program writes, `PRAGMA user_version`.
 pub const SCHEMA: i64 = 1;
 
-/// `PRAGMA application_id`: "Nrws". Tells our files from other people's databases.
+/// `PRAGMA application_id`, "Nrws": tells stores from other databases.
 const APPLICATION: i64 = 0x4e72_7773;
 
-/// How long to wait for another process that is writing.
+/// How long to wait while another process writes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const CREATE: &str = "
@@ -48,7 +48,7 @@ const CREATE: &str = "
         PRIMARY KEY (run, trial)
     ) STRICT, WITHOUT ROWID;";
 
-/// The number of a run in its store, from 1.
+/// The number of a run in its store. Numbers start at 1.
 pub type RunId = i64;
 
 /// What is known of a run before its first trial.
@@ -56,28 +56,28 @@ pub type RunId = i64;
 pub struct RunHeader {
     /// Seconds since the Unix epoch.
     pub started_unix_s: f64,
-    /// The command line that asked for it.
+    /// The command line that started it.
     pub command: String,
-    /// Everything that it will do; the seed is in it.
+    /// Everything that it will do, including the seed.
     pub plan: Plan,
-    /// Kernel, CPU, limits, versions: whatever `doctor` reads, as JSON.
+    /// The machine as JSON: kernel, CPU, limits and versions.
     pub environment: serde_json::Value,
 }
 
-/// One line of the list of runs.
+/// An entry in the list of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Its number.
     pub id: RunId,
     /// Seconds since the Unix epoch.
     pub started_unix_s: f64,
-    /// The command line that asked for it.
+    /// The command line that started it.
     pub command: String,
-    /// Whether it came to its end; false while it runs, and when it was interrupted.
+    /// Whether all of its trials were done. False while it runs and after an interruption.
     pub finished: bool,
-    /// Trials that have an observation.
+    /// The number of trials that have an observation.
     pub done: u32,
-    /// Trials planned.
+    /// The number of planned trials.
     pub planned: u32,
 }
 
@@ -89,20 +89,20 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store for writing; makes it where there is none.
+    /// Opens a store for writing. Creates the file if it does not exist.
     ///
     /// # Errors
-    /// The file is no database, not ours, of a newer Narrows, or cannot be written.
+    /// The file is not a database, belongs to another program or a newer Narrows, or cannot be written.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        store.prepare().map_err(|e| e.at(path))?;
+        store.prepare().map_err(|e| e.with_path(path))?;
         Ok(store)
     }
 
-    /// Opens a store for reading only, also while another process writes to it, and also where nothing may be written.
+    /// Opens a store for reading only. This works while another process writes to it, and on a read-only file system.
     ///
     /// # Errors
-    /// There is none, or it is not one; see [`Store::open`].
+    /// The file does not exist or is empty. Otherwise see [`Store::open`].
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
@@ -119,15 +119,15 @@ impl Store {
             store = Self::unchanging(path)?;
             version = store.version();
         }
-        match version.map_err(|e| e.at(path))? {
+        match version.map_err(|e| e.with_path(path))? {
             None => Err(StoreError::Missing { path: path.to_owned() }),
             Some(_) => Ok(store),
         }
     }
 
-    /// Opens a store as one that nobody writes to. To read a WAL database SQLite makes files beside it for those who write
-    /// meanwhile; on a file system that may only be read, or is full, it cannot, and nobody does. What still is in the WAL would be
-    /// missed, so that there must be none.
+    /// Opens a store to which nobody writes. To read a WAL database, SQLite creates a file beside it that coordinates
+    /// readers and writers. On a read-only or full file system it cannot, but there are no writers either. This way of
+    /// opening skips the WAL, so the WAL must be empty.
     fn unchanging(path: &Path) -> Result<Self, StoreError> {
         let mut wal = path.as_os_str().to_owned();
         wal.push("-wal");
@@ -139,14 +139,14 @@ impl Store {
             true => char::from(*byte).to_string(),
             false => format!("%{byte:02X}"),
         };
-        // Absolute, because two slashes at the beginning would name a host.
+        // The path must be absolute, because two slashes at the beginning would name a host.
         let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name: String = absolute.as_os_str().as_bytes().iter().map(escaped).collect();
         let uri = format!("file:{name}?immutable=1");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         Self::connect(Path::new(&uri), flags)
             .map(|store| Self { path: path.to_owned(), ..store })
-            .map_err(|e| e.at(path))
+            .map_err(|e| e.with_path(path))
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
@@ -160,10 +160,10 @@ impl Store {
             connection.pragma_update(None, "foreign_keys", true)?;
             Ok(Self { connection, path: path.to_owned() })
         };
-        open().map_err(|e| StoreError::from(e).at(path))
+        open().map_err(|e| StoreError::from(e).with_path(path))
     }
 
-    /// The schema version; None for an empty file.
+    /// The version of the schema. None for an empty file.
     fn version(&self) -> Result<Option<i64>, StoreError> {
         let number =
             |pragma: &str| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -183,7 +183,7 @@ impl Store {
         self.connection.pragma_update(None, "journal_mode", "WAL")?;
         self.connection.pragma_update(None, "synchronous", "NORMAL")?;
         if new {
-            // IMMEDIATE, then look again: two processes may have found the same empty file.
+            // Take the write lock and check again, because two processes may have found the same empty file.
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
             if self.version()?.is_none() {
                 self.connection.execute_batch(CREATE)?;
@@ -195,10 +195,10 @@ impl Store {
         Ok(())
     }
 
-    /// Starts a run.
+    /// Saves a new run and returns its number.
     ///
     /// # Errors
-    /// The disk's or the database's; the message names the file and what to do.
+    /// The store cannot be written. The message names the file and what to do.
     pub fn begin(&self, header: &RunHeader) -> Result<RunId, StoreError> {
         self.with(|| {
             let plan = serde_json::to_string(&header.plan)?;
@@ -212,7 +212,7 @@ impl Store {
         })
     }
 
-    /// Replaces the plan of a run by one that has grown: the trials that it had are those that it begins with.
+    /// Replaces the plan of a run by one that has grown. The new plan must begin with the trials of the old one.
     ///
     /// # Errors
     /// See [`Store::begin`].
@@ -224,10 +224,10 @@ impl Store {
         })
     }
 
-    /// Keeps what a trial measured; when this returns, it survives the end of this process, however that comes.
+    /// Stores an observation. When this returns, the observation survives a crash of this process.
     ///
     /// # Errors
-    /// The trial has an observation already; or see [`Store::begin`].
+    /// The trial already has an observation. Otherwise see [`Store::begin`].
     pub fn append(&self, run: RunId, observation: &Observation) -> Result<(), StoreError> {
         self.with(|| {
             let json = serde_json::to_string(observation)?;
@@ -240,7 +240,7 @@ impl Store {
         })
     }
 
-    /// Marks a run as come to its end.
+    /// Marks a run as finished.
     ///
     /// # Errors
     /// See [`Store::begin`].
@@ -251,10 +251,10 @@ impl Store {
         })
     }
 
-    /// What is known of a run since its beginning.
+    /// What was known of a run before its first trial, with the plan as it is now.
     ///
     /// # Errors
-    /// There is no such run; its JSON is damaged; see [`Store::begin`].
+    /// There is no such run, or its JSON is damaged. Otherwise see [`Store::begin`].
     pub fn header(&self, run: RunId) -> Result<RunHeader, StoreError> {
         self.with(|| {
             let sql = "SELECT started_unix_s, command, plan, environment FROM runs WHERE id = ?";
@@ -270,10 +270,10 @@ impl Store {
         })
     }
 
-    /// A run's observations in the order of the plan.
+    /// The observations of a run, in the order of its plan.
     ///
     /// # Errors
-    /// Their JSON is damaged; see [`Store::begin`].
+    /// Their JSON is damaged. Otherwise see [`Store::begin`].
     pub fn observations(&self, run: RunId) -> Result<Vec<Observation>, StoreError> {
         self.with(|| {
             let sql = "SELECT trial, observation FROM observations WHERE run = ? ORDER BY trial";
@@ -288,7 +288,7 @@ impl Store {
         })
     }
 
-    /// The trials of a run's plan that have no observation yet, in order: what `--resume` has to do.
+    /// The indices of the planned trials that have no observation yet, in order. `--resume` carries them out.
     ///
     /// # Errors
     /// See [`Store::header`].
@@ -326,10 +326,10 @@ impl Store {
         })
     }
 
-    /// The run that a person means: a number, `last`, or `previous` (the one before the last).
+    /// The run that a word names: a number, `last`, or `previous` for the one before the last.
     ///
     /// # Errors
-    /// There is no such run: names those that there are.
+    /// There is no such run. The error says which runs there are.
     pub fn resolve(&self, word: &str) -> Result<RunId, StoreError> {
         self.with(|| {
             let mut statement = self.connection.prepare("SELECT id FROM runs ORDER BY id DESC")?;
@@ -349,15 +349,16 @@ impl Store {
             Ok(match (row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?) {
                 (1, Some(only), _) => format!("the only run is {only}"),
                 (count, Some(first), Some(last)) => format!("there are {count} runs, {first} to {last}"),
-                _ => "it has no runs yet: `narrows run` makes one".to_owned(),
+                _ => "it has no runs yet; `narrows run` creates one".to_owned(),
             })
         });
         let known = known.unwrap_or_else(|e| format!("its runs cannot be listed: {e}"));
         StoreError::NoRun { path: self.path.clone(), word: word.to_owned(), known }
     }
 
+    /// Adds the store's path to errors.
     fn with<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        work().map_err(|e| e.at(&self.path))
+        work().map_err(|e| e.with_path(&self.path))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `narrows run`: the lab. Experiments -> plan -> session -> findings -> report.
+//! `narrows run`: goes from experiments to a plan, a session, findings and a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,63 +19,63 @@ use systems::{Catalog, InputError, Source, is_reference};
 
 use crate::common::{self, End, INTERRUPTED};
 
+mod interim;
 mod progress;
-mod running;
 
 /// `narrows run`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Experiments by name, as under experiments/; none: every one of them
+    /// Names of experiments under experiments/; without one, all of them
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// The short form of each experiment (the default)
+    /// Run the short form of each experiment (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// The complete grids of the published benchmarks; this can take hours
+    /// Run the complete grids of the published benchmarks; this can take hours
     #[arg(long)]
     full: bool,
-    /// Only these systems (the reference always takes part)
+    /// Run only these systems (the reference always takes part)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     systems: Vec<String>,
-    /// Replace the values of a knob: `--set buffer=1460,64K`
+    /// Replace the values of a knob, as in `--set buffer=1460,64K`
     #[arg(long, value_name = "KNOB=VALUES")]
     set: Vec<String>,
-    /// Trials of each scenario; `auto`: until every comparison is decided, or the budget is spent; `file`: as many as
-    /// the experiment's file says
+    /// Trials of each scenario: a number; `auto`, which adds rounds until every comparison is decided or the budget is
+    /// spent; or `file`, which takes the number from the experiment's file
     #[arg(long, value_name = "N", value_parser = rounds, default_value = "auto")]
     rounds: Rounds,
-    /// As many rounds as fit into this time, at least one: 10m. By default no first round is cut, and `--rounds auto` adds
-    /// more up to 270s; with `--full`, 12h
+    /// Run only as many rounds as fit into this time, such as 10m, but at least one. Without this, the first rounds
+    /// always run, and `--rounds auto` adds more up to 270s, or 12h with `--full`
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     budget: Option<Duration>,
-    /// The seed that the order of trials is shuffled by; default: a new one, which is saved
+    /// The seed that shuffles the order of trials; by default a new one, which is saved with the run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Go on with a run that did not come to its end: its number, `last` or `previous`. What it does was saved with it
+    /// Continue an unfinished run: its number, `last` or `previous`. Its options were saved with it
     #[arg(
         long,
         value_name = "RUN",
         conflicts_with_all = ["experiments", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
     )]
     resume: Option<String>,
-    /// Execute nothing: figures, noise and failures as this file says
+    /// Start no systems; take figures, noise and failures from this file
     #[arg(long, value_name = "FILE", hide = true)]
     fake: Option<PathBuf>,
-    /// Plain lines also on a terminal
+    /// Print plain lines even on a terminal
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]
     store: common::StoreArg,
 }
 
-/// How many trials of each scenario.
+/// The number of trials of each scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rounds {
-    /// Until every comparison is decided.
+    /// Add rounds until every comparison is decided.
     Auto,
-    /// As many as the experiment's file says.
+    /// The number in the experiment's file.
     File,
-    /// So many.
+    /// A fixed number.
     Fixed(u32),
 }
 
@@ -88,11 +88,11 @@ fn rounds(text: &str) -> Result<Rounds, String> {
     }
 }
 
-/// What a quick run may take by default, all first rounds excepted: with them, and what stands around the trials, it
-/// stays within five minutes. Seconds of trials.
+/// The default limit for the trials of a quick run. The first rounds run even if they take longer. With everything
+/// around the trials, a quick run stays within five minutes.
 const QUICK_BUDGET: Duration = Duration::from_secs(270);
 
-/// The same for full runs.
+/// The default limit for the trials of a full run.
 const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
 
 /// Runs experiments, saves every trial, and prints what was found.
@@ -117,23 +117,23 @@ pub fn run(args: &Args, files: Limit) -> End {
     let pending = store.missing(run)?;
     announce(&plan, pending.len(), run);
     executor.prepare(&plan, &pending, &mut |line| common::say(line));
-    let mut progress = progress::Live::new(&plan, &pending, store.observations(run)?, args.quiet);
-    let done = session::carry_out(&mut *executor, (&store, run), &cancel, &mut progress);
+    let mut progress = progress::RunProgress::new(&plan, &pending, store.observations(run)?, args.quiet);
+    let done = session::carry_out(&mut *executor, &store, run, &cancel, &mut progress);
     progress.clear();
     finish(&store, run, done, &args.store.path)
 }
 
-/// A run that is saved, and its plan.
+/// Finds a saved run and its plan.
 fn resume(store: &Store, word: &str, executor: &mut dyn Executor) -> anyhow::Result<(RunId, Plan)> {
     let run = store.resolve(word)?;
     let plan = store.header(run)?.plan;
     let systems = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
-    // What is missing by now fails its trials; an interruption ends the run before its next trial.
+    // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
     let _ = executor.probe(&systems);
     Ok((run, plan))
 }
 
-/// Plans a new run and saves the plan; `None` when the user interrupted it.
+/// Plans a new run and saves the plan. `None` if the user interrupted.
 fn begin(
     args: &Args,
     catalog: &Catalog,
@@ -161,7 +161,7 @@ fn begin(
         plan = plan.within(budget.as_secs_f64());
         if plan.trials.len() < whole {
             common::say(format_args!(
-                "the budget leaves {} of {whole} trials; a comparison takes three rounds",
+                "the budget leaves {} of {whole} trials; a comparison needs three rounds",
                 plan.trials.len()
             ));
         }
@@ -181,7 +181,7 @@ fn begin(
         bail!("there is nothing to run: no system that was asked for can run here; see `narrows systems`");
     }
     let header = RunHeader {
-        started_unix_s: now_unix_s(),
+        started_unix_s: since_epoch().as_secs_f64(),
         command: common::command_line(std::env::args().skip(1)),
         plan: plan.clone(),
         environment: executor.environment(),
@@ -189,7 +189,7 @@ fn begin(
     Ok(Some((store.begin(&header)?, plan)))
 }
 
-/// The experiments that were named, or all that can be read.
+/// The experiments that were named, or otherwise all that can be read.
 fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, InputError> {
     if !names.is_empty() {
         return names.iter().map(|name| experiment::load(home, name)).collect();
@@ -202,7 +202,7 @@ fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, 
     Ok(good.into_iter().filter_map(Result::ok).collect())
 }
 
-/// The systems that are asked for, and the references beside them.
+/// The names of the requested systems and of the references.
 fn needed(requests: &[Request]) -> BTreeSet<String> {
     let named = requests.iter().flat_map(|request| request.experiment.systems.iter());
     let references = requests.iter().map(|request| request.experiment.workload.reference().to_owned());
@@ -210,7 +210,7 @@ fn needed(requests: &[Request]) -> BTreeSet<String> {
     named.map(|name| name.get_ref().clone()).chain(references).chain(asked).collect()
 }
 
-/// Says what holds for the whole run before it begins.
+/// Says how many trials will run and how long they take.
 fn announce(plan: &Plan, pending: usize, run: RunId) {
     let share = pending as f64 / plan.trials.len().max(1) as f64;
     let more = match plan.budget_s {
@@ -225,11 +225,11 @@ fn announce(plan: &Plan, pending: usize, run: RunId) {
     ));
 }
 
-/// Prints the findings and where the run is saved; of a run that did not come to its end, how to go on.
+/// Prints the findings, where the run is saved, and how to resume it if it is unfinished.
 fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path) -> End {
     let (plan, observations) = match (store.header(run), store.observations(run)) {
         (Ok(header), Ok(observations)) => (header.plan, observations),
-        // What stopped the run comes first, where there was something.
+        // If something stopped the run, report that error.
         (Err(error), _) | (_, Err(error)) => return Err(done.err().unwrap_or(error).into()),
     };
     let mut found = findings(&plan, &observations);
@@ -255,26 +255,25 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
         return Ok(ExitCode::SUCCESS);
     }
     common::say(
-        "every trial of every system failed: nothing was measured but the reference, if that; the report says why",
+        "every trial of every system failed, so at most the reference was measured; the report says why",
     );
     Ok(ExitCode::FAILURE)
 }
 
-/// Whether one trial at least was measured of what was asked: of a system, where the plan has more than the reference.
+/// Whether at least one trial of a requested system was measured. If the plan has only the reference, its trials count.
 fn anything_measured(plan: &Plan, observations: &[Observation]) -> bool {
-    let asked = |scenario: &Scenario| !is_reference(&scenario.system);
-    let only_reference = !plan.trials.iter().any(|trial| asked(&trial.scenario));
+    let requested = |scenario: &Scenario| !is_reference(&scenario.system);
+    let only_reference = !plan.trials.iter().any(|trial| requested(&trial.scenario));
     observations.iter().any(|seen| {
-        matches!(seen.outcome, Outcome::Measured(_)) && (only_reference || asked(&seen.trial.scenario))
+        matches!(seen.outcome, Outcome::Measured(_)) && (only_reference || requested(&seen.trial.scenario))
     })
 }
 
-fn now_unix_s() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+/// A seed that differs from run to run. It is saved, so that a run can be repeated.
+fn new_seed() -> u64 {
+    since_epoch().as_nanos() as u64 % 1_000_000
 }
 
-/// A seed that differs from run to run; it is saved, so that the run can be repeated.
-fn new_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64 % 1_000_000
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

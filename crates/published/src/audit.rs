@@ -1,4 +1,4 @@
-//! The audit of a published table: what its own figures show of its weaknesses.
+//! The audit of a published table: which weaknesses its own figures show.
 //!
 //! The kinds of doubt and their limits are those of Narrows' own trials ([`lab::doubt`], [`lab::findings`]) wherever the columns
 //! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the remedies.
@@ -16,26 +16,26 @@ use super::{Column, Rows, Setting, Table, shape};
 use lab::doubt::Evidence;
 use lab::findings;
 
-/// What kind of doubt about a published row.
+/// A kind of doubt about published rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flaw {
-    /// Latencies above a cap were left out and their requests counted: Narrows keeps every sample.
+    /// Latencies above a cap were left out, but their requests were counted. Narrows keeps every sample.
     CensoredLatency,
-    /// A mean of a few operations, without spread or median: Narrows shows medians of trials and their spread.
+    /// A mean of a few operations, without spread or median. Narrows shows medians of trials and their spread.
     MeanWithoutSpread,
-    /// A difference that repeated rows of one configuration have, too: Narrows asks every round.
+    /// A difference no larger than that between repeated rows of one configuration. Narrows compares in every round.
     WithinNoise,
     /// More answers than the pool's connections can carry one at a time. Narrows' server counts connections
-    /// (`pool_cap_exceeded`); a published table has only the rate.
+    /// (`pool_cap_exceeded`), but a published table has only the rate.
     AboveCeiling,
-    /// Figures that the other rows or columns of the table contradict.
+    /// Figures that other rows or columns of the table contradict.
     Contradiction,
-    /// A cell that is not printed as its neighbours are.
+    /// A cell that is not printed like its neighbours.
     MalformedCell,
-    /// A kind of doubt that Narrows has about its own trials.
+    /// A kind of doubt that the lab has about its own trials.
     #[serde(untagged)]
-    Own(findings::Code),
+    Lab(findings::Code),
 }
 
 /// A doubt, and the rows that it concerns.
@@ -53,7 +53,7 @@ pub struct Warning {
     pub rows: Vec<String>,
 }
 
-/// A table in the document's shape, and what was found in it.
+/// A table in the document's shape, and the findings of its audit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
     /// The table's name.
@@ -64,32 +64,32 @@ pub struct Audit {
     pub source: String,
     /// How it was measured.
     pub about: String,
-    /// The ready-made experiment that measures it today.
+    /// The ready-made experiment that measures the same today.
     pub experiment: Option<String>,
     /// What is known of how it was measured.
-    pub setting: Setting,
-    /// What the columns mean.
-    pub columns: Vec<Column>,
+    pub setting: PublishedSetting,
+    /// The columns.
+    pub columns: Vec<PublishedColumn>,
     /// The rows in the document's order and shape.
     pub table: findings::Table,
-    /// What the figures say beyond the document's words: laws, steps, order.
+    /// What the figures show beyond the document's words, such as laws, steps and order.
     pub found: Vec<String>,
-    /// The ranking as published beside the ranking that the errors allow; only where rows are ranked.
+    /// The published ranking beside the ranking of the rows with few errors. None if rows are not ranked.
     pub ranking: Option<findings::Table>,
     /// What makes figures untrustworthy.
     pub warnings: Vec<Warning>,
 }
 
-/// What one workload's audit finds.
+/// The findings of the audit of one workload.
 #[derive(Default)]
-struct Parts {
+struct AuditParts {
     found: Vec<String>,
     ranking: Option<findings::Table>,
-    doubts: Vec<Doubtful>,
+    doubts: Vec<FlawedRows>,
 }
 
-/// A kind of doubt and the rows of the table that it concerns.
-struct Doubtful {
+/// A doubt, with the indices of the rows that it concerns.
+struct FlawedRows {
     code: Flaw,
     seen: What,
     rows: Vec<usize>,
@@ -145,7 +145,7 @@ pub fn audit(table: &Table, all: &[Table]) -> Audit {
     }
 }
 
-fn few_trials(table: &Table) -> Option<Doubtful> {
+fn few_trials(table: &PublishedTable) -> Option<FlawedRows> {
     let code = findings::Code::TooFewTrials;
     let each = if table.runs == 1 { "one".to_owned() } else { table.runs.to_string() };
     (table.runs < findings::FEWEST_TRIALS).then(|| Doubtful {
@@ -178,12 +178,12 @@ fn places(rows: &[usize], named: impl Fn(&str) -> bool, labels: &[String], syste
     format!("{count}: {}", counts.join(", "))
 }
 
-/// The rows for which a question is answered with yes.
+/// The indices of the rows to which a predicate applies.
 fn indices<T>(rows: &[T], applies: impl Fn(&T) -> bool) -> Vec<usize> {
     (0..rows.len()).filter(|&row| applies(&rows[row])).collect()
 }
 
-/// A ratio as people read it: `1.02x`, `6.9x`.
+/// Formats a ratio: `1.02x`, `6.9x`.
 pub(super) fn times(ratio: f64) -> String {
     match ratio {
         r if r < 1.995 => format!("{r:.2}x"),

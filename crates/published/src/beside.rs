@@ -1,9 +1,9 @@
-//! A run beside the published figures, in shape: ratios to the best of the same rows, never absolute figures, which
-//! belong to other machines.
+//! Sets published figures beside a run. Compares shapes, that is ratios to the best of the same rows, and never
+//! absolute figures, because those belong to other machines.
 //!
-//! Pure. A published row is found again by its system and its knobs: those that vary in the published table must be
-//! equal; of what stood still there, the nearest that ran is taken, and the difference is said. What is found is
-//! reported, agreeing or not; what did not run is said to be missing.
+//! Pure. A published row is matched to a row of today by its system and its knobs. Knobs that vary in the published
+//! table must be equal. For knobs that were fixed there, the nearest row of today is taken, and the difference is
+//! reported. Shapes are reported whether they agree or not, and rows that did not run are reported as missing.
 
 mod cliffs;
 mod order;
@@ -15,32 +15,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use systems::{Point, Value};
 
-use super::{Rows, Table};
+use super::{PublishedTable, Rows};
 use lab::findings::{
     self, Beside, Cell, Column, Estimate, ExperimentFindings, Findings, Shape, Unit, column,
 };
 use today::{Today, all, within};
 
-/// Ratios nearer to 1 than this are no difference: about three times what rows of one published configuration lie apart.
+/// Ratios nearer to 1 are no difference. This is about three times the distance of repeated published rows.
 const FLAT: f64 = 1.05;
-/// Two factors are of one size if neither is more than this many times the other.
+/// Two factors have the same size if neither is more than this many times the other.
 const SAME_SIZE: f64 = 1.5;
 
-/// As many missing rows are named, more only counted.
+/// Up to this many missing rows are named. More are only counted.
 const NAMED: usize = 6;
 
-/// A published row and what ran today in its place.
+/// A published row, and the row of today that corresponds to it.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
-    /// The row of the published table.
-    at: usize,
-    /// As the document calls it.
+    /// The index of the row in the published table.
+    row: usize,
+    /// The system, as the document calls it.
     system: &'a str,
     variant: &'a str,
     point: &'a Point,
-    /// The published figure; None where it may not be compared.
+    /// The published figure. None if it may not be compared.
     then: Option<f64>,
-    /// The estimate with a figure that may be compared.
+    /// Today's estimate, if it may be compared.
     now: Option<&'a Estimate>,
 }
 
@@ -50,7 +50,7 @@ impl Pair<'_> {
         self.now?.figure
     }
 
-    /// Both figures, where there are both.
+    /// Both figures, if both exist.
     fn both(&self) -> Option<(f64, f64)> {
         Some((self.then?, self.today()?))
     }
@@ -63,7 +63,8 @@ impl Pair<'_> {
     }
 }
 
-/// Puts the published tables of each experiment beside what was found, but for those of other work or of another figure.
+/// Adds the published tables of each experiment to its findings, unless a table is of another workload or the
+/// experiment shows another figure.
 pub fn beside(found: &mut Findings) {
     for e in &mut found.experiments {
         e.beside = e.published.iter().filter_map(|name| table_beside(name, e)).collect();
@@ -76,7 +77,7 @@ fn table_beside(name: &str, found: &ExperimentFindings) -> Option<Beside> {
     (table.workload == found.workload && usual).then(|| compare(&table, found))
 }
 
-fn compare(table: &Table, planned: &ExperimentFindings) -> Beside {
+fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
     let estimates = &planned.estimates;
     let today = &Today::new(planned.figure, planned.design, planned.noise_floor.as_ref());
     let (pairs, mut differences) = pairs(table, planned, estimates);
@@ -95,8 +96,8 @@ fn compare(table: &Table, planned: &ExperimentFindings) -> Beside {
     Beside { published: table.name.clone(), source: table.source.clone(), shapes, differences, table: shown }
 }
 
-/// The published figure of each row; None of rows that may not be compared.
-fn figures(table: &Table) -> Vec<Option<f64>> {
+/// The published figure of each row. None for rows that may not be compared.
+fn figures(table: &PublishedTable) -> Vec<Option<f64>> {
     match &table.rows {
         Rows::Upload(rows) => rows.iter().map(|row| Some(row.measured.mean_ms)).collect(),
         Rows::Frames(rows) => rows.iter().map(|row| Some(row.measured.mean())).collect(),
@@ -109,81 +110,88 @@ fn figures(table: &Table) -> Vec<Option<f64>> {
     }
 }
 
-/// Where a knob stood in a scenario: as set, else as the workload or the published system has it by default.
-fn value<'a>(table: &'a Table, estimate: &'a Estimate, knob: &str) -> Option<&'a Value> {
+/// The value of a knob in a scenario: the one that was set, or else the default of the workload or of the published
+/// system.
+fn value<'a>(table: &'a PublishedTable, estimate: &'a Estimate, knob: &str) -> Option<&'a Value> {
     let set = estimate.scenario.point.get(knob);
-    let own = || estimate.scenario.workload().knob(knob).map(|k| &k.default);
-    set.or_else(own).or_else(|| table.defaults.get(knob))
+    let default = || estimate.scenario.workload().knob(knob).map(|k| &k.default);
+    set.or_else(default).or_else(|| table.defaults.get(knob))
 }
 
-/// How well an estimate's system stands for one of the document's, less is better: by the order in which the table
-/// names them, then by that of the variants for the row's runtime, then the plain system. None: it does not, and no variant
-/// of another runtime does.
-fn stands_for(table: &Table, system: &str, variant: &str, estimate: &Estimate) -> Option<(usize, usize)> {
+/// How far an estimate's system is from one of the document's. Less is better. The order in which the table names
+/// systems decides first; then the order of the variants for the row's runtime, with the plain system last. None if the
+/// system does not stand for the document's, or is a variant for another runtime.
+fn stands_for(
+    table: &PublishedTable,
+    system: &str,
+    variant: &str,
+    estimate: &Estimate,
+) -> Option<(usize, usize)> {
     let name = estimate.scenario.system.as_str();
-    let (plain, own) = name.split_once('@').unwrap_or((name, ""));
+    let (plain, name_variant) = name.split_once('@').unwrap_or((name, ""));
     let place = table.systems[system].iter().position(|known| known == plain || known == name)?;
     let other = match table.runtimes.get(variant) {
-        Some(variants) if own.is_empty() => variants.len(),
-        Some(variants) => variants.iter().position(|known| known == own)?,
-        None if own == variant => 0,
-        None => 1 + usize::from(!own.is_empty()),
+        Some(variants) if name_variant.is_empty() => variants.len(),
+        Some(variants) => variants.iter().position(|known| known == name_variant)?,
+        None if name_variant == variant => 0,
+        None => 1 + usize::from(!name_variant.is_empty()),
     };
     Some((place, other))
 }
 
-/// The one system of these estimates that stands for one of the document's best: rows of several are not mixed.
+/// Of the systems of these estimates, the one that stands best for one of the document's. Rows of several systems are
+/// not mixed.
 fn stand_in<'a>(
-    table: &Table,
+    table: &PublishedTable,
     system: &str,
     variant: &str,
     estimates: impl IntoIterator<Item = &'a Estimate>,
 ) -> Option<&'a str> {
-    let each = estimates.into_iter().filter_map(|e| Some((stands_for(table, system, variant, e)?, e)));
-    each.min_by_key(|(distance, _)| *distance).map(|(_, e)| e.scenario.system.as_str())
+    let candidates = estimates.into_iter().filter_map(|e| Some((stands_for(table, system, variant, e)?, e)));
+    candidates.min_by_key(|(distance, _)| *distance).map(|(_, e)| e.scenario.system.as_str())
 }
 
-/// How many of the knobs that stood still then stand as they did.
-fn likeness(table: &Table, still: &Point, estimate: &Estimate) -> usize {
-    still.iter().filter(|(knob, then)| value(table, estimate, knob) == Some(then)).count()
+/// How many of the knobs that were fixed in the published table have the same value today.
+fn likeness(table: &PublishedTable, fixed: &Point, estimate: &Estimate) -> usize {
+    fixed.iter().filter(|(knob, then)| value(table, estimate, knob) == Some(then)).count()
 }
 
-/// The knobs that have the same value in all rows, and those that no column has.
-fn still(table: &Table, varied: &BTreeSet<&str>) -> Point {
-    let mut still = table.fixed.clone();
+/// The knobs that have the same value in all rows, and those that have no column.
+fn fixed(table: &PublishedTable, varied: &BTreeSet<&str>) -> Point {
+    let mut fixed = table.fixed.clone();
     for (_, _, point) in table.rows.keys() {
         let same = point.iter().filter(|(knob, _)| !varied.contains(knob.as_str()));
-        still.extend(same.map(|(knob, value)| (knob.clone(), value.clone())));
+        fixed.extend(same.map(|(knob, value)| (knob.clone(), value.clone())));
     }
-    still
+    fixed
 }
 
-/// Each published row with what ran in its place, and what stood otherwise.
+/// Each published row with the corresponding row of today, and sentences about knobs that differ.
 fn pairs<'a>(
-    table: &'a Table,
+    table: &'a PublishedTable,
     planned: &ExperimentFindings,
     estimates: &'a [Estimate],
 ) -> (Vec<Pair<'a>>, Vec<String>) {
     let varied: BTreeSet<&str> = table.varied().map(|column| column.name.as_str()).collect();
-    let still = still(table, &varied);
+    let fixed = fixed(table, &varied);
     let mut otherwise: BTreeMap<&str, BTreeSet<&Value>> = BTreeMap::new();
     let figures = figures(table);
     let mut pairs = Vec::new();
-    for (at, (system, variant, point)) in table.rows.keys().into_iter().enumerate() {
+    for (row, (system, variant, point)) in table.rows.keys().into_iter().enumerate() {
         let equal = |estimate: &&Estimate| {
             let mut knobs = point.iter().filter(|(knob, _)| varied.contains(knob.as_str()));
             knobs.all(|(knob, then)| value(table, estimate, knob) == Some(then))
         };
-        let own = stand_in(table, system, variant, estimates.iter().filter(|e| e.compares()));
-        let own = estimates.iter().filter(|e| e.compares() && Some(e.scenario.system.as_str()) == own);
-        // The first of the nearest, in the plan's order.
-        let now = own.filter(equal).min_by_key(|e| Reverse(likeness(table, &still, e)));
-        for (estimate, knob) in now.iter().flat_map(|e| still.keys().map(move |knob| (*e, knob))) {
-            if let Some(today) = value(table, estimate, knob).filter(|today| **today != still[knob]) {
+        let name = stand_in(table, system, variant, estimates.iter().filter(|e| e.compares()));
+        let of_system = estimates.iter().filter(|e| e.compares() && Some(e.scenario.system.as_str()) == name);
+        // If several are equally near, take the first in the plan's order.
+        let now = of_system.filter(equal).min_by_key(|e| Reverse(likeness(table, &fixed, e)));
+        for (estimate, knob) in now.iter().flat_map(|e| fixed.keys().map(move |knob| (*e, knob))) {
+            if let Some(today) = value(table, estimate, knob).filter(|today| **today != fixed[knob]) {
                 otherwise.entry(knob).or_default().insert(today);
             }
         }
-        pairs.push(Pair { at, system, variant, point, then: figures[at], now });
+        pairs.push(Pair { row, system, variant, point, then: figures[row], now });
     }
     let show = |knob: &str, value: &Value| {
         let axis = planned.axes.iter().find(|axis| axis.knob == knob);
@@ -191,13 +199,13 @@ fn pairs<'a>(
     };
     let sentence = |(knob, today): (&str, BTreeSet<&Value>)| {
         let today: Vec<String> = today.into_iter().map(|value| show(knob, value)).collect();
-        format!("`{knob}`: {} then, {} today", show(knob, &still[knob]), today.join(", "))
+        format!("`{knob}`: {} then, {} today", show(knob, &fixed[knob]), today.join(", "))
     };
     (pairs, otherwise.into_iter().map(sentence).collect())
 }
 
-/// Systems that ran in the place of others: another version, on another runtime, or what the other is made of.
-fn stand_ins(table: &Table, pairs: &[Pair]) -> Vec<String> {
+/// Sentences about systems that stand for others: another version, another runtime, or what the other is based on.
+fn stand_ins(table: &PublishedTable, pairs: &[Pair]) -> Vec<String> {
     let mut stand_ins = BTreeSet::new();
     for pair in pairs {
         let Some(estimate) = pair.now else { continue };
@@ -223,8 +231,8 @@ fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
     systems
 }
 
-/// What of the document did not run today: systems, and rows of those that ran.
-fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String> {
+/// Sentences about what did not run today: systems, and rows of systems that ran.
+fn missing(table: &PublishedTable, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String> {
     let (systems, labels) = (systems_of(pairs), table.labels());
     let ran = |system: &&str| {
         estimates.iter().any(|e| e.figure.is_some() && stands_for(table, system, "", e).is_some())
@@ -236,57 +244,62 @@ fn missing(table: &Table, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String>
     }
     for system in ran {
         if matches!(table.rows, Rows::Clients(_)) {
-            // Clients are compared by their best rows, wherever these are: there need be none in its place.
-            let own = |e: &&Estimate| e.ranks() && stands_for(table, system, "", e).is_some();
-            if estimates.iter().find(own).is_none() {
+            // Clients are compared by their best rows, so single rows need not correspond.
+            let ranked = |e: &&Estimate| e.ranks() && stands_for(table, system, "", e).is_some();
+            if !estimates.iter().any(|e| ranked(&e)) {
                 sentences.push(format!("{system} ran, and none of its rows may be ranked"));
             }
             continue;
         }
-        let own: Vec<&Pair> = pairs.iter().filter(|pair| pair.system == system).collect();
-        let lacking: Vec<&str> =
-            own.iter().filter(|pair| pair.now.is_none()).map(|pair| labels[pair.at].as_str()).collect();
+        let of_system: Vec<&Pair> = pairs.iter().filter(|pair| pair.system == system).collect();
+        let lacking: Vec<&str> = of_system
+            .iter()
+            .filter(|pair| pair.now.is_none())
+            .map(|pair| labels[pair.row].as_str())
+            .collect();
         if !lacking.is_empty() {
             let which =
                 if lacking.len() <= NAMED { format!(": {}", lacking.join("; ")) } else { String::new() };
             sentences.push(format!(
                 "not run today, or without a figure that may be compared: {} of {} published rows of {system}{which}",
                 lacking.len(),
-                own.len()
+                of_system.len()
             ));
         }
     }
     sentences
 }
 
-/// The rows that have both figures, each by the best of its runtime and, of uploads, of its size.
-fn points(table: &Table, planned: &ExperimentFindings, pairs: &[Pair]) -> findings::Table {
+/// A table of the rows that have both figures, as ratios to the best row of the same runtime and, for uploads, of the
+/// same size.
+fn points(table: &PublishedTable, planned: &ExperimentFindings, pairs: &[Pair]) -> findings::Table {
     let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both().is_some()).collect();
     let uploads = matches!(table.rows, Rows::Upload(_));
     let same_work =
         |a: &Pair, b: &Pair| a.variant == b.variant && (!uploads || a.integer("size") == b.integer("size"));
     let worse = |figure: fn(&Pair) -> Option<f64>, pair: &Pair| {
-        let own = figure(pair)?;
+        let this = figure(pair)?;
         let others = shown.iter().filter(|other| same_work(pair, other)).filter_map(|other| figure(other));
-        others.map(|other| planned.figure.advantage(other, own)).max_by(f64::total_cmp)
+        others.map(|other| planned.figure.advantage(other, this)).max_by(f64::total_cmp)
     };
     let keys: Vec<usize> = (0..table.columns.len())
-        .filter(|&at| {
-            let column = &table.columns[at];
+        .filter(|&index| {
+            let column = &table.columns[index];
             let key = column.knob.is_some() || column.name == "system" || column.name == "runtime";
             key && table.varies(column)
         })
         .collect();
-    let mut columns: Vec<Column> = keys.iter().map(|&at| Column::words(&table.columns[at].name)).collect();
+    let mut columns: Vec<Column> =
+        keys.iter().map(|&index| Column::words(&table.columns[index].name)).collect();
     columns.extend(["published", "today"].map(|name| column(name, Unit::Times)));
-    let row = |(at, pair): (usize, &&Pair)| {
-        let mut cells: Vec<Cell> = keys.iter().map(|&key| printed(&table.printed[pair.at][key])).collect();
+    let row = |(index, pair): (usize, &&Pair)| {
+        let mut cells: Vec<Cell> = keys.iter().map(|&key| printed(&table.printed[pair.row][key])).collect();
         cells.push(worse(|p| p.then, pair).into());
         cells.push(worse(|p| p.today(), pair).into());
-        findings::Row { cells, block: at > 0 && shown[at - 1].variant != pair.variant }
+        findings::Row { cells, block: index > 0 && shown[index - 1].variant != pair.variant }
     };
     let better = if planned.figure.more_is_better() { "less" } else { "longer" };
-    let of = if uploads && table.varied().any(|c| c.name == "size") {
+    let best = if uploads && table.varied().any(|c| c.name == "size") {
         "the best of the same size"
     } else {
         "the best of these rows"
@@ -294,7 +307,7 @@ fn points(table: &Table, planned: &ExperimentFindings, pairs: &[Pair]) -> findin
     findings::Table {
         title: format!("Beside {}", table.name),
         about: format!(
-            "Beside the published table {} ({}): how many times {better} than {of}, then and today.",
+            "Beside the published table {} ({}): how many times {better} than {best}, then and today.",
             table.name, table.source
         ),
         columns,
@@ -335,7 +348,7 @@ fn unless_held_back<'a>(mut shape: Shape, rows: impl IntoIterator<Item = &'a Pai
     shape
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest number. None if there is none.
 fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     numbers.fold(None, |known, n| {
         let (low, high) = known.unwrap_or((n, n));
@@ -343,7 +356,7 @@ fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// A range of ratios in words: `6.9x`, `6.9x to 9.0x`.
+/// Formats a range of ratios: `6.9x`, `6.9x to 9.0x`.
 fn shown((low, high): (f64, f64)) -> String {
     let (low, high) = (super::audit::times(low), super::audit::times(high));
     if low == high { low } else { format!("{low} to {high}") }

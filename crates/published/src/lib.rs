@@ -1,9 +1,9 @@
-//! Published tables: the figures of the benchmarks that Narrows grew from, and what they hide.
+//! Published tables: the figures of the benchmarks that Narrows grew out of, and what they hide.
 //!
-//! A table is two files: `published/NAME.toml` says where it comes from, how it was measured and what its columns are;
-//! `published/NAME.csv` has its rows, as they were printed. The documents' tables are part of the program, so that a
-//! report needs no checkout; a table of one's own is read from its path. Pure beyond that reading: knows
-//! what was found in a run, beside which it puts the figures, and not how.
+//! A table consists of two files. `published/NAME.toml` says where the table comes from, how it was measured and what
+//! its columns are. `published/NAME.csv` has its rows, as they were printed. The documents' tables are built into the
+//! program, so that a report needs no checkout. Other tables are read from their path. Apart from that, this crate is
+//! pure. It knows the findings of a run, beside which it sets the published figures, but not how they were made.
 
 mod audit;
 mod beside;
@@ -21,11 +21,14 @@ use systems::input::nearest;
 use systems::knob::Kind;
 use systems::{InputError, Point, Source, Workload};
 
-pub use audit::{Audit, Flaw, Warning, audit};
+pub use audit::{Audit, AuditWarning, Flaw, audit};
 pub use beside::beside;
-pub use rows::{Client, Frames, Request, Row, Rows, Upload};
+pub use rows::{
+    ClientFigures, ClientRow, FrameFigures, FrameRow, PublishedRow, RequestFigures, RequestRow, Rows,
+    UploadFigures, UploadRow,
+};
 
-/// A table by its name: what `published/` holds of it.
+/// A table of `published/`: its name, its TOML file and its CSV file.
 macro_rules! built_in {
     ($name:literal) => {
         (
@@ -36,7 +39,7 @@ macro_rules! built_in {
     };
 }
 
-/// The documents' tables: the name, what is said of it, its rows.
+/// The documents' tables, each with its TOML and CSV text.
 const BUILT_IN: [(&str, &str, &str); 7] = [
     built_in!("cowboy-sizes"),
     built_in!("cowboy-modes"),
@@ -49,8 +52,8 @@ const BUILT_IN: [(&str, &str, &str); 7] = [
 
 /// A published table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// Equal to the files' name.
+pub struct PublishedTable {
+    /// The name, which is also the name of its files.
     pub name: String,
     /// One line for headings.
     pub title: String,
@@ -58,68 +61,68 @@ pub struct Table {
     pub source: String,
     /// How it was measured.
     pub about: String,
-    /// What was done; decides which columns there must be, and which checks are made.
+    /// The kind of work that was measured. It decides which columns are required and which checks are made.
     pub workload: Workload,
-    /// The ready-made experiment that measures it today.
+    /// The ready-made experiment that measures the same today.
     pub experiment: Option<String>,
-    /// Trials behind each row.
+    /// The number of trials behind each row.
     pub runs: u32,
     /// What is known of how it was measured.
-    pub setting: Setting,
-    /// In the order of the rows' fields.
-    pub columns: Vec<Column>,
-    /// Narrows' systems for each of the document's, the nearest first: the same version, then another, or what it is
-    /// made of.
+    pub setting: PublishedSetting,
+    /// The columns, in the order of the rows' fields.
+    pub columns: Vec<PublishedColumn>,
+    /// For each system of the document, the systems of Narrows that stand for it, the nearest first: the same version,
+    /// then another version, or what the system is based on.
     pub systems: BTreeMap<String, Vec<String>>,
-    /// The variants of systems for each of the document's runtimes, the nearest first: the same version, then one that
-    /// executes code in the same way.
+    /// For each runtime of the document, the variants that stand for it, the nearest first: the same version, then a
+    /// runtime that executes code in the same way.
     pub runtimes: BTreeMap<String, Vec<String>>,
-    /// The knobs that no column has, as Narrows would set them.
+    /// The knobs that have no column, as Narrows would set them.
     pub fixed: Point,
-    /// Where the systems' knobs stand when nobody sets them: what a run means that does not say.
+    /// The defaults of the systems' knobs, for runs that do not set them.
     pub defaults: Point,
     /// The figures, in the document's order.
     pub rows: Rows,
-    /// Each row's fields as they were printed.
+    /// The fields of each row, as they were printed.
     pub printed: Vec<Vec<String>>,
 }
 
-/// A column: its name in the CSV and in the document, and its meaning.
+/// A column of a published table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Column {
-    /// The name in the CSV; of a knob, Narrows' name.
+pub struct PublishedColumn {
+    /// The name in the CSV file. A knob has the name that Narrows gives it.
     pub name: String,
-    /// What the document calls it.
+    /// The heading in the document.
     pub heading: String,
-    /// What its figures mean, and their unit.
+    /// The meaning of its figures, and their unit.
     pub about: String,
-    /// For a knob, what values it takes.
+    /// The kind of values, if the column is a knob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knob: Option<Kind>,
 }
 
-/// What is known of how a table was measured; a check that needs what is not known is not made.
+/// What is known of how a table was measured. Checks that need unknown fields are skipped.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Setting {
-    /// Uploads that a mean is made of.
+pub struct PublishedSetting {
+    /// The number of uploads in each mean.
     pub operations: Option<u64>,
-    /// Length of a run, seconds.
+    /// The length of a run, seconds.
     pub window_s: Option<f64>,
-    /// Connections at once.
+    /// The number of connections at once.
     pub connections: Option<u64>,
-    /// Threads of the load generator.
+    /// The number of threads of the load generator.
     pub threads: Option<u64>,
-    /// Latencies above this were left out, milliseconds.
+    /// The cap above which latencies were left out, milliseconds.
     pub latency_cap_ms: Option<f64>,
-    /// Attempts in each row, shared out evenly among the callers, the remainder left out.
+    /// The number of attempts in each row. The callers share them evenly; a remainder is dropped.
     pub attempts: Option<u64>,
     /// How long the server waited before it answered, milliseconds.
     pub delay_ms: Option<f64>,
     /// The timeout that clients were given, milliseconds.
     pub timeout_ms: Option<f64>,
-    /// Clients that have no pool, whatever the columns say.
+    /// The clients that have no pool, although the columns name pools.
     pub unpooled: Vec<String>,
 }
 
@@ -128,20 +131,20 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _, _)| *name)
 }
 
-/// All of the documents' tables.
+/// All tables of the documents.
 ///
 /// # Errors
 /// The first mistake in a file.
-pub fn tables() -> Result<Vec<Table>, InputError> {
+pub fn tables() -> Result<Vec<PublishedTable>, InputError> {
     names().map(load).collect()
 }
 
-/// A table of the documents by name; a name that ends in `.toml` is the path of a table of one's own, whose rows
-/// stand beside it in a file of the same name that ends in `.csv`.
+/// Loads a table of the documents by name. A name that ends in `.toml` is the path of another table, whose rows are in
+/// a file beside it with the same name and the extension `.csv`.
 ///
 /// # Errors
-/// No such table: names the nearest. Otherwise the first mistake in its files, with its place.
-pub fn load(name: &str) -> Result<Table, InputError> {
+/// There is no such table: the error names the nearest. Otherwise the first mistake in its files, with its position.
+pub fn load(name: &str) -> Result<PublishedTable, InputError> {
     if Path::new(name).extension().is_some_and(|e| e == "toml") {
         let path = Path::new(name);
         return read::table(&Source::read(path)?, &Source::read(&path.with_extension("csv"))?);

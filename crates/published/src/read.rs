@@ -1,4 +1,4 @@
-//! From the two files of a table to its rows: each field checked, each mistake shown with its place.
+//! Reads a table from its two files. Checks each field and reports each mistake with its position.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use toml::Spanned;
 use super::csv::{self, Field};
 use super::record::Record;
 use super::rows::Rows;
-use super::{Column, Setting, Table};
+use super::{PublishedColumn, PublishedSetting, PublishedTable};
 
-/// More rows than anybody publishes; comparisons between rows take the square of it.
+/// More rows than a published table has. Comparisons between rows take quadratic time.
 const MOST_ROWS: usize = 2000;
 
 /// The TOML file.
@@ -28,18 +28,18 @@ struct Head {
     experiment: Option<String>,
     runs: Spanned<u32>,
     #[serde(default)]
-    setting: Setting,
+    setting: PublishedSetting,
     #[serde(default)]
     fixed: Point,
     #[serde(default)]
     defaults: Point,
-    columns: Spanned<Vec<Column>>,
+    columns: Spanned<Vec<PublishedColumn>>,
     systems: BTreeMap<String, OneOrMany>,
     #[serde(default)]
     runtimes: BTreeMap<String, OneOrMany>,
 }
 
-/// A name, or several.
+/// One name, or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
@@ -60,8 +60,8 @@ fn listed(named: BTreeMap<String, OneOrMany>) -> BTreeMap<String, Vec<String>> {
     named.into_iter().map(|(name, names)| (name, names.into())).collect()
 }
 
-/// Reads a table from what is said of it and from its rows.
-pub(super) fn table(head: &Source, data: &Source) -> Result<Table, InputError> {
+/// Reads a table from the texts of its TOML and CSV files.
+pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, InputError> {
     let file: Head = input::parse(head)?;
     let stem = head.path.file_stem().unwrap_or_default().to_string_lossy();
     if *file.name.get_ref() != stem {
@@ -105,7 +105,7 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<Table, InputError> {
         }
         records.push(record);
     }
-    Ok(Table {
+    Ok(PublishedTable {
         name: file.name.into_inner(),
         title: file.title,
         source: file.source,
@@ -124,10 +124,10 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<Table, InputError> {
     })
 }
 
-/// The CSV's heading must be the columns, in their order.
-fn check_heading(data: &Source, heading: &[Field], columns: &[Column]) -> Result<(), InputError> {
-    for (at, field) in heading.iter().enumerate() {
-        let expected = columns.get(at).map(|c| c.name.as_str());
+/// Checks that the heading of the CSV file names the columns in their order.
+fn check_heading(data: &Source, heading: &[Field], columns: &[PublishedColumn]) -> Result<(), InputError> {
+    for (index, field) in heading.iter().enumerate() {
+        let expected = columns.get(index).map(|c| c.name.as_str());
         if expected != Some(field.text.as_str()) {
             let help = match expected {
                 Some(name) => format!("`{name}` comes here"),

@@ -1,38 +1,38 @@
-//! One line of a table's CSV: its fields by column, as figures.
+//! One line of a table's CSV file: reads fields by column, as figures.
 
 use systems::{InputError, Source};
 
-use super::Column;
+use super::PublishedColumn;
 use super::csv::Field;
 
-/// One line of the CSV with what is known of its columns.
+/// One line of the CSV file, with its columns.
 pub(super) struct Record<'a> {
     pub source: &'a Source,
-    pub columns: &'a [Column],
+    pub columns: &'a [PublishedColumn],
     pub fields: &'a [Field],
 }
 
 impl Record<'_> {
-    /// An error at a field: what is wrong with it, and what to do.
+    /// An error at a field, with what is wrong and what to do.
     pub fn wrong(&self, field: &Field, column: &str, what: &str, help: &str) -> InputError {
         self.source.error(field.span.clone(), format!("`{column}` is {:?}: {what}", field.text), help)
     }
 
-    /// A field by its column.
+    /// The field of a column.
     pub fn field(&self, name: &str) -> Result<&Field, InputError> {
-        let at = self.columns.iter().position(|column| column.name == name);
-        let field = at.and_then(|at| self.fields.get(at));
+        let index = self.columns.iter().position(|column| column.name == name);
+        let field = index.and_then(|index| self.fields.get(index));
         field.ok_or_else(|| self.source.error(0..0, format!("there is no column `{name}`"), "add it"))
     }
 
-    /// A figure: a finite number, not negative.
+    /// Reads a finite number that is not negative.
     pub fn number(&self, name: &str) -> Result<f64, InputError> {
         let field = self.field(name)?;
         let number = field.text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
         number.ok_or_else(|| self.wrong(field, name, "not a number from 0 up", "digits and a point, no unit"))
     }
 
-    /// A figure above zero.
+    /// Reads a number above zero.
     pub fn positive(&self, name: &str) -> Result<f64, InputError> {
         let number = self.number(name)?;
         if number > 0.0 {
@@ -42,25 +42,24 @@ impl Record<'_> {
         }
     }
 
-    /// A share in percent.
+    /// Reads a share in percent.
     pub fn percent(&self, name: &str) -> Result<f64, InputError> {
         let number = self.number(name)?;
-        let within = number <= 100.0;
-        if within {
+        if number <= 100.0 {
             Ok(number)
         } else {
             Err(self.wrong(self.field(name)?, name, "more than 100 percent", ""))
         }
     }
 
-    /// A whole number from 1 to 10^12.
+    /// Reads a whole number from 1 to 10^12.
     pub fn count(&self, name: &str) -> Result<u64, InputError> {
         let field = self.field(name)?;
         let number = field.text.parse::<u64>().ok().filter(|n| (1..=1_000_000_000_000).contains(n));
         number.ok_or_else(|| self.wrong(field, name, "not a whole number from 1 up", "digits only"))
     }
 
-    /// Two numbers as `A - B`, with what is wrong in how they were printed.
+    /// Reads two numbers written as `A - B`, and what is wrong with how they were printed.
     pub fn range(&self, name: &str) -> Result<([f64; 2], Option<String>), InputError> {
         let field = self.field(name)?;
         let parts: Vec<String> = field.text.split('-').map(|part| part.trim().replace(',', "")).collect();

@@ -1,4 +1,4 @@
-//! The rows of published tables: one type for each workload, in the columns that its documents have.
+//! The rows of published tables. Each workload has its own figures, as in the columns of its documents.
 
 use lab::findings::RANKED_ERRORS;
 use systems::knob::{Kind, parse_size};
@@ -6,55 +6,55 @@ use systems::{InputError, Point, Value, Workload};
 
 use super::record::Record;
 
-/// One row: what was measured, where.
+/// One row: the figures, and what they were measured of.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<M> {
-    /// The runtime that the row belongs to; empty where there is only one.
+pub struct PublishedRow<M> {
+    /// The runtime of the row. Empty if the table has only one.
     pub variant: String,
     /// The system, as the document calls it.
     pub system: String,
-    /// The knobs that columns have.
+    /// The knobs that have columns.
     pub point: Point,
     /// The figures.
     pub measured: M,
 }
 
-/// An upload's time.
+/// The figures of uploads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Upload {
-    /// Mean, milliseconds.
+pub struct UploadFigures {
+    /// The mean time of an upload, milliseconds.
     pub mean_ms: f64,
 }
 
-/// Messages that were received.
+/// The figures of a receiver of frames.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frames {
-    /// Payload bytes of each.
+pub struct FrameFigures {
+    /// Payload bytes of one message.
     pub frame_size: f64,
-    /// How many, in each of two runs, as they were printed.
+    /// The number of messages in each of two runs, in printed order.
     pub runs: [f64; 2],
-    /// What is wrong in how they were printed.
+    /// What is wrong with how they were printed.
     pub flaw: Option<String>,
 }
 
-impl Frames {
+impl FrameFigures {
     /// The mean of the two runs.
     pub fn mean(&self) -> f64 {
         f64::midpoint(self.runs[0], self.runs[1])
     }
 
-    /// Whether each run has more than each of another's.
+    /// Whether both runs have more messages than both runs of another row.
     pub fn above(&self, other: &Self) -> bool {
         self.runs[0].min(self.runs[1]) > other.runs[0].max(other.runs[1])
     }
 }
 
-/// What wrk printed.
+/// The figures of wrk.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request {
-    /// Answers that it took for complete.
+pub struct RequestFigures {
+    /// Answers that wrk counted as complete.
     pub requests: u64,
-    /// The run's length, seconds.
+    /// The length of the run, seconds.
     pub elapsed_s: f64,
     /// Requests a second.
     pub requests_per_s: f64,
@@ -62,58 +62,67 @@ pub struct Request {
     pub latency_mean_ms: f64,
     /// The longest latency that was kept, milliseconds.
     pub latency_max_ms: f64,
-    /// Mean requests a second of one thread, over samples.
+    /// The mean of samples of one thread's rate, requests per second.
     pub thread_rate_mean: f64,
-    /// Standard deviation of those samples.
+    /// The standard deviation of these samples.
     pub thread_rate_stdev: f64,
     /// Megabytes of answers.
     pub read_mb: f64,
     /// Failed connects, reads and writes.
     pub errors: u64,
-    /// Of these, reads.
+    /// Failed reads, which are among `errors`.
     pub read_errors: u64,
-    /// Answers above the cap of latency.
+    /// Answers whose latency was above the cap.
     pub timeouts: u64,
 }
 
-impl Request {
-    /// Whether nothing was verified: each request failed, or no byte was read.
+impl RequestFigures {
+    /// Whether nothing was verified, because every request failed or no byte was read.
     pub fn void(&self) -> bool {
         self.errors >= self.requests || self.read_mb == 0.0
     }
 }
 
-/// What a pooled client did.
+/// The figures of a client with a pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Client {
-    /// Connections: pools by their size.
+pub struct ClientFigures {
+    /// The number of connections: pools times pool size.
     pub connections: f64,
     /// Callers.
     pub concurrency: u64,
     /// Successes a second.
     pub requests_per_s: f64,
-    /// Failures by attempts, percent.
+    /// Failures per attempt, percent.
     pub error_percent: f64,
 }
 
-impl Client {
+impl ClientFigures {
     /// Whether so few operations failed that the row may be ranked.
     pub fn few_errors(&self) -> bool {
         self.error_percent <= RANKED_ERRORS * 100.0
     }
 }
 
+/// A row of uploads.
+pub type UploadRow = PublishedRow<UploadFigures>;
+/// A row of a receiver of frames.
+pub type FrameRow = PublishedRow<FrameFigures>;
+/// A row of wrk.
+pub type RequestRow = PublishedRow<RequestFigures>;
+/// A row of a client.
+pub type ClientRow = PublishedRow<ClientFigures>;
+
 /// All rows of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rows {
-    /// Times of uploads.
-    Upload(Vec<Row<Upload>>),
-    /// Counts of messages.
-    Frames(Vec<Row<Frames>>),
-    /// What wrk printed.
-    Requests(Vec<Row<Request>>),
-    /// Rates and errors of clients.
-    Clients(Vec<Row<Client>>),
+    /// Rows of uploads.
+    Upload(Vec<UploadRow>),
+    /// Rows of receivers of frames.
+    Frames(Vec<FrameRow>),
+    /// Rows of wrk.
+    Requests(Vec<RequestRow>),
+    /// Rows of clients.
+    Clients(Vec<ClientRow>),
 }
 
 impl Rows {
@@ -145,16 +154,16 @@ impl Rows {
 
     pub(super) fn read(workload: Workload, records: &[Record]) -> Result<Self, InputError> {
         Ok(match workload {
-            Workload::Upload => Self::Upload(each(records, upload)?),
-            Workload::Frames => Self::Frames(each(records, frames)?),
-            Workload::Requests => Self::Requests(each(records, request)?),
-            Workload::Clients => Self::Clients(each(records, client)?),
+            Workload::Upload => Self::Upload(rows_of(records, upload)?),
+            Workload::Frames => Self::Frames(rows_of(records, frames)?),
+            Workload::Requests => Self::Requests(rows_of(records, request)?),
+            Workload::Clients => Self::Clients(rows_of(records, client)?),
         })
     }
 }
 
-impl<M> Row<M> {
-    /// What stands in every row, and what was measured in this one.
+impl<M> PublishedRow<M> {
+    /// Reads the fields that rows of all workloads have.
     fn of(record: &Record, measured: M) -> Result<Self, InputError> {
         let variant = record.columns.iter().any(|column| column.name == "runtime");
         let variant = if variant { record.field("runtime")?.text.clone() } else { String::new() };
@@ -170,7 +179,7 @@ impl<M> Row<M> {
     }
 }
 
-/// A knob's value as it was printed.
+/// Parses a knob's value as it was printed.
 fn value(kind: Kind, text: &str) -> Result<Value, String> {
     let integer = || text.parse().map(Value::Integer).map_err(|_| "not a whole number".to_owned());
     let word = || Value::Text(text.to_owned());
@@ -183,27 +192,28 @@ fn value(kind: Kind, text: &str) -> Result<Value, String> {
     }
 }
 
-fn each<M>(
+/// Reads all rows of one workload.
+fn rows_of<M>(
     records: &[Record],
     measured: fn(&Record) -> Result<M, InputError>,
-) -> Result<Vec<Row<M>>, InputError> {
-    records.iter().map(|record| Row::of(record, measured(record)?)).collect()
+) -> Result<Vec<PublishedRow<M>>, InputError> {
+    records.iter().map(|record| PublishedRow::of(record, measured(record)?)).collect()
 }
 
-fn upload(record: &Record) -> Result<Upload, InputError> {
-    Ok(Upload { mean_ms: record.positive("mean_ms")? })
+fn upload(record: &Record) -> Result<UploadFigures, InputError> {
+    Ok(UploadFigures { mean_ms: record.positive("mean_ms")? })
 }
 
-fn frames(record: &Record) -> Result<Frames, InputError> {
+fn frames(record: &Record) -> Result<FrameFigures, InputError> {
     let (runs, flaw) = record.range("messages")?;
-    Ok(Frames { frame_size: record.count("frame_size")? as f64, runs, flaw })
+    Ok(FrameFigures { frame_size: record.count("frame_size")? as f64, runs, flaw })
 }
 
-fn request(record: &Record) -> Result<Request, InputError> {
+fn request(record: &Record) -> Result<RequestFigures, InputError> {
     // Counts of failures may be zero.
     let count = |name| record.number(name).map(|n| n as u64);
     let read_errors = count("read_errors")?;
-    Ok(Request {
+    Ok(RequestFigures {
         requests: record.count("requests")?,
         elapsed_s: record.positive("elapsed_s")?,
         requests_per_s: record.positive("requests_per_s")?,
@@ -218,8 +228,8 @@ fn request(record: &Record) -> Result<Request, InputError> {
     })
 }
 
-fn client(record: &Record) -> Result<Client, InputError> {
-    Ok(Client {
+fn client(record: &Record) -> Result<ClientFigures, InputError> {
+    Ok(ClientFigures {
         connections: record.count("pools")? as f64 * record.count("pool_size")? as f64,
         concurrency: record.count("concurrency")?,
         requests_per_s: record.positive("requests_per_s")?,

@@ -1,27 +1,27 @@
-//! Published tables as they were printed, and their rows' names.
+//! Formats published tables in the shape of their documents, and names their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use systems::knob::Kind;
 
-use super::{Column, Row, Rows, Table};
+use super::{FrameRow, PublishedColumn, PublishedRow, PublishedTable, Rows};
 use lab::findings::{self, Cell, Unit};
 
-/// Rows of each system that a shortened table shows.
+/// How many rows of each system a shortened table shows.
 const SHOWN: usize = 3;
 
-impl Table {
+impl PublishedTable {
     /// The system of each row, as the document calls it.
     pub(super) fn row_systems(&self) -> Vec<&str> {
         self.rows.keys().into_iter().map(|(system, _, _)| system).collect()
     }
 
-    /// Each row in a few words: the system, the runtime, and the knobs that differ between rows.
+    /// A short name for each row: the system, the runtime, and the knobs that differ between rows.
     pub(super) fn labels(&self) -> Vec<String> {
-        let varied: Vec<&Column> = self.varied().collect();
+        let varied: Vec<&PublishedColumn> = self.varied().collect();
         let systems: BTreeSet<&str> = self.row_systems().into_iter().collect();
         let keys = self.rows.keys();
-        let label = |(at, (system, variant, point)): (usize, (&str, &str, &systems::Point))| {
+        let label = |(index, (system, variant, point)): (usize, (&str, &str, &systems::Point))| {
             if matches!(self.rows, Rows::Clients(_)) {
                 let knob = |name: &str| point.get(name).map_or(String::new(), ToString::to_string);
                 return format!("{system} {}x{}@{}", knob("pools"), knob("pool_size"), knob("concurrency"));
@@ -30,7 +30,7 @@ impl Table {
             words.extend((systems.len() > 1).then(|| system.to_owned()));
             words.extend((!variant.is_empty()).then(|| variant.to_owned()));
             for column in &varied {
-                let value = &self.printed[at][self.column(&column.name)];
+                let value = &self.printed[index][self.column(&column.name)];
                 words.extend((!value.is_empty()).then(|| format!("{}={value}", column.name)));
             }
             words.join(" ")
@@ -43,44 +43,44 @@ impl Table {
     }
 
     /// The knobs that differ between rows.
-    pub(super) fn varied(&self) -> impl Iterator<Item = &Column> {
+    pub(super) fn varied(&self) -> impl Iterator<Item = &PublishedColumn> {
         self.columns.iter().filter(|column| column.knob.is_some() && self.varies(column))
     }
 
-    /// Whether its fields differ between rows that have one.
-    pub(super) fn varies(&self, column: &Column) -> bool {
-        let at = self.column(&column.name);
-        let mut fields = self.printed.iter().map(|row| &row[at]).filter(|field| !field.is_empty());
+    /// Whether a column's fields differ, ignoring empty ones.
+    pub(super) fn varies(&self, column: &PublishedColumn) -> bool {
+        let index = self.column(&column.name);
+        let mut fields = self.printed.iter().map(|row| &row[index]).filter(|field| !field.is_empty());
         fields.next().is_some_and(|first| fields.any(|field| field != first))
     }
 }
 
 impl Rows {
-    /// System, runtime and knobs of each row.
+    /// The system, runtime and knobs of each row.
     pub(super) fn keys(&self) -> Vec<(&str, &str, &systems::Point)> {
-        fn of<M>(rows: &[Row<M>]) -> Vec<(&str, &str, &systems::Point)> {
+        fn keys<M>(rows: &[PublishedRow<M>]) -> Vec<(&str, &str, &systems::Point)> {
             rows.iter().map(|row| (row.system.as_str(), row.variant.as_str(), &row.point)).collect()
         }
         match self {
-            Self::Upload(rows) => of(rows),
-            Self::Frames(rows) => of(rows),
-            Self::Requests(rows) => of(rows),
-            Self::Clients(rows) => of(rows),
+            Self::Upload(rows) => keys(rows),
+            Self::Frames(rows) => keys(rows),
+            Self::Requests(rows) => keys(rows),
+            Self::Clients(rows) => keys(rows),
         }
     }
 }
 
 /// A table in the document's shape.
-pub(super) fn table(table: &Table) -> findings::Table {
+pub(super) fn table(table: &PublishedTable) -> findings::Table {
     match &table.rows {
         Rows::Frames(rows) => pivot(table, rows),
         _ => list(table),
     }
 }
 
-/// A line for each row, figures as they were printed; a block for each runtime.
-fn list(table: &Table) -> findings::Table {
-    let figure = |column: &Column| match column.knob {
+/// One line for each row, with figures as they were printed, and one block for each runtime.
+fn list(table: &PublishedTable) -> findings::Table {
+    let figure = |column: &PublishedColumn| match column.knob {
         Some(kind) => kind == Kind::Integer,
         None => column.name != "system" && column.name != "runtime",
     };
@@ -88,15 +88,15 @@ fn list(table: &Table) -> findings::Table {
         name: column.heading.clone(),
         unit: figure(column).then_some(Unit::AsPrinted),
     });
-    let cell = |(column, text): (&Column, &String)| match text.parse() {
+    let cell = |(column, text): (&PublishedColumn, &String)| match text.parse() {
         _ if text.is_empty() => Cell::Empty,
         Ok(number) if figure(column) => Cell::Number(number),
         _ => Cell::Text(text.clone()),
     };
     let keys = table.rows.keys();
-    let rows = table.printed.iter().enumerate().map(|(at, printed)| findings::Row {
+    let rows = table.printed.iter().enumerate().map(|(index, printed)| findings::Row {
         cells: table.columns.iter().zip(printed).map(cell).collect(),
-        block: at > 0 && keys[at].1 != keys[at - 1].1,
+        block: index > 0 && keys[index].1 != keys[index - 1].1,
     });
     findings::Table {
         title: table.title.clone(),
@@ -112,9 +112,9 @@ fn list(table: &Table) -> findings::Table {
     }
 }
 
-/// A line for each size of message, a column for each way to receive.
-fn pivot(table: &Table, rows: &[Row<super::Frames>]) -> findings::Table {
-    let way = |row: &Row<super::Frames>| {
+/// One line for each message size, and one column for each way to receive.
+fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> findings::Table {
+    let way = |row: &FrameRow| {
         let knob = |name: &str| row.point.get(name).map_or(String::new(), ToString::to_string);
         format!("{{packet,{}}} {}", knob("framing"), knob("active"))
     };
@@ -128,11 +128,11 @@ fn pivot(table: &Table, rows: &[Row<super::Frames>]) -> findings::Table {
         }
     }
     let messages = table.column("messages");
-    let place = |(at, row): (usize, &Row<super::Frames>)| ((row.measured.frame_size as u64, way(row)), at);
-    let places: BTreeMap<(u64, String), usize> = rows.iter().enumerate().map(place).collect();
+    let entry = |(index, row): (usize, &FrameRow)| ((row.measured.frame_size as u64, way(row)), index);
+    let indices: BTreeMap<(u64, String), usize> = rows.iter().enumerate().map(entry).collect();
     let cell = |size: f64, way: &String| {
-        let at = places.get(&(size as u64, way.clone()));
-        at.map_or(Cell::Empty, |at| Cell::Text(table.printed[*at][messages].clone()))
+        let index = indices.get(&(size as u64, way.clone()));
+        index.map_or(Cell::Empty, |index| Cell::Text(table.printed[*index][messages].clone()))
     };
     let name = |column: &str| table.columns[table.column(column)].heading.clone();
     let mut columns = vec![findings::column(name("frame_size"), Unit::AsPrinted)];
@@ -156,14 +156,13 @@ fn pivot(table: &Table, rows: &[Row<super::Frames>]) -> findings::Table {
 }
 
 impl super::Audit {
-    /// The same with a table that has only the first rows of each system in each block; a note says how many are
-    /// left out.
+    /// The same audit with only the first rows of each system in each block. A note says how many rows were left out.
     pub fn shortened(mut self) -> Self {
         let all = self.table.rows.len();
         let mut seen: Vec<(usize, Cell, usize)> = Vec::new();
         let system = self.table.columns.iter().position(|c| c.unit.is_none()).unwrap_or(0);
         let mut block = 0;
-        // A table of few rows is shown as it is.
+        // A table with few rows is shown complete.
         if all > 10 * SHOWN {
             self.table.rows.retain(|row| {
                 block += usize::from(row.block);

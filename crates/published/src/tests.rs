@@ -1,5 +1,4 @@
-//! Each finding, from the committed tables; its absence, from tables that do not have it; mistakes in tables, with
-//! their places.
+//! Tests of audits: each weakness is found in the committed tables, and not in tables without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +10,24 @@ fn audited(name: &str) -> Audit {
     audit(&load(name).unwrap(), &tables().unwrap())
 }
 
-const fn own(doubt: Doubt) -> Flaw {
-    Flaw::Own(findings::Code::Trial(doubt))
+const fn lab_doubt(doubt: Doubt) -> Flaw {
+    Flaw::Lab(findings::Code::Trial(doubt))
 }
 
-const ERRORS: Flaw = Flaw::Own(findings::Code::Errors);
-const FEW: Flaw = Flaw::Own(findings::Code::TooFewTrials);
+const ERRORS: Flaw = Flaw::Lab(findings::Code::Errors);
+const FEW: Flaw = Flaw::Lab(findings::Code::TooFewTrials);
 
 fn codes(audit: &Audit) -> Vec<Flaw> {
     audit.warnings.iter().map(|warning| warning.code).collect()
 }
 
-fn warning(audit: &Audit, code: Flaw) -> &Warning {
+fn warning(audit: &Audit, code: Flaw) -> &AuditWarning {
     let found = audit.warnings.iter().find(|warning| warning.code == code);
     found.unwrap_or_else(|| panic!("no {code:?} in {:?}", audit.warnings))
 }
 
 /// How many rows of each client a warning names.
-fn clients(warning: &Warning) -> BTreeMap<&str, usize> {
+fn clients(warning: &AuditWarning) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for row in &warning.rows {
         *counts.entry(row.split(' ').next().unwrap()).or_default() += 1;
@@ -95,7 +94,7 @@ fn the_clients_tables_are_whole_grids_without_doubles() {
 fn wrks_own_figures_agree_with_each_other() {
     let table = load("iodash").unwrap();
     let Rows::Requests(rows) = &table.rows else { panic!() };
-    for Row { system, measured: m, .. } in rows {
+    for PublishedRow { system, measured: m, .. } in rows {
         let rate = m.requests as f64 / m.elapsed_s;
         assert!((rate / m.requests_per_s - 1.0).abs() < 1e-3, "{system}: {rate}");
         // All four programs answered with the same 162 bytes; libuv's were not counted.
@@ -127,7 +126,7 @@ fn latencies_that_were_left_out_are_found() {
 #[test]
 fn all_of_wrks_rows_hide_a_queue() {
     let audit = audited("iodash");
-    let found = warning(&audit, own(Doubt::HiddenQueueing));
+    let found = warning(&audit, lab_doubt(Doubt::HiddenQueueing));
     assert!(found.rows.is_empty(), "all rows: {:?}", found.rows);
     let seen = found.evidence.iter().map(|(row, seen)| match seen {
         Evidence::Queueing { under_way: 10_000, cycle_us, shown_us, .. } => {
@@ -144,8 +143,8 @@ fn all_of_wrks_rows_hide_a_queue() {
 #[test]
 fn nodes_unsteady_run_is_found() {
     let audit = audited("iodash");
-    let found = warning(&audit, own(Doubt::UnsteadyWindow));
-    // libuv's samples do not scatter more than their mean, but leave out as many seconds without an answer.
+    let found = warning(&audit, lab_doubt(Doubt::UnsteadyWindow));
+    // libuv's samples do not scatter more than their mean, but wrk takes none in seconds without an answer.
     assert_eq!(found.rows, ["Node.js", "libuv"]);
     assert_says(
         &found.message,
@@ -153,16 +152,22 @@ fn nodes_unsteady_run_is_found() {
     );
     assert_eq!(
         codes(&audit),
-        [ERRORS, Flaw::CensoredLatency, own(Doubt::HiddenQueueing), own(Doubt::UnsteadyWindow), FEW]
+        [
+            ERRORS,
+            Flaw::CensoredLatency,
+            lab_doubt(Doubt::HiddenQueueing),
+            lab_doubt(Doubt::UnsteadyWindow),
+            FEW
+        ]
     );
 }
 
 #[test]
 fn clients_that_fail_at_once_are_found() {
-    for (name, each) in [("pools-2019", 30), ("pools-original", 20)] {
+    for (name, rows) in [("pools-2019", 30), ("pools-original", 20)] {
         let audit = audited(name);
-        let found = warning(&audit, own(Doubt::FailFast));
-        assert_eq!(clients(found), [("Buoy", each), ("Dlhttpc", each)].into(), "{name}");
+        let found = warning(&audit, lab_doubt(Doubt::FailFast));
+        assert_eq!(clients(found), [("Buoy", rows), ("Dlhttpc", rows)].into(), "{name}");
         assert_says(&found.message, &["% failed", "where the timeout is 1000 ms"]);
     }
 }
@@ -175,20 +180,20 @@ fn buoys_errors_follow_a_law_in_all_fifty_rows() {
             "Buoy: Error % is 100 x (1 - 100 x connections / attempts) in all {rows} rows, within {deviation} points"
         );
         assert_found(&audit, &law);
-        // Nobody else's: a law that fits everything says nothing.
+        // No other client follows a law. A law that fits everything would say nothing.
         assert_eq!(audit.found.len(), 1, "{:?}", audit.found);
-        assert_eq!(clients(warning(&audit, own(Doubt::ErrorsOnSchedule))), [("Buoy", rows)].into());
+        assert_eq!(clients(warning(&audit, lab_doubt(Doubt::ErrorsOnSchedule))), [("Buoy", rows)].into());
     }
 }
 
 #[test]
 fn rows_shorter_than_two_seconds_are_found() {
     let [now, before] = ["pools-2019", "pools-original"].map(audited);
-    let short = |audit: &Audit| warning(audit, own(Doubt::TooShort)).rows.len();
+    let short = |audit: &Audit| warning(audit, lab_doubt(Doubt::TooShort)).rows.len();
     assert_eq!((short(&now), short(&before)), (54, 39));
-    assert_eq!(clients(warning(&now, own(Doubt::TooShort))), [("Buoy", 30), ("Dlhttpc", 24)].into());
-    assert_eq!(clients(warning(&before, own(Doubt::TooShort))), [("Buoy", 20), ("Dlhttpc", 19)].into());
-    assert_says(&warning(&now, own(Doubt::TooShort)).message, &["Buoy 1x32@2048", "0.24 s", "296 s"]);
+    assert_eq!(clients(warning(&now, lab_doubt(Doubt::TooShort))), [("Buoy", 30), ("Dlhttpc", 24)].into());
+    assert_eq!(clients(warning(&before, lab_doubt(Doubt::TooShort))), [("Buoy", 20), ("Dlhttpc", 19)].into());
+    assert_says(&warning(&now, lab_doubt(Doubt::TooShort)).message, &["Buoy 1x32@2048", "0.24 s", "296 s"]);
 }
 
 #[test]
@@ -208,7 +213,7 @@ fn rows_above_the_pools_ceiling_are_found() {
 #[test]
 fn a_timeout_that_bounds_nothing_is_found() {
     let audit = audited("pools-original");
-    let found = warning(&audit, own(Doubt::HiddenQueueing));
+    let found = warning(&audit, lab_doubt(Doubt::HiddenQueueing));
     assert_eq!(clients(found), [("Hackney", 7), ("Httpc", 10), ("Ibrowse", 1)].into());
     assert_says(&found.message, &["Hackney 1x32@16384", "5.7 s each", "0 % failed"]);
 }
@@ -239,7 +244,7 @@ fn the_ranking_without_errors_stands_beside_the_published_one() {
 #[test]
 fn the_packet_tables_sender_is_found_at_its_limit() {
     let audit = audited("erlang-packet");
-    let found = warning(&audit, own(Doubt::GeneratorBound));
+    let found = warning(&audit, lab_doubt(Doubt::GeneratorBound));
     let size = |row: &str| row.split(['=', ' ']).nth(1).unwrap().to_owned();
     let sizes: Vec<String> = found.rows.iter().map(|row| size(row)).collect();
     assert_eq!(sizes, ["10", "10", "1000", "1000", "1400", "1400", "1500"]);
@@ -271,7 +276,7 @@ fn the_packet_tables_cells_and_its_cliff_are_found() {
         &audit,
         "{packet,4} once by {packet,0} once, messages: 1.02 at 10, 0.96 at 1000, 0.97 at 1400, 0.18",
     );
-    let few = warning(&audit, own(Doubt::TooShort));
+    let few = warning(&audit, lab_doubt(Doubt::TooShort));
     assert_eq!(few.rows, ["frame_size=1000000000 framing=0 active=once"]);
     assert_eq!(audit.table.columns.len(), 5, "the document's shape: a size and four ways to receive");
     assert_eq!(audit.table.rows.len(), 10);

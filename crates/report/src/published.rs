@@ -77,7 +77,7 @@ pub fn csv(audit: &Audit) -> String {
 }
 
 /// The tables that there are, each with its source.
-pub fn list(tables: &[Table]) -> String {
+pub fn list(tables: &[PublishedTable]) -> String {
     let mut out = String::from("table           rows  source\n");
     for table in tables {
         let _ = writeln!(out, "{:<15} {:>4}  {}", table.name, table.printed.len(), table.source);
@@ -87,8 +87,8 @@ pub fn list(tables: &[Table]) -> String {
 }
 
 /// The tables that there are, as one object: `schema`, `tables`.
-pub fn list_json(tables: &[Table]) -> String {
-    let entry = |table: &Table| {
+pub fn list_json(tables: &[PublishedTable]) -> String {
+    let entry = |table: &PublishedTable| {
         json!({
             "name": table.name,
             "title": table.title,

@@ -188,7 +188,7 @@ impl Work<'_> {
         let program = arguments.next().ok_or_else(|| self.wrong("an empty command"))?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.manifest.dir);
-        self.manifest.dress(&mut command).map_err(|why| self.wrong(why))?;
+        self.manifest.set_environment(&mut command).map_err(|why| self.wrong(why))?;
         Ok(command)
     }
 }

@@ -1,6 +1,6 @@
-//! All systems of a home folder: the good manifests, and what is wrong with the others.
+//! All systems of a home folder: the valid manifests, and the errors of the others.
 //!
-//! Knows folders and manifests; starts nothing.
+//! Knows folders and manifests. Starts nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use crate::manifest::Manifest;
 use crate::reference;
 use crate::workload::Workload;
 
-/// Narrows' own endpoints, every folder under `home/systems` that has a `system.toml`, and each variant in it.
+/// The known systems: Narrows' own endpoints, every folder under `home/systems` with a `system.toml`, and its variants.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     home: PathBuf,
     entries: BTreeMap<String, Result<Manifest, InputError>>,
 }
 
-/// Why a system or the home folder cannot be had.
+/// Why a system or the home folder is not available.
 #[derive(Debug, Clone, thiserror::Error, Diagnostic)]
 pub enum CatalogError {
     /// No system has this name.
     #[error("no system is called `{name}`")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The nearest name and all known ones.
+        /// The nearest name, and all known names.
         #[help]
         help: String,
     },
@@ -35,10 +35,10 @@ pub enum CatalogError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Broken(InputError),
-    /// There is no folder with systems/ and experiments/.
+    /// No folder has both systems/ and experiments/.
     #[error("{message}")]
     NoHome {
-        /// Where it was looked for.
+        /// Where the search looked.
         message: String,
         /// What to do.
         #[help]
@@ -47,16 +47,16 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// What the program knows without a file: Narrows' own endpoints. Systems are built under `home`.
+    /// A catalog of the systems that need no file, which are Narrows' own endpoints. Systems are built under `home`.
     pub fn new(home: &Path) -> Self {
-        // Manifests hold absolute paths: programs are started in other folders.
+        // Manifests need absolute paths, because programs are started in other folders.
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
         let references = reference::drafts(&home).map(|draft| (draft.name.clone(), Manifest::new(draft)));
         Self { entries: references.into(), home }
     }
 
-    /// The same with all manifests of the home; one that has the name of a system that is known stands in its place. One that is
-    /// broken does not stop the others.
+    /// Loads all manifests of a home, in addition to Narrows' own endpoints. A manifest replaces a known system of the
+    /// same name. A broken manifest does not affect the others.
     pub fn load(home: &Path) -> Self {
         let mut catalog = Self::new(home);
         let folders = std::fs::read_dir(catalog.home.join("systems")).into_iter().flatten().flatten();
@@ -75,7 +75,7 @@ impl Catalog {
         catalog
     }
 
-    /// Adds a system, in place of one that has its name.
+    /// Adds a system. Replaces one of the same name.
     pub fn insert(&mut self, manifest: Manifest) {
         self.entries.insert(manifest.name.clone(), Ok(manifest));
     }
@@ -85,9 +85,9 @@ impl Catalog {
         &self.home
     }
 
-    /// A system by name. The error names the nearest, or shows what is wrong in its manifest.
+    /// Finds a system by name. The error names the nearest system, or says what is wrong with the manifest.
     pub fn get(&self, name: &str) -> Result<&Manifest, CatalogError> {
-        // The variants of a broken manifest are not known; what is wrong with it is.
+        // The variants of a broken manifest are unknown, but its error is known.
         let folder = || name.split_once('@').and_then(|(folder, _)| self.entries.get(folder));
         let entry = self.entries.get(name).or_else(|| folder().filter(|entry| entry.is_err()));
         match entry {
@@ -103,24 +103,24 @@ impl Catalog {
         }
     }
 
-    /// The systems whose manifests are good, by name.
+    /// The systems with valid manifests, sorted by name.
     pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.entries.values().filter_map(|entry| entry.as_ref().ok())
     }
 
-    /// What is wrong with the others, by folder.
+    /// The errors of broken manifests, by folder.
     pub fn broken(&self) -> impl Iterator<Item = (&str, &InputError)> {
         self.entries.iter().filter_map(|(name, entry)| entry.as_ref().err().map(|e| (name.as_str(), e)))
     }
 
-    /// Narrows' own endpoint for a workload: the ceiling that every figure is compared with.
+    /// Narrows' own endpoint for a workload. It is the ceiling that every figure is compared with.
     pub fn reference_for(&self, workload: Workload) -> Option<&Manifest> {
         self.get(workload.reference()).ok().filter(|manifest| manifest.does(workload))
     }
 }
 
-/// The folder that holds systems/ and experiments/: `explicit`, else `NARROWS_HOME`, else the first ancestor of the
-/// current folder, then of the executable, that has both.
+/// Finds the folder that holds systems/ and experiments/. This is `explicit` or else `NARROWS_HOME`, if given;
+/// otherwise the first ancestor of the current folder, or else of the executable, that has both.
 pub fn find_home(explicit: Option<&Path>) -> Result<PathBuf, CatalogError> {
     let named = match explicit {
         Some(path) => Some((path.to_owned(), "the folder given as home")),
@@ -152,5 +152,4 @@ fn is_home(folder: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[path = "catalog_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 //! A system's manifest, `systems/NAME/system.toml`: what it is, what it needs, how it is built, started and stopped.
 //!
-//! Reads one file and checks everything that can be known without running anything.
+//! Reads one file and checks everything that can be checked without running a program.
 
 mod read;
 mod read_knobs;
@@ -18,95 +18,96 @@ use crate::workload::{Role, Workload};
 pub use read::Draft;
 pub use variant::Variant;
 
-/// A manifest that was checked: every field holds what docs/contracts.md allows.
+/// A checked manifest. Every field is as docs/contracts.md allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The folder's name; of a variant `SYSTEM@VARIANT`.
+    /// The folder's name. For a variant, `SYSTEM@VARIANT`.
     pub name: String,
     /// Which side of the wire it is on.
     pub role: Role,
-    /// What it can do; never empty.
+    /// The workloads that it can do. Never empty.
     pub workloads: Vec<Workload>,
-    /// The language its program is written in.
+    /// The language that its program is written in.
     pub language: String,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: String,
-    /// All must be met for it to run here.
+    /// What it needs to run. All needs must be met.
     pub needs: Vec<Need>,
-    /// How it is built; `None` when there is nothing to build.
+    /// How it is built. `None` if there is nothing to build.
     pub build: Option<Build>,
-    /// How it comes to run.
+    /// How it is run.
     pub program: Program,
-    /// What it answers to `GET /`, where that is not what docs/contracts.md asks.
+    /// Its answer to `GET /`, if this differs from docs/contracts.md.
     pub answer: Option<Answer>,
-    /// How a server shows that it is ready; not used for clients.
+    /// How a server shows that it is ready. Unused for clients.
     pub ready: Ready,
-    /// The patience between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Its own knobs, by name.
     pub knobs: BTreeMap<String, Knob>,
-    /// How a value is set in the system's own configuration, by knob, its own or a workload's; see [`applied`].
+    /// How a value is set in the system's own configuration, by knob of the system or a workload. See [`applied`].
     pub apply: BTreeMap<String, String>,
-    /// The absolute path of its folder, in which its commands run.
+    /// The absolute path of its folder. Its commands run there.
     pub dir: PathBuf,
-    /// The absolute path of the folder that holds systems/ and experiments/; builds lie in its target/.
+    /// The absolute path of the folder that holds systems/ and experiments/. Builds go to its target/.
     pub home: PathBuf,
-    /// Which variant of the system this is; `None` for the plain one.
+    /// Which variant of the system this is. `None` for the plain system.
     pub variant: Option<Variant>,
 }
 
-/// Something that must be on the machine.
+/// Something that must be installed on the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// What people call it.
+    /// Its usual name.
     pub name: String,
-    /// The command that shows it is there, by exiting with 0, and its version.
+    /// A command that exits with 0 if it is installed, and prints its version.
     pub probe: Vec<String>,
-    /// A regular expression over the probe's output; group 1 is the version. Without one: the first line.
+    /// A regular expression for the probe's output, whose group 1 is the version. Without one, the version is the first
+    /// line.
     pub version: Option<String>,
     /// How a person gets it.
     pub get: String,
-    /// The Debian packages that bring it; `narrows systems --install` installs them.
+    /// The Debian packages that provide it. `narrows systems --install` installs them.
     pub packages: Vec<String>,
 }
 
 /// How a system is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
-    /// Run in the system's folder; may hold placeholders.
+    /// The command, which runs in the system's folder. May contain placeholders.
     pub command: Vec<String>,
-    /// It is killed after this.
+    /// The command is killed after this time.
     pub timeout: Duration,
-    /// Prints the version of the library under test; may hold placeholders.
+    /// A command that prints the version of the library under test. May contain placeholders.
     pub version: Option<Vec<String>>,
-    /// What it reads besides its own folder, `systems/shared` and libraries where rebar3 and mix have them.
-    pub inputs: Vec<Input>,
-    /// How a person gets what it fetches, where it cannot.
+    /// What the build reads in addition to the system's folder, `systems/shared`, and the libraries of rebar3 and mix.
+    pub inputs: Vec<BuildInput>,
+    /// How a person gets what the build fetches, if it cannot.
     pub get: Option<String>,
 }
 
-/// Something that a build reads: when it changes, the system is built again.
+/// Something that a build reads. When it changes, the system is built again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// The value of this environment variable.
+pub enum BuildInput {
+    /// The value of an environment variable.
     Variable(String),
-    /// The file or folder of this path, relative to the system's folder; may hold placeholders, `{$NAME}` among them.
+    /// A file or folder. The path is relative to the system's folder and may contain placeholders, including `{$NAME}`.
     Path(String),
 }
 
-/// How a system comes to run.
+/// How a system is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// Narrows starts it for each trial, and stops it.
+    /// Narrows starts it for each trial and stops it.
     Started(Start),
-    /// Its user has started it; Narrows finds it, and leaves it running.
+    /// Its user has started it. Narrows finds it and leaves it running.
     Attached(Attached),
 }
 
 /// A server that its user starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
-    /// Where it is, as the manifest says.
+    /// Its URL, as in the manifest.
     pub url: String,
     /// The port of 127.0.0.1 that it listens on.
     pub port: u16,
@@ -114,16 +115,16 @@ pub struct Attached {
     pub get: String,
 }
 
-/// An answer to `GET /` other than docs/contracts.md asks for: that of a published program, kept as it was.
+/// An answer to `GET /` that differs from docs/contracts.md, because a published program gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Every byte of it; its length is announced.
+    /// All bytes of the body. The answer announces their number.
     pub body: String,
-    /// It closes each connection after its answer, asked to or not.
+    /// Whether the server closes each connection after its answer even if not asked to.
     pub closes: bool,
-    /// Why its answers are errors. Such a system is driven and shown, and fails the check of equal work for this.
+    /// Why its answers are errors. Such a system fails the check of equal work, but it is driven and shown anyway.
     pub fault: Option<String>,
-    /// What is different about its work, in a sentence.
+    /// How its work differs, in a sentence.
     pub about: String,
 }
 
@@ -135,70 +136,70 @@ impl Answer {
 /// How a system is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// May hold placeholders.
+    /// The command. May contain placeholders.
     pub command: Vec<String>,
-    /// Added to the environment; values may hold placeholders.
+    /// Variables to add to the environment. Values may contain placeholders.
     pub env: BTreeMap<String, String>,
 }
 
 /// How a server shows that it is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
-    /// The path of a GET that answers 200; `None`: that it accepts a connection is enough.
+    /// The path of a GET that must answer 200. If `None`, it is enough that the server accepts a connection.
     pub http: Option<String>,
-    /// It has failed after this.
+    /// The start has failed after this time.
     pub timeout: Duration,
 }
 
 impl Manifest {
-    /// Reads and checks `dir/system.toml`: the plain system, then its variants. `dir` should be absolute.
+    /// Reads and checks `dir/system.toml`. Returns the plain system, then its variants. `dir` should be absolute.
     pub fn load(dir: &Path) -> Result<Vec<Self>, InputError> {
         Self::parse(&Source::read(&dir.join("system.toml"))?, dir)
     }
 
-    /// Checks a manifest's text as if it lay in `dir`.
+    /// Checks the text of a manifest as if it were in `dir`.
     pub fn parse(source: &Source, dir: &Path) -> Result<Vec<Self>, InputError> {
         read::read(source, dir)
     }
 
-    /// A system made of values, checked as a file's would be.
+    /// Makes a manifest from values, and checks it as if it came from a file.
     ///
     /// # Errors
-    /// The first value that docs/contracts.md does not allow: the reason, and what to do.
+    /// The first value that docs/contracts.md does not allow, with the reason and what to do.
     pub fn new(draft: Draft) -> Result<Self, InputError> {
         read::drafted(draft)
     }
 
-    /// Whether it is the system of this name, or a variant of it.
+    /// Whether this is the system `name` or a variant of it.
     pub fn answers_to(&self, name: &str) -> bool {
         let plain = self.name.split_once('@').map_or(self.name.as_str(), |(plain, _)| plain);
         name == self.name || name == plain
     }
 
-    /// Where its own knobs stand when nobody sets them.
+    /// The defaults of its own knobs.
     pub fn defaults(&self) -> Point {
         self.knobs.iter().map(|(name, knob)| (name.clone(), knob.default.clone())).collect()
     }
 
-    /// Whether it takes part in a workload.
+    /// Whether it can do a workload.
     pub fn does(&self, workload: Workload) -> bool {
         self.workloads.contains(&workload)
     }
 
-    /// The definition of a knob of this system or of the workload, if it means something in that workload.
+    /// The definition of a knob of this system or of the workload, if it applies to that workload.
     pub fn knob(&self, workload: Workload, name: &str) -> Option<&Knob> {
-        let own = self.knobs.get(name).filter(|knob| knob.workloads.contains(&workload));
-        own.or_else(|| workload.knob(name))
+        let of_system = self.knobs.get(name).filter(|knob| knob.workloads.contains(&workload));
+        of_system.or_else(|| workload.knob(name))
     }
 
-    /// All knobs that mean something in a workload, the workload's first.
+    /// All knobs that apply to a workload, the workload's own first.
     pub fn knobs_in(&self, workload: Workload) -> impl Iterator<Item = (&str, &Knob)> {
-        let own = self.knobs.iter().filter(move |(_, knob)| knob.workloads.contains(&workload));
-        let workloads = workload.knobs().map(|(name, knob): (&str, &Knob)| (name, knob));
-        workloads.chain(own.map(|(name, knob)| (name.as_str(), knob)))
+        let of_system = self.knobs.iter().filter(move |(_, knob)| knob.workloads.contains(&workload));
+        let of_workload = workload.knobs().map(|(name, knob): (&str, &Knob)| (name, knob));
+        of_workload.chain(of_system.map(|(name, knob)| (name.as_str(), knob)))
     }
 
-    /// The server to attach to, if it is one that its user starts.
+    /// The server to attach to, if its user starts it.
     pub fn attached(&self) -> Option<&Attached> {
         match &self.program {
             Program::Attached(attached) => Some(attached),
@@ -211,7 +212,7 @@ impl Manifest {
         self.answer.as_ref().map_or(Answer::OK, |answer| answer.body.as_str())
     }
 
-    /// What a placeholder stands for wherever it may stand.
+    /// The value of a placeholder that means the same in all commands.
     pub(crate) fn constant(&self, name: &str) -> Option<String> {
         let path = |path: &Path| Some(path.to_string_lossy().into_owned());
         match name {
@@ -228,28 +229,28 @@ impl Manifest {
     }
 }
 
-/// An `apply` of a manifest with a value in place of `{value}`; sizes in bytes.
+/// Fills a value into an `apply` of a manifest, in place of `{value}`. Sizes are in bytes.
 pub fn applied(apply: &str, value: &Value) -> String {
     let filled = template::expand(apply, |name| (name == VALUE).then(|| value.to_string()));
-    filled.unwrap_or_else(|_| apply.to_owned()) // checked in manifests; a store may hold anything
+    filled.unwrap_or_else(|_| apply.to_owned()) // Manifests are checked, but a store may contain anything.
 }
 
-/// What stands for the value in an `apply`.
+/// The placeholder for the value in an `apply`.
 pub(crate) const VALUE: &str = "value";
 
-/// The names that stand for something other than a knob.
+/// The placeholders that are not knobs.
 pub(crate) const PLACEHOLDERS: [&str; 7] = ["port", "narrows", "dir", "out", "home", "cores", "variant"];
-/// Where placeholders may stand for the user's environment: `{$NAME}`.
+/// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
 pub(crate) const USERS: &str = "$NAME";
 
-/// What placeholders stand for in one command. Knobs missing from `point` stand at their defaults.
+/// The values of placeholders in one command. Knobs that the point does not set have their defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fill<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) narrows: &'a Path,
     pub(crate) out: &'a Path,
     pub(crate) cores: usize,
-    /// Port and knobs have values only for `start`.
+    /// The port and the point. Only the start command has them.
     pub(crate) start: Option<(Option<u16>, &'a Point)>,
 }
 

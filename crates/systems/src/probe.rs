@@ -99,7 +99,7 @@ fn probe(
     let (program, arguments) = need.probe.split_first().ok_or("its probe is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&manifest.dir);
-    manifest.dress(&mut command)?;
+    manifest.set_environment(&mut command)?;
     let captured = capture(command, Instant::now() + patience, cancel);
     let (waited, output) = captured.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => format!("`{program}` is not installed"),

@@ -176,7 +176,7 @@ impl Launch<'_> {
         for (name, value) in &start.env {
             command.env(name, fill.text(value)?);
         }
-        self.manifest.dress(&mut command)?;
+        self.manifest.set_environment(&mut command)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::manifest::{Build, Input, Manifest};
+use crate::manifest::{Build, BuildInput, Manifest};
 use crate::probe::Context;
 use crate::template;
 use tree::{Look, Without, text};
@@ -120,10 +120,10 @@ impl Taking<'_> {
         Ok(())
     }
 
-    fn input(&mut self, input: &Input) -> Result<(), String> {
+    fn input(&mut self, input: &BuildInput) -> Result<(), String> {
         match input {
-            Input::Variable(name) => self.variable(name),
-            Input::Path(written) => {
+            BuildInput::Variable(name) => self.variable(name),
+            BuildInput::Path(written) => {
                 let names = template::names(written).unwrap_or_default();
                 let variables: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix('$')).collect();
                 variables.iter().for_each(|name| self.variable(name));

@@ -1,7 +1,7 @@
-//! What one trial does: a workload with its knobs set, as values. Pure.
+//! The work of one trial: a workload whose knobs are set, as values. Pure.
 //!
-//! The words of an experiment become this once, when the plan is made; what drives, estimates and judges a trial takes it
-//! from here. Each workload has a file that says everything about it.
+//! When a scenario is made, its knobs become a [`Work`]. Code that drives, estimates or judges a trial reads this. Each
+//! workload has a file that says everything about it.
 
 mod about;
 mod clients;
@@ -14,8 +14,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use about::Words;
-pub use about::{About, Purpose, Setting, Unit};
+use about::KnobReader;
+pub use about::{About, KnobValue, Purpose, WorkUnit};
 pub use clients::Clients;
 pub use frames::Frames;
 pub use rate::Rate;
@@ -35,12 +35,12 @@ pub enum Work {
     Frames(Frames),
     /// HTTP requests.
     Requests(Requests),
-    /// The system is a client, and asks Narrows' server.
+    /// The system is a client of Narrows' server.
     Clients(Clients),
 }
 
 impl Work {
-    /// What kind of work it is.
+    /// The kind of work.
     pub fn workload(&self) -> Workload {
         match self {
             Self::Upload(_) => Workload::Upload,
@@ -50,7 +50,7 @@ impl Work {
         }
     }
 
-    /// The arrivals of an open loop; `None` of a closed one.
+    /// The arrivals of an open loop. `None` for a closed loop.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Self::Requests(work) => work.rate,
@@ -59,12 +59,12 @@ impl Work {
         }
     }
 
-    /// Whether arrivals follow a schedule that knows nothing of answers.
+    /// Whether arrivals follow a schedule that does not depend on answers.
     pub fn is_open_loop(&self) -> bool {
         self.rate().is_some()
     }
 
-    /// The connections that a client was told to make at most.
+    /// The most connections that a client was told to make. `None` for servers.
     pub fn pool_cap(&self) -> Option<u64> {
         match self {
             Self::Clients(work) => Some(work.pools.saturating_mul(work.pool_size)),
@@ -72,12 +72,12 @@ impl Work {
         }
     }
 
-    /// Whether a pool or a rate limits it, which the reference meets as well.
+    /// Whether a pool or a rate limits the work. It then limits the reference as well.
     pub fn has_own_limit(&self) -> bool {
         self.pool_cap().is_some() || self.is_open_loop()
     }
 
-    /// Payload bytes of one operation; 1 where operations have none to speak of.
+    /// Payload bytes of one operation. 1 if the payload does not matter.
     pub fn payload_bytes(&self) -> u64 {
         match self {
             Self::Upload(work) => work.size,
@@ -88,7 +88,7 @@ impl Work {
 }
 
 impl Workload {
-    /// What is known of it.
+    /// What is known of the workload.
     pub fn about(self) -> &'static About {
         match self {
             Self::Upload => &upload::ABOUT,
@@ -98,17 +98,17 @@ impl Workload {
         }
     }
 
-    /// The word used in manifests, experiments and reports.
+    /// The name in manifests, experiments and reports.
     pub fn name(self) -> &'static str {
         self.about().name
     }
 
-    /// Which side of the wire a system of this workload is on.
+    /// The side of the wire that a system of this workload is on.
     pub fn role(self) -> Role {
         self.about().role
     }
 
-    /// The system that is Narrows itself in this workload: in every round, at every point of the workload's own knobs.
+    /// The name of Narrows' own system in this workload.
     pub fn reference(self) -> &'static str {
         match self.role() {
             Role::Server => "reference",
@@ -116,7 +116,7 @@ impl Workload {
         }
     }
 
-    /// Its own knobs, in the order of the documents.
+    /// Its own knobs, in the order of the documentation.
     pub fn knobs(self) -> impl Iterator<Item = (&'static str, &'static Knob)> {
         self.about().knobs.iter().map(|(name, _, knob)| (*name, knob))
     }
@@ -128,25 +128,25 @@ impl Workload {
 
     /// What a knob sets.
     pub fn purpose(self, knob: &str) -> Purpose {
-        self.about().knob(knob).map_or(Purpose::Setting, |(_, purpose, _)| *purpose)
+        self.about().knob(knob).map_or(Purpose::Behaviour, |(_, purpose, _)| *purpose)
     }
 
-    /// Its work at a point. Other knobs in the point are the system's.
+    /// Its work at a point. Ignores the system's knobs in the point.
     ///
     /// # Errors
-    /// A knob of the workload has a value that it cannot have: which, and what it takes.
+    /// The knob of the workload whose value is not allowed, and the allowed values.
     pub fn work(self, point: &Point) -> Result<Work, String> {
-        let words = &Words { about: self.about(), point };
+        let knobs = &KnobReader { about: self.about(), point };
         Ok(match self {
-            Self::Upload => Work::Upload(Upload::read(words)?),
-            Self::Frames => Work::Frames(Frames::read(words)?),
-            Self::Requests => Work::Requests(Requests::read(words)?),
-            Self::Clients => Work::Clients(Clients::read(words)?),
+            Self::Upload => Work::Upload(Upload::read(knobs)?),
+            Self::Frames => Work::Frames(Frames::read(knobs)?),
+            Self::Requests => Work::Requests(Requests::read(knobs)?),
+            Self::Clients => Work::Clients(Clients::read(knobs)?),
         })
     }
 }
 
-/// Whether a system is Narrows itself.
+/// Whether a system is one of Narrows' own.
 pub fn is_reference(system: &str) -> bool {
     Workload::ALL.into_iter().any(|workload| workload.reference() == system)
 }
@@ -206,7 +206,7 @@ mod tests {
             let wrong = Workload::Upload.work(&point(knob, value)).expect_err("no size");
             assert!(wrong.starts_with("knob size: "), "{wrong}");
         }
-        // A system's own knob is not the workload's matter.
+        // The workload ignores a system's own knob.
         assert!(Workload::Frames.work(&point("size", Value::Boolean(true))).is_ok());
     }
 }

@@ -1,26 +1,26 @@
-//! The workloads by name, and the two sides of the wire. Pure; what is known of each is in [`crate::work`].
+//! The names of the workloads, and the two sides of the wire. Pure. [`crate::work`] describes each workload.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What kind of work a trial does.
+/// The kind of work that a trial does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {
-    /// POST bodies of a size; the server answers with the number of bytes it read.
+    /// The generator posts bodies of a given size. The server answers with the number of bytes that it read.
     Upload,
-    /// Streams of length-prefixed frames; the receiver answers with its count.
+    /// The generator streams length-prefixed frames. The receiver answers with its count.
     Frames,
-    /// HTTP requests, keep-alive or one per connection.
+    /// The generator sends HTTP requests, on kept connections or one per connection.
     Requests,
-    /// The system is a client with a pool; Narrows is the server.
+    /// The system is a client with a pool. Narrows is the server.
     Clients,
 }
 
 impl Workload {
-    /// All of them, in the order of the documents.
+    /// All workloads, in the order of the documentation.
     pub const ALL: [Self; 4] = [Self::Upload, Self::Frames, Self::Requests, Self::Clients];
 }
 

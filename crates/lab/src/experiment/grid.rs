@@ -1,7 +1,7 @@
-//! From an experiment to its scenarios: blocks become products, products are joined, what the command line says
-//! replaces what the file says.
+//! Turns an experiment into scenarios: expands each block into the product of its values, joins the products, and
+//! applies the overrides of the command line.
 //!
-//! Knows knobs by their definitions (the workload's own and the manifests'); pure.
+//! Knows the definitions of knobs, from workloads and from manifests. Pure.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,28 +16,29 @@ use toml::Spanned;
 use super::{Block, Experiment, Form};
 use crate::observation::Scenario;
 
-/// The word that stands for all values of a knob's definition.
+/// The word that stands for all values in a knob's definition.
 const ALL: &str = "all";
 
 /// What the command line changes in an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// These systems instead of the file's (those that do the experiment's workload); empty: the file's.
+    /// Systems that replace the file's, as far as they do the experiment's workload. If empty, the file's take part.
     pub systems: Vec<String>,
-    /// `KNOB=VALUE[,VALUE…]`: these values instead of the file's, in every block, named there or not.
+    /// `KNOB=VALUE[,VALUE…]`: values that replace a knob's values in every block. A block that does not name the knob
+    /// gets it.
     pub set: Vec<String>,
-    /// As many rounds instead of the file's.
+    /// The number of rounds, if it is not to be the file's.
     pub rounds: Option<u32>,
 }
 
 /// An experiment, in one form, with what the command line changes.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is asked.
+    /// The experiment.
     pub experiment: Experiment,
-    /// How thoroughly.
+    /// Which of its forms.
     pub form: Form,
-    /// What replaces the file's words.
+    /// What the command line changes.
     pub overrides: Overrides,
 }
 
@@ -46,18 +47,18 @@ pub struct Request {
 pub struct Axis {
     /// The knob's name.
     pub knob: String,
-    /// What values it takes; sizes are shown as `64K`.
+    /// The kind of values that it takes. Sizes are shown as `64K`.
     pub kind: Kind,
-    /// Whether it is the workload's own, so that the reference has it, too.
+    /// Whether it is a knob of the workload, so that the reference has it too.
     pub workload: bool,
-    /// Its values in the order of the grid; one, where it is only held fixed.
+    /// Its values, in the order of the grid. A single value if the knob is held fixed.
     pub values: Vec<Value>,
-    /// Its value when nobody says anything, in the first system that has it.
+    /// Its default, in the first system that has it.
     pub default: Option<Value>,
 }
 
 impl Axis {
-    /// The value as people read it: sizes as `64K`.
+    /// Formats a value for people: sizes as `64K`.
     pub fn show(&self, value: &Value) -> String {
         match (self.kind, value) {
             (Kind::Size, Value::Integer(bytes)) => show_size(*bytes),
@@ -66,48 +67,48 @@ impl Axis {
     }
 }
 
-/// Bytes as people write them: `64K`, `1M`, `1460`; decimal ones such as 80000000 stay as they are, though 1024 divides
-/// them.
+/// Formats bytes as people write them: `64K`, `1M`, `1460`. Decimal sizes such as 80000000 stay as they are, although
+/// 1024 divides them.
 pub fn show_size(bytes: i64) -> String {
     let short = systems::knob::show_size(bytes);
     if short.len() > 5 { bytes.to_string() } else { short }
 }
 
-/// A system that takes no part.
+/// A system that cannot take part.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Excluded {
     /// Its name.
     pub system: String,
-    /// What is missing, and how to get it.
+    /// What is missing or broken, and what to do about it.
     pub reason: String,
 }
 
-/// An experiment's scenarios (without the reference's) and the knobs that span them.
+/// The scenarios of an experiment, without the reference's, and the knobs that span them.
 #[derive(Debug, Clone)]
 pub struct Grid {
-    /// Systems in the file's order, each in the grid's order; no doubles.
+    /// The systems in the file's order, and each system's points in the grid's order. No scenario appears twice.
     pub scenarios: Vec<Scenario>,
-    /// In the order in which the grid names them.
+    /// The knobs, in the order in which the grid names them.
     pub axes: Vec<Axis>,
     /// Systems whose manifest cannot be read.
     pub broken: Vec<Excluded>,
 }
 
-/// A value as it was written, and where.
+/// A value as a person wrote it, and where.
 #[derive(Clone)]
 enum Written<'a> {
     InFile(&'a Spanned<Value>),
-    OnCommandLine { text: &'a str, of: &'a str },
+    OnCommandLine { text: &'a str, argument: &'a str },
 }
 
-/// A knob with the values to walk, as a block or the command line names them.
+/// A knob and its requested values, as a block or the command line names them.
 type Wanted<'a> = (&'a str, Vec<Written<'a>>);
 
 impl Experiment {
-    /// Checks both forms against the catalog: every system, knob and value.
+    /// Checks every system, knob and value of both forms against the catalog.
     ///
     /// # Errors
-    /// The first that does not exist, with its place and the nearest that does.
+    /// The first that does not exist, with its position and the nearest that does.
     pub fn check(&self, catalog: &Catalog) -> Result<(), InputError> {
         for form in [Form::Quick, Form::Full] {
             scenarios(self, form, &Overrides::default(), catalog)?;
@@ -116,27 +117,27 @@ impl Experiment {
     }
 }
 
-/// Checks what the command line says against all experiments that are asked for: a knob or system need not mean
-/// something to each of them, but to one.
+/// Checks the overrides of the command line against all requested experiments. A knob or system must mean something to
+/// at least one of them.
 ///
 /// # Errors
-/// What means nothing to any, with the nearest that would.
+/// A knob or system that means nothing to any of them, with the nearest that would.
 pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), InputError> {
     for request in requests {
         for system in &request.overrides.systems {
             check_system(system, requests, catalog)?;
         }
-        for (at, text) in request.overrides.set.iter().enumerate() {
+        for (index, text) in request.overrides.set.iter().enumerate() {
             let (knob, _) = split(text)?;
             let same = |earlier: &&String| split(earlier).is_ok_and(|(known, _)| known == knob);
-            if let Some(earlier) = request.overrides.set[..at].iter().find(same) {
+            if let Some(earlier) = request.overrides.set[..index].iter().find(same) {
                 let message = format!("`{knob}` is set twice: `{earlier}` and `{text}`");
                 let help = format!("write all its values after one --set {knob}=");
                 return Err(Source::new("--set", text.as_str()).error(0..knob.len(), message, help));
             }
             let mut known = BTreeSet::new();
-            for each in requests {
-                known.extend(known_knobs(&each.experiment, &each.overrides, catalog));
+            for other in requests {
+                known.extend(known_knobs(&other.experiment, &other.overrides, catalog));
             }
             if !known.contains(knob) {
                 let message = format!("no system of these experiments has a knob `{knob}`");
@@ -148,7 +149,7 @@ pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), In
             }
         }
         if request.overrides.rounds == Some(0) {
-            let help = "3 or more";
+            let help = "write 3 or more";
             return Err(Source::new("--rounds", "0").error(0..1, "no rounds: nothing would run", help));
         }
     }
@@ -160,7 +161,7 @@ fn check_system(system: &str, requests: &[Request], catalog: &Catalog) -> Result
         Err(Source::new("--systems", system).error(0..system.len(), message, help))
     };
     if is_reference(system) {
-        return Ok(()); // it takes part in any case; named alone, nothing else does
+        return Ok(()); // The reference always takes part. If it is named alone, nothing else does.
     }
     match catalog.get(system) {
         Ok(manifest) if !requests.iter().any(|r| manifest.does(r.experiment.workload)) => {
@@ -176,8 +177,8 @@ fn check_system(system: &str, requests: &[Request], catalog: &Catalog) -> Result
     }
 }
 
-/// The systems that take part, in order: the command line's that do the workload, or the file's. Beside them those
-/// whose manifest is broken.
+/// The systems that take part, in order, and those with a broken manifest. If the command line names systems, those
+/// that do the workload take part; otherwise the file's.
 fn systems<'a>(
     experiment: &Experiment,
     overrides: &Overrides,
@@ -203,8 +204,8 @@ fn systems<'a>(
     Ok((good, broken))
 }
 
-/// A system that the file names: it must exist and do the workload. A broken manifest is the system's own trouble
-/// and does not stop the experiment.
+/// Looks up a system that the file names. It must exist and do the workload. A broken manifest excludes its system and
+/// does not stop the experiment.
 fn in_file<'a>(
     experiment: &Experiment,
     system: &Spanned<String>,
@@ -228,23 +229,24 @@ fn in_file<'a>(
     }
 }
 
-/// The names of all knobs that mean something here: the workload's, and those of the file's and the command line's
-/// systems.
+/// The names of all knobs that mean something here: those of the workload, and those of the systems that the file or
+/// the command line names.
 fn known_knobs<'a>(
     experiment: &'a Experiment,
     overrides: &'a Overrides,
     catalog: &'a Catalog,
 ) -> impl Iterator<Item = &'a str> {
     let names = experiment.systems.iter().map(Spanned::get_ref).chain(&overrides.systems);
-    let own = experiment.workload.knobs().map(|(name, _)| name);
+    let workload = experiment.workload.knobs().map(|(name, _)| name);
     let manifests = names.filter_map(|name| catalog.get(name).ok());
-    own.chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
+    workload.chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
 }
 
-/// Every scenario of a form: for each system, the union of its blocks' products over the knobs that any block names.
+/// All scenarios of a form. For each system, they are the union of the products of its blocks, over the knobs that any
+/// block names.
 ///
 /// # Errors
-/// A system, knob or value that does not exist, with its place and the nearest that does.
+/// A system, knob or value that does not exist, with its position and the nearest that does.
 pub fn scenarios(
     experiment: &Experiment,
     form: Form,
@@ -259,7 +261,7 @@ pub fn scenarios(
     let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), broken };
     let mut seen = BTreeSet::new();
     for manifest in good {
-        // Who was asked for on the command line takes part, if need be in blocks that are others'.
+        // A system that the command line names takes part in all blocks if no block is open to it.
         let nowhere = blocks.iter().all(|block| !block.takes(manifest));
         let all_blocks = nowhere && overrides.systems.contains(&manifest.name);
         for (block, wanted) in blocks.iter().zip(&wanted) {
@@ -288,7 +290,7 @@ pub fn scenarios(
     Ok(grid)
 }
 
-/// A figure that counts from when a request was due needs a schedule.
+/// Checks that a figure that counts from when a request was due has a schedule.
 fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
     if !experiment.subject.figure.needs_rate() || scenario.work().is_open_loop() {
         return Ok(());
@@ -302,8 +304,9 @@ fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputE
 }
 
 impl Grid {
+    /// Records the values of a knob.
     fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
-        let at = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
+        let index = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
             let workload = experiment.workload.knob(name).is_some();
             let default = Some(knob.default.clone());
             self.axes.push(Axis {
@@ -315,13 +318,13 @@ impl Grid {
             });
             self.axes.len() - 1
         });
-        let known = &mut self.axes[at].values;
+        let known = &mut self.axes[index].values;
         for value in values {
             if !known.contains(value) {
                 known.push(value.clone());
             }
         }
-        // Several blocks may name a number out of order; neighbours matter to findings (cliffs).
+        // Several blocks may name numbers out of order, but findings compare neighbours (cliffs).
         if known.iter().all(|value| matches!(value, Value::Integer(_))) {
             known.sort();
         }
@@ -337,8 +340,8 @@ fn product(points: &[Point], knob: &str, values: &[Value]) -> Vec<Point> {
     points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect()
 }
 
-/// Every knob that some block names, in the order of the file. Where a block is silent on one of them, its rows stand beside
-/// others that are not: they say the default.
+/// All knobs that any block names, in the order of the file. The scenarios of a block that does not name one of them
+/// say its default, because they stand beside scenarios of blocks that do.
 fn named<'a>(blocks: &[Vec<Wanted<'a>>]) -> Vec<&'a str> {
     let mut names = Vec::new();
     for (name, _) in blocks.iter().flatten() {
@@ -349,16 +352,16 @@ fn named<'a>(blocks: &[Vec<Wanted<'a>>]) -> Vec<&'a str> {
     names
 }
 
-/// A block's axes after the command line had its say: replaced in place, or added behind.
+/// A block's axes after the command line has replaced values or appended knobs.
 fn wanted<'a>(block: &'a Block, overrides: &'a Overrides) -> Result<Vec<Wanted<'a>>, InputError> {
     let mut axes: Vec<Wanted<'a>> = block
         .axes
         .iter()
         .map(|(knob, values)| (knob.get_ref().as_str(), values.iter().map(Written::InFile).collect()))
         .collect();
-    for of in &overrides.set {
-        let (knob, values) = split(of)?;
-        let written = values.split(',').map(|text| Written::OnCommandLine { text, of }).collect();
+    for argument in &overrides.set {
+        let (knob, values) = split(argument)?;
+        let written = values.split(',').map(|text| Written::OnCommandLine { text, argument }).collect();
         match axes.iter_mut().find(|(name, _)| *name == knob) {
             Some(axis) => axis.1 = written,
             None => axes.push((knob, written)),
@@ -374,17 +377,17 @@ fn split(text: &str) -> Result<(&str, &str), InputError> {
             Ok((knob.trim(), values))
         }
         _ => {
-            let help = "write KNOB=VALUE, or KNOB=VALUE,VALUE to walk several";
+            let help = "write KNOB=VALUE, or KNOB=VALUE,VALUE for several values";
             Err(Source::new("--set", text).error(0..text.len(), "not a knob with its values", help))
         }
     }
 }
 
-/// What was written, as values of the knob.
+/// Converts what was written to values of the knob.
 fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<Vec<Value>, InputError> {
     let mut values: Vec<Value> = Vec::new();
-    for each in written {
-        let found = match each {
+    for item in written {
+        let found = match item {
             Written::InFile(v) if is_all(v.get_ref(), knob) => knob.values.clone(),
             Written::OnCommandLine { text, .. } if is_all(&Value::Text((*text).to_owned()), knob) => {
                 knob.values.clone()
@@ -393,9 +396,13 @@ fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<V
                 let wrong = |why| experiment.source.error(v.span(), why, format!("it is: {}", knob.about));
                 vec![knob.check(v.get_ref()).map_err(wrong)?]
             }
-            Written::OnCommandLine { text, of } => {
+            Written::OnCommandLine { text, argument } => {
                 let wrong = |why| {
-                    Source::new("--set", *of).error(within(of, text), why, format!("it is: {}", knob.about))
+                    Source::new("--set", *argument).error(
+                        within(argument, text),
+                        why,
+                        format!("it is: {}", knob.about),
+                    )
                 };
                 vec![knob.parse(text).map_err(wrong)?]
             }
@@ -409,19 +416,19 @@ fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<V
     Ok(values)
 }
 
-/// Whether the word `all` stands for the knob's values; a choice that has a value `all` keeps it.
+/// Whether the word `all` stands for all values of the knob. It does not for a choice that has a value `all`.
 fn is_all(value: &Value, knob: &Knob) -> bool {
     matches!(value, Value::Text(word) if word.trim() == ALL) && knob.check(value).is_err()
 }
 
-/// Where `part` lies in `whole`, of which it is a slice.
+/// The position of `part` in `whole`. `part` must be a slice of `whole`.
 fn within(whole: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     start..start + part.len()
 }
 
-/// Every knob that the form's blocks name must mean something to the workload or to one of the systems; where a
-/// manifest is broken nobody knows, and the knob is left out.
+/// Checks that every knob in the form's blocks belongs to the workload or to one of the systems. If a manifest is
+/// broken, a knob may be its system's, so unknown knobs are ignored.
 fn check_knobs(
     experiment: &Experiment,
     form: Form,
@@ -429,11 +436,11 @@ fn check_knobs(
     catalog: &Catalog,
 ) -> Result<(), InputError> {
     let known: BTreeSet<&str> = known_knobs(experiment, overrides, catalog).collect();
-    let whole = experiment.systems.iter().all(|s| catalog.get(s.get_ref()).is_ok());
+    let all_known = experiment.systems.iter().all(|s| catalog.get(s.get_ref()).is_ok());
     for block in &experiment.schedule(form).blocks {
         for (knob, _) in &block.axes {
             let name = knob.get_ref().as_str();
-            if whole && !known.contains(name) {
+            if all_known && !known.contains(name) {
                 let message = format!("no system of this experiment has a knob `{name}`");
                 return Err(experiment.source.error(
                     knob.span(),

@@ -1,4 +1,5 @@
-//! Tests of experiment files: every mistake has its place, its reason and its remedy; grids become the right scenarios.
+//! Tests of experiment files: every mistake is reported with position, reason and remedy, and grids become the right
+//! scenarios.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::plan::{Plan, plan};
 use grid::Overrides;
 use systems::is_reference;
 
-/// A home with two servers and a reference; `cowboy` has a knob that `node` has not.
+/// A home with two servers and a reference. `cowboy` has knobs that `node` lacks.
 pub(crate) fn home() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let system = |name: &str, knobs: &str, rest: &str| {
@@ -59,12 +60,12 @@ fn set(words: &[&str]) -> Overrides {
 
 /// The scenarios as `system knob=value …`, without the reference's.
 fn lines(plan: &Plan) -> Vec<String> {
-    let own = plan.experiments[0].scenarios.iter().filter(|s| !is_reference(&s.system));
+    let scenarios = plan.experiments[0].scenarios.iter().filter(|s| !is_reference(&s.system));
     let line = |s: &crate::observation::Scenario| {
         let knobs: Vec<String> = s.point.iter().map(|(k, v)| format!("{k}={v}")).collect();
         format!("{} {}", s.system, knobs.join(" "))
     };
-    own.map(line).collect()
+    scenarios.map(line).collect()
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn a_system_of_the_command_line_that_no_block_names_takes_part_in_all() {
     let both = || Overrides { systems: vec!["cowboy".to_owned(), "node".to_owned()], ..Overrides::default() };
     let all = ["cowboy size=1", "cowboy size=2", "node size=1", "node size=2"];
     assert_eq!(lines(&planned(grid, both()).unwrap()), all);
-    // One that a block names, or that a block is open to, stands where the file puts it.
+    // A system that a block names or is open to takes part in the file's blocks only.
     let grid = grid.replace("[\"node\"]\nsize = 2", "[\"cowboy\"]\nsize = 2");
     assert_eq!(lines(&planned(&grid, both()).unwrap()), ["cowboy size=2", "node size=1"]);
     let grid = grid.replace("systems = [\"cowboy\"]\n", "");
@@ -119,7 +120,7 @@ fn the_command_line_replaces_adds_and_chooses() {
     let only = Overrides { systems: vec!["node".to_owned()], rounds: Some(5), ..Overrides::default() };
     let plan = planned(grid, only).unwrap();
     assert_eq!(lines(&plan), ["node size=1", "node size=2"]);
-    // The two, their references, and the first reference's twin.
+    // Two scenarios, their references, and the twin of the first reference.
     assert_eq!(plan.trials.len(), 5 * 5);
 }
 
@@ -130,7 +131,7 @@ fn a_system_that_no_block_names_takes_part_when_it_is_asked_for() {
     assert_eq!(all, ["cowboy buffer=8192 size=1", "cowboy buffer=8192 size=2"]);
     let only = Overrides { systems: vec!["node".to_owned()], ..Overrides::default() };
     assert_eq!(lines(&planned(grid, only.clone()).unwrap()), ["node size=1", "node size=2"]);
-    // A block that names it is its own.
+    // A block that names the system is the only one it takes part in.
     let grid = format!("{grid}[[quick.grid]]\nsystems = [\"node\"]\nsize = 7\n");
     assert_eq!(lines(&planned(&grid, only).unwrap()), ["node size=7"]);
 }
@@ -260,7 +261,7 @@ fn subject(figure: Figure) -> Subject {
     }
 }
 
-/// A server `plain` with a knob `batch`, known to no folder.
+/// A server `plain` with a knob `batch`, without a folder.
 fn server(command: &[&str]) -> Result<Manifest, InputError> {
     let knob = systems::Knob {
         kind: systems::knob::Kind::Integer,
@@ -285,7 +286,7 @@ fn server(command: &[&str]) -> Result<Manifest, InputError> {
 
 const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
 
-/// Without a file: systems, the experiment, the plan, what is measured, and what is found.
+/// Goes from systems and an experiment made of values to findings, without a file.
 #[test]
 fn an_experiment_made_of_values_runs() {
     let mut catalog = Catalog::new(Path::new("/nowhere"));
@@ -294,8 +295,7 @@ fn an_experiment_made_of_values_runs() {
         ("batch", vec![Value::Integer(1), Value::Integer(8)]),
         ("connections", vec![Value::Integer(4)]),
     ]];
-    let experiment =
-        Experiment::new(subject(Figure::RequestsPerS), &["plain"], (9, TIMING), &blocks).unwrap();
+    let experiment = Experiment::new(subject(Figure::RequestsPerS), &["plain"], 9, TIMING, &blocks).unwrap();
     experiment.check(&catalog).unwrap();
     let request = Request { experiment, form: Form::Full, overrides: Overrides::default() };
     let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).unwrap();
@@ -306,14 +306,14 @@ fn an_experiment_made_of_values_runs() {
         better: Some(4.0),
         ..Default::default()
     };
-    // Else what is as fast as the reference might be held back by the generator.
-    let ahead = crate::session::Rule {
+    // A system that is as fast as the reference might be limited by the generator.
+    let fast_reference = crate::session::Rule {
         system: Some("reference".to_owned()),
         better: Some(9.0),
         ..Default::default()
     };
     let noise = stats::Noise { spread: 0.01, ..stats::Noise::default() };
-    let mut fake = crate::session::Fake::new(1000.0, vec![better, ahead], noise, 1);
+    let mut fake = crate::session::Fake::new(1000.0, vec![better, fast_reference], noise, 1);
     let observe = |trial| crate::session::observe(&mut fake, trial).expect("nobody interrupts");
     let observations: Vec<_> = plan.trials.iter().map(observe).collect();
     let found = crate::findings::findings(&plan, &observations);
@@ -335,7 +335,7 @@ fn what_is_made_of_values_keeps_the_rules_of_files() {
     assert!(wrong.starts_with("plain: the server is not told its port"), "{wrong}");
     let made = |figure, timing, systems: &[&str], values: Vec<Value>| {
         let blocks = [vec![("connections", values)]];
-        let experiment = Experiment::new(subject(figure), systems, (3, timing), &blocks);
+        let experiment = Experiment::new(subject(figure), systems, 3, timing, &blocks);
         experiment.and_then(|experiment| {
             experiment.check(&Catalog::new(Path::new("/nowhere")))?;
             Ok(experiment)

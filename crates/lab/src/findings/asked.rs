@@ -94,7 +94,7 @@ pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
         Purpose::Sharing => planned.figure == Figure::MsPerUpload,
         // More requests a second are not more work for one of them: whether its response time keeps is the question.
         Purpose::Rate => planned.figure != Figure::P99Us,
-        Purpose::Setting => false,
+        Purpose::Behaviour => false,
     }
 }
 

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, median_ratio};
-use systems::work::Unit;
+use systems::work::WorkUnit;
 
 use crate::observation::Measurement;
 
@@ -29,7 +29,7 @@ pub struct Effort {
 
 impl Effort {
     /// Of one scenario's trials.
-    pub(super) fn of<'a>(unit: &Unit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
+    pub(super) fn of<'a>(unit: &WorkUnit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let counted = trials.clone().find_map(|m| m.counted);
         let per_unit = |count: Option<u64>| {
             let counted = counted?;

@@ -135,7 +135,7 @@ mod tests {
             m.counted = bytes_per_read.filter(|_| trial.round == 0).map(|[few, many]| {
                 let reads = 1_000_000_000 / if small { few } else { many };
                 let system_calls = Some(reads * 4);
-                Counted {
+                KernelCounts {
                     operations: 10,
                     bytes: 1_000_000_000,
                     system_calls,

@@ -47,7 +47,7 @@ pub enum Unit {
 
 impl Unit {
     /// Of CPU time for each unit of work.
-    pub fn cost_of(work: &systems::work::Unit) -> Self {
+    pub fn cost_of(work: &systems::work::WorkUnit) -> Self {
         if work.bytes { Self::SecondsPerByte } else { Self::SecondsPerOperation }
     }
 }

@@ -1,19 +1,19 @@
-//! Tests of the plan: properties of its order, the reference's points, and the budget of the ready-made experiments.
+//! Tests of the plan: the order of its trials, the reference's points, budgets, and the ready-made experiments.
 
-use crate::experiment::grid::Overrides;
 use std::path::Path;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::experiment::grid::Overrides;
 use crate::experiment::list;
 use crate::experiment::tests::{experiment, home, planned};
 
 const GRID: &str = "[[quick.grid]]\nsize = [1, 2]\nbuffer = [1460, 8192]\nmode = [\"a\", \"b\"]\n";
 
 fn points(plan: &Plan, system: &str) -> Vec<String> {
-    let own = plan.experiments[0].scenarios.iter().filter(|s| s.system == system);
-    own.map(|s| s.point.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")).collect()
+    let scenarios = plan.experiments[0].scenarios.iter().filter(|s| s.system == system);
+    scenarios.map(|s| s.point.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn systems_that_cannot_run_give_no_trials() {
 }
 
 #[test]
-fn a_seed_replays_for_ever() {
+fn a_seed_gives_the_same_order_forever() {
     let plan = planned("[[quick.grid]]\nsize = [1, 2]\n", Overrides::default()).unwrap();
     let twin = |t: &Trial| if t.twin { "twin" } else { "" };
     let name = |t: &Trial| format!("{}{}{}", t.scenario.system, t.scenario.point["size"], twin(t));
@@ -86,8 +86,8 @@ fn what_is_asked_for_twice_runs_once() {
     let request =
         || Request { experiment: experiment(GRID), form: Form::Quick, overrides: Overrides::default() };
     let catalog = Catalog::load(home.path());
-    let of = |requests: &[Request]| plan(requests, &catalog, &BTreeMap::new(), 1).unwrap();
-    assert_eq!(of(&[request(), request()]), of(&[request()]));
+    let plan_of = |requests: &[Request]| plan(requests, &catalog, &BTreeMap::new(), 1).unwrap();
+    assert_eq!(plan_of(&[request(), request()]), plan_of(&[request()]));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_budget_takes_rounds_away() {
     }
 }
 
-/// The checkout that this crate is part of.
+/// The root of the checkout.
 fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }

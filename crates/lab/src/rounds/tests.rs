@@ -1,4 +1,5 @@
-//! Tests of the rule for rounds: what is decided stops, budgets hold, and an interruption changes nothing.
+//! Tests of the rule for rounds: decided comparisons get no more rounds, budgets are kept, and an interruption changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +17,7 @@ use crate::simulation::plan;
 use crate::store::{RunHeader, Store};
 use systems::{Point, Value};
 
-/// Value 1 of the knob is twice as fast, value 2 half a percent faster than the others, in noise.
+/// Value 1 of the knob is twice as fast as the others, and value 2 half a percent faster. There is noise.
 fn fake(seed: u64) -> Fake {
     let rule = |value: i64, better: f64| Rule {
         point: Point::from([("knob".to_owned(), Value::Integer(value))]),
@@ -27,7 +28,7 @@ fn fake(seed: u64) -> Fake {
     Fake::new(1e6, vec![rule(1, 2.0), rule(2, 1.005)], noise, seed)
 }
 
-/// All rounds of a run without a store.
+/// Carries out a plan that grows, without a store.
 fn grown(mut plan: Plan, fake: &mut dyn Executor) -> (Plan, Vec<Observation>) {
     let mut seen = Vec::new();
     loop {
@@ -41,12 +42,13 @@ fn grown(mut plan: Plan, fake: &mut dyn Executor) -> (Plan, Vec<Observation>) {
 }
 
 fn trials_of(plan: &Plan, value: i64) -> usize {
-    let own = |t: &&Trial| t.scenario.system == "s" && t.scenario.point["knob"] == Value::Integer(value);
-    plan.trials.iter().filter(own).count()
+    let has_value =
+        |t: &&Trial| t.scenario.system == "s" && t.scenario.point["knob"] == Value::Integer(value);
+    plan.trials.iter().filter(has_value).count()
 }
 
 #[test]
-fn what_is_decided_is_measured_no_more_and_the_reference_always() {
+fn decided_scenarios_get_no_more_trials_and_the_reference_always_does() {
     let (plan, _) = grown(plan(3, 3, Some(f64::INFINITY), 1), &mut fake(1));
     let rounds = plan.experiments[0].rounds;
     assert!(rounds > 4 && LOOKS.contains(&rounds), "{rounds}");
@@ -56,9 +58,9 @@ fn what_is_decided_is_measured_no_more_and_the_reference_always() {
     for trial in plan.trials.iter().filter(|t| t.scenario.system == "reference") {
         *references.entry((trial.round, trial.twin)).or_default() += 1;
     }
-    let each = (0..rounds).flat_map(|round| [((round, false), 1), ((round, true), 1)]);
-    assert_eq!(references, each.collect());
-    assert!(plan.trials.iter().enumerate().all(|(at, trial)| trial.index == at as u32));
+    let expected = (0..rounds).flat_map(|round| [((round, false), 1), ((round, true), 1)]);
+    assert_eq!(references, expected.collect());
+    assert!(plan.trials.iter().enumerate().all(|(index, trial)| trial.index == index as u32));
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn the_noise_floor_has_both_trials_in_every_round() {
     let mut plan =
         planned("[[quick.grid]]\nsize = [1, 2]\nbuffer = [1460, 8192]\n", Overrides::default()).unwrap();
     plan.budget_s = Some(f64::INFINITY);
-    // Undecided where the size is 2; the twin's size is 1.
+    // The comparisons at size 2 stay undecided. The twin's size is 1.
     let unsteady = Rule {
         system: Some("cowboy".to_owned()),
         point: Point::from([
@@ -79,12 +81,15 @@ fn the_noise_floor_has_both_trials_in_every_round() {
     };
     let mut fake = Fake::new(100.0, vec![unsteady], Noise { spread: 0.001, ..Noise::default() }, 1);
     let (plan, _) = grown(plan, &mut fake);
-    let twin = plan.experiments[0].twin().unwrap();
+    let scenario = plan.experiments[0].twin().unwrap();
     let rounds = plan.experiments[0].rounds;
-    let at = |round: u32, twin_too: bool| {
-        plan.trials.iter().any(|t| t.round == round && t.twin == twin_too && t.scenario == *twin)
+    let has_trial = |round: u32, twin: bool| {
+        plan.trials.iter().any(|t| t.round == round && t.twin == twin && t.scenario == *scenario)
     };
-    assert!(rounds > 6 && (0..rounds).all(|round| at(round, true) && at(round, false)), "{rounds}");
+    assert!(
+        rounds > 6 && (0..rounds).all(|round| has_trial(round, true) && has_trial(round, false)),
+        "{rounds}"
+    );
     let last: Vec<&Trial> = plan.trials.iter().filter(|t| t.round == rounds - 1).collect();
     assert!(last.len() < plan.experiments[0].scenarios.len(), "{last:?}");
 }
@@ -104,7 +109,7 @@ fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
 
 #[test]
 fn the_rest_of_a_budget_goes_where_it_decides_something() {
-    // Value 1 is hopeless in its own noise, value 2 needs a few more rounds.
+    // Value 1 is too noisy to be decided. Value 2 needs a few more rounds.
     let wild = Rule {
         point: Point::from([("knob".to_owned(), Value::Integer(1))]),
         rounds: Some(vec![0, 2]),
@@ -112,7 +117,7 @@ fn the_rest_of_a_budget_goes_where_it_decides_something() {
         ..Rule::default()
     };
     let noise = Noise { spread: 0.012, ..Noise::default() };
-    // What is left after the first rounds is less than one of all scenarios, and more than one without value 1.
+    // After the first rounds, the budget does not allow for a round of all scenarios, but for one without value 1.
     let first: f64 = plan(3, 3, None, 1).trials.iter().map(estimate_s).sum();
     let budget = first + first / 3.0 * 0.87;
     let (plan, _) = grown(plan(3, 3, Some(budget), 1), &mut Fake::new(1e6, vec![wild], noise, 3));
@@ -136,16 +141,19 @@ fn a_system_that_never_runs_takes_no_rounds() {
     assert_eq!(plan.experiments[0].rounds, 3);
 }
 
-/// Is interrupted before this many trials are done.
-struct Patience(Fake, usize);
+/// A fake that is interrupted after a number of trials.
+struct InterruptedAfter {
+    fake: Fake,
+    trials: usize,
+}
 
-impl Executor for Patience {
+impl Executor for InterruptedAfter {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
-        self.1 = self.1.checked_sub(1).ok_or(Interrupted)?;
-        self.0.execute(trial)
+        self.trials = self.trials.checked_sub(1).ok_or(Interrupted)?;
+        self.fake.execute(trial)
     }
     fn now_unix_s(&self) -> f64 {
-        self.0.now_unix_s()
+        self.fake.now_unix_s()
     }
 }
 
@@ -167,14 +175,14 @@ fn an_interrupted_run_ends_as_if_it_had_not_been() {
         plan: plan(3, 3, Some(1e6), 1),
         environment: serde_json::Value::Null,
     };
-    let outcomes = |patience: usize| {
+    let outcomes = |trials: usize| {
         let run = store.begin(&header).unwrap();
         let mut parts = 0;
         loop {
-            let mut executor = Patience(fake(1), patience);
+            let mut executor = InterruptedAfter { fake: fake(1), trials };
             let cancel = AtomicBool::new(false);
             parts += 1;
-            if carry_out(&mut executor, (&store, run), &cancel, &mut Silent).unwrap() {
+            if carry_out(&mut executor, &store, run, &cancel, &mut Silent).unwrap() {
                 break;
             }
             assert!(!store.runs().unwrap().last().unwrap().finished);

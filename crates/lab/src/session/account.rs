@@ -1,5 +1,5 @@
-//! A client driver's account of itself (docs/contracts.md, "A client driver"): read, checked, and turned into what the store
-//! keeps. Pure.
+//! Reads and checks the account that a client driver gives of itself (docs/contracts.md, "A client driver"), and
+//! converts it to a measurement. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use serve::CounterSnapshot;
 
 use crate::observation::{Latency, Measurement, ServerCounts};
 
-/// What a driver may take beyond the times it was told: its own start-up and summing up.
+/// How much longer than the ordered times a driver may take, for its own start and its summary.
 pub(super) const SLACK: Duration = Duration::from_secs(15);
 
-/// What is shorter is told as zero.
+/// Drivers report shorter times as zero.
 const RESOLUTION_US: f64 = 0.5;
 
-/// A value and how often it was seen.
+/// Values, each with its count.
 type Pairs = Vec<(u64, u64)>;
 
-/// The line that ends a trial. What a driver need not tell is empty or zero without it.
+/// The last line of a trial. Optional fields are empty or zero if the driver does not report them.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Account {
     elapsed_us: u64,
@@ -41,33 +41,33 @@ pub(super) struct Account {
     late: u64,
     #[serde(default)]
     dropped: u64,
-    pub total: Total,
+    pub total: LifetimeCounts,
     #[serde(default)]
     pub version: String,
 }
 
-/// The whole life.
+/// Counts over the client's whole life, including warm-up and end.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Total {
+pub(super) struct LifetimeCounts {
     pub attempts: u64,
     pub successes: u64,
     pub errors: BTreeMap<String, u64>,
 }
 
 impl Account {
-    /// It must add up before it is believed.
+    /// Checks that the account adds up.
     ///
     /// # Errors
-    /// What does not.
+    /// What does not add up.
     pub(super) fn check(&self, window: Duration) -> Result<(), String> {
         self.check_classes()?;
         let failed = self.check_counts()?;
         self.check_times(failed)?;
-        // A driver's scheduler may end its window late, and never early.
+        // A driver's scheduler may end its window late, but never early.
         let told = Duration::from_micros(self.elapsed_us);
         if told < window.mul_f64(0.9) || told > window * 3 + SLACK {
             let [told, asked] = [told, window].map(|time| time.as_secs_f64());
-            return Err(format!("a window of {told:.3} s where {asked:.3} s was asked"));
+            return Err(format!("a window of {told:.3} s instead of {asked:.3} s"));
         }
         Ok(())
     }
@@ -75,12 +75,12 @@ impl Account {
     fn check_classes(&self) -> Result<(), String> {
         let mut classes = self.errors.keys().chain(self.total.errors.keys()).chain(self.first_errors.keys());
         match classes.find(|name| load::ErrorClass::from_name(name).is_none()) {
-            Some(class) => Err(format!("the error class {class:?} is not of the contract")),
+            Some(class) => Err(format!("the error class {class:?} is not in docs/contracts.md")),
             None => Ok(()),
         }
     }
 
-    /// Attempts are successes, errors and what was under way; the errors of the window.
+    /// Checks that attempts are the sum of successes, errors and requests in flight. Returns the errors of the window.
     fn check_counts(&self) -> Result<u64, String> {
         let Self { attempts, successes, in_flight, total, .. } = self;
         let errors = sum(self.errors.values());
@@ -94,15 +94,15 @@ impl Account {
         if all.and_then(|all| all.checked_add(total.successes)) != Some(total.attempts)
             || total.successes < *successes
         {
-            let Total { attempts, successes, .. } = total;
+            let LifetimeCounts { attempts, successes, .. } = total;
             return Err(format!("total: {attempts} attempts, {successes} successes, {all:?} errors"));
         }
         Ok(errors.unwrap_or_default())
     }
 
-    /// A time for each success, and where times are told of failures or of a part of the way, one for each as well.
+    /// Checks that there is one time for each success. The same holds for optional times, if they are reported.
     fn check_times(&self, failed: u64) -> Result<(), String> {
-        let of = |pairs: &Pairs| sum(pairs.iter().map(|(_, count)| count));
+        let count_of = |pairs: &Pairs| sum(pairs.iter().map(|(_, count)| count));
         let successes = self.successes;
         for (name, pairs, count, what, needed) in [
             ("latency_us", &self.latency_us, successes, "successes", true),
@@ -110,17 +110,17 @@ impl Account {
             ("service_us", &self.service_us, successes, "successes", false),
             ("failed_us", &self.failed_us, failed, "errors", false),
         ] {
-            if (needed || !pairs.is_empty()) && of(pairs) != Some(count) {
-                return Err(format!("{name} has {:?} times of {count} {what}", of(pairs)));
+            if (needed || !pairs.is_empty()) && count_of(pairs) != Some(count) {
+                return Err(format!("{name} has {:?} times for {count} {what}", count_of(pairs)));
             }
         }
-        match of(&self.failed_ordinals) {
+        match count_of(&self.failed_ordinals) {
             Some(ordinals) if ordinals <= failed => Ok(()),
-            ordinals => Err(format!("failed_ordinals has {ordinals:?} of {failed} errors")),
+            ordinals => Err(format!("failed_ordinals has {ordinals:?} for {failed} errors")),
         }
     }
 
-    /// The whole life, as the server and the driver counted it.
+    /// The counts of the whole life, by the server and by the driver.
     pub(super) fn server_counts(&self, server: CounterSnapshot) -> ServerCounts {
         ServerCounts {
             requests: server.requests,
@@ -134,7 +134,7 @@ impl Account {
         }
     }
 
-    /// What the driver measured, beside what the server counted.
+    /// Converts the account and the server's counts to a measurement.
     pub(super) fn measurement(self, server: CounterSnapshot) -> Measurement {
         let counts = self.server_counts(server);
         let failed = Latency::from_buckets(self.failed_us);
@@ -151,7 +151,7 @@ impl Account {
             response_us: Latency::from_buckets(self.latency_us),
             pool_wait_us: Latency::from_buckets(self.pool_wait_us),
             service_us: Latency::from_buckets(self.service_us),
-            // Told, and below the resolution: not the zero of what nobody told.
+            // A reported time below the resolution must not become 0, which means that nothing was reported.
             mean_error_us: if failed.count > 0 { failed.mean.max(RESOLUTION_US) } else { 0.0 },
             error_ordinals: self.failed_ordinals.into_iter().take(load::Tally::ORDINALS).collect(),
             first_errors: self.first_errors,
@@ -162,7 +162,7 @@ impl Account {
     }
 }
 
-/// `None` where the sum is beyond any count.
+/// The sum of the counts. `None` if it overflows.
 fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> Option<u64> {
     counts.copied().try_fold(0, u64::checked_add)
 }
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Ten successes, three failures, two under way; everything told.
+    /// Ten successes, three failures, two requests in flight, and all optional fields.
     fn sound() -> Value {
         json!({
             "elapsed_us": 1_000_000, "attempts": 15, "successes": 10, "errors": {"busy": 2, "closed_early": 1},
@@ -232,11 +232,11 @@ mod tests {
             ("in_flight", json!(u64::MAX), "window"),
             ("errors", json!({"tired": 3}), "tired"),
             ("first_errors", json!({"bored": "so"}), "bored"),
-            ("latency_us", json!([[1000, 9]]), "latency_us has Some(9) times of 10 successes"),
+            ("latency_us", json!([[1000, 9]]), "latency_us has Some(9) times for 10 successes"),
             ("latency_us", json!([[1, u64::MAX], [2, 2]]), "latency_us has None"),
             ("pool_wait_us", json!([[1, 11]]), "pool_wait_us"),
             ("service_us", json!([[1, 1]]), "service_us"),
-            ("failed_us", json!([[1, 4]]), "failed_us has Some(4) times of 3 errors"),
+            ("failed_us", json!([[1, 4]]), "failed_us has Some(4) times for 3 errors"),
             ("failed_ordinals", json!([[101, 4]]), "failed_ordinals"),
             ("elapsed_us", json!(500_000), "a window of 0.500 s"),
             ("total", json!({"attempts": 20, "successes": 15, "errors": {}}), "total: 20 attempts"),

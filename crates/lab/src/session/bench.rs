@@ -1,4 +1,4 @@
-//! The bench that systems are put on: who gets which cores, what is built, and how one trial goes.
+//! The bench on which systems are tested: assigns cores, builds systems and executes trials.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use systems::{Catalog, Role, SystemError};
 use crate::observation::{Outcome, Trial};
 use crate::plan::Plan;
 use crate::session::place::Place;
-use crate::session::stopped::Stopped;
+use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted, clients, drive};
 
 /// Executes trials on this machine.
@@ -24,15 +24,15 @@ pub struct Bench {
     narrows: PathBuf,
     placement: Placement,
     cancel: Arc<AtomicBool>,
-    /// The limit of open files that holds for Narrows and its systems.
+    /// The limit of open files for Narrows and its systems.
     files: Limit,
-    /// Versions of what the systems need, by system, as far as they were probed.
+    /// The versions of what systems need, by system, as far as they were probed.
     versions: HashMap<String, String>,
     built: HashMap<String, Result<Built, SystemError>>,
 }
 
 impl Bench {
-    /// A bench for the systems of `catalog`. `narrows` is the running binary.
+    /// A bench for the systems of `catalog`. `narrows` is the path of the running program.
     pub fn new(
         catalog: Catalog,
         narrows: PathBuf,
@@ -44,8 +44,8 @@ impl Bench {
         Self { catalog, narrows, placement, cancel, files, versions, built }
     }
 
-    /// Notes the versions that a probe found of what a system needs. Its build depends on them.
-    pub fn found(&mut self, system: &str, versions: &[(String, String)]) {
+    /// Records the versions that a probe found of what a system needs. The system's build depends on them.
+    pub fn record_versions(&mut self, system: &str, versions: &[(String, String)]) {
         self.versions.insert(system.to_owned(), probe::in_words(versions));
     }
 
@@ -53,10 +53,10 @@ impl Bench {
         Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel }
     }
 
-    /// Builds a system, once.
+    /// Builds a system, unless that was tried before.
     ///
     /// # Errors
-    /// The first failure, each time: what could not be built does not get better within a run.
+    /// The first failure, again on each call: a failed build is not repeated within a run.
     pub fn build(&mut self, system: &str) -> Result<Built, SystemError> {
         if let Some(known) = self.built.get(system) {
             return known.clone();
@@ -75,18 +75,18 @@ impl Bench {
         built
     }
 
-    /// Builds the trial's system, and does something with it and, if it is a server, its port.
+    /// Builds the trial's system, and calls `act` with it and, if it is a server, with its port.
     pub(super) fn with_place<T>(
         &mut self,
         trial: &Trial,
-        act: impl FnOnce(&Place<'_>, Option<u16>) -> Result<T, Stopped>,
-    ) -> Result<T, Stopped> {
+        act: impl FnOnce(&Place<'_>, Option<u16>) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
         let manifest =
-            self.catalog.get(system).map_err(|error| Stopped::failed("build", error.to_string()))?;
+            self.catalog.get(system).map_err(|error| TrialError::failed("build", error.to_string()))?;
         let version = match (built.version.clone(), self.versions.get(system)) {
-            // Its library's version is not what a variant differs in.
+            // A variant may have the same library as the plain system, so the versions of its needs are shown too.
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
             (library, needs) => library.or_else(|| needs.cloned()),
         };
@@ -94,7 +94,7 @@ impl Bench {
             (_, Some(attached)) => Some(attached.port),
             (Role::Server, None) => Some(
                 systems::ports::free_port()
-                    .map_err(|error| Stopped::failed("start", format!("no free port: {error}")))?,
+                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?,
             ),
             (Role::Client, None) => None,
         };
@@ -131,7 +131,7 @@ impl Executor for Bench {
         for name in systems {
             let Ok(manifest) = self.catalog.get(name) else { continue };
             match probe::availability(manifest, self.context()) {
-                Availability::Ready { versions } => self.found(name, &versions),
+                Availability::Ready { versions } => self.record_versions(name, &versions),
                 Availability::Missing { what } => {
                     let words: Vec<String> =
                         what.iter().map(|need| format!("{} is missing ({})", need.name, need.get)).collect();
@@ -146,7 +146,7 @@ impl Executor for Bench {
         serde_json::json!(Environment::read(self.files))
     }
 
-    /// Builds their systems.
+    /// Builds the systems of the pending trials.
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
         let Limit { before, now, .. } = self.files;
         if now > before {
@@ -156,7 +156,8 @@ impl Executor for Bench {
         }
         let Placement { generator, system, shared, .. } = &self.placement;
         say(&match shared {
-            true => "one core only: the system and the generator share it, and disturb each other".to_owned(),
+            true => "there is only one core: the system and the generator share it and disturb each other"
+                .to_owned(),
             false => format!("generator on cores {generator:?}, systems on cores {system:?}"),
         });
         let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
@@ -177,9 +178,9 @@ impl Executor for Bench {
             None => clients::measure(place),
         });
         match end {
-            // What was measured to its end is kept, whatever came then.
+            // A complete measurement is kept, even if the user interrupted after it.
             Ok(measurement) => Ok(Outcome::Measured(Box::new(measurement))),
-            Err(Stopped::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
+            Err(TrialError::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
             Err(_) => Err(Interrupted),
         }
     }

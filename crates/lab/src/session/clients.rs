@@ -1,5 +1,4 @@
-//! Trials in which the system is a client with a pool, and Narrows is the server it asks
-//! (docs/contracts.md, "A client driver").
+//! Trials in which the system is a client with a pool and Narrows is its server (docs/contracts.md, "A client driver").
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -16,20 +15,20 @@ use crate::observation::{GeneratorUse, Measurement, Trial};
 use crate::session::account::{Account, SLACK};
 use crate::session::driver::{schedule, seconds};
 use crate::session::place::Place;
-use crate::session::stopped::Stopped;
+use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
 
-/// What a driver says.
+/// A line that a driver prints.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-pub(super) enum Said {
+pub(super) enum DriverLine {
     Ready {},
     Done(Box<Account>),
     Error { message: String },
 }
 
-/// Starts the server and the client, lets it ask for the trial's time, and compares both sides' counts.
-pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
+/// Starts the server and the client, lets the client send requests for the trial's time, and checks its account.
+pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let work = work(place)?;
     let timing = place.trial.timing;
     let server = start_server(work, &place.placement.generator)?;
@@ -38,44 +37,44 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, Stopped> {
     let timeout = Duration::from_millis(work.timeout_ms);
     running.write_line(&orders(place.trial, work, address).to_string())?;
     match listen(place, &running, place.manifest.ready.timeout)? {
-        Said::Ready {} => {}
+        DriverLine::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut watched = Window::new(running.sampler());
+    let mut window = Window::new(running.sampler());
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
-    watched.mark();
+    window.mark();
     let before = (server.counts(), Instant::now());
-    let tenths = window(place, &running, &server)?;
-    watched.read();
-    let busy = share(before, (server.counts(), Instant::now()));
+    let tenths = wait_for_window(place, &running, &server)?;
+    window.read();
+    let (cpu_s, busy_share) = cpu_use(before, (server.counts(), Instant::now()));
     let account = match listen(place, &running, timeout * 2 + SLACK)? {
-        Said::Done(account) => account,
+        DriverLine::Done(account) => account,
         other => return Err(unexpected(&running, "done", &other)),
     };
     running.close_stdin();
     running.stop();
-    let counts = server.stop().map_err(|error| Stopped::failed("drive", error.to_string()))?;
+    let counts = server.stop().map_err(|error| TrialError::failed("drive", error.to_string()))?;
     account.check(seconds(timing.measure_s)).map_err(|wrong| {
-        Stopped::failed("counts", format!("the driver's account does not add up: {wrong}"))
+        TrialError::failed("counts", format!("the driver's account does not add up: {wrong}"))
     })?;
     let version = account.version.clone();
     let mut measurement = Measurement { tenths, ..account.measurement(counts) };
     measurement.generator = GeneratorUse {
-        cpu_s: busy.0,
-        busiest_core: busy.1 / place.placement.generator.len().max(1) as f64,
+        cpu_s,
+        busiest_core: busy_share / place.placement.generator.len().max(1) as f64,
         ..GeneratorUse::default()
     };
     measurement.concurrency = work.concurrency;
-    place.record(&watched.seen(), &mut measurement);
+    place.record(&window.readings(), &mut measurement);
     if !version.is_empty() {
         measurement.system.version = version;
     }
     Ok(measurement)
 }
 
-/// Waits for the measured window to pass; the server's answers in each tenth of it.
-fn window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u64>, Stopped> {
+/// Waits until the measured window has passed. Returns the server's answers in each tenth of it.
+fn wait_for_window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u64>, TrialError> {
     let (began, mut known) = (Instant::now(), server.counts().responses);
     let mut tenths = Vec::with_capacity(10);
     for number in 1..=10 {
@@ -87,16 +86,16 @@ fn window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u
     Ok(tenths)
 }
 
-/// What a client is told to do.
-pub(super) fn work<'a>(place: &'a Place<'_>) -> Result<&'a Clients, Stopped> {
+/// The work of the client.
+pub(super) fn work<'a>(place: &'a Place<'_>) -> Result<&'a Clients, TrialError> {
     match place.work() {
         Work::Clients(work) => Ok(work),
-        _ => Err(Stopped::failed("drive", "a server drives nobody")),
+        _ => Err(TrialError::failed("drive", "only a client can drive Narrows' server")),
     }
 }
 
-/// Narrows' own server, with one thread on each of these cores.
-pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, Stopped> {
+/// Starts Narrows' own server, with one thread on each of these cores.
+pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, TrialError> {
     let config = serve::Config {
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
         threads: cores.iter().map(|core| Some(*core)).collect(),
@@ -104,10 +103,11 @@ pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, St
         farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
         backend: reactor::Backend::Auto,
     };
-    serve::start(&config).map_err(|error| Stopped::failed("drive", format!("Narrows' own server: {error}")))
+    serve::start(&config)
+        .map_err(|error| TrialError::failed("drive", format!("Narrows' own server: {error}")))
 }
 
-/// What a client is told, as the line that it reads.
+/// The line that tells a client what to do.
 pub(super) fn orders(trial: &Trial, work: &Clients, address: SocketAddr) -> serde_json::Value {
     let mut orders = json!({
         "url": format!("http://{address}/wait/{}", work.delay_ms),
@@ -119,7 +119,7 @@ pub(super) fn orders(trial: &Trial, work: &Clients, address: SocketAddr) -> serd
         "duration_ms": seconds(trial.timing.measure_s).as_millis() as u64,
     });
     if let Some(ArrivalSchedule { from, gaps, .. }) = schedule(trial.scenario.work(), trial.round) {
-        // Only then: a driver that knows closed loops alone need not know the words.
+        // These fields are sent for open loops only, so that a driver for closed loops need not know them.
         orders["rate"] = json!(from);
         orders["gaps"] = json!(if gaps == Gaps::Constant { "constant" } else { "poisson" });
         if let Gaps::Poisson(seed) = gaps {
@@ -129,13 +129,13 @@ pub(super) fn orders(trial: &Trial, work: &Clients, address: SocketAddr) -> serd
     orders
 }
 
-/// Passes the time, unless the user interrupts. A client that has ended is not waited for: whether it had done its work is
-/// for its last line to say.
-fn wait(place: &Place<'_>, running: &Running, until: Instant) -> Result<(), Stopped> {
+/// Waits until a time, unless the user interrupts. Returns early if the client has ended, because its last line tells
+/// whether it had done its work.
+fn wait(place: &Place<'_>, running: &Running, until: Instant) -> Result<(), TrialError> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if place.cancelled() {
-            return Err(Stopped::Interrupted);
+            return Err(TrialError::Interrupted);
         }
         if left.is_zero() || !running.alive() {
             return Ok(());
@@ -144,37 +144,41 @@ fn wait(place: &Place<'_>, running: &Running, until: Instant) -> Result<(), Stop
     }
 }
 
-/// The driver's next line.
-pub(super) fn listen(place: &Place<'_>, running: &Running, patience: Duration) -> Result<Said, Stopped> {
+/// Waits for the driver's next line.
+pub(super) fn listen(
+    place: &Place<'_>,
+    running: &Running,
+    patience: Duration,
+) -> Result<DriverLine, TrialError> {
     let until = Instant::now() + patience;
     loop {
         if place.cancelled() {
-            return Err(Stopped::Interrupted);
+            return Err(TrialError::Interrupted);
         }
         if let Some(line) = running.line(Duration::from_millis(100))? {
             return serde_json::from_str(&line).map_err(|error| {
-                broken(running, &format!("its line is not of the driver contract: {error}: {line:.200}"))
+                broken(running, &format!("its line does not keep the driver contract: {error}: {line:.200}"))
             });
         }
         if Instant::now() >= until {
-            return Err(broken(running, &format!("it said nothing for {:.0} s", patience.as_secs_f64())));
+            return Err(broken(running, &format!("it printed nothing for {:.0} s", patience.as_secs_f64())));
         }
     }
 }
 
-pub(super) fn unexpected(running: &Running, expected: &str, said: &Said) -> Stopped {
+pub(super) fn unexpected(running: &Running, expected: &str, said: &DriverLine) -> TrialError {
     match said {
-        Said::Error { message } => broken(running, message),
-        other => broken(running, &format!("it said {other:?} where {expected:?} was expected")),
+        DriverLine::Error { message } => broken(running, message),
+        other => broken(running, &format!("it printed {other:?} where {expected:?} was expected")),
     }
 }
 
-pub(super) fn broken(running: &Running, reason: &str) -> Stopped {
-    Stopped::failed("system", reason).with_output(running.tail())
+pub(super) fn broken(running: &Running, reason: &str) -> TrialError {
+    TrialError::failed("system", reason).with_output(running.tail())
 }
 
-/// CPU seconds of the serving threads between two moments, and the share of that time.
-fn share(before: (CounterSnapshot, Instant), after: (CounterSnapshot, Instant)) -> (f64, f64) {
+/// The CPU seconds of the serving threads between two moments, and their share of that time.
+fn cpu_use(before: (CounterSnapshot, Instant), after: (CounterSnapshot, Instant)) -> (f64, f64) {
     let cpu = after.0.cpu.saturating_sub(before.0.cpu).as_secs_f64();
     let time = after.1.duration_since(before.1).as_secs_f64();
     (cpu, cpu / time.max(f64::MIN_POSITIVE))

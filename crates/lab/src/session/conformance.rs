@@ -1,13 +1,13 @@
-//! The conformance check: whether a system keeps docs/contracts.md, one promise after another, each with what was seen.
+//! The conformance check: whether a system keeps each promise of docs/contracts.md, and what was seen.
 //!
-//! Starts and stops the system as a trial does. What HTTP promises is asked over plain sockets, so that neither the generator nor
-//! its codec vouches for itself.
+//! Starts and stops the system as a trial does. Checks HTTP over plain sockets, so that the generator and its codec do
+//! not check themselves.
 
 mod client;
+mod connection;
 mod frames;
 mod http;
 mod knobs;
-mod line;
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -17,31 +17,31 @@ use systems::{Manifest, Point, Work, Workload};
 
 use super::bench::Bench;
 use super::place::Place;
-use super::stopped::Stopped;
+use super::trial_error::TrialError;
 use crate::observation::{Scenario, Timing, Trial};
 
-/// One promise of the contract.
+/// The check of one promise of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was promised.
+    /// The promise.
     pub name: String,
     /// Whether it was kept.
-    pub verdict: Verdict,
-    /// What was seen, or why it was not looked at.
+    pub verdict: CheckVerdict,
+    /// What was seen, or why it was not checked.
     pub seen: String,
-    /// What to do about it; empty where nothing is to be done.
+    /// What to do about it. Empty if there is nothing to do.
     pub remedy: String,
 }
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// The promise was kept.
     Kept,
-    /// It was not.
+    /// The promise was broken.
     Broken,
-    /// It does not apply to this system, or its manifest says why it cannot be seen.
+    /// The promise does not apply to this system, or its manifest says why it cannot be checked.
     Excused,
 }
 
@@ -50,70 +50,69 @@ pub enum Verdict {
 struct Checks(Vec<Check>);
 
 impl Checks {
-    fn add(&mut self, name: &str, verdict: Verdict, seen: impl Into<String>, remedy: &str) {
+    fn add(&mut self, name: &str, verdict: CheckVerdict, seen: impl Into<String>, remedy: &str) {
         let remedy = remedy.to_owned();
         self.0.push(Check { name: name.to_owned(), verdict, seen: seen.into(), remedy });
     }
 
-    /// Kept, with what was seen, or broken, with what was wrong.
+    /// Adds a kept promise with what was seen, or a broken one with what was wrong.
     fn judge(&mut self, name: &str, found: Result<String, String>, remedy: &str) {
         match found {
-            Ok(seen) => self.add(name, Verdict::Kept, seen, ""),
-            Err(wrong) => self.add(name, Verdict::Broken, wrong, remedy),
+            Ok(seen) => self.add(name, CheckVerdict::Kept, seen, ""),
+            Err(wrong) => self.add(name, CheckVerdict::Broken, wrong, remedy),
         }
     }
 
     fn excuse(&mut self, name: &str, why: impl Into<String>) {
-        self.add(name, Verdict::Excused, why, "");
+        self.add(name, CheckVerdict::Excused, why, "");
     }
 }
 
-/// Short, because the check looks at what is done, not how fast.
+/// Trials are short, because the check is about correctness, not speed.
 const TIMING: Timing = Timing { warmup_s: 0.05, measure_s: 0.3, timeout_s: 5.0 };
 
-/// Checks a system that can run here. `None` when the user interrupted it.
+/// Checks a system that can run here. `None` if the user interrupted the check.
 pub fn conformance(bench: &mut Bench, system: &str) -> Option<Vec<Check>> {
     let mut checks = Checks::default();
     let Ok(manifest) = bench.catalog().get(system).cloned() else { return Some(checks.0) };
     match bench.build(system) {
         Ok(built) => {
-            let version = built.version.unwrap_or_else(|| "it does not say which version".to_owned());
+            let version = built.version.unwrap_or_else(|| "it does not report a version".to_owned());
             let seen = if manifest.build.is_some() { version } else { "nothing to build".to_owned() };
-            checks.add("builds", Verdict::Kept, seen, "");
+            checks.add("builds", CheckVerdict::Kept, seen, "");
         }
         Err(error) => {
-            checks.add("builds", Verdict::Broken, with_output(&error.reason, &error.output), BUILD);
+            checks.add("builds", CheckVerdict::Broken, with_output(&error.reason, &error.output), BUILD);
             return (!bench.cancelled()).then_some(checks.0);
         }
     }
-    let all_well = of_program(bench, &manifest, &mut checks).is_ok();
-    if all_well && !manifest.knobs.is_empty() {
+    let sound = check_program(bench, &manifest, &mut checks).is_ok();
+    if sound && !manifest.knobs.is_empty() {
         let _ = knobs::check(bench, &manifest, &mut checks);
     }
     (!bench.cancelled()).then_some(checks.0)
 }
 
 const BUILD: &str = "run build.command by hand in the system's folder";
-const READY: &str =
-    "listen on {port} of 127.0.0.1 in the process that is started, and look at what it prints";
+const READY: &str = "let the started process listen on {port} of 127.0.0.1, and read what it prints";
 const STOP: &str =
-    "end at SIGTERM, children too, within stop.grace_ms; start the program with exec when a shell starts it";
+    "end at SIGTERM within stop.grace_ms, with all children; if a shell starts the program, use exec";
 
-/// Everything but the knobs, which all stand at their defaults.
-fn of_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), Stopped> {
+/// Checks everything except knobs, which all have their defaults.
+fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), TrialError> {
     for workload in &manifest.workloads {
         let trial = trial(manifest, *workload, Point::new())?;
         let result = bench.with_place(&trial, |place, port| match port {
-            Some(port) => of_server(place, port, checks),
+            Some(port) => check_server(place, port, checks),
             None => client::check(place, checks),
         });
-        if let Err(Stopped::Failed(failure)) = &result {
+        if let Err(TrialError::Failed(failure)) = &result {
             checks.add(
                 &format!(
                     "{workload}: {}",
                     if failure.stage == "start" { "starts" } else { "is ready in time" }
                 ),
-                Verdict::Broken,
+                CheckVerdict::Broken,
                 with_output(&failure.reason, &failure.output),
                 READY,
             );
@@ -123,22 +122,23 @@ fn of_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Re
     Ok(())
 }
 
-fn of_server(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), Stopped> {
+fn check_server(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), TrialError> {
     let workload = place.workload();
     let began = Instant::now();
     let running = place.start()?;
     let ready = format!("after {:.0} ms", began.elapsed().as_secs_f64() * 1000.0);
-    checks.add(&format!("{workload}: is ready in time"), Verdict::Kept, ready, "");
+    checks.add(&format!("{workload}: is ready in time"), CheckVerdict::Kept, ready, "");
     match place.work() {
-        Work::Frames(_) => frames::check(place, port, checks)?,
+        Work::Frames(_) => frames::check(port, checks),
         Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, port, checks)?,
     }
-    stops(place, port, running, checks);
+    check_stop(place, port, running, checks);
     Ok(())
 }
 
-/// Whether nobody listens on the port any more, soon: what io_uring still holds when its process ends, the kernel closes in its own time.
-fn freed(port: u16) -> bool {
+/// Waits until nobody listens on the port. The kernel may close sockets of io_uring a little after their process has
+/// ended.
+fn wait_until_free(port: u16) -> bool {
     let patience = Instant::now() + Duration::from_secs(1);
     loop {
         if systems::port_free(port) {
@@ -151,19 +151,19 @@ fn freed(port: u16) -> bool {
     }
 }
 
-/// A clean stop: at SIGTERM, with nothing left, the port free again.
-fn stops(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
+/// Checks that the server stops at SIGTERM, leaves nothing behind and frees its port.
+fn check_stop(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
     let name = format!("{}: stops clean", place.workload());
     if place.manifest.attached().is_some() {
-        checks.excuse(&name, "its user started it: Narrows does not stop it");
+        checks.excuse(&name, "its user started it, so Narrows does not stop it");
         return;
     }
     if let Err(died) = running.check_alive() {
         checks.add(
             &name,
-            Verdict::Broken,
+            CheckVerdict::Broken,
             with_output(&died.reason, &died.output),
-            "let it serve until SIGTERM",
+            "keep serving until SIGTERM",
         );
         return;
     }
@@ -173,7 +173,7 @@ fn stops(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
         Err(format!("it did not end within {} ms of SIGTERM and was killed", grace.as_millis()))
     } else if !stopped.strays.is_empty() {
         Err(format!("it left {} behind, outside its process group", stopped.strays.join(", ")))
-    } else if !freed(port) {
+    } else if !wait_until_free(port) {
         Err(format!("port {port} is still held"))
     } else {
         Ok(match stopped.exit {
@@ -184,9 +184,9 @@ fn stops(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
     checks.judge(&name, found, STOP);
 }
 
-fn trial(manifest: &Manifest, workload: Workload, point: Point) -> Result<Trial, Stopped> {
+fn trial(manifest: &Manifest, workload: Workload, point: Point) -> Result<Trial, TrialError> {
     let scenario = Scenario::new("check", manifest.name.as_str(), workload, point)
-        .map_err(|why| Stopped::failed("drive", why))?;
+        .map_err(|why| TrialError::failed("drive", why))?;
     Ok(Trial { index: 0, round: 0, twin: false, scenario, timing: TIMING })
 }
 
@@ -195,17 +195,17 @@ fn with_output(reason: &str, output: &str) -> String {
     last.map_or(reason.to_owned(), |line| format!("{reason}; its last line: {}", line.trim()))
 }
 
-/// What needs probing says of a system that cannot run here.
+/// The checks of a system that cannot run here, from what it lacks.
 pub fn missing(what: &[systems::Missing]) -> Vec<Check> {
     let mut checks = Checks::default();
     for need in what {
         let name = format!("needs {}", need.name);
-        checks.add(&name, Verdict::Broken, need.detail.clone(), &need.get);
+        checks.add(&name, CheckVerdict::Broken, need.detail.clone(), &need.get);
     }
     checks.0
 }
 
-/// Whether each promise was kept or excused.
+/// Whether every promise was kept or excused.
 pub fn all_kept(checks: &[Check]) -> bool {
-    checks.iter().all(|check| check.verdict != Verdict::Broken)
+    checks.iter().all(|check| check.verdict != CheckVerdict::Broken)
 }

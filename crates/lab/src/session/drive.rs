@@ -1,4 +1,4 @@
-//! A trial in which Narrows drives a server: both sides in turn.
+//! A trial in which Narrows drives a server. Calls the driver's side and the system's side in turn.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,19 +6,20 @@ use load::Moment;
 use systems::machine;
 use systems::process::Running;
 
-use crate::observation::{Counted, Measurement};
+use crate::observation::{KernelCounts, Measurement};
 use crate::plan::is_counted;
 use crate::session::driver::{Driver, Orders};
 use crate::session::place::Place;
-use crate::session::stopped::Stopped;
+use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
 
-/// Starts the server, checks that it does the work, drives it for the trial's time, counts if it is one for that, and stops it.
-pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopped> {
+/// Starts the server, checks that it does equal work, drives it for the trial's time, counts the kernel's work if the
+/// plan asks for that, and stops the server.
+pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, TrialError> {
     let (driver, orders) = (place.driver(), place.orders(port));
     let running = place.start()?;
     check_equal_work(place, &driver, &orders, &running)?;
-    // Told on the generator's thread, at the very ends of the window.
+    // The generator's thread calls this exactly when the window opens and closes.
     let window = Mutex::new(Window::new(running.sampler()));
     let watch = |moment: Moment<'_>| {
         let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,23 +32,23 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Stopp
     let mut measured = driver.drive(&orders, &watch)?;
     running.check_alive()?;
     measured.counted = is_counted(place.trial).then(|| count(&driver, &orders, &running)).flatten();
-    let theirs = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
+    let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
     running.stop();
-    place.record(&window.into_inner().unwrap_or_else(PoisonError::into_inner).seen(), &mut measured);
-    if let Some(cores) = theirs {
-        measured.system.cores = cores; // its user's choice
+    place.record(&window.into_inner().unwrap_or_else(PoisonError::into_inner).readings(), &mut measured);
+    if let Some(cores) = users_cores {
+        measured.system.cores = cores;
     }
     Ok(measured)
 }
 
-/// What the kernel does for the server in a short drive outside of the window, because counting costs time.
-fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Counted> {
+/// Counts what the kernel does for the server, in a short drive after the window, because counting costs time.
+fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<KernelCounts> {
     let calls = running.calls();
-    // What goes wrong here, an interruption too, costs these counts, not the trial, which is measured.
-    let tally = driver.again(orders).ok()?;
+    // The trial is measured already. A failure or interruption here loses only these counts.
+    let tally = driver.drive_for_counts(orders).ok()?;
     let found = calls.finish();
-    let any = found.system_calls.or(found.reads).or(found.instructions).is_some();
-    (any && tally.successes > 0).then_some(Counted {
+    let counted = found.system_calls.or(found.reads).or(found.instructions).is_some();
+    (counted && tally.successes > 0).then_some(KernelCounts {
         operations: tally.units,
         bytes: tally.bytes_sent,
         system_calls: found.system_calls,
@@ -56,15 +57,14 @@ fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Coun
     })
 }
 
-/// A few exchanges of the trial's kind, small, before anything is timed: a server that answers something else is not
-/// compared with one that does the work. One whose manifest declares a fault is driven all the same: its row shows its errors,
-/// and ranks nothing.
+/// Makes a few small exchanges of the trial's kind before anything is timed, so that a server that does other work is
+/// not compared. A server whose manifest declares a fault is driven anyway: its row shows its errors and is not ranked.
 fn check_equal_work(
     place: &Place<'_>,
     driver: &Driver<'_>,
     orders: &Orders,
     running: &Running,
-) -> Result<(), Stopped> {
+) -> Result<(), TrialError> {
     let fault = place.manifest.answer.as_ref().and_then(|answer| answer.fault.as_ref());
     let wrong = driver.equal_work(orders, 100_003)?;
     running.check_alive()?;
@@ -72,7 +72,7 @@ fn check_equal_work(
         Some(wrong) if fault.is_none() => {
             let workload = orders.work.workload();
             let reason = format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md");
-            Err(Stopped::failed("equal_work", reason).with_output(running.tail()))
+            Err(TrialError::failed("equal_work", reason).with_output(running.tail()))
         }
         _ => Ok(()),
     }

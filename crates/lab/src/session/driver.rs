@@ -1,5 +1,5 @@
-//! The driver's side of a trial in which Narrows drives a server: what is sent, and what comes back. It is told in plain
-//! values, and knows of the system nothing but its address and its answer.
+//! The driver's side of a trial in which Narrows drives a server. It gets its orders as plain values. Of the system it
+//! knows only the address and the expected answer.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,45 +14,45 @@ use wire::frames::Prefix;
 
 use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
-use crate::session::stopped::Stopped;
+use crate::session::trial_error::TrialError;
 
-/// What the driver is told.
+/// What the driver is ordered to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Orders {
-    /// What to do.
+    /// The work.
     pub work: Work,
-    /// To whom.
+    /// The server's address.
     pub address: SocketAddr,
     /// The body of a right answer to `GET /`.
     pub answer: String,
-    /// How long, and with which patience.
+    /// The durations and the timeout.
     pub timing: Timing,
-    /// The trial's round: every system of a round meets the same arrivals.
+    /// The trial's round. All systems of a round get the same arrivals.
     pub round: u32,
 }
 
-/// Who drives, with one thread on each of these cores.
+/// The driver, with one thread on each of its cores.
 pub(super) struct Driver<'a> {
     pub cores: &'a [usize],
     pub cancel: &'a AtomicBool,
 }
 
-/// The largest body and the most connections that are counted with.
+/// The largest body and the most connections while the kernel's work is counted.
 const COUNTED_BODY: u64 = 16 << 20;
 const COUNTED_CONNECTIONS: usize = 100;
 
 impl Driver<'_> {
-    /// Drives for the trial's time; what was measured, without what only the system's side knows.
-    pub(super) fn drive(&self, orders: &Orders, watch: &load::Watch<'_>) -> Result<Measurement, Stopped> {
+    /// Drives for the trial's time. The measurement lacks what only the system's side knows.
+    pub(super) fn drive(&self, orders: &Orders, watch: &load::Watch<'_>) -> Result<Measurement, TrialError> {
         let job = self.job(orders)?;
-        let mut measured = Measurement::of(&self.tally(&job, watch)?);
+        let mut measured = Measurement::from_tally(&self.tally(&job, watch)?);
         measured.concurrency = (job.connections * job.pipeline) as u64;
         measured.connections = job.connections as u64;
         Ok(measured)
     }
 
-    /// The same traffic once more, short, while somebody counts.
-    pub(super) fn again(&self, orders: &Orders) -> Result<Tally, Stopped> {
+    /// Drives the same traffic again for a short time, while the kernel's work is counted.
+    pub(super) fn drive_for_counts(&self, orders: &Orders) -> Result<Tally, TrialError> {
         let mut job = self.job(orders)?;
         job.connections = job.connections.min(COUNTED_CONNECTIONS);
         (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
@@ -62,8 +62,9 @@ impl Driver<'_> {
         self.tally(&job, &|_| {})
     }
 
-    /// Three exchanges of the trial's kind; uploads are of this size. What was wrong with the first that failed.
-    pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, Stopped> {
+    /// Makes three exchanges of the trial's kind, with uploads of `size` bytes. Returns what was wrong with the first
+    /// that failed.
+    pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
         let (traffic, _) = traffic(orders, Some(size))?;
         let mut job = Job::new(Target { address: orders.address, traffic }, 1, Stop::Count(3));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
@@ -71,13 +72,13 @@ impl Driver<'_> {
         Ok(tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}")))
     }
 
-    fn tally(&self, job: &Job, watch: &load::Watch<'_>) -> Result<Tally, Stopped> {
+    fn tally(&self, job: &Job, watch: &load::Watch<'_>) -> Result<Tally, TrialError> {
         let tally = load::drive(job, self.cancel, watch)?;
-        if self.cancel.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(tally) }
+        if self.cancel.load(Ordering::Relaxed) { Err(TrialError::Interrupted) } else { Ok(tally) }
     }
 
-    /// What the trial sends.
-    fn job(&self, orders: &Orders) -> Result<Job, Stopped> {
+    /// The generator's job for a trial.
+    fn job(&self, orders: &Orders) -> Result<Job, TrialError> {
         let (traffic, connections) = traffic(orders, None)?;
         let window = Stop::After(seconds(orders.timing.measure_s));
         let mut job = Job::new(Target { address: orders.address, traffic }, connections as usize, window);
@@ -86,9 +87,9 @@ impl Driver<'_> {
         job.timeout = seconds(orders.timing.timeout_s);
         job.arrivals = schedule(&orders.work, orders.round).map_or(Arrivals::Closed, Arrivals::Open);
         match &orders.work {
-            Work::Requests(work) if work.pipeline > 1 && !work.keep_alive => Err(Stopped::failed(
+            Work::Requests(work) if work.pipeline > 1 && !work.keep_alive => Err(TrialError::failed(
                 "drive",
-                "pipeline above 1 needs keep_alive = true: a connection that ends with its first answer loses the rest",
+                "pipeline above 1 needs keep_alive = true: a connection that closes after its first answer loses the other requests",
             )),
             Work::Requests(work) => Ok(Job { pipeline: work.pipeline as usize, ..job }),
             Work::Upload(_) | Work::Frames(_) | Work::Clients(_) => Ok(Job { ending: Ending::Finish, ..job }),
@@ -100,15 +101,16 @@ pub(super) fn seconds(number: f64) -> Duration {
     Duration::from_secs_f64(number)
 }
 
-/// The schedule of an open loop; `None` in a closed one.
+/// The schedule of an open loop. `None` for a closed loop.
 pub(super) fn schedule(work: &Work, round: u32) -> Option<ArrivalSchedule> {
     let rate = work.rate()?;
     let gaps = if rate.poisson { Gaps::Poisson(u64::from(round) + 1) } else { Gaps::Constant };
     Some(ArrivalSchedule { from: rate.per_s as f64, to: rate.per_s as f64, gaps })
 }
 
-/// What is sent, and on how many connections; of a check before the trial with uploads of this size, and a few small frames.
-fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), Stopped> {
+/// The traffic and the number of connections. For a check before the trial, `check` is the size of uploads, and frames
+/// are few and small.
+fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialError> {
     match &orders.work {
         Work::Upload(work) => {
             Ok((Traffic::Http(upload(orders, work, check.unwrap_or(work.size))), work.concurrency))
@@ -118,7 +120,7 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), Stoppe
             Ok((Traffic::Frames(FrameStream { size, prefix: Prefix::Four, count }), work.connections))
         }
         Work::Requests(work) => Ok((Traffic::Http(get(orders, work.keep_alive)), work.connections)),
-        Work::Clients(_) => Err(Stopped::failed("drive", "a client is not driven")),
+        Work::Clients(_) => Err(TrialError::failed("drive", "a client is not driven")),
     }
 }
 

@@ -1,23 +1,23 @@
-//! An executor that executes nothing: figures, noise and failures come out of a file, so that the whole path from the plan to
-//! the report can be driven with a known truth, the same each time.
+//! An executor that starts no systems. Figures, noise and failures come from a file, so that everything from the plan to the
+//! report can be tested with a known truth, with the same result each time.
 //!
 //! ```toml
 //! seed = 7                               # of the noise
-//! figure = 1000.0                        # every system's, in the experiment's unit
+//! figure = 1000.0                        # of every system, in the experiment's unit
 //! noise = { spread = 0.02, tails = 3 }   # see stats::Noise
 //!
-//! [environment]                          # saved as the machine's
+//! [environment]                          # saved as the machine's description
 //! kernel = "6.1"
 //!
-//! [[rule]]                               # all that match a trial apply, in this order
-//! system = "cowboy2"                     # optional, as all of them
-//! point = { buffer = 1460 }              # these values of knobs
+//! [[rule]]                               # every rule that matches a trial applies, in this order
+//! system = "cowboy2"                     # optional, like all fields
+//! point = { buffer = 1460 }              # values of knobs
 //! rounds = [0, 1]                        # only in these rounds
-//! better = 0.5                           # so many times as good a figure
-//! versions = "2.8.0"                     # what it says of itself
+//! better = 0.5                           # how many times better the figure is
+//! versions = "2.8.0"                     # the version that the system reports
 //! errors = { reset = 20 }                # failed operations by class
 //! fail = { stage = "start", reason = "it ended", output = "" }
-//! measured = { stolen_s = 0.2, generator = { busiest_core = 0.99 } }   # in place of a sound trial's, by the store's names
+//! measured = { stolen_s = 0.2, generator = { busiest_core = 0.99 } }   # replaces raw figures, by their names in the store
 //! ```
 
 use std::collections::BTreeMap;
@@ -33,13 +33,13 @@ use crate::observation::{
 use crate::plan::{Plan, estimate_s};
 use crate::session::{Executor, Interrupted};
 
-mod instead;
+mod patch;
 
-pub use instead::Instead;
+pub use patch::MeasurementPatch;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+struct FakeFile {
     seed: u64,
     figure: Option<f64>,
     noise: Noise,
@@ -47,26 +47,26 @@ struct File {
     rule: Vec<Rule>,
 }
 
-/// What holds for some trials.
+/// Overrides the figures of the trials that it matches.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
-    /// Of this system.
+    /// The system. None matches all.
     pub system: Option<String>,
-    /// At these values.
+    /// Values of knobs. Other knobs may have any value.
     pub point: Point,
-    /// In these rounds, from 0.
+    /// The rounds, from 0. None matches all.
     pub rounds: Option<Vec<u32>>,
-    /// So many times as good a figure.
+    /// How many times better the figure is.
     pub better: Option<f64>,
-    /// What it says of itself.
+    /// The version that the system reports.
     pub versions: Option<String>,
     /// Failed operations by class.
     pub errors: BTreeMap<String, u64>,
-    /// The trial fails.
+    /// Why the trial fails.
     pub fail: Option<Failure>,
-    /// Raw figures in place of a sound trial's.
-    pub measured: Instead,
+    /// Raw figures that replace those of a sound trial.
+    pub measured: MeasurementPatch,
 }
 
 impl Rule {
@@ -78,7 +78,7 @@ impl Rule {
     }
 }
 
-/// Pretends to execute trials.
+/// An executor that makes up its measurements.
 #[derive(Debug, Clone)]
 pub struct Fake {
     figures: BTreeMap<String, Figure>,
@@ -86,13 +86,13 @@ pub struct Fake {
     rules: Vec<Rule>,
     environment: serde_json::Value,
     disturbances: Disturbances,
-    /// Trials that noise was drawn for.
+    /// The number of trials for which noise was drawn.
     drawn: u32,
     now_unix_s: f64,
 }
 
 impl Fake {
-    /// Every system at `figure`, but for the rules and the noise.
+    /// Gives every system the same figure, except for the rules and the noise.
     pub fn new(figure: f64, rules: Vec<Rule>, noise: Noise, seed: u64) -> Self {
         Self {
             figures: BTreeMap::new(),
@@ -105,19 +105,19 @@ impl Fake {
         }
     }
 
-    /// As the file says.
+    /// Reads a file of the form above.
     ///
     /// # Errors
-    /// The first mistake of form, with its place.
+    /// The first mistake, with its position.
     pub fn parse(source: &Source) -> Result<Self, InputError> {
-        let file: File = input::parse(source)?;
+        let file: FakeFile = input::parse(source)?;
         let mut fake = Self::new(file.figure.unwrap_or(1000.0), file.rule, file.noise, file.seed);
         fake.environment = serde_json::json!(file.environment);
         Ok(fake)
     }
 
-    /// The same where every figure without rules and noise is this one.
-    pub fn at(mut self, figure: f64) -> Self {
+    /// Replaces the figure that systems have without rules and noise.
+    pub fn with_figure(mut self, figure: f64) -> Self {
         self.figure = figure;
         self
     }
@@ -128,14 +128,14 @@ impl Executor for Fake {
         self.environment.clone()
     }
 
-    /// A trial does not say what its experiment's figure is.
+    /// Remembers the figures of the experiments, because trials do not name them.
     fn prepare(&mut self, plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {
         self.figures.extend(plan.experiments.iter().map(|e| (e.name.clone(), e.figure)));
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         self.now_unix_s += estimate_s(trial);
-        // A trial's noise depends on its place in the plan alone: not on what failed, nor on where a run was resumed.
+        // A trial's noise depends only on its index in the plan, not on failed trials or on where a run was resumed.
         let mut slower = 0.0;
         while self.drawn <= trial.index {
             slower = self.disturbances.next_log();
@@ -162,13 +162,13 @@ impl Executor for Fake {
     }
 }
 
-/// Operations that support a p99.
+/// A number of operations that supports a p99.
 const ENOUGH: f64 = 2000.0;
 
-/// A sound measurement with this figure.
+/// Makes up a sound measurement with this figure.
 fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     let (window, work) = (trial.timing.measure_s, trial.scenario.work());
-    // A whole number of operations in a window whose length makes the rate exact.
+    // The number of operations is whole, and the length of the window makes the rate exact.
     let (count, elapsed_s, us) = match kind {
         Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window, figure * 1e3),
         Figure::P99Us => (ENOUGH, window, figure),
@@ -212,10 +212,13 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     }
 }
 
-/// Memory that grows by a tenth to its peak, seen in the middle of each quarter of the window.
+/// Memory that grows by a tenth to its peak, sampled in the middle of each quarter of the window.
 fn course(peak: u64, elapsed_s: f64) -> Vec<(u64, u64)> {
-    let quarter = |at: u64| ((elapsed_s * 250.0 * (at as f64 + 0.5)) as u64, peak / 30 * (27 + at));
-    (0..4).map(quarter).collect()
+    let sample = |quarter: u64| {
+        let middle_ms = elapsed_s * 250.0 * (quarter as f64 + 0.5);
+        (middle_ms as u64, peak / 30 * (27 + quarter))
+    };
+    (0..4).map(sample).collect()
 }
 
 fn apply(rule: &Rule, m: &mut Measurement) {
@@ -228,5 +231,5 @@ fn apply(rule: &Rule, m: &mut Measurement) {
         m.first_errors.insert(class.clone(), "as the file says".to_owned());
         m.mean_error_us = m.service_us.mean;
     }
-    rule.measured.replace(m);
+    rule.measured.apply(m);
 }

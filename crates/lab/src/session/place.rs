@@ -1,4 +1,4 @@
-//! One trial on the bench: its system, who drives it, and what both saw.
+//! One trial on the bench: its system and its driver.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use systems::{Manifest, Work, Workload};
 
 use crate::observation::{Measurement, Trial};
 use crate::session::driver::{Driver, Orders};
-use crate::session::stopped::Stopped;
-use crate::session::window::Seen;
+use crate::session::trial_error::TrialError;
+use crate::session::window::Readings;
 
-/// One trial on the bench: everything that executing it needs.
+/// Everything that is needed to execute one trial on the bench.
 pub(super) struct Place<'a> {
     pub trial: &'a Trial,
     pub manifest: &'a Manifest,
@@ -24,7 +24,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What the trial does.
+    /// The work of the trial.
     pub(super) fn work(&self) -> &Work {
         self.trial.scenario.work()
     }
@@ -34,11 +34,11 @@ impl Place<'_> {
     }
 
     /// Starts the system and waits until it is ready.
-    pub(super) fn start(&self) -> Result<Running, Stopped> {
+    pub(super) fn start(&self) -> Result<Running, TrialError> {
         let running = self.launch.start()?;
         match running.wait_ready(Instant::now() + self.manifest.ready.timeout, self.cancel) {
             Ok(()) => Ok(running),
-            Err(_) if self.cancelled() => Err(Stopped::Interrupted),
+            Err(_) if self.cancelled() => Err(TrialError::Interrupted),
             Err(error) => Err(error.into()),
         }
     }
@@ -47,12 +47,12 @@ impl Place<'_> {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Who drives it, if it is a server.
+    /// The driver of a server.
     pub(super) fn driver(&self) -> Driver<'_> {
         Driver { cores: &self.placement.generator, cancel: self.cancel }
     }
 
-    /// What the driver is told of a server at this port.
+    /// The driver's orders for a server on this port.
     pub(super) fn orders(&self, port: u16) -> Orders {
         Orders {
             work: *self.work(),
@@ -63,18 +63,18 @@ impl Place<'_> {
         }
     }
 
-    /// Cores as they are recorded: none where they are nobody's own.
-    pub(super) fn own(&self, cores: &[usize]) -> Vec<usize> {
+    /// The cores to record. Shared cores are not recorded.
+    pub(super) fn exclusive(&self, cores: &[usize]) -> Vec<usize> {
         if self.placement.shared { Vec::new() } else { cores.to_vec() }
     }
 
-    /// Adds what the system's side saw to what the driver measured.
-    pub(super) fn record(&self, seen: &Seen, measurement: &mut Measurement) {
-        seen.record(measurement);
-        measurement.system.cores = self.own(&self.placement.system);
+    /// Adds the readings of the system's side to the driver's measurement.
+    pub(super) fn record(&self, readings: &Readings, measurement: &mut Measurement) {
+        readings.record(measurement);
+        measurement.system.cores = self.exclusive(&self.placement.system);
         measurement.system.unequal =
             self.manifest.answer.as_ref().map(|answer| answer.about.clone()).unwrap_or_default();
         measurement.system.version.clone_from(&self.version);
-        measurement.generator.cores = self.own(&self.placement.generator);
+        measurement.generator.cores = self.exclusive(&self.placement.generator);
     }
 }

@@ -1,4 +1,5 @@
-//! The system's side of a trial's window: what its machine and the system do meanwhile, marked and read at both ends of it.
+//! The system's side of a trial's window. Reads what the system uses and what the machine does, from the start of the
+//! window to its end.
 
 use serde::{Deserialize, Serialize};
 use systems::machine::{self, Disturbance};
@@ -6,19 +7,19 @@ use systems::sample::{Sampler, Use};
 
 use crate::observation::{Measurement, SystemUse};
 
-/// Looks at the window of one trial.
+/// Takes the readings of one trial's window.
 pub(super) struct Window {
     sampler: Option<Sampler>,
-    /// What the system used, once the window has closed.
+    /// What the system used. Set when the window closes.
     used: Use,
     disturbed: Disturbance,
     time_wait: u64,
     retransmits: u64,
 }
 
-/// What was seen of it.
+/// The readings of a window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct Readings {
     system: SystemUse,
     stolen_s: f64,
     throttles: u64,
@@ -29,13 +30,13 @@ pub(super) struct Seen {
 }
 
 impl Window {
-    /// Will watch what this sampler follows.
+    /// A window for the system that this sampler follows.
     pub(super) fn new(sampler: Sampler) -> Self {
         let disturbed = Disturbance::default();
         Self { sampler: Some(sampler), used: Use::default(), disturbed, time_wait: 0, retransmits: 0 }
     }
 
-    /// The window begins.
+    /// Call when the window opens.
     pub(super) fn mark(&mut self) {
         self.disturbed = Disturbance::so_far();
         self.retransmits = machine::retransmits();
@@ -44,7 +45,7 @@ impl Window {
         }
     }
 
-    /// It has ended.
+    /// Call when the window closes.
     pub(super) fn read(&mut self) {
         if let Some(sampler) = self.sampler.take() {
             self.used = sampler.finish();
@@ -54,8 +55,8 @@ impl Window {
         self.time_wait = machine::time_wait();
     }
 
-    /// What the system used, what the machine did, and how far it could have gone.
-    pub(super) fn seen(self) -> Seen {
+    /// What the system used, what the machine did, and the machine's limits.
+    pub(super) fn readings(self) -> Readings {
         let used = self.used;
         let system = SystemUse {
             cpu_s: used.cpu_s,
@@ -66,7 +67,7 @@ impl Window {
             socket_memory_bytes: used.socket_memory_bytes,
             ..SystemUse::default()
         };
-        Seen {
+        Readings {
             system,
             stolen_s: self.disturbed.stolen_s,
             throttles: self.disturbed.throttles,
@@ -78,8 +79,8 @@ impl Window {
     }
 }
 
-impl Seen {
-    /// Adds it to a measurement.
+impl Readings {
+    /// Adds the readings to a measurement.
     pub(super) fn record(&self, measurement: &mut Measurement) {
         measurement.system = self.system.clone();
         measurement.stolen_s = self.stolen_s;

@@ -1,22 +1,22 @@
-//! The simulated tables of docs/statistics.md: written, or compared with what is there.
+//! Writes the simulated tables of docs/statistics.md, or compares them with the document.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use stats::{LOOKS, NOMINAL};
 
-use super::{Rounds, Tally, estimators, many, ways};
+use super::{Rounds, Shares, estimators, many, ways};
 
-/// Between which lines the tables stand.
+/// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn rounds(tally: &Tally) -> String {
-    let (mean, most) = (tally.mean_rounds(), tally.most_rounds());
-    if tally.rounds.first() == tally.rounds.last() {
+fn rounds(shares: &Shares) -> String {
+    let (mean, most) = (shares.mean_rounds(), shares.most_rounds());
+    if shares.rounds.first() == shares.rounds.last() {
         format!("{most}")
     } else {
         format!("{mean:.1} (90 %: {most})")
@@ -46,17 +46,17 @@ fn tables() -> String {
          |---|---:|---:|---:|---:|---:|---:|\n",
     );
     for better in [1.0, 1.02, 1.05, 1.1, 1.3, 2.0, 7.0] {
-        let tally = many(Rounds::Auto, 2, better);
-        let open = (1.0 - tally.faster - tally.slower - tally.no_difference).abs();
+        let shares = many(Rounds::Auto, 2, better);
+        let open = (1.0 - shares.faster - shares.slower - shares.no_difference).abs();
         let _ = writeln!(
             out,
             "| {better:.2}x | {} | {} | {} | {} | {} | {} |",
-            percent(tally.faster),
-            percent(tally.slower),
-            percent(tally.no_difference),
+            percent(shares.faster),
+            percent(shares.slower),
+            percent(shares.no_difference),
             percent(open),
-            percent(tally.held_always),
-            rounds(&tally),
+            percent(shares.held_always),
+            rounds(&shares),
         );
     }
     out.push_str(
@@ -73,7 +73,7 @@ fn tables() -> String {
     out
 }
 
-/// The document, and where it is.
+/// The path and the text of the document.
 fn document() -> (PathBuf, String) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/statistics.md");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -101,7 +101,7 @@ fn the_document_shows_what_is_simulated() {
     } else {
         assert_eq!(
             text, written,
-            "NARROWS_WRITE_TABLES=1 cargo test -p lab simulation -- --ignored writes it"
+            "to update it, run NARROWS_WRITE_TABLES=1 cargo test -p lab simulation -- --ignored"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Why the trimmed mean: three ways to make an interval of the same rounds, without a knowledge of the noise.
+//! Compares three estimators on the same rounds, to show why Narrows uses the trimmed mean.
 
 use stats::{Disturbances, LEVEL, Location, Noise, SplitMix64, shuffle};
 
@@ -7,7 +7,7 @@ use super::RUNS;
 /// An interval of log-ratios.
 type Interval = Option<(f64, f64)>;
 
-/// Makes one of the log-ratios of rounds.
+/// Computes an interval from the log-ratios of rounds.
 type Estimator = fn(&[f64]) -> Interval;
 
 /// The mean with Student's t.
@@ -15,15 +15,15 @@ fn mean(ratios: &[f64]) -> Interval {
     Some(Location::trimmed(ratios, 0)?.interval(LEVEL))
 }
 
-/// What Narrows does.
+/// The trimmed mean, which Narrows uses.
 fn trimmed(ratios: &[f64]) -> Interval {
     Some(Location::of(ratios)?.interval(LEVEL))
 }
 
-/// Hodges and Lehmann's: the means of all pairs between which the signed-rank test finds nothing.
+/// Hodges and Lehmann's interval: the means of pairs that the signed-rank test does not reject.
 fn signed_ranks(ratios: &[f64]) -> Interval {
     let (n, most) = (ratios.len(), ratios.len() * (ratios.len() + 1) / 2);
-    // In how many of the 2^n ways to choose signs the positive ranks sum up to each value.
+    // In how many of the 2^n choices of signs the positive ranks have each sum.
     let mut ways = vec![0.0; most + 1];
     ways[0] = 1.0;
     for rank in 1..=n {
@@ -43,25 +43,25 @@ fn signed_ranks(ratios: &[f64]) -> Interval {
     Some((means[cut], means[most - 1 - cut]))
 }
 
-/// The ways by name.
+/// The estimators by name.
 pub(super) const WAYS: [(&str, Estimator); 3] = [
     ("mean, Student", mean),
     ("trimmed mean, Yuen", trimmed),
     ("signed ranks, Hodges and Lehmann", signed_ranks),
 ];
 
-/// The share of simulated comparisons whose interval of `rounds` holds the truth, and the share that shows 5 %; None
-/// where there is no interval.
+/// The share of simulated comparisons whose interval contains the truth after `rounds` rounds, and the share that shows
+/// a difference of 5 %. None if there is no interval.
 pub(super) fn judge(way: Estimator, rounds: usize) -> Option<(f64, f64)> {
     let (mut held, mut found) = (0.0, 0.0);
     for seed in 0..RUNS {
         let mut noise = Disturbances::new(Noise::SHARED_MACHINE, seed);
         let mut order = SplitMix64::new(seed);
         let round = |_| {
-            // Two that are equal, the reference and its twin.
+            // Two equal systems, the reference and its twin.
             let (mut who, mut logs) = ([0, 1, 2, 3], [0.0; 4]);
             shuffle(&mut who, &mut order);
-            who.iter().for_each(|at| logs[*at] = noise.next_log());
+            who.iter().for_each(|index| logs[*index] = noise.next_log());
             logs[1] - logs[0]
         };
         let ratios: Vec<f64> = (0..rounds).map(round).collect();

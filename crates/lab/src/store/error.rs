@@ -1,4 +1,4 @@
-//! What can go wrong with a store, in words that say which file and what to do.
+//! Errors of the store. Each names the file and says what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -7,32 +7,32 @@ use serde::de::DeserializeOwned;
 
 use super::{RunId, SCHEMA};
 
-/// Why a store cannot do what was asked.
+/// Why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no file, or an empty one.
-    #[error("there is no store at {path}: `narrows run` makes one; --store names another")]
+    /// The file does not exist or is empty.
+    #[error("there is no store at {path}: `narrows run` creates one; --store names another file")]
     Missing {
-        /// Where it was looked for.
+        /// The missing file.
         path: PathBuf,
     },
     /// The file is not SQLite.
     #[error(
-        "{path} is not a database: --store must name a store of Narrows, or a file that is not there yet"
+        "{path} is not a database: --store must name a store of Narrows, or a file that does not exist yet"
     )]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
-    /// An SQLite database of another program.
+    /// The file is a SQLite database of another program.
     #[error("{path} is a database, but not a store of Narrows: choose another file with --store")]
     NotOurs {
         /// The file.
         path: PathBuf,
     },
-    /// Written by a later version.
+    /// The file was written by a newer version.
     #[error(
-        "{path} has schema {found}, this Narrows knows up to {SCHEMA}: use a newer Narrows, or another --store"
+        "{path} has schema {found}, but this Narrows knows schemas up to {SCHEMA}: use a newer Narrows, or choose another file with --store"
     )]
     Newer {
         /// The file.
@@ -40,41 +40,41 @@ pub enum StoreError {
         /// Its schema version.
         found: i64,
     },
-    /// It may only be read.
+    /// The file may only be read.
     #[error(
-        "{path} cannot be written: check the permissions of file and folder, or choose another with --store"
+        "{path} cannot be written: check the permissions of the file and its folder, or choose another file with --store"
     )]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
-    /// It cannot be opened at all.
+    /// The file cannot be opened.
     #[error("cannot open {path}: does its folder exist, and may you write there? ({reason})")]
     CannotOpen {
         /// The file.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's message.
         reason: String,
     },
-    /// Another process holds it for too long.
+    /// Another process kept the file locked for too long.
     #[error("{path} is being written by another process: try again, or give this run its own --store")]
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// No such run.
+    /// There is no such run.
     #[error("{path} has no run `{word}`: {known}")]
     NoRun {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested run.
         word: String,
-        /// What there is.
+        /// Which runs there are.
         known: String,
     },
-    /// A second observation of one trial, or one of a run that does not exist.
+    /// The trial already has an observation, or the run does not exist.
     #[error(
-        "trial {trial} of run {run} cannot be kept: it has an observation already, or the run does not exist"
+        "trial {trial} of run {run} cannot be stored: it already has an observation, or the run does not exist"
     )]
     Conflict {
         /// The run.
@@ -82,23 +82,23 @@ pub enum StoreError {
         /// The trial's index.
         trial: u32,
     },
-    /// JSON that this version cannot read.
+    /// The store holds JSON that this version cannot read.
     #[error("{what} in {path} cannot be read ({reason}): the file is damaged, or was changed by hand")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What was being read.
         what: String,
-        /// The reader's words.
+        /// The parser's message.
         reason: String,
     },
-    /// A folder stands where the file should be.
-    #[error("{path} is a folder: --store must name a file, as {}", path.join("narrows.db").display())]
+    /// The path is a folder.
+    #[error("{path} is a folder: --store must name a file, such as {}", path.join("narrows.db").display())]
     Folder {
         /// The folder.
         path: PathBuf,
     },
-    /// It may only be read, and its last trials are in a file beside it that needs more than that.
+    /// The file may only be read, but its last trials are in a WAL, which needs write access.
     #[error(
         "{path} was not closed, and cannot be read where nothing may be written: copy it and {}-wal to another folder, and \
          name the copy with --store", path.display()
@@ -107,30 +107,30 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// No room is left.
-    #[error("the disk of {path} is full: make room there, or choose another with --store")]
+    /// The disk is full.
+    #[error("the disk of {path} is full: make room there, or choose another file with --store")]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// The file ends too early, or holds what no database does.
+    /// The file ends too early, or its content is not valid.
     #[error(
-        "{path} is damaged: a part of it is missing or was overwritten; take an older copy, or another --store; \
+        "{path} is damaged: a part of it is missing or was overwritten; use an older copy, or choose another file with --store; \
          `sqlite3 {path} .recover` prints what is left"
     )]
     Corrupt {
         /// The file.
         path: PathBuf,
     },
-    /// The system refuses to read or write.
+    /// The system could not read or write the file.
     #[error(
-        "{path} cannot be read or written ({reason}): see to its disk and to limits of the size of files (`df`, `ulimit -f`), or \
-         choose another with --store"
+        "{path} cannot be read or written ({reason}): check its disk and the limit of file sizes (`df`, `ulimit -f`), or choose \
+         another file with --store"
     )]
     Disk {
         /// The file.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's message.
         reason: String,
     },
     /// Anything else that SQLite reports.
@@ -138,7 +138,7 @@ pub enum StoreError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's message.
         reason: String,
     },
 }
@@ -163,15 +163,15 @@ impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
         Self::Damaged {
             path: PathBuf::new(),
-            what: "what was to be kept".to_owned(),
+            what: "a value to be stored".to_owned(),
             reason: error.to_string(),
         }
     }
 }
 
 impl StoreError {
-    /// The same error with the file it is about, where the place that noticed it did not know.
-    pub(super) fn at(mut self, file: &Path) -> Self {
+    /// Names the file in an error that was created without it.
+    pub(super) fn with_path(mut self, file: &Path) -> Self {
         match &mut self {
             Self::Missing { path }
             | Self::NotADatabase { path }
@@ -194,7 +194,7 @@ impl StoreError {
     }
 }
 
-/// Reads JSON that the store holds; `what` names it in the error.
+/// Parses JSON from the store. `what` names it in the error.
 pub(super) fn decode<T: DeserializeOwned>(json: &str, what: impl Fn() -> String) -> Result<T, StoreError> {
     serde_json::from_str(json).map_err(|e| StoreError::Damaged {
         path: PathBuf::new(),
@@ -203,7 +203,7 @@ pub(super) fn decode<T: DeserializeOwned>(json: &str, what: impl Fn() -> String)
     })
 }
 
-/// Whether the database refused a row because of a key.
+/// Whether the database rejected a row because of a key.
 pub(super) fn is_constraint(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }

@@ -1,4 +1,4 @@
-//! Tests of the store: what is kept stays kept, what is not a store says so.
+//! Tests of the store: observations survive, and a file that is not a store is named in an error.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use crate::experiment::{Figure, Form, Subject};
 use crate::observation::{Failure, Outcome, Scenario, Timing, Trial};
 use crate::plan::{Planned, Setup};
 
-/// Set by the test that kills its own copy; names the store to write to.
+/// The path of the store for the process that a test starts and kills.
 const VICTIM: &str = "NARROWS_TEST_STORE_VICTIM";
 
 fn header(trials: u32) -> RunHeader {
@@ -133,8 +133,7 @@ fn a_store_opened_for_reading_refuses_to_write() {
     assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
 }
 
-/// A store of one trial at `name`, beside which nothing can be opened for those who read while others write: the name
-/// that SQLite would use leads to itself.
+/// Makes a store with one trial whose shared-memory file SQLite cannot open, because its name is a link to itself.
 fn alone(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let (store, header) = (Store::open(&path).unwrap(), header(1));
@@ -156,7 +155,7 @@ fn a_closed_store_is_read_where_nothing_may_be_written() {
     assert_eq!(store.observations(run).unwrap(), [observation(&header(1), 0)]);
     let refused = store.finish(run).unwrap_err();
     assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
-    // What is not in the file itself must not be missed.
+    // Trials that are still in the WAL must not be missed.
     std::fs::write(folder.path().join("100 % & what else?#.db-wal"), "trials").unwrap();
     let refused = Store::read(&path).unwrap_err().to_string();
     assert!(refused.contains("#.db-wal to another folder"), "{refused}");
@@ -209,7 +208,7 @@ fn damage_is_named() {
     assert!(says.contains("trial 7 of run 1") && says.contains("damaged"), "{says}");
 }
 
-/// Not a test by itself: writes trials and never ends, when [`what_was_appended_survives_kill_9`] starts it.
+/// Not a test by itself. Writes trials and never ends, if [`what_was_appended_survives_kill_9`] starts it.
 #[test]
 fn victim() {
     let Some(path) = std::env::var_os(VICTIM) else { return };

@@ -93,7 +93,7 @@ pub struct Driven<'a> {
 /// What makes these numbers doubtful.
 fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed } = driven;
-    let mut measured = Measurement::of(tally);
+    let mut measured = Measurement::from_tally(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
     measured.connections = job.connections as u64;
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);

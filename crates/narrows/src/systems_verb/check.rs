@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lab::session::Bench;
-use lab::session::conformance::{self, Check, Verdict};
+use lab::session::conformance::{self, Check, CheckVerdict};
 use serde::Serialize;
 use systems::Catalog;
 use systems::machine::{Limit, Placement};
@@ -38,7 +38,7 @@ pub fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<
                     Limit::default(),
                     Arc::clone(cancel),
                 );
-                bench.found(&manifest.name, &versions);
+                bench.record_versions(&manifest.name, &versions);
                 conformance::conformance(&mut bench, &manifest.name)
             }
         };
@@ -60,16 +60,16 @@ impl Checked {
         let mut text = format!("{}\n", self.system);
         for check in &self.checks {
             let word = match check.verdict {
-                Verdict::Kept => "ok",
-                Verdict::Broken => "FAILED",
-                Verdict::Excused => "-",
+                CheckVerdict::Kept => "ok",
+                CheckVerdict::Broken => "FAILED",
+                CheckVerdict::Excused => "-",
             };
             text.push_str(&format!("  {word:<6}  {}: {}\n", check.name, check.seen));
             if !check.remedy.is_empty() {
                 text.push_str(&format!("          to do: {}\n", check.remedy));
             }
         }
-        let failed = self.checks.iter().filter(|check| check.verdict == Verdict::Broken).count();
+        let failed = self.checks.iter().filter(|check| check.verdict == CheckVerdict::Broken).count();
         let end = match failed {
             0 => "keeps docs/contracts.md".to_owned(),
             failed => {

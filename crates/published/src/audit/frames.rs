@@ -1,5 +1,5 @@
-//! What the packet table's figures show: rates that are the sender's, a row out of order, cells that are printed
-//! wrongly, and the fall that it is known for.
+//! Audits receivers of frames: rates that are limited by the sender, a size with an inverted order, malformed cells,
+//! and cliffs.
 
 use std::collections::BTreeMap;
 
@@ -8,43 +8,44 @@ use super::{Doubtful, Flaw, Parts, What, indices, times};
 use lab::doubt::{Doubt, FEWEST, HALVES};
 use lab::findings::{self, CLIFF};
 
-/// Sizes this far apart are not received at one rate by a receiver that has work with each byte.
+/// A receiver that does work for each byte does not receive sizes this many times apart at the same rate.
 const APART: f64 = 10.0;
 
-/// The rows of one way to receive, by size: framing and active, and each row's place in the table.
-type Ways<'a> = BTreeMap<(String, String), Vec<(usize, &'a Frames)>>;
+/// For each way to receive, given by framing and active, the rows by size with their indices in the table.
+type Ways<'a> = BTreeMap<(String, String), Vec<(usize, &'a FrameFigures)>>;
 
-/// The ways to receive messages of one size under one framing.
-type Sizes<'a> = BTreeMap<(String, u64), Vec<(usize, &'a Row<Frames>)>>;
+/// For each framing and size, the rows of all ways to receive, with their indices.
+type Sizes<'a> = BTreeMap<(String, u64), Vec<(usize, &'a FrameRow)>>;
 
-pub(super) fn audit(table: &Table, rows: &[Row<Frames>], labels: &[String]) -> Parts {
+pub(super) fn audit(table: &PublishedTable, rows: &[FrameRow], labels: &[String]) -> AuditParts {
     let ways = ways(rows);
-    Parts {
+    AuditParts {
         found: cliffs(&ways).into_iter().chain(framings(&ways)).collect(),
         ranking: None,
         doubts: vec![generator_bound(&ways), inverted(rows), malformed(rows), few(table, rows, labels)],
     }
 }
 
-fn knob(row: &Row<Frames>, name: &str) -> String {
+fn knob(row: &FrameRow, name: &str) -> String {
     row.point.get(name).map_or(String::new(), ToString::to_string)
 }
 
-fn ways(rows: &[Row<Frames>]) -> Ways<'_> {
+fn ways(rows: &[FrameRow]) -> Ways<'_> {
     let mut ways = Ways::new();
-    for (at, row) in rows.iter().enumerate() {
-        ways.entry((knob(row, "framing"), knob(row, "active"))).or_default().push((at, &row.measured));
+    for (index, row) in rows.iter().enumerate() {
+        ways.entry((knob(row, "framing"), knob(row, "active"))).or_default().push((index, &row.measured));
     }
     ways.values_mut().for_each(|rows| rows.sort_by(|a, b| a.1.frame_size.total_cmp(&b.1.frame_size)));
     ways
 }
 
-fn named((framing, active): &(String, String)) -> String {
+fn way_name((framing, active): &(String, String)) -> String {
     format!("{{packet,{framing}}} {active}")
 }
 
-/// From the smallest size up, as long as the rate hardly falls while the bytes grow many times: the sender's rate.
-fn generator_bound(ways: &Ways) -> Doubtful {
+/// Finds rows whose rate is the sender's: from the smallest size up, the rate hardly falls although the size grows many
+/// times.
+fn generator_bound(ways: &Ways) -> FlawedRows {
     let (mut bound, mut words) = (Vec::new(), Vec::new());
     for (way, rows) in ways {
         let Some((_, smallest)) = rows.first() else { continue };
@@ -55,26 +56,27 @@ fn generator_bound(ways: &Ways) -> Doubtful {
         if grown < APART {
             continue;
         }
-        bound.extend(alike.iter().map(|(at, _)| *at));
+        bound.extend(alike.iter().map(|(index, _)| *index));
         words.push(format!(
             "{}: messages of {} and of {} bytes come at rates {:.0} % apart, though {grown:.0} times the bytes",
-            named(way),
+            way_name(way),
             smallest.frame_size,
             largest.frame_size,
             (1.0 - largest.mean() / smallest.mean()) * 100.0
         ));
     }
-    // The ceiling is not even one: other ways to receive get more out of the same sender.
-    let first = |rows: &Vec<(usize, &Frames)>| rows.first().map(|(at, m)| (*at, m.mean()));
-    let ceiling = ways.values().filter_map(first).filter(|(at, _)| bound.contains(at));
+    // If another way to receive gets more from the same sender, the sender's rate is not a fixed ceiling.
+    let first = |rows: &Vec<(usize, &FrameFigures)>| rows.first().map(|(index, m)| (*index, m.mean()));
+    let ceiling = ways.values().filter_map(first).filter(|(index, _)| bound.contains(index));
     let ceiling = ceiling.map(|(_, mean)| mean).fold(0.0, f64::max);
     for (way, rows) in ways {
-        let better = first(rows).filter(|(at, mean)| ceiling > 0.0 && !bound.contains(at) && *mean > ceiling);
+        let better =
+            first(rows).filter(|(index, mean)| ceiling > 0.0 && !bound.contains(index) && *mean > ceiling);
         if let Some((_, mean)) = better {
             words.push(format!(
                 "the same sender reaches {} of that with {}",
                 times(mean / ceiling),
-                named(way)
+                way_name(way)
             ));
         }
     }
@@ -83,12 +85,12 @@ fn generator_bound(ways: &Ways) -> Doubtful {
     Doubtful { code, seen: What::Said(words.join("; ")), rows: bound }
 }
 
-/// A size at which the way that is slowest at every other size is the fastest.
-fn inverted(rows: &[Row<Frames>]) -> Doubtful {
+/// Finds a size at which the fastest way is the slowest at every other size.
+fn inverted(rows: &[FrameRow]) -> FlawedRows {
     let mut sizes = Sizes::new();
-    for (at, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let key = (knob(row, "framing"), row.measured.frame_size as u64);
-        sizes.entry(key).or_default().push((at, row));
+        sizes.entry(key).or_default().push((index, row));
     }
     sizes.retain(|_, ways| ways.len() >= 3);
     let mut found = Doubtful { code: Flaw::Contradiction, seen: What::Said(String::new()), rows: Vec::new() };
@@ -98,7 +100,7 @@ fn inverted(rows: &[Row<Frames>]) -> Doubtful {
         let clear = sorted.windows(2).all(|pair| pair[0].1.measured.above(&pair[1].1.measured));
         let fastest = knob(sorted[0].1, "active");
         let others: Vec<_> = sizes.iter().filter(|(key, _)| key.0 == *framing && key.1 != *size).collect();
-        let slowest = |ways: &Vec<(usize, &Row<Frames>)>| {
+        let slowest = |ways: &Vec<(usize, &FrameRow)>| {
             let slow = ways.iter().min_by(|a, b| a.1.measured.mean().total_cmp(&b.1.measured.mean()));
             slow.is_some_and(|(_, row)| knob(row, "active") == fastest)
         };
@@ -115,24 +117,24 @@ fn inverted(rows: &[Row<Frames>]) -> Doubtful {
     found
 }
 
-fn malformed(rows: &[Row<Frames>]) -> Doubtful {
+fn malformed(rows: &[FrameRow]) -> FlawedRows {
     let flaws: Vec<&str> = rows.iter().filter_map(|row| row.measured.flaw.as_deref()).collect();
-    Doubtful {
+    FlawedRows {
         code: Flaw::MalformedCell,
         seen: What::Said(flaws.join("; ")),
         rows: indices(rows, |row| row.measured.flaw.is_some()),
     }
 }
 
-/// So few messages that the one that was cut short is a visible share.
-fn few(table: &Table, rows: &[Row<Frames>], labels: &[String]) -> Doubtful {
+/// Finds rows with so few messages that the last, incomplete one is a visible share.
+fn few(table: &PublishedTable, rows: &[FrameRow], labels: &[String]) -> FlawedRows {
     let found = indices(rows, |row| row.measured.runs.iter().any(|n| *n < FEWEST as f64));
     let window = table.setting.window_s.map_or(String::new(), |s| format!(" in {s} s"));
-    let words = found.iter().map(|&at| {
+    let words = found.iter().map(|&index| {
         format!(
             "{}: only {} operations ended{window}",
-            labels[at],
-            rows[at].measured.runs[0].min(rows[at].measured.runs[1])
+            labels[index],
+            rows[index].measured.runs[0].min(rows[index].measured.runs[1])
         )
     });
     Doubtful {
@@ -142,7 +144,7 @@ fn few(table: &Table, rows: &[Row<Frames>], labels: &[String]) -> Doubtful {
     }
 }
 
-/// Falls between neighbouring sizes beyond what the larger messages explain, the deepest first.
+/// Falls between neighbouring sizes that larger messages do not explain, the deepest first.
 fn cliffs(ways: &Ways) -> Vec<String> {
     let mut cliffs: Vec<(f64, String)> = Vec::new();
     for (way, rows) in ways {
@@ -153,7 +155,7 @@ fn cliffs(ways: &Ways) -> Vec<String> {
             if grown < APART && fall / grown >= CLIFF {
                 let sentence = format!(
                     "{}: a cliff, {} fewer messages of {} than of {} bytes",
-                    named(way),
+                    way_name(way),
                     times(fall),
                     large.frame_size,
                     small.frame_size
@@ -166,22 +168,22 @@ fn cliffs(ways: &Ways) -> Vec<String> {
     cliffs.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
-/// Two framings under the same `active`, size by size.
+/// Compares two framings with the same `active`, size by size.
 fn framings(ways: &Ways) -> Vec<String> {
     let mut sentences = Vec::new();
     for ((framing, active), rows) in ways {
         let others = ways.iter().filter(|((f, a), _)| f > framing && a == active);
         for (way, others) in others {
             let ratio = |size: f64, mean: f64| {
-                let (_, own) = rows.iter().find(|(_, m)| m.frame_size == size)?;
-                Some(format!("{:.2} at {size}", mean / own.mean()))
+                let (_, same_size) = rows.iter().find(|(_, m)| m.frame_size == size)?;
+                Some(format!("{:.2} at {size}", mean / same_size.mean()))
             };
             let ratios: Vec<String> =
                 others.iter().filter_map(|(_, m)| ratio(m.frame_size, m.mean())).collect();
             sentences.push(format!(
                 "{} by {}, messages: {}",
-                named(way),
-                named(&(framing.clone(), active.clone())),
+                way_name(way),
+                way_name(&(framing.clone(), active.clone())),
                 ratios.join(", ")
             ));
         }

@@ -1,4 +1,4 @@
-//! What wrk's figures show: void rows, latencies that were left out, queues that nobody sees, unsteady runs.
+//! Audits rows of wrk: void rows, latencies that were left out, hidden queues, and unsteady runs.
 
 use super::super::{Request, Row, Table};
 use super::{Doubtful, Flaw, Parts, What, indices};
@@ -6,8 +6,8 @@ use lab::doubt::{Doubt, Evidence, HALVES, Setting, doubts};
 use lab::findings;
 use lab::observation::{Latency, Measurement};
 
-pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Parts {
-    let mut parts = Parts::default();
+pub(super) fn audit(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> AuditParts {
+    let mut parts = AuditParts::default();
     parts.found.push(order(rows));
     parts.doubts.extend([
         errors(rows, labels),
@@ -18,7 +18,7 @@ pub(super) fn audit(table: &Table, rows: &[Row<Request>], labels: &[String]) -> 
     parts
 }
 
-fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
+fn errors(rows: &[RequestRow], labels: &[String]) -> FlawedRows {
     let code = findings::Code::Errors;
     let mut message = "operations failed".to_owned();
     for (row, label) in rows.iter().zip(labels).filter(|(row, _)| row.measured.void()) {
@@ -35,11 +35,11 @@ fn errors(rows: &[Row<Request>], labels: &[String]) -> Doubtful {
     }
 }
 
-fn censored(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful {
+fn censored(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> FlawedRows {
     let found = indices(rows, |row| row.measured.timeouts > 0);
     let cap = table.setting.latency_cap_ms;
-    let each = found.iter().map(|&at| {
-        let m = &rows[at].measured;
+    let sentences = found.iter().map(|&row| {
+        let m = &rows[row].measured;
         let beyond = cap.map_or(String::new(), |cap| {
             let kept = m.requests.saturating_sub(m.timeouts) as f64;
             let mean = (kept * m.latency_mean_ms + m.timeouts as f64 * cap) / m.requests as f64;
@@ -48,14 +48,14 @@ fn censored(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful
                 m.latency_mean_ms, m.latency_max_ms
             )
         });
-        format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[at], m.timeouts)
+        format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[row], m.timeouts)
     });
     let message = each.collect::<Vec<_>>().join("; ");
     Doubtful { code: Flaw::CensoredLatency, seen: What::Said(message), rows: found }
 }
 
-/// A row as a trial of Narrows: what wrk took for complete counts here, as it does in its rate.
-fn measurement(table: &Table, row: &Row<Request>) -> Measurement {
+/// Converts a row to a measurement. Answers that wrk counted as complete are successes, as in its rate.
+fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
     let m = &row.measured;
     let latency = Latency {
         count: m.requests,
@@ -87,11 +87,12 @@ fn own(table: &Table, rows: &[Row<Request>], code: Doubt) -> Doubtful {
     Doubtful { code: Flaw::Own(findings::Code::Trial(code)), seen: What::Evidence(seen), rows }
 }
 
-/// Samples of a thread's rate scatter more than their mean; or all threads at that mean would have done more than
-/// was done: wrk takes a sample only when there were answers, so that a long gap weighs no more than a short one.
-fn unsteady(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful {
+/// Finds unsteady runs: the samples of a thread's rate scatter more than their mean, or all threads at that mean would
+/// have done more than was done. The latter happens because wrk takes a sample only if there were answers, so that a
+/// long gap counts no more than a short one.
+fn unsteady(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> FlawedRows {
     let threads = table.setting.threads.unwrap_or(0) as f64;
-    let found = rows.iter().enumerate().filter_map(|(at, row)| {
+    let found = rows.iter().enumerate().filter_map(|(index, row)| {
         let m = &row.measured;
         let scatter = m.thread_rate_stdev / m.thread_rate_mean;
         let together = threads * m.thread_rate_mean;
@@ -105,18 +106,18 @@ fn unsteady(table: &Table, rows: &[Row<Request>], labels: &[String]) -> Doubtful
                 "{threads} threads at their mean make {together:.0}/s where {shown:.0}/s was done"
             ));
         }
-        (!why.is_empty()).then(|| (at, format!("{}: {}", labels[at], why.join(", "))))
+        (!why.is_empty()).then(|| (index, format!("{}: {}", labels[index], why.join(", "))))
     });
     let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
     let code = Flaw::Own(findings::Code::Trial(Doubt::UnsteadyWindow));
     Doubtful { code, seen: What::Said(messages.join("; ")), rows }
 }
 
-/// The order as published, and what may not stand in it.
-fn order(rows: &[Row<Request>]) -> String {
-    let mut sorted: Vec<&Row<Request>> = rows.iter().collect();
+/// The published order, and the rows that do not belong in it.
+fn order(rows: &[RequestRow]) -> String {
+    let mut sorted: Vec<&RequestRow> = rows.iter().collect();
     sorted.sort_by(|a, b| b.measured.requests_per_s.total_cmp(&a.measured.requests_per_s));
-    let name = |row: &&Row<Request>| format!("{} {:.0}/s", row.system, row.measured.requests_per_s);
+    let name = |row: &&RequestRow| format!("{} {:.0}/s", row.system, row.measured.requests_per_s);
     let valid: Vec<String> = sorted.iter().filter(|row| !row.measured.void()).map(name).collect();
     let invalid: Vec<&str> =
         sorted.iter().filter(|row| row.measured.void()).map(|row| row.system.as_str()).collect();

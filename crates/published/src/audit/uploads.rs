@@ -1,4 +1,4 @@
-//! What means of uploads show: how far rows of one configuration lie apart, which steps of a knob are larger than
+//! Audits mean times of uploads: how far apart rows of one configuration are, which steps of a knob are larger than
 //! that, and where more work took less time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,38 +9,38 @@ use super::super::{Row, Rows, Table, Upload};
 use super::{Doubtful, Flaw, Parts, What, times};
 use lab::experiment::grid::show_size;
 
-pub(super) fn audit(table: &Table, rows: &[Row<Upload>], all: &[Table]) -> Parts {
-    let noise = Noise::of(table, all);
-    let steps = steps(table, rows, &noise);
-    let mut parts = Parts { found: noise.sentences(), ..Parts::default() };
+pub(super) fn audit(table: &PublishedTable, rows: &[UploadRow], all: &[PublishedTable]) -> AuditParts {
+    let repeatability = Repeatability::of(table, all);
+    let steps = steps(table, rows, &repeatability);
+    let mut parts = AuditParts { found: repeatability.sentences(), ..AuditParts::default() };
     parts.found.extend(systems(rows));
     parts.found.extend(steps.iter().filter(|step| step.clear).map(Step::sentence));
     parts.doubts = vec![mean_without_spread(table, rows), less_time_for_more(rows), within_noise(&steps)];
     parts
 }
 
-/// How far rows that measured one configuration lie apart, by runtime: what a difference must exceed.
-struct Noise {
-    /// The configuration whose rows lie furthest apart.
+/// How far apart repeated rows of one configuration are, by runtime. Only larger differences mean something.
+struct Repeatability {
+    /// For each runtime, the configuration whose rows are furthest apart.
     by_variant: BTreeMap<String, Repeated>,
 }
 
 /// Rows of one configuration.
 struct Repeated {
-    /// The largest time by the smallest, less 1.
+    /// The ratio of the largest time to the smallest, minus 1.
     apart: f64,
     times: Vec<f64>,
-    /// What they have in common.
+    /// The knobs of the configuration.
     point: Point,
 }
 
-impl Noise {
-    /// Looks through the tables of the same document and this one.
-    fn of(table: &Table, all: &[Table]) -> Self {
-        let document = |table: &Table| table.source.split(',').next().unwrap_or_default().to_owned();
-        let own = document(table);
-        let mut same: Vec<&Table> =
-            all.iter().filter(|other| document(other) == own && other.name != table.name).collect();
+impl Repeatability {
+    /// Looks for repeated rows in this table and in the other tables of the same document.
+    fn of(table: &PublishedTable, all: &[PublishedTable]) -> Self {
+        let document = |table: &PublishedTable| table.source.split(',').next().unwrap_or_default().to_owned();
+        let this_document = document(table);
+        let mut same: Vec<&PublishedTable> =
+            all.iter().filter(|other| document(other) == this_document && other.name != table.name).collect();
         same.push(table);
         let mut times: BTreeMap<(String, Vec<String>, Point), Vec<f64>> = BTreeMap::new();
         for table in same {
@@ -85,7 +85,8 @@ impl Noise {
     }
 }
 
-/// From one value of a knob to the next, everything else equal: how many times longer, in each comparison.
+/// A step from one value of a knob to the next while everything else is equal. The ratios tell how many times longer
+/// uploads took.
 struct Step {
     knob: String,
     from: Value,
@@ -93,7 +94,7 @@ struct Step {
     ratios: Vec<f64>,
     /// The rows of both values.
     rows: Vec<usize>,
-    /// Whether all comparisons point one way, each beyond the noise.
+    /// Whether all comparisons point the same way and exceed the repeatability.
     clear: bool,
 }
 
@@ -109,17 +110,17 @@ impl Step {
             if high < 1.0 { ("less", 1.0 / high, 1.0 / low) } else { ("more", low, high) };
         let (least, most) = (times(least), times(most));
         let range = if least == most { least } else { format!("{least} to {most}") };
-        let each = match self.ratios.len() {
+        let comparisons = match self.ratios.len() {
             1 => "the one comparison".to_owned(),
             2 => "both comparisons".to_owned(),
             n => format!("all {n} comparisons"),
         };
-        format!("`{}` {} instead of {}: {range} {how} time in {each}", self.knob, self.to, self.from)
+        format!("`{}` {} instead of {}: {range} {how} time in {comparisons}", self.knob, self.to, self.from)
     }
 }
 
-/// Every step between neighbouring values of a knob. The size is left out: more work takes longer.
-fn steps(table: &Table, rows: &[Row<Upload>], noise: &Noise) -> Vec<Step> {
+/// All steps between neighbouring values of a knob. Leaves out the size, because more work takes longer.
+fn steps(table: &PublishedTable, rows: &[UploadRow], repeatability: &Repeatability) -> Vec<Step> {
     let knobs = table.columns.iter().filter(|c| c.knob.is_some() && c.name != "size");
     let mut steps = Vec::new();
     for knob in knobs.map(|column| &column.name) {
@@ -144,7 +145,7 @@ fn steps(table: &Table, rows: &[Row<Upload>], noise: &Noise) -> Vec<Step> {
                     .find(|(_, b)| b.variant == a.variant && b.system == a.system && b.point == there);
                 let Some((j, b)) = other else { continue };
                 let ratio = b.measured.mean_ms / a.measured.mean_ms;
-                beyond &= ratio.max(1.0 / ratio) > 1.0 + noise.share(&a.variant);
+                beyond &= ratio.max(1.0 / ratio) > 1.0 + repeatability.share(&a.variant);
                 step.ratios.push(ratio);
                 step.rows.extend([i, j]);
             }
@@ -156,7 +157,7 @@ fn steps(table: &Table, rows: &[Row<Upload>], noise: &Noise) -> Vec<Step> {
     steps
 }
 
-fn within_noise(steps: &[Step]) -> Doubtful {
+fn within_noise(steps: &[Step]) -> FlawedRows {
     let unclear: Vec<&Step> = steps.iter().filter(|step| !step.clear).collect();
     let words = unclear.iter().map(|step| {
         let (low, high) = step.range();
@@ -176,7 +177,7 @@ fn mean_without_spread(table: &Table, rows: &[Row<Upload>]) -> Doubtful {
     Doubtful { code: Flaw::MeanWithoutSpread, seen: What::Said(message), rows: (0..rows.len()).collect() }
 }
 
-/// A knob's value as people write it.
+/// Formats a knob's value.
 fn shown(knob: &str, value: &Value) -> String {
     match value {
         Value::Integer(bytes) if knob == "size" => show_size(*bytes),
@@ -184,31 +185,31 @@ fn shown(knob: &str, value: &Value) -> String {
     }
 }
 
-fn size_of(row: &Row<Upload>) -> Option<i64> {
+fn size_of(row: &UploadRow) -> Option<i64> {
     match row.point.get("size") {
         Some(Value::Integer(bytes)) => Some(*bytes),
         _ => None,
     }
 }
 
-/// Sizes, each with its row, of one runtime and system under the same other knobs.
+/// For each runtime, system and setting of the other knobs, the sizes with the indices of their rows.
 type Sizes<'a> = BTreeMap<(&'a str, &'a str, Point), Vec<(i64, usize)>>;
 
-/// Larger uploads that took less time than the next smaller ones under the same settings.
-fn less_time_for_more(rows: &[Row<Upload>]) -> Doubtful {
+/// Finds uploads that took less time than the next smaller size with the same other knobs.
+fn less_time_for_more(rows: &[UploadRow]) -> FlawedRows {
     let mut alike = Sizes::new();
-    for (at, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let Some(size) = size_of(row) else { continue };
         let mut rest = row.point.clone();
         rest.remove("size");
-        alike.entry((&row.variant, &row.system, rest)).or_default().push((size, at));
+        alike.entry((&row.variant, &row.system, rest)).or_default().push((size, index));
     }
     let (mut words, mut found) = (Vec::new(), BTreeSet::new());
     for ((variant, system, _), mut sizes) in alike {
         sizes.sort_unstable();
         for pair in sizes.windows(2) {
             let [(less, small), (more, large)] = [pair[0], pair[1]];
-            let [short, long] = [small, large].map(|at| rows[at].measured.mean_ms);
+            let [short, long] = [small, large].map(|index| rows[index].measured.mean_ms);
             if more > less && long < short {
                 let (less, more) = (show_size(less), show_size(more));
                 words.push(format!("{system} {variant}: {less} took {short} ms and {more} {long} ms"));
@@ -220,8 +221,8 @@ fn less_time_for_more(rows: &[Row<Upload>]) -> Doubtful {
     Doubtful { code: Flaw::Contradiction, seen: What::Said(message), rows: found.into_iter().collect() }
 }
 
-/// Two systems at each size, over the runtimes: their ratio, and whether its direction holds.
-fn systems(rows: &[Row<Upload>]) -> Vec<String> {
+/// Compares two systems at each size, with the ratio under each runtime.
+fn systems(rows: &[UploadRow]) -> Vec<String> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
         if !names.contains(&row.system.as_str()) {
@@ -231,7 +232,7 @@ fn systems(rows: &[Row<Upload>]) -> Vec<String> {
     let [first, second] = names[..] else { return Vec::new() };
     let sizes: BTreeSet<i64> = rows.iter().filter_map(size_of).collect();
     let sentence = |size: i64| {
-        let of = |system: &str, variant: &str| {
+        let time = |system: &str, variant: &str| {
             let found =
                 rows.iter().find(|r| r.system == system && r.variant == variant && size_of(r) == Some(size));
             found.map(|row| row.measured.mean_ms)
@@ -240,7 +241,7 @@ fn systems(rows: &[Row<Upload>]) -> Vec<String> {
         let ratios: Vec<(f64, String)> = variants
             .into_iter()
             .filter_map(|variant| {
-                let ratio = of(second, variant)? / of(first, variant)?;
+                let ratio = time(second, variant)? / time(first, variant)?;
                 Some((ratio, format!("{ratio:.2} with {variant}")))
             })
             .collect();

@@ -1,4 +1,4 @@
-//! Frames then and today: where the rate falls off, and which framing is ahead at which size.
+//! Compares frames then and today: where the rate falls off a cliff, and which framing is ahead at which size.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::today::same_side;
 use super::{Pair, Today, all, decided, shown, unless_held_back, within};
 use lab::findings::{CLIFF, Shape};
 
-/// Sizes further apart than this say nothing of what lies between them.
+/// Sizes that are further apart say nothing about what is between them.
 const APART: f64 = 10.0;
 
-/// One way to receive, by size.
+/// For each way to receive, given by framing and active, its rows by size.
 type Ways<'a> = BTreeMap<(String, String), BTreeMap<i64, &'a Pair<'a>>>;
 
 pub(super) fn cliffs(pairs: &[Pair], today: &Today) -> Vec<Shape> {
@@ -24,7 +24,7 @@ pub(super) fn cliffs(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     all
 }
 
-/// Falls between neighbouring published sizes beyond what the larger messages explain.
+/// Falls between neighbouring published sizes that larger messages do not explain.
 fn falls(
     ((framing, active), sizes): (&(String, String), &BTreeMap<i64, &Pair>),
     today: &Today,
@@ -51,15 +51,16 @@ fn falls(
     rows.windows(2).filter_map(fall).collect()
 }
 
-/// The runtime's framing by the program's, size by size: which is ahead.
+/// Compares the runtime's framing with the program's, size by size.
 fn framings(ways: &Ways, today: &Today) -> Option<Shape> {
     let find = |framing: &str| ways.iter().find(|((f, active), _)| f == framing && active == "once");
-    let ((_, by), (_, own)) = (find("0")?, find("4")?);
-    let in_both =
-        |size: &&i64| own[*size].both().is_some() && by.get(*size).is_some_and(|b| b.both().is_some());
-    let sizes: Vec<&i64> = own.keys().filter(in_both).collect();
+    let ((_, program), (_, runtime)) = (find("0")?, find("4")?);
+    let in_both = |size: &&i64| {
+        runtime[*size].both().is_some() && program.get(*size).is_some_and(|b| b.both().is_some())
+    };
+    let sizes: Vec<&i64> = runtime.keys().filter(in_both).collect();
     let ratio = |size: &i64| {
-        let (four, zero) = (own[size], by[size]);
+        let (four, zero) = (runtime[size], program[size]);
         let (then, now) = (four.then? / zero.then?, four.today()? / zero.today()?);
         let ratio = four.now.zip(zero.now).and_then(|(a, b)| today.ratio(a, b, sizes.len()));
         Some((*size, then, now, same_side(then, ratio)))
@@ -80,6 +81,6 @@ fn framings(ways: &Ways, today: &Today) -> Option<Shape> {
         agrees: all(ratios.iter().map(|row| row.3)),
         text: format!("framing 4 by 0, active once, then and today: {}{open}{against}", words.join(", ")),
     };
-    let rows = ratios.iter().flat_map(|(size, ..)| [own[size], by[size]]);
+    let rows = ratios.iter().flat_map(|(size, ..)| [runtime[size], program[size]]);
     Some(unless_held_back(found, rows))
 }

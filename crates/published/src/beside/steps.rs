@@ -1,16 +1,17 @@
-//! Uploads then and today: what each knob moves, where it is best, and systems against each other.
+//! Compares uploads then and today: how much each knob changes, its best value, and systems and runtimes against each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use systems::{Point, Value};
 
-use super::super::Table;
+use super::super::PublishedTable;
 use super::today::same_size;
 use super::{FLAT, Pair, SAME_SIZE, Today, all, decided, range, shown, systems_of, unless_held_back, within};
 use lab::experiment::grid::show_size;
 use lab::findings::Shape;
 
-pub(super) fn steps(table: &Table, pairs: &[Pair], today: &Today) -> Vec<Shape> {
+pub(super) fn steps(table: &PublishedTable, pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let knobs = table.varied().filter(|column| column.name != "size");
     let mut all: Vec<Shape> = knobs.filter_map(|column| knob(&column.name, pairs, today)).collect();
     all.extend(systems(pairs, today));
@@ -26,18 +27,18 @@ struct Step<'a> {
     now: f64,
 }
 
-/// The values of one knob while all else stands still.
+/// The values of one knob while everything else is equal.
 type Series<'a> = Vec<Step<'a>>;
 
-fn quickest<'a>(series: &'a Series<'a>, of: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
-    series.iter().min_by(|a, b| of(a).total_cmp(&of(b)))
+fn quickest<'a>(series: &'a Series<'a>, time: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
+    series.iter().min_by(|a, b| time(a).total_cmp(&time(b)))
 }
 
-fn slowest<'a>(series: &'a Series<'a>, of: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
-    series.iter().max_by(|a, b| of(a).total_cmp(&of(b)))
+fn slowest<'a>(series: &'a Series<'a>, time: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
+    series.iter().max_by(|a, b| time(a).total_cmp(&time(b)))
 }
 
-/// What a knob moves from its worst to its best value, and which value that is.
+/// The factor between a knob's worst and best value, and which value is best.
 fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
     let mut groups: BTreeMap<(&str, &str, Point), Series> = BTreeMap::new();
     for pair in pairs {
@@ -47,35 +48,35 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
         groups.entry((pair.variant, pair.system, rest)).or_default().push(Step { value, pair, then, now });
     }
     let groups: Vec<Series> = groups.into_values().filter(|series| series.len() > 1).collect();
-    let factor = |of: fn(&Step) -> f64| {
-        range(groups.iter().filter_map(|s| Some(of(slowest(s, of)?) / of(quickest(s, of)?))))
+    let factor = |time: fn(&Step) -> f64| {
+        range(groups.iter().filter_map(|s| Some(time(slowest(s, time)?) / time(quickest(s, time)?))))
     };
     let (then, now) = (factor(|step| step.then)?, factor(|step| step.now)?);
     let mut text =
         format!("`{name}` from its worst to its best value: {} then, {} today", shown(then), shown(now));
-    // The best and the worst are chosen by the result: as if all values had been compared with each other.
+    // The best and the worst are chosen by the result, which counts as comparing all values with each other.
     let several: usize = groups.iter().map(|s| s.len() * (s.len() - 1) / 2).sum();
     let ratio = |a: &Step, b: &Step| today.ratio(a.pair.now?, b.pair.now?, several);
     let mut agrees = all(groups.iter().map(|series| {
         let ends = quickest(series, |step| step.now).zip(slowest(series, |step| step.now));
         same_size(then, ends.and_then(|(best, worst)| ratio(best, worst)))
     }));
-    // Where nothing moves there is no best value.
+    // A knob that changes nothing has no best value.
     if then.1 >= FLAT && now.1 >= FLAT {
-        let best = |of: fn(&Step) -> f64| {
-            groups.iter().filter_map(|s| Some(quickest(s, of)?.value)).collect::<BTreeSet<&Value>>()
+        let best = |time: fn(&Step) -> f64| {
+            groups.iter().filter_map(|s| Some(quickest(s, time)?.value)).collect::<BTreeSet<&Value>>()
         };
         let words = |values: &BTreeSet<&Value>| {
             values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
         };
         let (best_then, best_now) = (best(|step| step.then), best(|step| step.now));
         text.push_str(&format!("; the best is {} then, {} today", words(&best_then), words(&best_now)));
-        // A value than which no other is better today is no other optimum.
+        // If no other value is better today than the best value then, the optimum has not moved.
         let as_good = all(groups.iter().map(|series| {
-            let own = series.iter().filter(|step| best_then.contains(step.value));
-            let own = own.min_by(|a, b| a.now.total_cmp(&b.now))?;
-            let others = series.iter().filter(|step| step.value != own.value);
-            all(others.map(|other| within(ratio(other, own), (0.0, FLAT))))
+            let published_best = series.iter().filter(|step| best_then.contains(step.value));
+            let published_best = published_best.min_by(|a, b| a.now.total_cmp(&b.now))?;
+            let others = series.iter().filter(|step| step.value != published_best.value);
+            all(others.map(|other| within(ratio(other, published_best), (0.0, FLAT))))
         }));
         if best_then != best_now && as_good == Some(true) {
             text.push_str(", from which it is less than 5 % away");
@@ -88,7 +89,7 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
     Some(unless_held_back(decided(agrees, text), own))
 }
 
-/// The later system by the earlier at each size.
+/// The ratio of the later system to the earlier at each size.
 fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let [first, second] = systems_of(pairs)[..] else { return Vec::new() };
     let sizes: BTreeSet<i64> = pairs.iter().filter_map(|pair| pair.integer("size")).collect();
@@ -114,8 +115,8 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     sizes.into_iter().filter_map(at_size).collect()
 }
 
-/// Today's range of the second's time by the first's, and whether all of it is of the size of that then, and on the same side of
-/// 1; None where no couple ran.
+/// Today's range of ratios of the second time to the first, and whether all have the size of the published ones and are
+/// on the same side of 1. None if no couple ran.
 fn times(
     couples: &[(&Pair, &Pair)],
     then: (f64, f64),
@@ -129,14 +130,14 @@ fn times(
         () if then.1 < 1.0 / FLAT => (then.0 / SAME_SIZE, (then.1 * SAME_SIZE).min(1.0 / FLAT)),
         () => (then.0 / SAME_SIZE, then.1 * SAME_SIZE),
     };
-    let each = ran().map(|(_, a, b)| within(today.ratio(a, b, several), allowed));
-    Some((now, all(each)))
+    let agreements = ran().map(|(_, a, b)| within(today.ratio(a, b, several), allowed));
+    Some((now, all(agreements)))
 }
 
-/// A published row on the earlier runtime and the same on the later, by system and size.
+/// By system and size, pairs of the same row on the earlier and on the later runtime.
 type Couples<'a> = BTreeMap<(&'a str, Option<i64>), Vec<(&'a Pair<'a>, &'a Pair<'a>)>>;
 
-/// The later runtime by the earlier, each system at each size; where two ran.
+/// The ratio of the later runtime to the earlier, for each system at each size, if both ran.
 fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
     let [first, second] = variants.into_iter().collect::<Vec<_>>()[..] else { return Vec::new() };
@@ -144,13 +145,13 @@ fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     for a in pairs.iter().filter(|pair| pair.variant == first) {
         let same = |b: &&Pair| b.variant == second && b.system == a.system && b.point == a.point;
         let Some(b) = pairs.iter().find(same) else { continue };
-        // One system that ran for both says nothing of the two.
+        // A single system that stands for both runtimes says nothing about them.
         let ran = a.now.zip(b.now).filter(|(a, b)| a.scenario.system != b.scenario.system);
         if ran.is_some() && a.then.is_some() && b.then.is_some() {
             couples.entry((a.system, a.integer("size"))).or_default().push((a, b));
         }
     }
-    let each = couples.iter().filter_map(|((system, size), rows)| {
+    let shapes = couples.iter().filter_map(|((system, size), rows)| {
         let then = range(rows.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
         let place = size.map_or(String::new(), |size| format!(" at {}", show_size(size)));
         let (now, agrees) = times(rows, then, couples.len(), today)?;
@@ -158,5 +159,5 @@ fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
         let text = format!("{second} by {first}, {system}{place}: {then} the time then, {now} today");
         Some(unless_held_back(decided(agrees, text), rows.iter().flat_map(|(a, b)| [*a, *b])))
     });
-    each.collect()
+    shapes.collect()
 }

@@ -1,4 +1,4 @@
-//! Runs that were made up, beside the published figures: agreeing, differing, and too little to say.
+//! Tests of made-up runs beside the published figures: runs that agree, that differ, and that decide nothing.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use lab::findings::{ExperimentFindings, findings};
 use lab::observation::{Latency, Measurement, Observation, Outcome, Trial};
 use lab::plan::plan;
 
-/// Servers and clients under the names of the published tables, with the knobs that these vary.
+/// A home with servers and clients that stand for the published systems, with the knobs that the tables vary.
 fn home() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let system = |name: &str, role: &str, workloads: &str, knobs: &[(&str, &str)]| {
@@ -72,7 +72,7 @@ fn experiment(workload: &str, figure: &str, published: &str, systems: &str, grid
     )
 }
 
-/// A measurement with this figure: milliseconds for uploads, else a rate.
+/// A measurement with this figure, which is milliseconds for uploads and a rate for other workloads.
 fn measurement(workload: Workload, figure: f64) -> Measurement {
     let upload = workload == Workload::Upload;
     let n = if upload { 10 } else { (figure * 2.0) as u64 };
@@ -89,7 +89,7 @@ fn measurement(workload: Workload, figure: f64) -> Measurement {
     }
 }
 
-/// Plans an experiment and makes up its observations; the reference's figure is 1.
+/// Plans an experiment and makes up its observations. The reference's figure is 1.
 fn ran(text: &str, rounds: u32, outcome: impl Fn(&Trial) -> Measurement) -> ExperimentFindings {
     let home = home();
     let source = Source::new("experiments/e.toml", text);
@@ -126,7 +126,7 @@ fn beside_of(e: &ExperimentFindings) -> &Beside {
     e.beside.first().expect("a published table")
 }
 
-/// The one shape whose sentence begins so.
+/// The shape whose sentence begins with these words.
 fn shape<'a>(beside: &'a Beside, begins: &str) -> &'a Shape {
     let found = beside.shapes.iter().find(|c| c.text.starts_with(begins));
     found.unwrap_or_else(|| panic!("{begins:?}: {:#?}", beside.shapes))
@@ -134,7 +134,7 @@ fn shape<'a>(beside: &'a Beside, begins: &str) -> &'a Shape {
 
 const BUFFERS: &str = "published = \"cowboy-buffers\"";
 
-/// Uploads of 64M with these times for 1460, 8192 and 262144.
+/// Uploads of 64M with these times for the buffers 1460, 8192 and 262144.
 fn buffers(rounds: u32, ms: impl Fn(u32) -> [f64; 3]) -> ExperimentFindings {
     let grid = "[[grid]]\nsize = \"64M\"\nreuse = false\nbuffer = [1460, 8192, 262144]\n";
     let text = experiment("upload", "ms_per_upload", BUFFERS, "\"cowboy2\"", grid);
@@ -163,7 +163,7 @@ fn a_buffer_that_moves_as_published_agrees() {
     let table = &beside_of(&e).table;
     let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["runtime", "buffer", "published", "today"]);
-    // Three buffers under two runtimes, in ratios to the best; today's is the same in both.
+    // Three buffers under two runtimes, as ratios to the best. Today's ratios are the same for both.
     let ratio = |row: usize, column: usize| match table.rows[row].cells[column] {
         Cell::Number(ratio) => ratio,
         _ => panic!("{:?}", table.rows),
@@ -234,7 +234,7 @@ fn systems_are_compared_at_each_size() {
     let large = shape(beside_of(&e), "cowboy2.10.0 by cowboy1.1.2 at 1G");
     assert_eq!(large.agrees, Some(true));
     assert!(large.text.ends_with("7.6x to 10.7x the time then, 9.0x today"), "{}", large.text);
-    // Then, the mean at 1M was that of a few slow uploads.
+    // The published mean at 1M was that of a few slow uploads.
     let small = shape(beside_of(&e), "cowboy2.10.0 by cowboy1.1.2 at 1M");
     assert_eq!(small.agrees, Some(false));
     assert!(small.text.ends_with("0.73x to 2.3x the time then, 9.0x today"), "{}", small.text);
@@ -258,7 +258,7 @@ fn the_cliff_of_frames_is_looked_for_where_it_was() {
             experiment("frames", "frames_per_s", "published = \"erlang-packet\"", "\"erlang-packet\"", &grid);
         ran(&text, 3, |trial| {
             let past = word(trial, "frame_size") == "1500" && word(trial, "framing") == "4";
-            // With another buffer there is no cliff: those rows must not be taken for the published ones.
+            // With another buffer there is no cliff, so these rows must not stand for the published ones.
             let slow = past && word(trial, "buffer") == "1460";
             measurement(Workload::Frames, if slow { four } else { 400_000.0 })
         })
@@ -286,7 +286,7 @@ fn servers(systems: &str, rates: &[(&str, f64)]) -> ExperimentFindings {
     let text = experiment("requests", "requests_per_s", "published = \"iodash\"", systems, grid);
     ran(&text, 3, |trial| {
         let rate = rates.iter().find(|(name, _)| *name == trial.scenario.system).unwrap().1;
-        // With keep-alive the order is another: the document's made a connection for each request.
+        // With keep-alive the order differs. The document's servers got a connection for each request.
         let rate = if word(trial, "keep_alive") == "true" { 1e9 / rate } else { rate };
         measurement(Workload::Requests, rate)
     })
@@ -314,7 +314,7 @@ fn the_order_of_servers_is_that_of_one_request_per_connection() {
     assert_eq!(beside_of(&level).shapes[0].agrees, Some(false));
 }
 
-/// Three rounds of noise point the same way by chance in a quarter of all runs.
+/// By chance, three rounds of noise point the same way in a quarter of all runs.
 #[test]
 fn equal_servers_are_rarely_put_in_an_order() {
     let grid = "[[grid]]\nconnections = 10000\nkeep_alive = false\n";
@@ -391,7 +391,7 @@ fn clients_are_ranked_at_their_best_with_few_errors() {
             "gun-poolboy" => 90.0 * size,
             _ => 50.0 * size,
         };
-        // Faster where the server never closes: not what the document's server did.
+        // Clients are faster if the server never closes, but the document's server did close.
         let open = if word(trial, "max_keepalive") == "0" { 1.1 } else { 1.0 };
         let mut m = measurement(Workload::Clients, rate * open);
         if trial.scenario.system == "buoy" {
@@ -455,7 +455,7 @@ fn the_ready_made_experiments_and_the_tables_name_each_other() {
         let table = super::super::load(&published).unwrap();
         assert_eq!(table.workload, experiment.workload, "{name}: {published}");
         named.insert((name, published.clone()));
-        // A knob that is spelled otherwise would never be found again.
+        // A misspelled knob would match nothing.
         let columns = table.columns.iter().filter(|c| c.knob.is_some()).map(|c| &c.name);
         for knob in columns.chain(table.fixed.keys()).chain(table.defaults.keys()) {
             let has =
@@ -468,7 +468,7 @@ fn the_ready_made_experiments_and_the_tables_name_each_other() {
         assert!(TABLES.contains(&table.name.as_str()), "an experiment cannot name {}", table.name);
         let experiment = table.experiment.clone().unwrap();
         assert!(named.contains(&(experiment, table.name.clone())), "{} beside no run", table.name);
-        // A variant that no system has would never be found.
+        // A variant that no system has would match nothing.
         for variant in table.runtimes.values().flatten() {
             let mut systems = table.systems.values().flatten();
             assert!(systems.any(|name| catalog.get(&format!("{name}@{variant}")).is_ok()), "{variant}");

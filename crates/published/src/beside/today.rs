@@ -1,6 +1,7 @@
-//! What of a shape today's rounds decide: ratios inside rounds, with intervals that hold for all that one shape asks.
+//! Which shapes today's rounds decide. Ratios are taken within rounds, and the intervals of one shape hold together.
 //!
-//! As with verdicts, nothing is claimed within the noise floor, and what an interval leaves open is open.
+//! As with verdicts, nothing is claimed within the noise floor, and a shape is undecided if its interval does not
+//! decide it.
 
 use stats::Design;
 
@@ -12,7 +13,7 @@ use lab::findings::{Estimate, NoiseFloor, Ratio, log_ratios};
 pub(super) struct Today {
     pub figure: Figure,
     design: Design,
-    /// The smallest difference that the run can claim, as a logarithm.
+    /// The logarithm of the smallest difference that the run can claim.
     floor: Option<f64>,
 }
 
@@ -21,8 +22,8 @@ impl Today {
         Self { figure, design, floor: floor.map(|floor| floor.smallest.ln()) }
     }
 
-    /// How many times better `a` is than `b`, with an interval that holds together with those of `several` such ratios, and
-    /// is no narrower than the noise floor. None without three rounds, or without a floor.
+    /// How many times better `a` is than `b`. The interval holds together with those of all `several` ratios of a
+    /// shape, and is at least as wide as the noise floor. None with fewer than three rounds or without a noise floor.
     pub fn ratio(&self, a: &Estimate, b: &Estimate, several: usize) -> Option<Ratio> {
         let compared = self.design.compare(&log_ratios(self.figure, &a.by_round, &b.by_round))?;
         let (low, high) = compared.location.interval(self.design.level(several));
@@ -31,7 +32,7 @@ impl Today {
     }
 }
 
-/// Whether the truth lies between these; None where the interval leaves it open.
+/// Whether the true ratio is between two bounds. None if the interval does not decide it.
 pub(super) fn within(ratio: Option<Ratio>, (low, high): (f64, f64)) -> Option<bool> {
     let ratio = ratio?;
     match () {
@@ -41,22 +42,22 @@ pub(super) fn within(ratio: Option<Ratio>, (low, high): (f64, f64)) -> Option<bo
     }
 }
 
-/// Whether all are so: one that is not is enough to know, one that is open leaves it open.
-pub(super) fn all(each: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
-    let each: Vec<Option<bool>> = each.into_iter().collect();
+/// Combines answers: false if any is false, otherwise None if any is undecided.
+pub(super) fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    let answers: Vec<Option<bool>> = answers.into_iter().collect();
     match () {
-        () if each.contains(&Some(false)) => Some(false),
-        () if each.contains(&None) => None,
+        () if answers.contains(&Some(false)) => Some(false),
+        () if answers.contains(&None) => None,
         () => Some(true),
     }
 }
 
-/// Which of two was ahead, if one was.
+/// Which of two is ahead: 1 for the first, -1 for the second, 0 for neither.
 pub(super) fn side(ratio: f64) -> i8 {
     i8::from(ratio > FLAT) - i8::from(ratio < 1.0 / FLAT)
 }
 
-/// Whether what was ahead then is ahead today, and what was level is level.
+/// Whether the same one is ahead today, or both are level as they were then.
 pub(super) fn same_side(then: f64, now: Option<Ratio>) -> Option<bool> {
     let level = within(now, (1.0 / FLAT, FLAT));
     match side(then) {
@@ -67,7 +68,7 @@ pub(super) fn same_side(then: f64, now: Option<Ratio>) -> Option<bool> {
     }
 }
 
-/// Whether a factor is of the size of those then: flat as they, or within their range widened.
+/// Whether a factor has the size of the published ones: flat if they were, or else within their widened range.
 pub(super) fn same_size(then: (f64, f64), now: Option<Ratio>) -> Option<bool> {
     let range = if then.1 < FLAT { (1.0 / FLAT, FLAT) } else { (then.0 / SAME_SIZE, then.1 * SAME_SIZE) };
     within(now, range)

@@ -1,4 +1,5 @@
-//! Tables of one's own: sound ones are not doubted, mistakes are shown with their place.
+//! Tests of other tables than the built-in ones: sound tables are not doubted, and mistakes are shown with their
+//! position.
 
 use super::*;
 
@@ -13,7 +14,7 @@ fn head(workload: &str, setting: &str, columns: &[(&str, &str)]) -> String {
     text
 }
 
-fn read(head: &str, rows: &str) -> Result<Table, InputError> {
+fn read(head: &str, rows: &str) -> Result<PublishedTable, InputError> {
     read::table(&Source::new("t.toml", head), &Source::new("t.csv", rows))
 }
 
@@ -54,7 +55,7 @@ fn sound_clients_are_not_doubted() {
     let audit = audit_of(&pools(setting), &format!("{POOLS}a,1,32,64,3000,0\nb,1,32,64,2900,0.9\n"));
     assert_eq!(codes(&audit), [], "{:?}", audit.warnings);
     assert_eq!(audit.found.len(), 0);
-    // Failures that took the whole timeout are errors, and nothing else.
+    // Failures that took the whole timeout are errors and nothing else.
     let audit = audit_of(&pools(setting), &format!("{POOLS}a,1,32,8192,48,99.4\n"));
     assert_eq!(codes(&audit), [ERRORS]);
 }
@@ -63,7 +64,7 @@ fn sound_clients_are_not_doubted() {
 fn what_is_not_known_is_not_checked() {
     let rows = format!("{POOLS}a,1,32,2048,9000,99.4\na,1,64,2048,9000,0\n");
     assert_eq!(codes(&audit_of(&pools(""), &rows)), [ERRORS]);
-    // A row without a success has no length; more callers than attempts make none.
+    // A row without a success has no duration. More callers than attempts make no attempt.
     let rows = format!("{POOLS}a,1,32,2048,1,100\nb,1,32,999999999,10,0\n");
     let audit = audit_of(&pools("attempts = 500000\ndelay_ms = 10\ntimeout_ms = 1000"), &rows);
     assert_eq!(codes(&audit), [ERRORS]);
@@ -78,7 +79,7 @@ fn a_sound_run_of_wrk_is_not_doubted() {
     assert_eq!(codes(&audit_of(&head, &rows)), []);
     // The same with a queue that the latency does not show.
     let rows = rows.replace(",9.5,", ",2.5,");
-    assert_eq!(codes(&audit_of(&head, &rows)), [own(Doubt::HiddenQueueing)]);
+    assert_eq!(codes(&audit_of(&head, &rows)), [lab_doubt(Doubt::HiddenQueueing)]);
 }
 
 #[test]

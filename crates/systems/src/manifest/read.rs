@@ -1,11 +1,12 @@
-//! From TOML to a checked [`Manifest`]: the file's shape, then what its fields must keep, each with its place.
+//! Reads TOML into a checked [`Manifest`]. serde checks the file's form, and this module checks the fields. Errors show
+//! positions.
 
 mod apply;
 mod draft;
 mod inputs;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,9 +60,9 @@ pub(super) struct RawNeed {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawBuild {
-    command: Command,
+    command: RawCommand,
     timeout_s: Option<Spanned<i64>>,
-    version: Option<Command>,
+    version: Option<RawCommand>,
     #[serde(default)]
     inputs: Vec<Spanned<String>>,
     get: Option<String>,
@@ -70,9 +71,9 @@ pub(super) struct RawBuild {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawStart {
-    pub(super) command: Command,
+    pub(super) command: RawCommand,
     #[serde(default)]
-    env: Environment,
+    env: RawEnvironment,
 }
 
 #[derive(Deserialize)]
@@ -114,14 +115,14 @@ pub(super) struct RawKnob {
     pub(super) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
 }
 
-/// What one variant says differently; what it leaves out is the manifest's.
+/// What one variant changes. It inherits everything else.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawVariant {
     pub(super) about: Option<String>,
     pub(super) path: Option<Spanned<String>>,
     #[serde(default)]
-    pub(super) env: Environment,
+    pub(super) env: RawEnvironment,
     pub(super) get: Option<String>,
     #[serde(default)]
     pub(super) needs: Vec<RawNeed>,
@@ -130,28 +131,28 @@ pub(super) struct RawVariant {
     pub(super) answer: Option<Spanned<RawAnswer>>,
 }
 
-pub(super) type Environment = BTreeMap<Spanned<String>, Spanned<String>>;
-type Command = Spanned<Vec<Spanned<String>>>;
+pub(super) type RawEnvironment = BTreeMap<Spanned<String>, Spanned<String>>;
+type RawCommand = Spanned<Vec<Spanned<String>>>;
 
 const DAY_S: i64 = 86_400;
 
-/// Reads `source` as the manifest of the system in `dir`: the plain system, then its variants.
+/// Reads `source` as the manifest of the system in `dir`. Returns the plain system, then its variants.
 pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputError> {
     let raw: RawManifest = input::parse(source)?;
     let reader = Reader { source };
     reader.name(&raw.name, dir)?;
     let home = dir.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-    reader.check(raw, (dir, home))
+    reader.check(raw, dir, home)
 }
 
-/// The manifest of a system that has no file.
+/// Checks the manifest of a system that has no file.
 pub(super) fn drafted(draft: Draft) -> Result<Manifest, InputError> {
     let (dir, home) = (draft.dir.clone(), draft.home.clone());
     let source = Source::new(draft.name.as_str(), "");
     let reader = Reader { source: &source };
     let raw = RawManifest::from(draft);
     reader.word(&raw.name, "system")?;
-    Ok(reader.check(raw, (&dir, &home))?.remove(0))
+    Ok(reader.check(raw, &dir, &home)?.remove(0))
 }
 
 pub(super) struct Reader<'a> {
@@ -161,8 +162,8 @@ pub(super) struct Reader<'a> {
 pub(super) type Read<T> = Result<T, InputError>;
 
 impl Reader<'_> {
-    /// What was read keeps docs/contracts.md: the plain system, then its variants; never none.
-    fn check(&self, raw: RawManifest, (dir, home): (&Path, &Path)) -> Read<Vec<Manifest>> {
+    /// Checks that a manifest keeps docs/contracts.md. Returns the plain system, then its variants.
+    fn check(&self, raw: RawManifest, dir: &Path, home: &Path) -> Read<Vec<Manifest>> {
         let workloads = self.workloads(&raw.workloads, raw.role)?;
         let knobs = self.knobs(&raw.knobs, &workloads)?;
         let attach = self.attach(&raw, &workloads)?;
@@ -171,9 +172,9 @@ impl Reader<'_> {
             (Some(attached), _) => Program::Attached(attached),
             (None, Some(start)) => {
                 let start = self.start(start, raw.role, &knobs)?;
-                let told: Vec<_> =
+                let knob_spans: Vec<_> =
                     raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
-                self.every_knob_used(&told, &start)?;
+                self.every_knob_used(&knob_spans, &start)?;
                 Program::Started(start)
             }
             (None, None) => {
@@ -192,7 +193,7 @@ impl Reader<'_> {
             program,
             answer,
             ready: self.ready(raw.ready, raw.role)?,
-            grace: Duration::from_millis(self.number(grace, 1000, (0, 60_000), "grace_ms")?),
+            grace: Duration::from_millis(self.number(grace, 1000, 0..=60_000, "grace_ms")?),
             apply: apply::read(self, &raw.apply, &workloads, &knobs)?,
             workloads,
             knobs,
@@ -212,13 +213,13 @@ impl Reader<'_> {
         Err(self.source.error(span, message, help))
     }
 
-    /// A name that can stand in flags and paths.
-    pub(super) fn word(&self, name: &Spanned<String>, of: &str) -> Read<()> {
+    /// Checks that a name can be used in flags and paths. `kind` is what it names.
+    pub(super) fn word(&self, name: &Spanned<String>, kind: &str) -> Read<()> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let text = name.get_ref().as_str();
         if text.is_empty() || text.starts_with('.') || !text.chars().all(plain) {
             let help = "use letters, digits, `-`, `_` and `.`: it is used in flags and paths";
-            return self.wrong(name.span(), format!("`{text}` cannot be a {of}'s name"), help);
+            return self.wrong(name.span(), format!("`{text}` cannot be a {kind}'s name"), help);
         }
         Ok(())
     }
@@ -255,18 +256,24 @@ impl Reader<'_> {
                 return self.wrong(workload.span(), message, help);
             }
             if workloads.contains(&known) {
-                return self.wrong(workload.span(), format!("`{known}` stands here twice"), "remove one");
+                return self.wrong(workload.span(), format!("`{known}` is listed twice"), "remove one");
             }
             workloads.push(known);
         }
         Ok(workloads)
     }
 
-    fn number(&self, raw: Option<Spanned<i64>>, default: u64, range: (i64, i64), field: &str) -> Read<u64> {
+    fn number(
+        &self,
+        raw: Option<Spanned<i64>>,
+        default: u64,
+        range: RangeInclusive<i64>,
+        field: &str,
+    ) -> Read<u64> {
         let Some(raw) = raw else { return Ok(default) };
         let number = *raw.get_ref();
-        if number < range.0 || number > range.1 {
-            let help = format!("choose {field} from {} to {}", range.0, range.1);
+        if !range.contains(&number) {
+            let help = format!("choose {field} from {} to {}", range.start(), range.end());
             return self.wrong(raw.span(), format!("{field} = {number} is out of range"), help);
         }
         Ok(number.unsigned_abs())
@@ -278,7 +285,7 @@ impl Reader<'_> {
             return self.wrong(
                 raw.probe.span(),
                 "an empty probe",
-                "name a command, as [\"erl\", \"-version\"]",
+                "name a command, such as [\"erl\", \"-version\"]",
             );
         }
         if let Some(version) = &raw.version
@@ -304,7 +311,7 @@ impl Reader<'_> {
     pub(super) fn build(&self, raw: &RawBuild) -> Read<Build> {
         let known = PLACEHOLDERS.into_iter().filter(|name| *name != "port").collect::<Vec<_>>();
         let version = raw.version.as_ref().map(|version| self.command(version, &known));
-        let timeout = self.number(raw.timeout_s.clone(), 300, (1, DAY_S), "timeout_s")?;
+        let timeout = self.number(raw.timeout_s.clone(), 300, 1..=DAY_S, "timeout_s")?;
         Ok(Build {
             command: self.command(&raw.command, &known)?,
             timeout: Duration::from_secs(timeout),
@@ -328,7 +335,7 @@ impl Reader<'_> {
         Ok(start)
     }
 
-    pub(super) fn environment(&self, raw: &Environment, known: &[&str]) -> Read<BTreeMap<String, String>> {
+    pub(super) fn environment(&self, raw: &RawEnvironment, known: &[&str]) -> Read<BTreeMap<String, String>> {
         let mut env = BTreeMap::new();
         for (name, value) in raw {
             if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
@@ -341,7 +348,7 @@ impl Reader<'_> {
         Ok(env)
     }
 
-    fn command(&self, raw: &Command, known: &[&str]) -> Read<Vec<String>> {
+    fn command(&self, raw: &RawCommand, known: &[&str]) -> Read<Vec<String>> {
         if raw.get_ref().first().is_none_or(|program| program.get_ref().is_empty()) {
             return self.wrong(raw.span(), "an empty command", "name a program and its arguments");
         }
@@ -352,8 +359,8 @@ impl Reader<'_> {
         let text = raw.get_ref();
         let names = template::names(text).or_else(|why| self.wrong(raw.span(), why, ""))?;
         for name in names {
-            let of_user = name.strip_prefix('$').filter(|_| known.contains(&USERS));
-            if of_user.is_none_or(str::is_empty) && !known.contains(&name.as_str()) {
+            let variable = name.strip_prefix('$').filter(|_| known.contains(&USERS));
+            if variable.is_none_or(str::is_empty) && !known.contains(&name.as_str()) {
                 let near = nearest(&name, known.iter().copied());
                 let near = near.map(|near| format!("did you mean {{{near}}}? ")).unwrap_or_default();
                 let all = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
@@ -367,11 +374,13 @@ impl Reader<'_> {
         Ok(text.clone())
     }
 
-    /// The server that its user starts, at most this machine's.
+    /// The server that its user starts, if the manifest attaches to one. It must run on this machine.
     fn attach(&self, raw: &RawManifest, workloads: &[Workload]) -> Read<Option<Attached>> {
         let Some(attach) = &raw.attach else {
             return match &raw.get {
-                Some(get) => self.wrong(get.span(), "get without attach", "a need has a get of its own"),
+                Some(get) => {
+                    self.wrong(get.span(), "get without attach", "remove it: a need has its own get")
+                }
                 None => Ok(None),
             };
         };
@@ -447,7 +456,7 @@ impl Reader<'_> {
             );
         }
         let RawReady { tcp, http, timeout_s } = raw.into_inner();
-        let timeout = Duration::from_secs(self.number(timeout_s, 10, (1, DAY_S), "timeout_s")?);
+        let timeout = Duration::from_secs(self.number(timeout_s, 10, 1..=DAY_S, "timeout_s")?);
         match (tcp, http) {
             (Some(tcp), Some(_)) if *tcp.get_ref() => {
                 self.wrong(tcp.span(), "tcp and http at once", "keep one")
@@ -463,9 +472,9 @@ impl Reader<'_> {
         }
     }
 
-    /// A knob that reaches the program nowhere would be swept, and found to make no difference.
-    pub(super) fn every_knob_used(&self, told: &[(&str, Range<usize>)], start: &Start) -> Read<()> {
-        match told.iter().find(|(name, _)| !start.uses(name)) {
+    /// Checks that every knob reaches the program. Otherwise a sweep would find that the knob makes no difference.
+    pub(super) fn every_knob_used(&self, knobs: &[(&str, Range<usize>)], start: &Start) -> Read<()> {
+        match knobs.iter().find(|(name, _)| !start.uses(name)) {
             None => Ok(()),
             Some((word, span)) => {
                 let help = format!("put {{{word}}} into start.command or start.env");

@@ -1,4 +1,4 @@
-//! The part of reading a manifest that is about knobs: their names, types, values and bounds.
+//! Reads the knobs of a manifest: their names, types, values and bounds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,9 +32,9 @@ impl Reader<'_> {
             let help = "begin with a letter; use letters, digits and `_`";
             return self.wrong(name.span(), format!("`{word}` cannot be a knob's name"), help);
         }
-        // These words mean something else inside a block of an experiment.
+        // These words have another meaning in a block of an experiment or as a placeholder.
         if PLACEHOLDERS.contains(&word) || word == "systems" {
-            let help = "rename the knob; taken are port, narrows, dir, out, home, cores, variant, systems";
+            let help = "rename the knob; these words are taken: port, narrows, dir, out, home, cores, variant, systems";
             return self.wrong(name.span(), format!("`{word}` is already the name of something else"), help);
         }
         if let Some(workload) = workloads.iter().find(|workload| workload.knob(word).is_some()) {
@@ -56,15 +56,15 @@ impl Reader<'_> {
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
             effect: raw.effect.clone(),
         };
-        if let (Some(min), Some(max), Some(at)) = (knob.min, knob.max, &raw.max)
+        if let (Some(min), Some(max), Some(raw_max)) = (knob.min, knob.max, &raw.max)
             && min > max
         {
-            return self.wrong(at.span(), format!("max = {max} is below min = {min}"), "exchange them");
+            return self.wrong(raw_max.span(), format!("max = {max} is below min = {min}"), "swap them");
         }
         let values = raw.values.iter().map(|value| Ok((value.span(), self.value(value)?)));
         let values = values.collect::<Read<Vec<_>>>()?;
         if matches!(raw.kind, Kind::Choice | Kind::Any) {
-            // The words define the choice, so they must be there before anything is checked against it.
+            // The words define the choice, so they must be set before values are checked.
             let words = values.iter().filter(|(_, value)| matches!(value, Value::Text(_)));
             knob.values = words.map(|(_, value)| value.clone()).collect();
         }
@@ -76,7 +76,7 @@ impl Reader<'_> {
         let checked =
             values.iter().map(|(span, value)| check(span.clone(), value)).collect::<Read<Vec<_>>>()?;
         if let Some(double) = (1..checked.len()).find(|i| checked[..*i].contains(&checked[*i])) {
-            return self.wrong(values[double].0.clone(), "this value stands here twice", "remove one");
+            return self.wrong(values[double].0.clone(), "this value is listed twice", "remove one");
         }
         let default = check(raw.default.span(), &self.value(&raw.default)?)?;
         Ok(Knob { default, values: checked, ..knob })
@@ -89,11 +89,7 @@ impl Reader<'_> {
     ) -> Read<Vec<Workload>> {
         let Some(raw) = raw else { return Ok(system.to_vec()) };
         if raw.get_ref().is_empty() {
-            return self.wrong(
-                raw.span(),
-                "no workload",
-                "leave the field out: it then means all of the system's",
-            );
+            return self.wrong(raw.span(), "no workload", "leave out the field to mean all of the system's");
         }
         if let Some(stranger) = raw.get_ref().iter().find(|workload| !system.contains(workload.get_ref())) {
             let message = format!("the system does not do `{}`", stranger.get_ref());
@@ -120,7 +116,7 @@ impl Reader<'_> {
         if matches!(kind, Kind::Boolean | Kind::Choice) {
             return self.wrong(raw.span(), "only an integer or a size has bounds", "remove min and max");
         }
-        let free = Knob {
+        let unbounded = Knob {
             kind: if kind == Kind::Any { Kind::Integer } else { kind },
             default: Value::Integer(0),
             values: Vec::new(),
@@ -130,7 +126,7 @@ impl Reader<'_> {
             workloads: Vec::new(),
             effect: None,
         };
-        match free.check(&self.value(raw)?) {
+        match unbounded.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),
             Ok(_) => self.wrong(raw.span(), "not a number", "write an integer or a size"),
             Err(why) => self.wrong(raw.span(), why, ""),

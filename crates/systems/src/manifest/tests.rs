@@ -1,4 +1,4 @@
-//! Tests of manifests: the contract's example, and every mistake with its place and its remedy.
+//! Tests of manifests: the contract's example, and every mistake with its position and remedy.
 
 use super::*;
 use crate::knob::{Kind, Value};
@@ -77,8 +77,8 @@ fn the_contracts_example() {
 fn inputs() {
     let inputs = "inputs = ['../a', '{home}/{$B}', '$B_1', './$B']\n[start]";
     let build = parse(&GOOD.replace("[start]", inputs)).unwrap().build.unwrap();
-    let path = |text: &str| Input::Path(text.to_owned());
-    let expected = [path("../a"), path("{home}/{$B}"), Input::Variable("B_1".to_owned()), path("./$B")];
+    let path = |text: &str| BuildInput::Path(text.to_owned());
+    let expected = [path("../a"), path("{home}/{$B}"), BuildInput::Variable("B_1".to_owned()), path("./$B")];
     assert_eq!(build.inputs, expected);
 }
 
@@ -92,7 +92,7 @@ fn the_rest_has_defaults() {
     assert!(manifest.build.is_none() && manifest.knobs.is_empty() && manifest.needs.is_empty());
 }
 
-/// What is replaced in the good manifest, by what, and what the error says.
+/// What to replace in the valid manifest, the replacement, and the expected error.
 const BROKEN: &[(&str, &str, &str)] = &[
     ("\"cowboy2\"", "\"cowboy\"", "1:8: the name `cowboy` is not the folder's, `cowboy2`"),
     ("\"cowboy2\"", "\"../x\"", "1:8: `../x` cannot be a system's name"),
@@ -103,7 +103,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("\"server\"", "\"sever\"", "did you mean `server`?"),
     ("\"upload\", \"requests\"", "\"uploads\"", "3:14: unknown variant `uploads`"),
     ("[\"upload\", \"requests\"]", "[]", "3:13: no workload"),
-    ("\"requests\"]", "\"upload\"]", "3:24: `upload` stands here twice"),
+    ("\"requests\"]", "\"upload\"]", "3:24: `upload` is listed twice"),
     ("\"requests\"]", "\"clients\"]", "3:24: a server cannot do `clients`"),
     ("\"server\"", "\"client\"", "3:14: a client cannot do `upload`"),
     ("[\"erl\", \"-noshell\"]", "[]", "8:9: an empty probe"),
@@ -158,11 +158,12 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("workloads = [\"upload\"]", "workloads = []", "31:13: no workload"),
     ("buffer = \"{{", "bufer = \"{{", "33:1: there is no knob `bufer` here (did you mean `buffer`?"),
     ("{value}", "{valu}", "33:10: unknown placeholder `{valu}` (did you mean {value}?"),
-    ("{value}", "1460", "33:10: the value does not stand here"),
+    ("{value}", "1460", "33:10: the value is missing here"),
     ("role = \"server\"", "role = \"server", "2:"),
 ];
 
-/// Behind `before`, `text` with the first of each pair replaced by the second: what is said of it has the third.
+/// For each case, appends `text` to `before` with the first string replaced by the second. The error must contain the
+/// third.
 fn assert_mistakes(before: &str, text: &str, cases: &[(&str, &str, &str)]) {
     let mut wrong = Vec::new();
     for (old, new, expected) in cases {
@@ -211,7 +212,7 @@ fn variants_are_whole_manifests() {
         (&started(other).command[3], other.about.as_str()),
         (&"{variant}".to_owned(), &plain.about[..])
     );
-    assert!(started(other).env.is_empty(), "a [start] of a variant takes the place of the whole table");
+    assert!(started(other).env.is_empty(), "a [start] of a variant replaces the whole table");
 
     let set = |name: &str| (name == "OTP26").then(|| "/".into());
     assert_eq!(plain.environment(set), Ok(vec![]));
@@ -223,7 +224,7 @@ fn variants_are_whole_manifests() {
         let unset = otp26.environment(|_| value.map(Into::into)).unwrap_err();
         assert_eq!(unset.name, wrong);
     }
-    // An empty value is as good as none: "/bin" would be some other runtime's.
+    // An empty value counts as unset, because "/bin" would be another runtime.
     assert!(otp26.environment(|_| Some("".into())).is_err());
 }
 
@@ -341,8 +342,8 @@ fn placeholders_are_filled() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_panics(at in 0usize..900, junk in "[\\[\\]{}=\"'\\\\a-z0-9\n .ö]{0,6}") {
-        let at = at.min(GOOD.len());
-        let _ = parse(&format!("{}{junk}{}", &GOOD[..at], &GOOD[at..]));
+    fn no_text_panics(position in 0usize..900, junk in "[\\[\\]{}=\"'\\\\a-z0-9\n .ö]{0,6}") {
+        let position = position.min(GOOD.len());
+        let _ = parse(&format!("{}{junk}{}", &GOOD[..position], &GOOD[position..]));
     }
 }

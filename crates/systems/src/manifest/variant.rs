@@ -1,7 +1,8 @@
-//! Variants: one system on several runtimes or versions of its library, each a system of its own named `SYSTEM@VARIANT`.
+//! Variants: one system on several runtimes or library versions. Each variant is a system of its own, named
+//! `SYSTEM@VARIANT`.
 //!
-//! What a variant says becomes a whole [`Manifest`] here, so that nothing else in the program knows of variants but by the
-//! environment that its commands get.
+//! A variant becomes a complete [`Manifest`] here. The rest of the program knows variants only by the environment of
+//! their commands.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,30 +14,31 @@ use super::read::{RawVariant, Read, Reader};
 use super::{Manifest, Program, USERS};
 use crate::template;
 
-/// What is different about a variant besides what its [`Manifest`] says anyway: the environment of each of its commands.
+/// What a variant adds to its [`Manifest`]: the environment of all of its commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
-    /// What stands behind the `@`.
+    /// The name after the `@`.
     pub name: String,
-    /// A folder in front of `PATH`; may hold placeholders, `{$NAME}` for the user's environment among them.
+    /// A folder to put in front of `PATH`. May contain placeholders, including `{$NAME}` for the user's environment.
     pub path: Option<String>,
-    /// Set for probes, build and start; values may hold the same placeholders.
+    /// Variables for probes, build and start. Values may contain the same placeholders.
     pub env: BTreeMap<String, String>,
-    /// How a person gets what `path` and `env` name.
+    /// How a person gets what `path` and `env` refer to.
     pub get: String,
 }
 
-/// What a variant needs and the user's environment does not hold.
+/// Something that a variant needs but the user's environment lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unset {
-    /// What people call it.
+    /// Its name.
     pub(crate) name: String,
     /// What is wrong with it.
     pub(crate) detail: String,
 }
 
 impl Manifest {
-    /// The environment that every command of this system gets, `PATH` without what the user's holds; empty without a variant.
+    /// The variables that every command of this system gets. Empty if it is not a variant. `PATH` is only the variant's
+    /// own folder, without the user's `PATH`.
     pub(crate) fn environment(
         &self,
         users: impl Fn(&str) -> Option<OsString>,
@@ -78,8 +80,8 @@ impl Manifest {
         filled.map_err(|detail| Unset { name: self.name.clone(), detail })
     }
 
-    /// Gives a command the environment of this system's variant.
-    pub(crate) fn dress(&self, command: &mut Command) -> Result<(), String> {
+    /// Sets the environment of this system's variant on a command.
+    pub(crate) fn set_environment(&self, command: &mut Command) -> Result<(), String> {
         let environment = self.environment(|name| std::env::var_os(name));
         for (name, value) in environment.map_err(|unset| format!("{}: {}", unset.name, unset.detail))? {
             if name == "PATH" && self.variant.as_ref().is_some_and(|variant| variant.path.is_some()) {
@@ -98,7 +100,7 @@ impl Manifest {
 }
 
 impl Reader<'_> {
-    /// The plain system and, behind it, each of its variants.
+    /// The plain system, followed by its variants.
     pub(super) fn with_variants(
         &self,
         plain: Manifest,
@@ -141,8 +143,8 @@ impl Reader<'_> {
         if let Some(start) = &raw.start {
             let span = start.command.span();
             let start = self.start(start, plain.role, &plain.knobs)?;
-            let told: Vec<_> = plain.knobs.keys().map(|knob| (knob.as_str(), span.clone())).collect();
-            self.every_knob_used(&told, &start)?;
+            let knob_spans: Vec<_> = plain.knobs.keys().map(|knob| (knob.as_str(), span.clone())).collect();
+            self.every_knob_used(&knob_spans, &start)?;
             variant.program = Program::Started(start);
         }
         if raw.answer.is_some() {

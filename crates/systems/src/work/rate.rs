@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::about::Words;
+use super::about::KnobReader;
 
-/// The arrivals of an open loop, which follow a schedule that knows nothing of answers.
+/// The arrivals of an open loop, which follow a schedule that does not depend on answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rate {
-    /// Arrivals a second, above zero.
+    /// Arrivals per second, above zero.
     pub per_s: u64,
-    /// Exponential gaps, as independent users make them; otherwise all are alike.
+    /// Whether gaps are exponential, as those of independent users. Otherwise they are constant.
     pub poisson: bool,
 }
 
 impl Rate {
-    /// As the knobs `rate` and `gaps` say; `None` of a closed loop.
-    pub(super) fn read(words: &Words) -> Result<Option<Self>, String> {
-        let (per_s, poisson) = (words.number("rate")?, words.says("gaps", "poisson")?);
+    /// Reads the knobs `rate` and `gaps`. `None` for a closed loop.
+    pub(super) fn read(knobs: &KnobReader) -> Result<Option<Self>, String> {
+        let (per_s, poisson) = (knobs.number("rate")?, knobs.is("gaps", "poisson")?);
         Ok((per_s > 0).then_some(Self { per_s, poisson }))
     }
 }

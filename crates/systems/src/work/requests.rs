@@ -1,38 +1,38 @@
-//! Requests: `GET /` over HTTP, on connections that are kept or with one for each.
+//! Requests: `GET /` over HTTP, on kept connections or on a new connection for each request.
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::about::Purpose::Setting;
-use super::about::{About, MANY, REQUEST, Words, flag, number, rate};
+use super::about::Purpose::Behaviour;
+use super::about::{About, KnobReader, MANY, REQUEST, flag, number, rate_knobs};
 use super::rate::Rate;
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
 use crate::workload::{Role, Workload};
 
-const OWN: Workload = Workload::Requests;
+const WORKLOAD: Workload = Workload::Requests;
 
 /// HTTP requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Requests {
-    /// Connections at once.
+    /// The number of connections at once.
     pub connections: u64,
-    /// Otherwise one request per connection.
+    /// Whether connections are kept. Otherwise each request has its own.
     pub keep_alive: bool,
-    /// Requests in flight per connection.
+    /// The number of requests in flight per connection.
     pub pipeline: u64,
-    /// Of an open loop.
+    /// The arrivals of an open loop. `None` for a closed loop.
     pub rate: Option<Rate>,
 }
 
 impl Requests {
-    pub(super) fn read(words: &Words) -> Result<Self, String> {
+    pub(super) fn read(knobs: &KnobReader) -> Result<Self, String> {
         Ok(Self {
-            connections: words.number("connections")?,
-            keep_alive: words.flag("keep_alive")?,
-            pipeline: words.number("pipeline")?,
-            rate: Rate::read(words)?,
+            connections: knobs.number("connections")?,
+            keep_alive: knobs.flag("keep_alive")?,
+            pipeline: knobs.number("pipeline")?,
+            rate: Rate::read(knobs)?,
         })
     }
 }
@@ -45,13 +45,13 @@ pub(super) static ABOUT: About = About {
     figures: &[Figure::RequestsPerS, Figure::P99Us],
     short_exchanges: true,
     knobs: LazyLock::new(|| {
-        let number = |range, values, about| number(OWN, Kind::Integer, range, values, about);
+        let number = |range, values, about| number(WORKLOAD, Kind::Integer, range, values, about);
         let mut knobs = vec![
-            ("connections", Setting, number((1, MANY), &[100, 1, 1000, 10_000], "connections at once")),
-            ("keep_alive", Setting, flag(OWN, true, "false: one request per connection")),
-            ("pipeline", Setting, number((1, 1024), &[1, 4, 16], "requests in flight per connection")),
+            ("connections", Behaviour, number(1..=MANY, &[100, 1, 1000, 10_000], "connections at once")),
+            ("keep_alive", Behaviour, flag(WORKLOAD, true, "false: one request per connection")),
+            ("pipeline", Behaviour, number(1..=1024, &[1, 4, 16], "requests in flight per connection")),
         ];
-        knobs.extend(rate(OWN));
+        knobs.extend(rate_knobs(WORKLOAD));
         knobs
     }),
     small: &[("connections", Value::Integer(16))],

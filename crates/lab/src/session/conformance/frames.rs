@@ -1,13 +1,12 @@
-//! What a receiver of frames promises: its counts, whatever the frames, the streams and the cuts between reads.
+//! Checks the counts of a receiver of frames: with frames of different sizes, several streams, and frames that are cut
+//! anywhere.
 
 use super::Checks;
-use super::line::{Line, shown};
-use crate::session::place::Place;
-use crate::session::stopped::Stopped;
+use super::connection::{RawConnection, shown};
 
 const COUNTS: &str = "count frames and the bytes between the prefixes; answer after the half-close with one frame of two big-endian u64";
 
-pub(super) fn check(_place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), Stopped> {
+pub(super) fn check(port: u16, checks: &mut Checks) {
     let sizes = [0, 1, 1456, 1457, 70_000];
     let stream = || sizes.iter().flat_map(|size| frame(*size)).collect::<Vec<u8>>();
     let bytes = sizes.iter().sum::<usize>() as u64;
@@ -15,7 +14,7 @@ pub(super) fn check(_place: &Place<'_>, port: u16, checks: &mut Checks) -> Resul
     let whole = counted(port, &[&stream()], expected).map(|()| format!("frames of {sizes:?} bytes"));
     checks.judge("frames: counts frames of every size", whole, COUNTS);
     let all = stream();
-    // Inside a prefix, inside a payload, between two frames.
+    // Cut inside a prefix and inside a payload.
     let (a, rest) = all.split_at(2);
     let (b, c) = rest.split_at(700);
     let found =
@@ -30,7 +29,6 @@ pub(super) fn check(_place: &Place<'_>, port: u16, checks: &mut Checks) -> Resul
     );
     let found = side_by_side(port).map(|()| "2 streams at once, the later one first".to_owned());
     checks.judge("frames: takes several streams at once", found, "serve each connection by itself");
-    Ok(())
 }
 
 fn frame(size: usize) -> Vec<u8> {
@@ -38,40 +36,41 @@ fn frame(size: usize) -> Vec<u8> {
 }
 
 fn counted(port: u16, pieces: &[&[u8]], expected: (u64, u64)) -> Result<(), String> {
-    let mut line = Line::open(port)?;
+    let mut connection = RawConnection::open(port)?;
     for piece in pieces {
-        line.send(piece)?;
+        connection.send(piece)?;
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    answered(&mut line, expected)
+    answered(&mut connection, expected)
 }
 
-fn answered(line: &mut Line, (frames, bytes): (u64, u64)) -> Result<(), String> {
-    line.half_close()?;
-    let answer = line.exactly(20)?;
+fn answered(connection: &mut RawConnection, (frames, bytes): (u64, u64)) -> Result<(), String> {
+    connection.half_close()?;
+    let answer = connection.read_exactly(20)?;
     let expected = [&16_u32.to_be_bytes()[..], &frames.to_be_bytes(), &bytes.to_be_bytes()].concat();
     if answer[..4] != expected[..4] {
         return Err(format!("its answer begins with {}, not with a length of 16", shown(&answer[..4])));
     }
     if answer != expected {
-        let number =
-            |at: usize| answer[at..at + 8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        let number = |start: usize| {
+            answer[start..start + 8].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
+        };
         return Err(format!(
-            "it counted {} frames of {} bytes; sent were {frames} of {bytes}",
+            "it counted {} frames with {} bytes, but {frames} with {bytes} were sent",
             number(4),
             number(12)
         ));
     }
-    line.closes()
+    connection.closes()
 }
 
 fn side_by_side(port: u16) -> Result<(), String> {
-    let mut lines = [Line::open(port)?, Line::open(port)?];
-    for (line, size) in lines.iter_mut().zip([5, 6]) {
-        line.send(&frame(size))?;
+    let mut connections = [RawConnection::open(port)?, RawConnection::open(port)?];
+    for (connection, size) in connections.iter_mut().zip([5, 6]) {
+        connection.send(&frame(size))?;
     }
-    for (line, size) in lines.iter_mut().zip([5, 6]).rev() {
-        answered(line, (1, size))?;
+    for (connection, size) in connections.iter_mut().zip([5, 6]).rev() {
+        answered(connection, (1, size))?;
     }
     Ok(())
 }

@@ -1,26 +1,27 @@
-//! Whether each knob does something: its values reach the program, the system does equal work at both ends of them, and a
-//! difference is seen between the ends; or the manifest says why none can be.
+//! Checks that each knob has an effect: its values reach the program, the system does equal work at both ends of its
+//! range, and there is a difference between the ends, or the manifest says why none can be seen.
 //!
-//! Four short trials at each end, in turn. A difference counts when all figures of one end lie apart from all of the other (which
-//! happens by chance to 1 in 35 figures that are alike) and the medians differ by 30 %: evidence for a glance, not a finding.
-//! Speed is not looked at; on a busy machine it varies most. Where small usual work shows nothing, other work is looked at.
+//! Runs four short trials at each end, in turn. A difference counts if the figures of the two ends do not overlap (by
+//! chance, this happens to 1 in 35 equal figures) and the medians differ by 30 %. This is evidence for a quick check,
+//! not a finding. Speed is ignored, because it varies most on a busy machine. If the usual small work shows no
+//! difference, other work is tried.
 
 use std::fmt;
 
 use systems::knob::Kind;
-use systems::work::Setting;
+use systems::work::KnobValue;
 use systems::{Knob, Manifest, Point, Value, Workload};
 
-use super::{Checks, Verdict, trial};
+use super::{CheckVerdict, Checks, trial};
 use crate::experiment::grid::show_size;
 use crate::observation::{Measurement, Outcome};
 use crate::session::bench::Bench;
-use crate::session::stopped::Stopped;
+use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted};
 
-/// Trials at each end.
+/// The number of trials at each end.
 const TRIALS: usize = 4;
-/// Medians that differ by less are the same.
+/// Medians whose ratio is smaller count as equal.
 const APART: f64 = 1.3;
 
 pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), Interrupted> {
@@ -29,21 +30,26 @@ pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks)
         let Some((low, high)) = ends(knob) else {
             checks.add(
                 &title,
-                Verdict::Broken,
-                "it has one value only",
-                "give it values to walk, or remove it",
+                CheckVerdict::Broken,
+                "it has only one value",
+                "give it several values, or remove it",
             );
             continue;
         };
-        if let Err(Stopped::Failed(failure)) = reaches(bench, manifest, name, [&low, &high]) {
-            checks.add(&title, Verdict::Broken, failure.reason, "put {KNOB} into start.command or start.env");
+        if let Err(TrialError::Failed(failure)) = reaches(bench, manifest, name, [&low, &high]) {
+            checks.add(
+                &title,
+                CheckVerdict::Broken,
+                failure.reason,
+                "put {KNOB} into start.command or start.env",
+            );
             continue;
         }
         let mut seen = Vec::new();
         let mut wrong = None;
         for workload in &knob.workloads {
-            let work = Small { workload: *workload, but: &[] };
-            // Words have no order, so that what lies between two of them is no word's matter.
+            let work = SmallWork { workload: *workload, changes: &[] };
+            // Words have no order, so the ends say nothing about the words between them.
             let words =
                 knob.values.iter().filter(|v| matches!(v, Value::Text(_)) && ![&low, &high].contains(v));
             for word in words {
@@ -54,12 +60,13 @@ pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks)
                 Err(why) => wrong = wrong.or(Some(why)),
             }
         }
-        let others = knob.workloads.iter().flat_map(|workload| others(*workload));
-        for work in others {
+        let other_work = knob.workloads.iter().flat_map(|workload| other_work(*workload));
+        for work in other_work {
             if wrong.is_some() || !seen.is_empty() {
                 break;
             }
-            // What the system cannot do at all, or not in so short a time, is not the knob's matter.
+            // A failure here is not the knob's fault: the system may not do such work at all, or not in so short a
+            // time.
             seen.extend(at_both(bench, manifest, work, name, [&low, &high])?.unwrap_or_default());
         }
         let span = format!("{} and {}", shown(knob, &low), shown(knob, &high));
@@ -68,23 +75,23 @@ pub(super) fn check(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks)
     Ok(())
 }
 
-/// What was found, as a check.
+/// Adds the check of one knob.
 fn judge(title: &str, knob: &Knob, span: &str, wrong: Option<String>, seen: &[String], checks: &mut Checks) {
     match (wrong, seen.is_empty(), &knob.effect) {
         (Some(why), _, _) => {
-            let remedy = "let min, max and values hold only what the system can do";
-            checks.add(title, Verdict::Broken, why, remedy);
+            let remedy = "limit min, max and values to what the system can do";
+            checks.add(title, CheckVerdict::Broken, why, remedy);
         }
         (None, false, _) => {
-            checks.add(title, Verdict::Kept, format!("between {span}: {}", seen.join("; ")), "");
+            checks.add(title, CheckVerdict::Kept, format!("between {span}: {}", seen.join("; ")), "");
         }
         (None, true, Some(effect)) => {
-            checks.excuse(title, format!("reaches the program, which works at {span}; {effect}"));
+            checks.excuse(title, format!("it reaches the program, which works at {span}; {effect}"));
         }
         (None, true, None) => checks.add(
             title,
-            Verdict::Broken,
-            format!("reaches the program, which works at {span}; no difference was seen"),
+            CheckVerdict::Broken,
+            format!("it reaches the program, which works at {span}, but no difference was seen"),
             "say in knobs.NAME.effect where it shows, or why it cannot be seen here",
         ),
     }
@@ -97,7 +104,8 @@ fn shown(knob: &Knob, value: &Value) -> String {
     }
 }
 
-/// The first and the last of its values, or its bounds, or both words; the default against another where it has one only.
+/// The smallest and the largest of the knob's values and its default, or its bounds if there is only one value. None if
+/// all are equal.
 fn ends(knob: &Knob) -> Option<(Value, Value)> {
     let mut all = knob.values.clone();
     if knob.default != Value::Boolean(false) && knob.default != Value::Boolean(true) {
@@ -115,29 +123,29 @@ fn ends(knob: &Knob) -> Option<(Value, Value)> {
     Some((all.first()?.clone(), all.last()?.clone())).filter(|(low, high)| low != high)
 }
 
-/// The two values lead to two commands.
-fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]) -> Result<(), Stopped> {
+/// Checks that two values lead to different commands or environments.
+fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]) -> Result<(), TrialError> {
     let mut commands = Vec::new();
     for value in ends {
         let point = Point::from([(name.to_owned(), value.clone())]);
         let trial = trial(manifest, manifest.workloads[0], point)?;
         commands.push(bench.with_place(&trial, |place, _| {
-            // The port differs from trial to trial; only the knob shall.
+            // Use the same port, so that only the knob differs.
             let launch = systems::Launch { port: Some(1), ..place.launch };
             Ok(launch.words()?)
         })?);
     }
     if commands[0] == commands[1] {
-        return Err(Stopped::failed("start", "its values lead to the same command and environment"));
+        return Err(TrialError::failed("start", "its values lead to the same command and environment"));
     }
     Ok(())
 }
 
-/// Trials at both ends in turn; what differs, in words, or how one failed.
+/// Runs trials at both ends in turn. Returns the differences in words, or how a trial failed.
 fn at_both(
     bench: &mut Bench,
     manifest: &Manifest,
-    work: Small,
+    work: SmallWork,
     name: &str,
     ends: [&Value; 2],
 ) -> Result<Result<Vec<String>, String>, Interrupted> {
@@ -150,18 +158,18 @@ fn at_both(
             }
         }
     }
-    let differences = FIGURES.iter().filter_map(|(what, figure)| {
-        let [low, high] = [0, 1].map(|end| seen[end].iter().map(figure).collect::<Vec<f64>>());
+    let differences = QUANTITIES.iter().filter_map(|(what, quantity)| {
+        let [low, high] = [0, 1].map(|end| seen[end].iter().map(quantity).collect::<Vec<f64>>());
         Some(format!("{work}: {what} {}", apart(&low, &high)?))
     });
     Ok(Ok(differences.collect()))
 }
 
-/// One trial at a value; how it failed.
+/// Runs one trial at a value. The inner error says how it failed.
 fn once(
     bench: &mut Bench,
     manifest: &Manifest,
-    work: Small,
+    work: SmallWork,
     name: &str,
     value: &Value,
 ) -> Result<Result<Measurement, String>, Interrupted> {
@@ -169,8 +177,8 @@ fn once(
     point.insert(name.to_owned(), value.clone());
     let outcome = match trial(manifest, work.workload, point) {
         Ok(trial) => bench.execute(&trial)?,
-        Err(Stopped::Failed(failure)) => Outcome::Failed(failure),
-        Err(Stopped::Interrupted) => return Err(Interrupted),
+        Err(TrialError::Failed(failure)) => Outcome::Failed(failure),
+        Err(TrialError::Interrupted) => return Err(Interrupted),
     };
     Ok(match outcome {
         Outcome::Measured(m) => Ok(*m),
@@ -181,51 +189,52 @@ fn once(
     })
 }
 
-/// Small work in which a knob has something to do: the usual one of the workload, but for some knobs.
+/// SmallWork work in which a knob has something to do: the workload's usual small work, with some knobs changed.
 #[derive(Clone, Copy)]
-struct Small {
+struct SmallWork {
     workload: Workload,
-    but: &'static [Setting],
+    changes: &'static [KnobValue],
 }
 
-impl Small {
+impl SmallWork {
     fn point(self) -> Point {
         let usual = self.workload.about().small;
-        usual.iter().chain(self.but).map(|(knob, value)| ((*knob).to_owned(), value.clone())).collect()
+        usual.iter().chain(self.changes).map(|(knob, value)| ((*knob).to_owned(), value.clone())).collect()
     }
 }
 
-impl fmt::Display for Small {
+impl fmt::Display for SmallWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.workload)?;
-        self.but.iter().try_for_each(|(knob, value)| write!(f, " {knob}={value}"))
+        self.changes.iter().try_for_each(|(knob, value)| write!(f, " {knob}={value}"))
     }
 }
 
-/// Other work of a workload, for knobs of which the usual one shows nothing.
-fn others(workload: Workload) -> impl Iterator<Item = Small> {
-    workload.about().others.iter().map(move |but| Small { workload, but })
+/// Other small work of a workload, for knobs whose effect the usual one does not show.
+fn other_work(workload: Workload) -> impl Iterator<Item = SmallWork> {
+    workload.about().others.iter().map(move |changes| SmallWork { workload, changes })
 }
 
-type Figure = (&'static str, fn(&Measurement) -> f64);
+/// A quantity that a knob may change, by name.
+type Quantity = (&'static str, fn(&Measurement) -> f64);
 
-const FIGURES: [Figure; 8] = [
-    ("CPU time of an operation", |m| m.system.cpu_s / m.units as f64),
-    ("system calls of an operation", |m| {
+const QUANTITIES: [Quantity; 8] = [
+    ("CPU time per operation", |m| m.system.cpu_s / m.units as f64),
+    ("system calls per operation", |m| {
         let calls = m.counted.and_then(|counted| Some((counted.system_calls?, counted.operations)));
         calls.map_or(f64::NAN, |(calls, operations)| calls as f64 / operations as f64)
     }),
-    ("context switches of an operation", |m| m.system.context_switches as f64 / m.units as f64),
+    ("context switches per operation", |m| m.system.context_switches as f64 / m.units as f64),
     ("memory", |m| m.system.peak_pss_bytes as f64),
     ("most connections at once", |m| m.server.as_ref().map_or(0.0, |s| s.peak_connections as f64)),
-    ("connections for a request", |m| {
+    ("connections per request", |m| {
         m.server.as_ref().map_or(0.0, |s| s.connections as f64 / s.requests as f64)
     }),
     ("share of errors", |m| m.errors.values().sum::<u64>() as f64 / m.attempts as f64),
     ("share of successes", |m| m.successes as f64 / m.attempts as f64),
 ];
 
-/// How many times more or less the second is, if every figure of one lies apart from every one of the other.
+/// The ratio of the medians, `high` by `low`, if the figures do not overlap and the medians differ enough.
 fn apart(low: &[f64], high: &[f64]) -> Option<String> {
     let (mut a, mut b) = (low.to_vec(), high.to_vec());
     if a.iter().chain(&b).any(|figure| !figure.is_finite()) {
@@ -276,10 +285,10 @@ mod tests {
         let plain = knob("type='boolean'\ndefault=false");
         let excused = knob("type='boolean'\ndefault=false\neffect='shows under TLS only'");
         for (knob, wrong, seen, expected) in [
-            (&plain, None, vec!["memory x2.00".to_owned()], Verdict::Kept),
-            (&plain, None, vec![], Verdict::Broken),
-            (&excused, None, vec![], Verdict::Excused),
-            (&excused, Some("it died".to_owned()), vec!["memory x2.00".to_owned()], Verdict::Broken),
+            (&plain, None, vec!["memory x2.00".to_owned()], CheckVerdict::Kept),
+            (&plain, None, vec![], CheckVerdict::Broken),
+            (&excused, None, vec![], CheckVerdict::Excused),
+            (&excused, Some("it died".to_owned()), vec!["memory x2.00".to_owned()], CheckVerdict::Broken),
         ] {
             let mut checks = Checks::default();
             judge("knob k", knob, "false and true", wrong, &seen, &mut checks);

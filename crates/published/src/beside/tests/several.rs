@@ -1,4 +1,4 @@
-//! Several published tables beside one run, and the documents' two runtimes.
+//! Tests of several published tables beside one run, and of the documents' two runtimes.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const TABLES: &str = "published = [\"cowboy-sizes\", \"cowboy-buffers\"]";
 const GRID: &str =
     "[[grid]]\nsize = \"1G\"\nreuse = false\n[[grid]]\nsize = \"1G\"\nreuse = false\nbuffer = 262144\n";
 
-/// Uploads of 1G in this many milliseconds by each of these systems; a seventh of that at 262144.
+/// Uploads of 1G, in these milliseconds by each system, and in a seventh of that with the buffer 262144.
 fn runtimes(systems: &[(&str, f64)]) -> ExperimentFindings {
     let names: Vec<String> = systems.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     let text = experiment("upload", "ms_per_upload", TABLES, &names.join(", "), GRID);
@@ -18,8 +18,8 @@ fn runtimes(systems: &[(&str, f64)]) -> ExperimentFindings {
 }
 
 fn texts(beside: &Beside, begins: &str) -> Vec<(Option<bool>, String)> {
-    let own = beside.shapes.iter().filter(|shape| shape.text.starts_with(begins));
-    own.map(|shape| (shape.agrees, shape.text.clone())).collect()
+    let shapes = beside.shapes.iter().filter(|shape| shape.text.starts_with(begins));
+    shapes.map(|shape| (shape.agrees, shape.text.clone())).collect()
 }
 
 #[test]
@@ -46,12 +46,12 @@ fn two_runtimes_are_compared_as_the_documents_did() {
     let sizes = |systems: &[(&str, f64)]| texts(&runtimes(systems).beside[0], "otp26-jit by otp21");
     let found = sizes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
     assert_eq!(found, [(Some(true), format!("{begins}, 0.71x today"))]);
-    // Level today, or the other way round.
+    // Both are level today, or in the other order.
     for (ms, today) in [(700.0, "1.00x"), (800.0, "1.14x")] {
         let found = sizes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", ms)]);
         assert_eq!(found, [(Some(false), format!("{begins}, {today} today"))]);
     }
-    // One system for both rows compares nothing.
+    // A single system for both rows compares nothing.
     assert_eq!(sizes(&[("cowboy2", 700.0)]), []);
     assert_eq!(sizes(&[("cowboy2@jit", 700.0)]), []);
 }
@@ -65,7 +65,7 @@ fn a_variant_stands_for_its_own_runtime_only() {
         let says = format!("cowboy2@{variant} stands for cowboy2.10.0 with {runtime} today");
         assert!(beside.differences.contains(&says), "{says}: {:?}", beside.differences);
     }
-    // The nearer one where there are two.
+    // Of two variants, the nearer one is taken.
     let e = runtimes(&[("cowboy2@emu", 900.0), ("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
     assert!(texts(&e.beside[0], "otp26-jit by otp21")[0].1.ends_with("0.71x today"));
     let alone = runtimes(&[("cowboy2@jit", 500.0)]);

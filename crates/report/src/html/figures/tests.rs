@@ -14,7 +14,7 @@ fn answered(e: &ExperimentFindings) -> Vec<Figure> {
 /// More connections than any pool here may have.
 fn beyond_its_pool(rule: Rule) -> Rule {
     let server = serde_json::json!({ "server": { "peak_connections": 100_000 } });
-    Rule { measured: Instead::new(server).expect("a measurement has it"), ..rule }
+    Rule { measured: MeasurementPatch::new(server).expect("a measurement has it"), ..rule }
 }
 
 fn ranking(figure: &Figure) -> (Vec<&str>, Vec<bool>) {

@@ -11,7 +11,7 @@ use crate::knob::Knob;
 use crate::template;
 use crate::workload::Workload;
 
-/// Each names a knob of the system or of one of its workloads, and says where the value goes.
+/// Reads the table. Each entry names a knob of the system or of one of its workloads and contains `{value}`.
 pub(super) fn read(
     reader: &Reader,
     raw: &BTreeMap<Spanned<String>, Spanned<String>>,
@@ -30,17 +30,13 @@ pub(super) fn read(
         if !known.contains(&name) {
             let help = match nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", known.join(", ")),
+                None => format!("the knobs are: {}", known.join(", ")),
             };
             return reader.wrong(knob.span(), format!("there is no knob `{name}` here"), help);
         }
         let checked = reader.placeholders(text, &[VALUE])?;
         if template::names(&checked).is_ok_and(|names| names.is_empty()) {
-            return reader.wrong(
-                text.span(),
-                "the value does not stand here",
-                "put {value} where it belongs",
-            );
+            return reader.wrong(text.span(), "the value is missing here", "put {value} where it belongs");
         }
         apply.insert(name.to_owned(), checked);
     }

@@ -1,32 +1,32 @@
-//! A system as values, for what has no manifest of its own: a command, what it does, its knobs.
+//! A system made from values instead of a manifest file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use toml::{Spanned, Value as Toml};
 
-use super::{Command, RawBuild, RawKnob, RawManifest, RawReady, RawStart};
+use super::{RawBuild, RawCommand, RawKnob, RawManifest, RawReady, RawStart};
 use crate::knob::{Knob, Value};
 use crate::workload::{Role, Workload};
 
-/// What a system is; the fields are those of docs/contracts.md.
+/// The values of a manifest. The fields are those of docs/contracts.md.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// Letters, digits, `-`, `_` and `.`.
+    /// The name, made of letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it can do: `clients` alone, or some of the others.
+    /// The workloads that it can do: either `clients`, or any of the others.
     pub workloads: Vec<Workload>,
-    /// The language its program is written in.
+    /// The language that its program is written in.
     pub language: String,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: String,
-    /// How it is built; none: there is nothing to build.
+    /// The build command. None if there is nothing to build.
     pub build: Option<Vec<String>>,
-    /// How it is started.
+    /// The start command.
     pub command: Vec<String>,
-    /// Added to the environment.
+    /// Variables to add to the environment.
     pub env: BTreeMap<String, String>,
-    /// The path of a GET that answers 200 when it is ready; none: that it accepts a connection is enough.
+    /// The path of a GET that answers 200 when it is ready. If none, it is enough that it accepts a connection.
     pub ready: Option<String>,
     /// Its own knobs.
     pub knobs: BTreeMap<String, Knob>,
@@ -36,24 +36,24 @@ pub struct Draft {
     pub home: PathBuf,
 }
 
-/// A value of no file has no place.
-fn nowhere<T>(value: T) -> Spanned<T> {
+/// A value that comes from no file, so it has no position.
+fn spanned<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-fn words(command: Vec<String>) -> Command {
-    nowhere(command.into_iter().map(nowhere).collect())
+fn words(command: Vec<String>) -> RawCommand {
+    spanned(command.into_iter().map(spanned).collect())
 }
 
 impl From<Draft> for RawManifest {
     fn from(draft: Draft) -> Self {
-        let ready = |path| RawReady { tcp: None, http: Some(nowhere(path)), timeout_s: None };
-        let knobs = draft.knobs.into_iter().map(|(name, knob)| (nowhere(name), nowhere(raw(knob))));
-        let env = draft.env.into_iter().map(|(name, value)| (nowhere(name), nowhere(value)));
+        let ready = |path| RawReady { tcp: None, http: Some(spanned(path)), timeout_s: None };
+        let knobs = draft.knobs.into_iter().map(|(name, knob)| (spanned(name), spanned(raw(knob))));
+        let env = draft.env.into_iter().map(|(name, value)| (spanned(name), spanned(value)));
         Self {
-            name: nowhere(draft.name),
+            name: spanned(draft.name),
             role: draft.workloads.first().map_or(Role::Server, |workload| workload.role()),
-            workloads: nowhere(draft.workloads.into_iter().map(nowhere).collect()),
+            workloads: spanned(draft.workloads.into_iter().map(spanned).collect()),
             language: draft.language,
             about: draft.about,
             needs: Vec::new(),
@@ -68,7 +68,7 @@ impl From<Draft> for RawManifest {
             attach: None,
             get: None,
             answer: None,
-            ready: draft.ready.map(|path| nowhere(ready(path))),
+            ready: draft.ready.map(|path| spanned(ready(path))),
             stop: None,
             knobs: knobs.collect(),
             variants: BTreeMap::new(),
@@ -79,7 +79,7 @@ impl From<Draft> for RawManifest {
 
 fn raw(knob: Knob) -> RawKnob {
     let value = |value: Value| {
-        nowhere(match value {
+        spanned(match value {
             Value::Boolean(flag) => Toml::Boolean(flag),
             Value::Integer(number) => Toml::Integer(number),
             Value::Text(word) => Toml::String(word),
@@ -94,6 +94,6 @@ fn raw(knob: Knob) -> RawKnob {
         about: knob.about,
         effect: knob.effect,
         workloads: (!knob.workloads.is_empty())
-            .then(|| nowhere(knob.workloads.into_iter().map(nowhere).collect())),
+            .then(|| spanned(knob.workloads.into_iter().map(spanned).collect())),
     }
 }

@@ -1,4 +1,4 @@
-//! How a trial can end early.
+//! Why a trial ended without a measurement.
 
 use load::LoadError;
 use systems::SystemError;
@@ -6,30 +6,32 @@ use systems::SystemError;
 use crate::observation::Failure;
 
 /// Why a trial ended without a measurement.
-pub(super) enum Stopped {
+pub(super) enum TrialError {
+    /// The user interrupted it.
     Interrupted,
+    /// The system or the driver failed.
     Failed(Failure),
 }
 
-impl From<SystemError> for Stopped {
+impl From<SystemError> for TrialError {
     fn from(error: SystemError) -> Self {
         let stage = error.stage.name().to_owned();
         Self::Failed(Failure { stage, reason: error.reason, output: error.output })
     }
 }
 
-impl From<LoadError> for Stopped {
+impl From<LoadError> for TrialError {
     fn from(error: LoadError) -> Self {
         Self::failed("drive", error.to_string())
     }
 }
 
-impl Stopped {
+impl TrialError {
     pub(super) fn failed(stage: &str, reason: impl Into<String>) -> Self {
         Self::Failed(Failure { stage: stage.to_owned(), reason: reason.into(), output: String::new() })
     }
 
-    /// The same with the end of the system's output.
+    /// Adds the end of the system's output to a failure.
     pub(super) fn with_output(self, output: String) -> Self {
         match self {
             Self::Failed(failure) => Self::Failed(Failure { output, ..failure }),

@@ -1,4 +1,4 @@
-//! Tests of the catalog: broken manifests beside good ones, unknown names, the home folder.
+//! Tests of the catalog: broken manifests among valid ones, unknown names, and the home folder.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn a_broken_manifest_stops_nothing_else() {
     let home = home();
     let catalog = Catalog::load(home.path());
     let names: Vec<&str> = catalog.manifests().map(|manifest| manifest.name.as_str()).collect();
-    assert_eq!(names, ["reference", "reference-client"], "a file stands in place of what is built in");
+    assert_eq!(names, ["reference", "reference-client"], "a file replaces the built-in system");
     assert_eq!(catalog.get("reference").unwrap().dir, home.path().join("systems/reference"));
     assert_eq!(catalog.get("reference").unwrap().home(), home.path());
     let (name, error) = catalog.broken().next().unwrap();
@@ -72,11 +72,11 @@ fn variants_are_systems_of_their_own() {
     assert_eq!(catalog.get("reference@old").unwrap().dir, folder);
     let unknown = catalog.get("reference@odl").unwrap_err();
     assert!(unknown.help().unwrap().to_string().starts_with("did you mean `reference@old`?"));
-    // What a broken manifest's variants are called is not known, but why they cannot be had.
+    // The variants of a broken manifest are unknown. Asking for one returns the manifest's error.
     assert!(matches!(catalog.get("broken@old"), Err(CatalogError::Broken(_))));
 }
 
-/// Knobs of ready-made systems that no single line sets.
+/// Knobs of ready-made systems that cannot be set by a single line, with the reason.
 const WITHOUT_APPLY: [(&str, &str, &str); 2] = [
     ("cowboy-latest", "dynamic_buffer", "0 is written as `false`, all else as a range"),
     ("erlang-socket", "read", "it is another way to write the program"),
@@ -91,7 +91,7 @@ fn every_knob_of_a_ready_made_system_says_how_it_is_set() {
         let knobs = manifest.knobs.keys().map(String::as_str);
         silent
             .extend(knobs.filter(|k| !manifest.apply.contains_key(*k)).map(|k| (manifest.name.as_str(), k)));
-        // Filled in, each line has the value and none of the manifest's braces.
+        // A filled line has the value and no doubled braces.
         for (knob, line) in &manifest.apply {
             let word = crate::Value::Text("VALUE".to_owned());
             let filled = crate::manifest::applied(line, &word);

@@ -1,5 +1,5 @@
-//! What a run has found so far: for each experiment its first sentence, whose interval narrows as rounds come in, and the
-//! warning that came last.
+//! What a run has found so far. For each experiment this is its first sentence, whose interval narrows with each round,
+//! and the latest warning.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,88 +8,94 @@ use lab::findings::{Code, Warning, findings};
 use lab::observation::{Observation, Trial};
 use lab::plan::{Plan, Planned};
 
-/// Looking costs at most one part in so many of the run's time.
+/// Computing interim findings takes at most one part in this many of the run's time.
 const COST: u32 = 50;
 
-/// The experiments and what was observed of them, judged anew from time to time.
-pub struct Running {
-    parts: Vec<Part>,
-    /// Whether an experiment is looked at before its last trial, too.
+/// The experiments and their observations, from which findings are computed from time to time.
+pub struct InterimFindings {
+    experiments: Vec<ExperimentSoFar>,
+    /// Whether findings are computed before the last trial of an experiment.
     early: bool,
     warned: BTreeSet<String>,
-    /// Not to be judged again before this.
-    rest: Option<Instant>,
+    /// No findings are computed before this time.
+    next_look: Option<Instant>,
 }
 
-/// An experiment by itself: a plan of nothing else, and the observations of that.
-struct Part {
+/// One experiment: a plan that contains nothing else, and its observations.
+struct ExperimentSoFar {
     plan: Plan,
     seen: Vec<Observation>,
 }
 
-/// An experiment as it stands.
+/// The interim findings of one experiment.
 pub struct Standing {
-    /// Which of the plan's it is.
+    /// The index of the experiment in the plan.
     pub experiment: usize,
-    /// Its name, the rounds that are whole, and what they say.
+    /// The name, the number of complete rounds, and what they show.
     pub line: String,
-    /// A warning that was not there before.
+    /// A new warning.
     pub warning: Option<String>,
 }
 
-impl Running {
-    /// Of a plan of which so much has been done before; `early`: also of what has not come to its end.
+impl InterimFindings {
+    /// The findings of a plan with these earlier observations. With `early`, experiments are judged before their last
+    /// trial too.
     pub fn new(plan: &Plan, seen: Vec<Observation>, early: bool) -> Self {
         let (seed, budget_s) = (plan.seed, plan.budget_s);
-        let part = |planned: &Planned| {
+        let experiment = |planned: &Planned| {
             let experiments = vec![planned.clone()];
-            Part { plan: Plan { seed, budget_s, experiments, trials: Vec::new() }, seen: Vec::new() }
+            ExperimentSoFar {
+                plan: Plan { seed, budget_s, experiments, trials: Vec::new() },
+                seen: Vec::new(),
+            }
         };
-        let parts = plan.experiments.iter().map(part).collect();
-        let mut running = Self { parts, early, warned: BTreeSet::new(), rest: None };
-        running.added(&plan.trials);
+        let experiments = plan.experiments.iter().map(experiment).collect();
+        let mut interim = Self { experiments, early, warned: BTreeSet::new(), next_look: None };
+        interim.added(&plan.trials);
         for observation in seen {
-            if let Some(at) = running.find(&observation.trial) {
-                running.parts[at].seen.push(observation);
+            if let Some(index) = interim.find(&observation.trial) {
+                interim.experiments[index].seen.push(observation);
             }
         }
-        running
+        interim
     }
 
-    /// The experiment of this trial.
+    /// The index of a trial's experiment.
     fn find(&self, trial: &Trial) -> Option<usize> {
-        self.parts.iter().position(|part| part.plan.experiments[0].name == trial.scenario.experiment)
+        self.experiments
+            .iter()
+            .position(|experiment| experiment.plan.experiments[0].name == trial.scenario.experiment)
     }
 
-    /// These trials were added to the plan.
+    /// Adds trials to the plan.
     pub fn added(&mut self, trials: &[Trial]) {
         for trial in trials {
-            let Some(at) = self.find(trial) else { continue };
-            let plan = &mut self.parts[at].plan;
+            let Some(index) = self.find(trial) else { continue };
+            let plan = &mut self.experiments[index].plan;
             let setup = &mut plan.experiments[0].setup;
             setup.rounds = setup.rounds.max(trial.round + 1);
             plan.trials.push(trial.clone());
         }
     }
 
-    /// How the experiment of this observation stands now, if it is time to look: when the last of its trials has ended in any
-    /// case, else when looking is cheap.
+    /// Adds an observation. Returns the interim findings of its experiment if all of its trials have ended, or if
+    /// computing them is cheap enough.
     pub fn ended(&mut self, observation: &Observation) -> Option<Standing> {
-        let at = self.find(&observation.trial)?;
-        let part = &mut self.parts[at];
-        part.seen.push(observation.clone());
-        let last = part.seen.len() >= part.plan.trials.len();
-        if !last && (!self.early || self.rest.is_some_and(|rest| Instant::now() < rest)) {
+        let index = self.find(&observation.trial)?;
+        let experiment = &mut self.experiments[index];
+        experiment.seen.push(observation.clone());
+        let last = experiment.seen.len() >= experiment.plan.trials.len();
+        if !last && (!self.early || self.next_look.is_some_and(|time| Instant::now() < time)) {
             return None;
         }
         let began = Instant::now();
-        let standing = self.look(at);
-        self.rest = Some(Instant::now() + (began.elapsed() * COST).max(Duration::from_millis(100)));
+        let standing = self.look(index);
+        self.next_look = Some(Instant::now() + (began.elapsed() * COST).max(Duration::from_millis(100)));
         standing
     }
 
     fn look(&mut self, experiment: usize) -> Option<Standing> {
-        let Part { plan, seen } = &self.parts[experiment];
+        let ExperimentSoFar { plan, seen } = &self.experiments[experiment];
         let found = findings(plan, seen).experiments.pop()?;
         let (name, rounds) = (&found.name, whole_rounds(&plan.trials, seen.iter().map(|seen| &seen.trial)));
         let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
@@ -104,7 +110,7 @@ impl Running {
     }
 }
 
-/// Rounds of which every trial has been observed.
+/// The number of rounds whose trials have all been observed.
 fn whole_rounds<'a>(planned: &[Trial], done: impl Iterator<Item = &'a Trial>) -> usize {
     let done: BTreeSet<u32> = done.map(|trial| trial.index).collect();
     let all: BTreeSet<u32> = planned.iter().map(|trial| trial.round).collect();

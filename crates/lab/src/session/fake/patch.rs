@@ -1,51 +1,51 @@
-//! Raw figures that stand in place of a sound trial's, by the names that the store has for them: whatever a real trial
-//! could have seen can be said in a file, without a field here for each.
+//! Raw figures that replace those of a sound trial, by their names in the store. A file can thus give a trial anything
+//! that a real trial could measure, without a field here for each.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::observation::{Measurement, ServerCounts};
 
-/// Some of a [`Measurement`]'s fields; known to be its fields, and to have values that these may have.
+/// Some fields of a [`Measurement`], with values that are valid for them.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(try_from = "Value")]
-pub struct Instead(Option<Value>);
+pub struct MeasurementPatch(Option<Value>);
 
-impl Instead {
-    /// From an object like the store's, with as few fields as are to be replaced.
+impl MeasurementPatch {
+    /// Checks an object of the store's form that contains only the fields to replace.
     ///
     /// # Errors
-    /// A sentence about the first field that no measurement has, or whose value it cannot have.
+    /// The first field that measurements do not have, or an invalid value.
     pub fn new(fields: Value) -> Result<Self, String> {
         let whole = Measurement { server: Some(ServerCounts::default()), ..Measurement::default() };
         let mut whole = serde_json::to_value(whole).map_err(|e| e.to_string())?;
         if let Some(name) = unknown(&fields, &whole) {
             return Err(format!("a measurement has no `{name}`"));
         }
-        put(&fields, &mut whole);
+        merge(&fields, &mut whole);
         serde_json::from_value::<Measurement>(whole)
             .map_err(|e| format!("a measurement cannot have it: {e}"))?;
         Ok(Self(Some(fields)))
     }
 
-    /// Puts them in place of a measurement's own; the server's counts only where there is one.
-    pub(super) fn replace(&self, m: &mut Measurement) {
+    /// Replaces the fields of a measurement. The server's counts are replaced only if the measurement has them.
+    pub(super) fn apply(&self, m: &mut Measurement) {
         let Some(mut fields) = self.0.clone() else { return };
         if let (None, Some(fields)) = (&m.server, fields.as_object_mut()) {
             fields.remove("server");
         }
         let changed = serde_json::to_value(&*m).ok().and_then(|mut whole| {
-            put(&fields, &mut whole);
+            merge(&fields, &mut whole);
             serde_json::from_value(whole).ok()
         });
-        // They fit a measurement: `new` has tried.
+        // This cannot fail, because `new` has checked the fields.
         if let Some(changed) = changed {
             *m = changed;
         }
     }
 }
 
-impl TryFrom<Value> for Instead {
+impl TryFrom<Value> for MeasurementPatch {
     type Error = String;
 
     fn try_from(fields: Value) -> Result<Self, String> {
@@ -53,18 +53,18 @@ impl TryFrom<Value> for Instead {
     }
 }
 
-/// Puts the fields into the whole, objects field by field.
-fn put(fields: &Value, whole: &mut Value) {
+/// Copies fields into `whole`, recursively.
+fn merge(fields: &Value, whole: &mut Value) {
     let (Value::Object(fields), Value::Object(whole)) = (fields, &mut *whole) else {
         *whole = fields.clone();
         return;
     };
     for (name, value) in fields {
-        put(value, whole.entry(name).or_insert(Value::Null));
+        merge(value, whole.entry(name).or_insert(Value::Null));
     }
 }
 
-/// The first field that the whole does not have, with its way there; where the whole's object is empty, any name goes.
+/// The path of the first field that `whole` does not have. An empty object in `whole` accepts any name.
 fn unknown(fields: &Value, whole: &Value) -> Option<String> {
     let (fields, whole) = (fields.as_object()?, whole.as_object()?);
     fields.iter().filter(|_| !whole.is_empty()).find_map(|(name, value)| match whole.get(name) {
@@ -91,12 +91,12 @@ mod tests {
             "service_us": { "buckets": [[10, 2]] },
             "server": { "peak_connections": 9 },
         });
-        Instead::new(fields.clone()).expect("all of them exist").replace(&mut m);
+        MeasurementPatch::new(fields.clone()).expect("all of them exist").apply(&mut m);
         assert_eq!((m.attempts, m.late, m.generator.busiest_core), (7, 5, 0.9));
         assert_eq!((&m.generator.cores, &m.service_us.buckets), (&vec![3], &vec![(10, 2)]));
         assert_eq!((m.error_ordinals.get(&100), &m.server), (Some(&4), &None));
         m.server = Some(ServerCounts { requests: 8, ..ServerCounts::default() });
-        Instead::new(fields).expect("all of them exist").replace(&mut m);
+        MeasurementPatch::new(fields).expect("all of them exist").apply(&mut m);
         assert_eq!(m.server.map(|server| (server.requests, server.peak_connections)), Some((8, 9)));
     }
 
@@ -112,7 +112,7 @@ mod tests {
             ),
             (json!([]), "a measurement cannot have it: "),
         ] {
-            let error = Instead::new(fields).expect_err(said);
+            let error = MeasurementPatch::new(fields).expect_err(said);
             assert!(error.starts_with(said), "{error}");
         }
     }

@@ -1,29 +1,29 @@
-//! A plain connection to a server under check: bytes out, one HTTP answer in, and whether it closes. Parsed by hand, so that the
-//! generator's codec does not vouch for itself.
+//! A plain connection to a server under check. Sends bytes, reads HTTP answers and notices a close. Parses answers
+//! itself, so that the generator's codec does not check itself.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a server may take for anything small.
+/// How long a server may take for a small answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it is watched for something that it must not do.
+/// How long to wait for something that must not happen.
 const GLANCE: Duration = Duration::from_millis(150);
 
-/// One connection.
-pub(super) struct Line {
+/// A connection.
+pub(super) struct RawConnection {
     stream: TcpStream,
-    /// Received, and not yet read.
+    /// Bytes that were received but not yet consumed.
     held: Vec<u8>,
 }
 
-/// One answer.
+/// An HTTP answer.
 pub(super) struct Answer {
     pub(super) status: String,
     pub(super) body: Vec<u8>,
 }
 
-impl Line {
+impl RawConnection {
     pub(super) fn open(port: u16) -> Result<Self, String> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let stream =
@@ -41,8 +41,8 @@ impl Line {
         self.stream.shutdown(Shutdown::Write).map_err(|e| e.to_string())
     }
 
-    /// More bytes; how many. 0: closed.
-    fn more(&mut self, patience: Duration) -> Result<usize, String> {
+    /// Receives more bytes and returns how many. 0 means that the server closed.
+    fn receive(&mut self, patience: Duration) -> Result<usize, String> {
         self.stream.set_read_timeout(Some(patience)).map_err(|e| e.to_string())?;
         let mut buffer = [0; 4096];
         loop {
@@ -60,24 +60,25 @@ impl Line {
         }
     }
 
-    fn until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<(), String> {
+    /// Receives until there are enough bytes.
+    fn receive_until(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<(), String> {
         while !enough(&self.held) {
             if self.held.len() > 1 << 20 {
                 return Err("more than a megabyte of an answer".to_owned());
             }
-            if self.more(PATIENCE)? == 0 {
+            if self.receive(PATIENCE)? == 0 {
                 return Err(format!("closed after {} bytes: {}", self.held.len(), shown(&self.held)));
             }
         }
         Ok(())
     }
 
-    /// The next answer, whole.
+    /// Reads the next complete answer.
     pub(super) fn answer(&mut self) -> Result<Answer, String> {
         let end = |bytes: &[u8]| bytes.windows(4).position(|window| window == b"\r\n\r\n");
-        self.until(|bytes| end(bytes).is_some())?;
-        let at = end(&self.held).unwrap_or_default() + 4;
-        let head = String::from_utf8_lossy(&self.held[..at]).into_owned();
+        self.receive_until(|bytes| end(bytes).is_some())?;
+        let head_end = end(&self.held).unwrap_or_default() + 4;
+        let head = String::from_utf8_lossy(&self.held[..head_end]).into_owned();
         let mut lines = head.split("\r\n");
         let first = lines.next().unwrap_or_default();
         if !first.starts_with("HTTP/1.") {
@@ -90,43 +91,43 @@ impl Line {
             .map(|(_, value)| value.trim());
         let Some(length) = length.last() else { return Err("an answer without Content-Length".to_owned()) };
         let length: usize = length.parse().map_err(|_| format!("Content-Length is {length:?}"))?;
-        self.until(|bytes| bytes.len() >= at.saturating_add(length))?;
-        let body = self.held[at..at + length].to_vec();
-        self.held.drain(..at + length);
+        self.receive_until(|bytes| bytes.len() >= head_end.saturating_add(length))?;
+        let body = self.held[head_end..head_end + length].to_vec();
+        self.held.drain(..head_end + length);
         Ok(Answer { status, body })
     }
 
-    /// The next bytes, as many as there must be.
-    pub(super) fn exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
-        self.until(|bytes| bytes.len() >= length)?;
+    /// Reads exactly `length` bytes.
+    pub(super) fn read_exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
+        self.receive_until(|bytes| bytes.len() >= length)?;
         Ok(self.held.drain(..length).collect())
     }
 
-    /// Nothing comes for a moment.
-    pub(super) fn silent(&mut self) -> Result<(), String> {
-        match self.held.is_empty().then(|| self.more(GLANCE)) {
+    /// Checks that the server sends nothing for a moment and does not close.
+    pub(super) fn stays_silent(&mut self) -> Result<(), String> {
+        match self.held.is_empty().then(|| self.receive(GLANCE)) {
             Some(Err(_)) => Ok(()),
             Some(Ok(0)) => Err("it closed".to_owned()),
-            _ => Err(format!("it said {}", shown(&self.held))),
+            _ => Err(format!("it sent {}", shown(&self.held))),
         }
     }
 
-    /// It closes, and says nothing more.
+    /// Checks that the server closes and sends nothing more.
     pub(super) fn closes(&mut self) -> Result<(), String> {
         while self.held.is_empty() {
-            match self.more(PATIENCE) {
+            match self.receive(PATIENCE) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
-                // A server that closes with something unread resets the connection.
+                // The kernel resets a connection that is closed with unread data.
                 Err(why) if why.contains("reset") => return Ok(()),
                 Err(_) => return Err(format!("the connection is still open after {} s", PATIENCE.as_secs())),
             }
         }
-        Err(format!("bytes behind the answer that nobody asked for: {}", shown(&self.held)))
+        Err(format!("unexpected bytes after the answer: {}", shown(&self.held)))
     }
 }
 
-/// Bytes for messages.
+/// Formats bytes for a message.
 pub(super) fn shown(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(60)].escape_ascii())
 }
