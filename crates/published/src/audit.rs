@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Column, Rows, Setting, Table, shape};
+use super::{PublishedColumn, PublishedSetting, PublishedTable, Rows, shape};
 use lab::doubt::Evidence;
 use lab::findings;
 
@@ -40,7 +40,7 @@ pub enum Flaw {
 
 /// A doubt, and the rows that it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Warning {
+pub struct AuditWarning {
     /// What kind.
     pub code: Flaw,
     /// What was seen, with the figures of an example; empty where `evidence` has them.
@@ -77,7 +77,7 @@ pub struct Audit {
     /// The published ranking beside the ranking of the rows with few errors. None if rows are not ranked.
     pub ranking: Option<findings::Table>,
     /// What makes figures untrustworthy.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AuditWarning>,
 }
 
 /// The findings of the audit of one workload.
@@ -104,7 +104,7 @@ enum What {
 
 /// Looks for the weaknesses of a table in its figures. `all` are the tables in which rows of the same
 /// configuration are looked for.
-pub fn audit(table: &Table, all: &[Table]) -> Audit {
+pub fn audit(table: &PublishedTable, all: &[PublishedTable]) -> Audit {
     let labels = table.labels();
     let mut parts = match &table.rows {
         Rows::Upload(rows) => uploads::audit(table, rows, all),
@@ -122,7 +122,7 @@ pub fn audit(table: &Table, all: &[Table]) -> Audit {
             What::Evidence(seen) => (String::new(), own.zip(seen).collect()),
         };
         let named = |name: &str| !evidence.is_empty() || message.contains(name);
-        Warning {
+        AuditWarning {
             code: doubt.code,
             places: places(&doubt.rows, named, &labels, &systems),
             message,
@@ -148,8 +148,8 @@ pub fn audit(table: &Table, all: &[Table]) -> Audit {
 fn few_trials(table: &PublishedTable) -> Option<FlawedRows> {
     let code = findings::Code::TooFewTrials;
     let each = if table.runs == 1 { "one".to_owned() } else { table.runs.to_string() };
-    (table.runs < findings::FEWEST_TRIALS).then(|| Doubtful {
-        code: Flaw::Own(code),
+    (table.runs < findings::FEWEST_TRIALS).then(|| FlawedRows {
+        code: Flaw::Lab(code),
         seen: What::Said(format!("fewer than {} measured trials, {each} each", findings::FEWEST_TRIALS)),
         rows: (0..table.printed.len()).collect(),
     })

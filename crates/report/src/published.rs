@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use published::{Audit, Table, Warning};
+use published::{Audit, AuditWarning, PublishedTable};
 use serde_json::json;
 
 use crate::text::{BOLD, DIM, Page, YELLOW};
@@ -61,7 +61,7 @@ pub fn markdown(audit: &Audit) -> String {
 
 /// One object: `schema`, `table`.
 pub fn json(audit: &Audit) -> String {
-    let warning = |warning: &Warning| {
+    let warning = |warning: &AuditWarning| {
         let Advice { message, remedy } = advice_on_published(warning);
         json!({ "code": warning.code, "message": message, "remedy": remedy, "rows": warning.rows })
     };

@@ -62,7 +62,7 @@ impl Stamp {
         versions: &str,
     ) -> Result<Self, String> {
         let mut dressed = Command::new("");
-        let _ = manifest.dress(&mut dressed); // if this fails, the build reports it
+        let _ = manifest.set_environment(&mut dressed); // if this fails, the build reports it
         let mut taking = Taking { manifest, context, dressed, look: Look::new(), parts: BTreeMap::new() };
         taking.texts("command", build.command.iter().map(String::as_str));
         taking.texts("versions", [versions]);

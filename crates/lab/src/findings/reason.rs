@@ -109,7 +109,7 @@ mod tests {
     use super::{Counted as Kind, Reason};
     use crate::experiment::Figure;
     use crate::findings::{Claim, ExperimentFindings, findings};
-    use crate::observation::Counted;
+    use crate::observation::KernelCounts;
     use systems::{Workload, is_reference};
 
     /// Uploads 690 ms long at a buffer of 1460 bytes, 100 ms at 262144; so many bytes were read by so many reads.

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Client, Row, Table};
-use super::{Doubtful, Flaw, Parts, What, indices};
+use super::super::{ClientFigures, ClientRow, PublishedTable};
+use super::{AuditParts, Flaw, FlawedRows, What, indices};
 use lab::doubt::{Doubt, QUICKER};
 use lab::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column};
 
@@ -68,8 +68,8 @@ pub(super) fn audit(table: &PublishedTable, rows: &[ClientRow], labels: &[String
 fn errors(rows: &[ClientRow]) -> FlawedRows {
     let code = findings::Code::Errors;
     let message = format!("more than {} % of the operations failed", RANKED_ERRORS * 100.0);
-    Doubtful {
-        code: Flaw::Own(code),
+    FlawedRows {
+        code: Flaw::Lab(code),
         seen: What::Said(message),
         rows: indices(rows, |row| !row.measured.few_errors()),
     }
@@ -101,8 +101,8 @@ fn fail_fast(
             labels[index], rows[index].measured.error_percent
         )
     });
-    Doubtful {
-        code: Flaw::Own(findings::Code::Trial(Doubt::FailFast)),
+    FlawedRows {
+        code: Flaw::Lab(findings::Code::Trial(Doubt::FailFast)),
         seen: What::Said(message.unwrap_or_default()),
         rows: found,
     }
@@ -110,9 +110,9 @@ fn fail_fast(
 
 /// Clients of which every connection carries the same number of requests: their failures are
 /// `1 - requests x connections / attempts`.
-fn schedules(rows: &[Row<Client>], derived: &[Option<Derived>]) -> (Vec<String>, Doubtful) {
-    let mut found = Doubtful {
-        code: Flaw::Own(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
+fn schedules(rows: &[ClientRow], derived: &[Option<Derived>]) -> (Vec<String>, FlawedRows) {
+    let mut found = FlawedRows {
+        code: Flaw::Lab(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
         seen: What::Said(String::new()),
         rows: Vec::new(),
     };
@@ -148,7 +148,7 @@ fn schedules(rows: &[Row<Client>], derived: &[Option<Derived>]) -> (Vec<String>,
         found.seen = What::Said(format!(
             "{client}: each connection carried {limit} requests ({carried:.1}), and no more"
         ));
-        found.rows.extend(own.iter().map(|(at, _, _)| *at));
+        found.rows.extend(client_rows.iter().map(|(index, _, _)| *index));
     }
     (laws, found)
 }
@@ -174,8 +174,8 @@ fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String])
             length(index)
         )
     });
-    Doubtful {
-        code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
+    FlawedRows {
+        code: Flaw::Lab(findings::Code::Trial(Doubt::TooShort)),
         seen: What::Said(message.unwrap_or_default()),
         rows: found,
     }
@@ -197,7 +197,7 @@ fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) 
             labels[index], rows[index].measured.requests_per_s, rows[index].measured.connections
         ))
     });
-    Doubtful { code: Flaw::AboveCeiling, seen: What::Said(message.unwrap_or_default()), rows: found }
+    FlawedRows { code: Flaw::AboveCeiling, seen: What::Said(message.unwrap_or_default()), rows: found }
 }
 
 /// Finds attempts that took longer than the timeout and did not fail. The timeout then does not limit how long a caller
@@ -223,8 +223,8 @@ fn unbound(
             rows[index].measured.error_percent
         )
     });
-    Doubtful {
-        code: Flaw::Own(findings::Code::Trial(Doubt::HiddenQueueing)),
+    FlawedRows {
+        code: Flaw::Lab(findings::Code::Trial(Doubt::HiddenQueueing)),
         seen: What::Said(message.unwrap_or_default()),
         rows: found,
     }

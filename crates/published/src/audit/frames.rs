@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Frames, Row, Table};
-use super::{Doubtful, Flaw, Parts, What, indices, times};
+use super::super::{FrameFigures, FrameRow, PublishedTable};
+use super::{AuditParts, Flaw, FlawedRows, What, indices, times};
 use lab::doubt::{Doubt, FEWEST, HALVES};
 use lab::findings::{self, CLIFF};
 
@@ -81,8 +81,8 @@ fn generator_bound(ways: &Ways) -> FlawedRows {
         }
     }
     bound.sort_unstable();
-    let code = Flaw::Own(findings::Code::Trial(Doubt::GeneratorBound));
-    Doubtful { code, seen: What::Said(words.join("; ")), rows: bound }
+    let code = Flaw::Lab(findings::Code::Trial(Doubt::GeneratorBound));
+    FlawedRows { code, seen: What::Said(words.join("; ")), rows: bound }
 }
 
 /// Finds a size at which the fastest way is the slowest at every other size.
@@ -93,7 +93,8 @@ fn inverted(rows: &[FrameRow]) -> FlawedRows {
         sizes.entry(key).or_default().push((index, row));
     }
     sizes.retain(|_, ways| ways.len() >= 3);
-    let mut found = Doubtful { code: Flaw::Contradiction, seen: What::Said(String::new()), rows: Vec::new() };
+    let mut found =
+        FlawedRows { code: Flaw::Contradiction, seen: What::Said(String::new()), rows: Vec::new() };
     for ((framing, size), ways) in &sizes {
         let mut sorted = ways.clone();
         sorted.sort_by(|a, b| b.1.measured.mean().total_cmp(&a.1.measured.mean()));
@@ -137,8 +138,8 @@ fn few(table: &PublishedTable, rows: &[FrameRow], labels: &[String]) -> FlawedRo
             rows[index].measured.runs[0].min(rows[index].measured.runs[1])
         )
     });
-    Doubtful {
-        code: Flaw::Own(findings::Code::Trial(Doubt::TooShort)),
+    FlawedRows {
+        code: Flaw::Lab(findings::Code::Trial(Doubt::TooShort)),
         seen: What::Said(words.collect::<Vec<_>>().join("; ")),
         rows: found,
     }

@@ -1,7 +1,7 @@
 //! Audits rows of wrk: void rows, latencies that were left out, hidden queues, and unsteady runs.
 
-use super::super::{Request, Row, Table};
-use super::{Doubtful, Flaw, Parts, What, indices};
+use super::super::{PublishedTable, RequestRow};
+use super::{AuditParts, Flaw, FlawedRows, What, indices};
 use lab::doubt::{Doubt, Evidence, HALVES, Setting, doubts};
 use lab::findings;
 use lab::observation::{Latency, Measurement};
@@ -28,8 +28,8 @@ fn errors(rows: &[RequestRow], labels: &[String]) -> FlawedRows {
             m.requests, m.read_errors, m.read_mb
         ));
     }
-    Doubtful {
-        code: Flaw::Own(code),
+    FlawedRows {
+        code: Flaw::Lab(code),
         seen: What::Said(message),
         rows: indices(rows, |row| row.measured.errors > 0 || row.measured.void()),
     }
@@ -50,8 +50,8 @@ fn censored(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> F
         });
         format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[row], m.timeouts)
     });
-    let message = each.collect::<Vec<_>>().join("; ");
-    Doubtful { code: Flaw::CensoredLatency, seen: What::Said(message), rows: found }
+    let message = sentences.collect::<Vec<_>>().join("; ");
+    FlawedRows { code: Flaw::CensoredLatency, seen: What::Said(message), rows: found }
 }
 
 /// Converts a row to a measurement. Answers that wrk counted as complete are successes, as in its rate.
@@ -76,7 +76,7 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 }
 
 /// A doubt that Narrows has about its own trials, over the same figures.
-fn own(table: &Table, rows: &[Row<Request>], code: Doubt) -> Doubtful {
+fn own(table: &PublishedTable, rows: &[RequestRow], code: Doubt) -> FlawedRows {
     let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
     let found = rows.iter().enumerate().filter_map(|(at, row)| {
         let seen =
@@ -84,7 +84,7 @@ fn own(table: &Table, rows: &[Row<Request>], code: Doubt) -> Doubtful {
         Some((at, seen))
     });
     let (rows, seen): (Vec<usize>, Vec<Evidence>) = found.unzip();
-    Doubtful { code: Flaw::Own(findings::Code::Trial(code)), seen: What::Evidence(seen), rows }
+    FlawedRows { code: Flaw::Lab(findings::Code::Trial(code)), seen: What::Evidence(seen), rows }
 }
 
 /// Finds unsteady runs: the samples of a thread's rate scatter more than their mean, or all threads at that mean would
@@ -109,8 +109,8 @@ fn unsteady(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> F
         (!why.is_empty()).then(|| (index, format!("{}: {}", labels[index], why.join(", "))))
     });
     let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
-    let code = Flaw::Own(findings::Code::Trial(Doubt::UnsteadyWindow));
-    Doubtful { code, seen: What::Said(messages.join("; ")), rows }
+    let code = Flaw::Lab(findings::Code::Trial(Doubt::UnsteadyWindow));
+    FlawedRows { code, seen: What::Said(messages.join("; ")), rows }
 }
 
 /// The published order, and the rows that do not belong in it.

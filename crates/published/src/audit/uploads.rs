@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use systems::{Point, Value};
 
-use super::super::{Row, Rows, Table, Upload};
-use super::{Doubtful, Flaw, Parts, What, times};
+use super::super::{PublishedTable, Rows, UploadRow};
+use super::{AuditParts, Flaw, FlawedRows, What, times};
 use lab::experiment::grid::show_size;
 
 pub(super) fn audit(table: &PublishedTable, rows: &[UploadRow], all: &[PublishedTable]) -> AuditParts {
@@ -168,13 +168,13 @@ fn within_noise(steps: &[Step]) -> FlawedRows {
         words.collect::<Vec<_>>().join("; ")
     );
     let rows: BTreeSet<usize> = unclear.iter().flat_map(|step| step.rows.iter().copied()).collect();
-    Doubtful { code: Flaw::WithinNoise, seen: What::Said(message), rows: rows.into_iter().collect() }
+    FlawedRows { code: Flaw::WithinNoise, seen: What::Said(message), rows: rows.into_iter().collect() }
 }
 
-fn mean_without_spread(table: &Table, rows: &[Row<Upload>]) -> Doubtful {
+fn mean_without_spread(table: &PublishedTable, rows: &[UploadRow]) -> FlawedRows {
     let of = table.setting.operations.map_or(String::new(), |n| format!(" of {n} uploads"));
     let message = format!("a mean{of}, and neither spread nor median");
-    Doubtful { code: Flaw::MeanWithoutSpread, seen: What::Said(message), rows: (0..rows.len()).collect() }
+    FlawedRows { code: Flaw::MeanWithoutSpread, seen: What::Said(message), rows: (0..rows.len()).collect() }
 }
 
 /// Formats a knob's value.
@@ -218,7 +218,7 @@ fn less_time_for_more(rows: &[UploadRow]) -> FlawedRows {
         }
     }
     let message = format!("more work in less time: {}", words.join("; "));
-    Doubtful { code: Flaw::Contradiction, seen: What::Said(message), rows: found.into_iter().collect() }
+    FlawedRows { code: Flaw::Contradiction, seen: What::Said(message), rows: found.into_iter().collect() }
 }
 
 /// Compares two systems at each size, with the ratio under each runtime.

@@ -80,7 +80,7 @@ fn remedy(code: Code) -> &'static str {
 }
 
 /// Of a published table.
-pub(crate) fn advice_on_published(warning: &published::Warning) -> Advice {
+pub(crate) fn advice_on_published(warning: &published::AuditWarning) -> Advice {
     let rows = warning.evidence.iter().map(|(row, seen)| format!("{row}: {}", evidence(seen)));
     let own = (!warning.message.is_empty()).then(|| warning.message.clone());
     let seen: Vec<String> = own.into_iter().chain(rows).collect();
@@ -93,7 +93,7 @@ pub(crate) fn advice_on_published(warning: &published::Warning) -> Advice {
         }
         Flaw::Contradiction => "measure it again before it is quoted",
         Flaw::MalformedCell => "look the figure up where it was taken",
-        Flaw::Own(code) => remedy(code),
+        Flaw::Lab(code) => remedy(code),
     };
     Advice { message: format!("{} ({})", seen.join("; "), warning.places), remedy }
 }

@@ -1,6 +1,6 @@
 //! Figures of made-up runs: what is drawn, in which order, and what is said of what is not.
 
-use lab::session::{Instead, Rule};
+use lab::session::{MeasurementPatch, Rule};
 
 use super::*;
 use crate::made_up::{found, rule};
