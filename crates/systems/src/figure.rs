@@ -37,7 +37,10 @@ impl Figure {
 
     /// Whether a larger number is better; false for times.
     pub fn more_is_better(self) -> bool {
-        !matches!(self, Self::MsPerUpload | Self::P99Us)
+        match self {
+            Self::MsPerUpload | Self::P99Us => false,
+            Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS => true,
+        }
     }
 
     /// Whether the figure exists only in an open loop. In a closed loop no request is due while the server stalls.

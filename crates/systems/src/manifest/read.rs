@@ -241,18 +241,16 @@ impl Reader<'_> {
 
     fn workloads(&self, raw: &Spanned<Vec<Spanned<Workload>>>, role: Role) -> Read<Vec<Workload>> {
         if raw.get_ref().is_empty() {
-            return self.wrong(
-                raw.span(),
-                "no workload",
-                "name at least one: upload, frames, requests or clients",
-            );
+            let help = format!("name at least one of {}", names(Workload::ALL));
+            return self.wrong(raw.span(), "no workload", help);
         }
         let mut workloads = Vec::new();
         for workload in raw.get_ref() {
             let known = *workload.get_ref();
             if known.role() != role {
                 let message = format!("a {role} cannot do `{known}`");
-                let help = "a client has only \"clients\"; a server has upload, frames, requests";
+                let its = Workload::ALL.into_iter().filter(|workload| workload.role() == role);
+                let help = format!("a {role} can do {}", names(its));
                 return self.wrong(workload.span(), message, help);
             }
             if workloads.contains(&known) {
@@ -494,4 +492,8 @@ impl Start {
 
 fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn names(workloads: impl IntoIterator<Item = Workload>) -> String {
+    workloads.into_iter().map(Workload::name).collect::<Vec<_>>().join(", ")
 }

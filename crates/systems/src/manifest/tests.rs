@@ -151,7 +151,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("default = 1460", "default = 1.5", "26:11: not a knob's value"),
     ("default = 1460", "default = \"x\"", "26:11: `x` is not a size"),
     ("\"8K\"", "\"1G\"", "27:17: `1G` is not allowed: use a size such as 1460, 64K, 1M or 1G from 1 to 64M"),
-    ("\"8K\"", "1460", "27:17: this value stands here twice"),
+    ("\"8K\"", "1460", "27:17: this value is listed twice"),
     ("\"64M\"", "0", "29:7: max = 0 is below min = 1"),
     ("\"size\"", "\"choice\"", "28:7: only an integer or a size has bounds"),
     ("workloads = [\"upload\"]", "workloads = [\"frames\"]", "31:14: the system does not do `frames`"),

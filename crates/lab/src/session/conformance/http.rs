@@ -25,22 +25,31 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
     }
     let expected = place.manifest.answer_body().as_bytes();
     let workload = place.workload();
-    let mut judge = |what: &str, found, remedy| checks.judge(&format!("{workload}: {what}"), found, remedy);
+    let named = |what: &str| format!("{workload}: {what}");
     let remedy = if answer.is_some() { ANSWER } else { EXACT };
-    judge("GET / is answered byte by byte", exact(port, expected), remedy);
-    if answer.is_some_and(|answer| answer.closes) {
+    checks.judge(&named("GET / is answered byte by byte"), exact(port, expected), remedy);
+    let closes = answer.is_some_and(|answer| answer.closes);
+    if closes {
         let found = closes_after(port, KEPT, expected);
-        judge("closes as it declares", found, "remove closes from [answer], or close after each answer");
-        checks.excuse(&format!("{workload}: keeps connections"), "its manifest says that it closes them");
+        checks.judge(
+            &named("closes as it declares"),
+            found,
+            "remove closes from [answer], or close after each answer",
+        );
+        checks.excuse(&named("keeps connections"), "its manifest says that it closes them");
     } else {
         for (what, check, remedy) in KEEPING {
-            if matches!(place.work(), Work::Requests(_)) || *what != TOGETHER {
-                judge(what, check(port, expected), remedy);
-            }
+            checks.judge(&named(what), check(port, expected), remedy);
         }
     }
-    if let Work::Upload(work) = place.work() {
-        uploads(place, port, work, checks)?;
+    match place.work() {
+        Work::Requests(_) if !closes => {
+            let (what, check, remedy) = TOGETHER;
+            checks.judge(&named(what), check(port, expected), remedy);
+        }
+        Work::Upload(work) => uploads(place, port, work, checks)?,
+        // Frames are not HTTP, and clients are checked elsewhere.
+        Work::Requests(_) | Work::Frames(_) | Work::Clients(_) => {}
     }
     Ok(())
 }
@@ -61,7 +70,12 @@ fn check_fault(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -
 /// Returns what was seen, or what was wrong.
 type CheckFn = fn(u16, &[u8]) -> Result<String, String>;
 
-const TOGETHER: &str = "answers requests that arrive together";
+/// What only `requests` asks: pipelining.
+const TOGETHER: (&str, CheckFn, &str) = (
+    "answers requests that arrive together",
+    pipelined,
+    "look for further requests in what was received with the last",
+);
 
 /// The promises of a server that keeps connections: the name, the check and the remedy.
 const KEEPING: &[(&str, CheckFn, &str)] = &[
@@ -76,7 +90,6 @@ const KEEPING: &[(&str, CheckFn, &str)] = &[
         in_full,
         "answer when the blank line after the head has arrived, even if it arrives in pieces",
     ),
-    (TOGETHER, pipelined, "look for further requests in what was received with the last"),
     ("holds 64 connections at once", many, "accept while other connections are open; raise the backlog"),
 ];
 
