@@ -167,7 +167,7 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
     home.measured("reference-client");
     for (name, stage, reason, output) in [
         ("silent", "system", "exited with code 4", "I will not speak"),
-        ("babbling", "system", "not of the driver contract", "Hello!"),
+        ("babbling", "system", "does not keep the driver contract", "Hello!"),
         ("honest-fool", "system", "no pool left", ""),
         ("boaster", "counts", "does not add up", ""),
     ] {
