@@ -16,17 +16,13 @@ build: install
 	cargo build --release --locked -p narrows
 
 # For use during development: needs no root, no other servers, and installs nothing.
-check:
-	cargo fmt --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+check: lint
 	cargo test --workspace --locked --lib --bins --test check
 
 # All tests. Many of the parallel tests wait for something, so four run at a time, whatever the number of cores. At the end it lists
 # what could not be tested on this machine; with NARROWS_TEST_ALL=1 such a test fails.
-test: install-test
+test: install-test lint
 	@mkdir -p target && : > $(SKIPPED)
-	cargo fmt --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked --no-run
 	target/debug/narrows systems --install || true
 	NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast -- --test-threads=4
@@ -48,6 +44,7 @@ fmt:
 	cargo fmt
 
 lint:
+	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # Makes the pictures in the README, from a new run on this machine. Takes some minutes.
