@@ -30,7 +30,10 @@ use systems::Workload;
 
 pub use apply::Snippet;
 pub use asked::{By, CLIFF};
-pub use beside::{Beside, Shape};
+pub use beside::{
+    Beside, BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape, ShapeFigures,
+    SizeRatio,
+};
 pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged, log_ratios};
 pub use detail::Detail;

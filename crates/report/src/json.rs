@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::words::{Advice, advice, headlines};
 
 /// The version of a report's form.
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 /// The version of a comparison's form.
 pub const COMPARISON_SCHEMA: u32 = 3;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Table, Warning};
 
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, advice, headlines, notes, outlier, tables};
+use crate::words::{Advice, advice, beside, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -35,7 +35,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
         Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
         Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
         Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(outlier)),
-        Part::Beside => e.beside.iter().for_each(|beside| below(out, &beside.table)),
+        Part::Beside => beside(e).iter().for_each(|each| below(out, each)),
         Part::Excluded => {
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }

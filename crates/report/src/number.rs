@@ -40,6 +40,11 @@ pub fn micros(value: f64) -> String {
     seconds(value / 1e6)
 }
 
+/// A time in milliseconds, as [`seconds`] shows it.
+pub fn millis(value: f64) -> String {
+    seconds(value / 1e3)
+}
+
 /// How many a second: `42.8k/s`.
 pub fn per_second(value: f64) -> String {
     show(value, Unit::PerSecond)
@@ -89,13 +94,28 @@ pub fn times(ratio: f64) -> String {
     format!("{ratio:.2}x")
 }
 
-/// A ratio with its interval: `6.9x [6.5, 7.2]`.
-pub fn interval(ratio: Ratio) -> String {
-    let digits = match ratio.estimate {
+/// A ratio in as many digits as [`interval`] shows: `1.28x`, `6.9x`, `120x`.
+pub fn factor(ratio: f64) -> String {
+    format!("{ratio:.0$}x", decimals(ratio))
+}
+
+/// A range of ratios: `6.9x to 9.0x`; where both ends look the same, one of them.
+pub fn factors(low: f64, high: f64) -> String {
+    let (low, high) = (factor(low), factor(high));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+fn decimals(ratio: f64) -> usize {
+    match ratio {
         r if r < 1.995 => 2,
         r if r < 99.5 => 1,
         _ => 0,
-    };
+    }
+}
+
+/// A ratio with its interval: `6.9x [6.5, 7.2]`.
+pub fn interval(ratio: Ratio) -> String {
+    let digits = decimals(ratio.estimate);
     let Ratio { estimate, low, high } = ratio;
     format!("{estimate:.digits$}x [{}, {}]", end(low, digits), end(high, digits))
 }
@@ -208,6 +228,7 @@ mod tests {
         assert_eq!(interval(ratio(6.91, 6.5, 7.249)), "6.9x [6.5, 7.2]");
         assert_eq!(interval(ratio(1.5, 1.104, 2.0)), "1.50x [1.10, 2.00]");
         assert_eq!(interval(ratio(120.0, 3.0, 1e9)), "120x [3, >9999]");
+        assert_eq!([factors(0.73, 2.33), factors(6.86, 6.91)], ["0.73x to 2.3x", "6.9x"]);
         assert_eq!(interval_in_hundredths(ratio(2.5, 0.7, 12.0)), "2.50x [0.70, 12.00]");
     }
 

@@ -2,7 +2,7 @@
 
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
-use lab::findings::{Beside, Shape};
+use lab::findings::{Beside, Presence, Shape, ShapeFigures};
 use lab::findings::{
     Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
     Table, Unit, Warning,
@@ -51,7 +51,8 @@ fn buffers() -> Table {
 }
 
 fn beside() -> Beside {
-    let agrees = Shape { agrees: Some(true), text: "the best is 256K then, 256K today".to_owned() };
+    let void = ShapeFigures::Void { system: "libuv".to_owned(), today: Presence::NotRun };
+    let shape = Shape { agrees: None, at_limit: false, figures: void };
     Beside {
         published: "old-buffers".to_owned(),
         source: "a document".to_owned(),
@@ -61,9 +62,9 @@ fn beside() -> Beside {
             columns: vec![column("buffer", None), column("then", Some(Unit::Times))],
             keys: 1,
             rows: vec![Row { cells: vec![Cell::Text("1460".to_owned()), Cell::Number(6.5)], block: false }],
-            notes: vec![format!("agrees: {}", agrees.text)],
+            notes: Vec::new(),
         },
-        shapes: vec![agrees],
+        shapes: vec![shape],
         differences: Vec::new(),
     }
 }
@@ -159,7 +160,7 @@ reference       -  66.0 ms   100 %
 Beside the published table.
 buffer   then
 1460    6.50x
-  agrees: the best is 256K then, 256K today
+  open: libuv had no figure that counts then; it was not run today
   not run: cowboy1: not packaged
   note: node: limit raised
   versions: cowboy2 2.8.0
@@ -240,7 +241,7 @@ Beside the published table.
 | --- | ---: |
 | 1460 | 6.50x |
 
-agrees: the best is 256K then, 256K today
+open: libuv had no figure that counts then; it was not run today
 
 Not run here:
 

@@ -6,7 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, advice, headlines, notes, outlier, tables};
+use crate::words::{Advice, advice, beside, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -64,7 +64,7 @@ impl Page {
                     .iter()
                     .for_each(|o| self.paragraph(out, DIM, "  ", &format!("outlier: {}", outlier(o))));
             }
-            Part::Beside => e.beside.iter().for_each(|beside| self.below(out, &beside.table)),
+            Part::Beside => beside(e).iter().for_each(|each| self.below(out, each)),
             Part::Excluded => {
                 for excluded in &e.excluded {
                     let what = format!("not run: {}: {}", excluded.system, excluded.reason);

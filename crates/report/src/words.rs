@@ -4,18 +4,23 @@
 //! Knows what is claimed, and computes none of it: the order, the numbers and what is said at all are those of `lab::findings`;
 //! how a number looks is [`crate::number`]'s to know. Every form shows the same sentences.
 
+mod beside;
 mod claims;
 mod doubts;
+pub(crate) mod published;
 mod runs;
 mod verdicts;
 mod warnings;
 
+pub(crate) use beside::beside;
 pub use claims::{answer, headlines};
 pub use runs::{alone, unjudged};
 pub(crate) use runs::{difference, floor, machine, without_counterpart};
 pub(crate) use verdicts::{NO_FLOOR, compared, tables, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
-pub(crate) use warnings::{advice_on_published, notes, outlier};
+pub(crate) use warnings::{notes, outlier};
 
+#[cfg(test)]
+mod published_tests;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use stats::Design;
 
 use super::{FLAT, SAME_SIZE};
 use lab::experiment::Figure;
-use lab::findings::{Estimate, NoiseFloor, Ratio, log_ratios};
+use lab::findings::{Estimate, NoiseFloor, Range, Ratio, log_ratios};
 
 /// How today's rows are compared.
 pub(super) struct Today {
@@ -69,8 +69,9 @@ pub(super) fn same_side(then: f64, now: Option<Ratio>) -> Option<bool> {
 }
 
 /// Whether a factor has the size of the published ones: flat if they were, or else within their widened range.
-pub(super) fn same_size(then: (f64, f64), now: Option<Ratio>) -> Option<bool> {
-    let range = if then.1 < FLAT { (1.0 / FLAT, FLAT) } else { (then.0 / SAME_SIZE, then.1 * SAME_SIZE) };
+pub(super) fn same_size(then: Range, now: Option<Ratio>) -> Option<bool> {
+    let flat = then.high < FLAT;
+    let range = if flat { (1.0 / FLAT, FLAT) } else { (then.low / SAME_SIZE, then.high * SAME_SIZE) };
     within(now, range)
 }
 
@@ -100,11 +101,12 @@ mod tests {
         for (then, now, expected) in table {
             assert_eq!(same_side(then, now), expected, "{then} {now:?}");
         }
-        assert_eq!(same_size((6.0, 9.0), ratio(5.0, 8.0)), Some(true));
-        assert_eq!(same_size((6.0, 9.0), ratio(2.0, 8.0)), None);
-        assert_eq!(same_size((6.0, 9.0), ratio(1.0, 3.0)), Some(false));
-        assert_eq!(same_size((1.0, 1.01), ratio(1.0, 1.03)), Some(true));
-        assert_eq!(same_size((1.0, 1.01), ratio(1.1, 1.3)), Some(false));
+        let range = |low, high| Range { low, high };
+        assert_eq!(same_size(range(6.0, 9.0), ratio(5.0, 8.0)), Some(true));
+        assert_eq!(same_size(range(6.0, 9.0), ratio(2.0, 8.0)), None);
+        assert_eq!(same_size(range(6.0, 9.0), ratio(1.0, 3.0)), Some(false));
+        assert_eq!(same_size(range(1.0, 1.01), ratio(1.0, 1.03)), Some(true));
+        assert_eq!(same_size(range(1.0, 1.01), ratio(1.1, 1.3)), Some(false));
     }
 
     #[test]

@@ -152,7 +152,7 @@ fn cells_of_two_runs_are_read_as_they_were_printed() {
         ("6 - 5", [6.0, 5.0], true),
     ] {
         let Rows::Frames(rows) = table(cell).unwrap().rows else { panic!() };
-        assert_eq!((rows[0].measured.runs, rows[0].measured.flaw.is_some()), (runs, flawed), "{cell}");
+        assert_eq!((rows[0].measured.runs, rows[0].measured.misprint.is_some()), (runs, flawed), "{cell}");
     }
     for cell in ["5", "5 - 6 - 7", "a - b", "", "0 - 0", "5 - x"] {
         let error = table(cell).unwrap_err().one_line();

@@ -45,9 +45,9 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             list(out, "Trials far from the others of their scenario", e.outliers.iter().map(words::outlier));
         }
         Part::Beside => {
-            for (i, beside) in e.beside.iter().enumerate() {
-                heading(out, &beside.table.title);
-                table::write(out, &format!("e{index}-b{i}"), &beside.table, palette);
+            for (i, each) in words::beside(e).iter().enumerate() {
+                heading(out, &each.title);
+                table::write(out, &format!("e{index}-b{i}"), each, palette);
             }
         }
         Part::Explanations => {
