@@ -31,8 +31,8 @@ use systems::Workload;
 pub use apply::Snippet;
 pub use asked::{By, CLIFF};
 pub use beside::{
-    Beside, BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape, ShapeFigures,
-    SizeRatio,
+    Beside, BestOf, BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape,
+    ShapeFigures, SizeRatio,
 };
 pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged, log_ratios};
@@ -42,7 +42,7 @@ pub use effort::Effort;
 pub use estimate::{Estimate, RANKED_ERRORS, figure_of};
 pub use outlier::Outlier;
 pub use reason::{Counted, Reason};
-pub use table::{Cell, Column, Row, Table, Unit, column};
+pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
 pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 
 use crate::doubt::{Evidence, nothing_ended};
@@ -79,7 +79,7 @@ pub struct ExperimentFindings {
     /// Trials that lie far from the others of their scenario; they count like all.
     pub outliers: Vec<Outlier>,
     /// The published table's shape first.
-    pub tables: Vec<Table>,
+    pub tables: Vec<FigureTable>,
     /// One for each scenario, in the plan's order; the reference's last.
     pub estimates: Vec<Estimate>,
     /// The published figures beside these, table by table: which of their shapes are found again.
@@ -206,7 +206,7 @@ fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
 }
 
 /// The tables of an experiment, that of the published shape first.
-fn tables(planned: &Planned, design: Design, estimates: &[Estimate]) -> Vec<Table> {
+fn tables(planned: &Planned, design: Design, estimates: &[Estimate]) -> Vec<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let mut tables = match planned.workload {
         Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],

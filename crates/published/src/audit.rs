@@ -1,7 +1,8 @@
 //! The audit of a published table: which weaknesses its own figures show.
 //!
 //! The kinds of doubt and their limits are those of Narrows' own trials ([`lab::doubt`], [`lab::findings`]) wherever the columns
-//! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the remedies.
+//! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the words and the
+//! remedies.
 
 mod clients;
 mod frames;
@@ -11,6 +12,7 @@ mod uploads;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use systems::Workload;
 
 use super::{Found, PublishedColumn, PublishedSetting, PublishedTable, Rows, Seen, shape};
 use lab::findings;
@@ -65,6 +67,8 @@ pub struct Audit {
     pub source: String,
     /// How it was measured.
     pub about: String,
+    /// The kind of work that was measured.
+    pub workload: Workload,
     /// The ready-made experiment that measures the same today.
     pub experiment: Option<String>,
     /// What is known of how it was measured.
@@ -73,6 +77,8 @@ pub struct Audit {
     pub columns: Vec<PublishedColumn>,
     /// The rows in the document's order and shape.
     pub table: findings::Table,
+    /// The number of published rows. Those of frames are cells of the table.
+    pub rows: usize,
     /// How many rows of the table were left out, so that it is short.
     pub left_out: usize,
     /// What the figures show beyond the document's words, such as laws, steps and order.
@@ -136,10 +142,12 @@ pub fn audit(table: &PublishedTable, all: &[PublishedTable]) -> Audit {
         title: table.title.clone(),
         source: table.source.clone(),
         about: table.about.clone(),
+        workload: table.workload,
         experiment: table.experiment.clone(),
         setting: table.setting.clone(),
         columns: table.columns.clone(),
         table: shape::table(table),
+        rows: table.printed.len(),
         left_out: 0,
         warnings: warnings.collect(),
         found: parts.found,

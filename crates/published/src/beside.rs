@@ -17,7 +17,7 @@ use systems::{Point, Value};
 
 use super::{PublishedTable, Rows};
 use lab::findings::{
-    self, Beside, Cell, Column, Difference, Estimate, ExperimentFindings, Findings, Range, Shape,
+    self, Beside, BestOf, Cell, Column, Difference, Estimate, ExperimentFindings, Findings, Range, Shape,
     ShapeFigures, Unit, column,
 };
 use today::{Today, all, within};
@@ -87,6 +87,12 @@ fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
         Rows::Upload(_) => (points(table, planned, &pairs), steps::steps(table, &pairs, today)),
         Rows::Frames(_) => (points(table, planned, &pairs), cliffs::cliffs(&pairs, today)),
     };
+    let sizes = matches!(table.rows, Rows::Upload(_)) && table.varied().any(|column| column.name == "size");
+    let best = match &table.rows {
+        Rows::Clients(_) => BestOf::Clients,
+        _ if sizes => BestOf::Size,
+        _ => BestOf::Rows,
+    };
     differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
     Beside {
@@ -94,6 +100,7 @@ fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
         source: table.source.clone(),
         shapes,
         differences,
+        best,
         table: table_beside,
     }
 }
@@ -290,23 +297,7 @@ fn points(table: &PublishedTable, planned: &ExperimentFindings, pairs: &[Pair]) 
         cells.push(worse(|p| p.today(), pair).into());
         findings::Row { cells, block: index > 0 && shown[index - 1].variant != pair.variant }
     };
-    let better = if planned.figure.more_is_better() { "less" } else { "longer" };
-    let best = if uploads && table.varied().any(|c| c.name == "size") {
-        "the best of the same size"
-    } else {
-        "the best of these rows"
-    };
-    findings::Table {
-        title: format!("Beside {}", table.name),
-        about: format!(
-            "Beside the published table {} ({}): how many times {better} than {best}, then and today.",
-            table.name, table.source
-        ),
-        columns,
-        keys: keys.len(),
-        rows: shown.iter().enumerate().map(row).collect(),
-        notes: Vec::new(),
-    }
+    findings::Table { columns, keys: keys.len(), rows: shown.iter().enumerate().map(row).collect() }
 }
 
 fn printed(text: &str) -> Cell {

@@ -104,8 +104,6 @@ fn list(table: &PublishedTable) -> findings::Table {
         block: index > 0 && keys[index].1 != keys[index - 1].1,
     });
     findings::Table {
-        title: table.title.clone(),
-        about: format!("As published, {} rows.", table.printed.len()),
         columns: columns.collect(),
         keys: table
             .columns
@@ -113,7 +111,6 @@ fn list(table: &PublishedTable) -> findings::Table {
             .filter(|c| c.knob.is_some() || c.name == "system" || c.name == "runtime")
             .count(),
         rows: rows.collect(),
-        notes: Vec::new(),
     }
 }
 
@@ -146,18 +143,7 @@ fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> findings::Table {
         cells: std::iter::once(Cell::Number(*size)).chain(ways.iter().map(|way| cell(*size, way))).collect(),
         block: false,
     };
-    findings::Table {
-        title: table.title.clone(),
-        about: format!(
-            "As published, {} cells: {}, of one run and of the other.",
-            rows.len(),
-            name("messages")
-        ),
-        columns,
-        keys: 1,
-        rows: sizes.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    findings::Table { columns, keys: 1, rows: sizes.iter().map(row).collect() }
 }
 
 impl super::Audit {

@@ -2,13 +2,14 @@
 
 use lab::findings::{Cell, Column, ExperimentFindings, Findings, Table, Unit};
 
-use crate::words::tables;
+use crate::agreement;
+use crate::words::{beside, tables};
 
 /// All tables. The first column names the experiment; headings carry the unit.
 pub fn csv(findings: &Findings) -> String {
     let of = |e: &ExperimentFindings| {
-        let tables = tables(e).into_iter().chain(e.beside.iter().map(|beside| beside.table.clone()));
-        tables.map(|t| table("experiment", &e.name, &t)).collect::<Vec<_>>()
+        let tables = tables(e).into_iter().chain(beside(e));
+        tables.map(|each| table("experiment", &e.name, &each.table)).collect::<Vec<_>>()
     };
     findings.experiments.iter().flat_map(of).collect::<Vec<_>>().join("\r\n")
 }
@@ -42,6 +43,7 @@ fn heading(column: &Column) -> String {
 fn raw(cell: &Cell) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
+        Cell::Agree(agree) => agreement(*agree).to_owned(),
         Cell::Text(word) => word.clone(),
         Cell::Empty => String::new(),
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::words::{Advice, advice, headlines};
+use crate::words::{Advice, Caption, advice, caption, caption_beside, headlines};
 
 /// The version of a report's form.
 pub const SCHEMA: u32 = 6;
@@ -38,12 +38,23 @@ struct Section<'a> {
     silence: Option<Silence>,
     /// The warnings in words, in their order.
     advice: Vec<Advice>,
+    /// The words above and below each of `tables`, in their order.
+    captions: Vec<Caption>,
+    /// The words above and below each table of `beside`, in their order: what is found again of the published table.
+    captions_beside: Vec<Caption>,
 }
 
 impl<'a> Section<'a> {
     fn of(found: &'a ExperimentFindings) -> Self {
         let advice = found.warnings.iter().map(advice).collect();
-        Self { found, headlines: headlines(found), silence: found.silence(), advice }
+        Self {
+            found,
+            headlines: headlines(found),
+            silence: found.silence(),
+            advice,
+            captions: found.tables.iter().map(|table| caption(found, table)).collect(),
+            captions_beside: found.beside.iter().map(|beside| caption_beside(found, beside)).collect(),
+        }
     }
 }
 

@@ -34,9 +34,15 @@ fn cell(column: &Column, cell: &Cell) -> String {
     match (cell, column.unit) {
         (Cell::Number(number), Some(unit)) => show(*number, unit),
         (Cell::Number(number), None) => number.to_string(),
+        (Cell::Agree(agree), _) => agreement(*agree).to_owned(),
         (Cell::Text(word), _) => printable(word),
         (Cell::Empty, _) => "-".to_owned(),
     }
+}
+
+/// Whether two counts agree. It catches the eye where they do not.
+fn agreement(agree: bool) -> &'static str {
+    if agree { "agree" } else { "DISAGREE" }
 }
 
 /// Text from files and programs under test without what could move a terminal's cursor.

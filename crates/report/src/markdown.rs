@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Findings, Table, Warning};
+use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
 
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, advice, beside, headlines, notes, outlier, tables};
+use crate::words::{Advice, Captioned, advice, beside, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -48,7 +48,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
     }
 }
 
-fn below(out: &mut String, table: &Table) {
+fn below(out: &mut String, table: &Captioned) {
     out.push('\n');
     self::table(out, table);
 }
@@ -73,19 +73,19 @@ pub(crate) fn list(out: &mut String, heading: &str, items: impl Iterator<Item = 
     }
 }
 
-pub(crate) fn table(out: &mut String, table: &Table) {
+pub(crate) fn table(out: &mut String, Captioned { caption, table }: &Captioned) {
     let names = table.columns.iter().map(|c| c.name.replace('|', "\\|"));
     let rules = table.columns.iter().map(|c| if c.unit.is_some() { "---:" } else { "---" }.to_owned());
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let _ = writeln!(out, "{}\n", plain(&table.about));
+    let _ = writeln!(out, "{}\n", plain(&caption.about));
     out.push_str(&line(names.collect()));
     out.push_str(&line(rules.collect()));
     for row in &table.rows {
         let cells = table.columns.iter().zip(&row.cells).map(|(c, v)| cell(c, v).replace('|', "\\|"));
         out.push_str(&line(cells.collect()));
     }
-    if !table.notes.is_empty() {
-        let _ = writeln!(out, "\n{}", plain(&table.notes.join("; ")));
+    if !caption.notes.is_empty() {
+        let _ = writeln!(out, "\n{}", plain(&caption.notes.join("; ")));
     }
 }
 

@@ -4,25 +4,16 @@
 
 use std::fmt::Write;
 
-use lab::findings::Table;
 use published::{Audit, AuditWarning, PublishedTable};
 use serde_json::{Value, json};
 
 use crate::text::{BOLD, DIM, Page, YELLOW};
 use crate::words::Advice;
-use crate::words::published::{advice, findings, left_out, ranking_notes};
+use crate::words::published::{advice, findings, tables};
 use crate::{csv as table_csv, markdown as page};
 
 /// The version of the JSON's form.
 const SCHEMA: u32 = 3;
-
-/// The table as published, and the ranking where there is one, with what is said below them.
-fn tables(audit: &Audit) -> Vec<Table> {
-    let table = Table { notes: left_out(audit).into_iter().collect(), ..audit.table.clone() };
-    let ranking = audit.ranking.as_ref();
-    let ranking = ranking.map(|r| Table { notes: ranking_notes(r), ..r.table.clone() });
-    std::iter::once(table).chain(ranking).collect()
-}
 
 /// An audit for a terminal, in lines of at most `width` columns as far as words and keys allow.
 pub fn text(audit: &Audit, width: usize, colour: bool) -> String {
@@ -66,7 +57,7 @@ pub fn markdown(audit: &Audit) -> String {
     out
 }
 
-/// One object: `schema`, `table`. Values have their sentences beside them: `headlines` are those of `found`, and each
+/// One object: `schema`, `table`. Values have their sentences beside them: `headlines` are those of `found`, `captions` those of the tables, and each
 /// warning has its `message` and `remedy`.
 pub fn json(audit: &Audit) -> String {
     let warning = |warning: &AuditWarning| {
@@ -78,6 +69,7 @@ pub fn json(audit: &Audit) -> String {
     };
     let mut value = json!({ "schema": SCHEMA, "table": audit });
     value["table"]["headlines"] = json!(findings(audit));
+    value["table"]["captions"] = tables(audit).into_iter().map(|each| json!(each.caption)).collect();
     value["table"]["warnings"] = audit.warnings.iter().map(warning).collect::<Vec<Value>>().into();
     format!("{value:#}\n")
 }
@@ -86,7 +78,7 @@ pub fn json(audit: &Audit) -> String {
 pub fn csv(audit: &Audit) -> String {
     tables(audit)
         .iter()
-        .map(|table| table_csv::table("table", &audit.name, table))
+        .map(|each| table_csv::table("table", &audit.name, &each.table))
         .collect::<Vec<_>>()
         .join("\r\n")
 }

@@ -2,7 +2,7 @@
 
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
-use lab::findings::{Beside, Presence, Shape, ShapeFigures};
+use lab::findings::{Beside, BestOf, FigureTable, Note, Presence, Shape, ShapeFigures, TableKind};
 use lab::findings::{
     Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
     Table, Unit, Warning,
@@ -30,10 +30,8 @@ fn failed() -> FailedTrials {
     }
 }
 
-fn buffers() -> Table {
-    Table {
-        title: "Buffers".to_owned(),
-        about: "Everywhere: size 64M. Medians over 3 rounds.".to_owned(),
+fn buffers() -> FigureTable {
+    let table = Table {
         columns: vec![
             column("system", None),
             column("buffer", Some(Unit::Size)),
@@ -46,8 +44,8 @@ fn buffers() -> Table {
             row("cowboy2", Some(262_144.0), 823.25, 0.41, false),
             row("reference", None, 66.0, 1.0, true),
         ],
-        notes: vec!["no trial failed, no operation failed".to_owned()],
-    }
+    };
+    FigureTable { kind: TableKind::List, table, notes: vec![Note::NothingFailed] }
 }
 
 fn beside() -> Beside {
@@ -57,13 +55,11 @@ fn beside() -> Beside {
         published: "old-buffers".to_owned(),
         source: "a document".to_owned(),
         table: Table {
-            title: "Beside old-buffers".to_owned(),
-            about: "Beside the published table.".to_owned(),
             columns: vec![column("buffer", None), column("then", Some(Unit::Times))],
             keys: 1,
             rows: vec![Row { cells: vec![Cell::Text("1460".to_owned()), Cell::Number(6.5)], block: false }],
-            notes: Vec::new(),
         },
+        best: BestOf::Rows,
         shapes: vec![shape],
         differences: Vec::new(),
     }
@@ -140,7 +136,7 @@ Does it matter?
   what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
   what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
-Everywhere: size 64M. Medians over 3 rounds.
+Medians over 3 rounds of each trial's mean time of an upload, ± half of the 95 % interval.
 system     buffer     time  of ref
 cowboy2      1460   5.61 s   1.2 %
 cowboy2      256K   823 ms    41 %
@@ -157,7 +153,8 @@ reference       -  66.0 ms   100 %
     |  [2Jno such | file
     | <b>
 
-Beside the published table.
+Beside the published table old-buffers (a document): how many times longer than the best of these
+rows, then and today.
 buffer   then
 1460    6.50x
   open: libuv had no figure that counts then; it was not run today
@@ -175,8 +172,8 @@ fn a_narrow_terminal_folds_and_loses_nothing() {
     assert_eq!(tables, ["system     buffer     time  of ref"]);
     let mut wide = fixed();
     for i in 0..6 {
-        wide.experiments[0].tables[0].columns.push(column(&format!("more {i}"), Some(Unit::Count)));
-        for row in &mut wide.experiments[0].tables[0].rows {
+        wide.experiments[0].tables[0].table.columns.push(column(&format!("more {i}"), Some(Unit::Count)));
+        for row in &mut wide.experiments[0].tables[0].table.rows {
             row.cells.push(Cell::Number(f64::from(i) * 1000.0));
         }
     }
@@ -217,7 +214,7 @@ Does it matter?
 - **what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b**
 - what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
-Everywhere: size 64M. Medians over 3 rounds.
+Medians over 3 rounds of each trial's mean time of an upload, ± half of the 95 % interval.
 
 | system | buffer | time | of ref |
 | --- | ---: | ---: | ---: |
@@ -235,7 +232,7 @@ Failed trials:
 
 - node: 3 of its trials, at start: it ended; output:  [2Jno such | file &lt;b>
 
-Beside the published table.
+Beside the published table old-buffers (a document): how many times longer than the best of these rows, then and today.
 
 | buffer | then |
 | --- | ---: |
@@ -293,7 +290,7 @@ fn every_form_is_read_in_the_same_order() {
 #[test]
 fn csv_is_raw() {
     let mut findings = fixed();
-    findings.experiments[0].tables[0].rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
+    findings.experiments[0].tables[0].table.rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
     assert_eq!(
         csv(&findings),
         "experiment,system,buffer (bytes),time (ms),of ref (share of 1)\r\n\

@@ -6,7 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, advice, beside, headlines, notes, outlier, tables};
+use crate::words::{Advice, Captioned, advice, beside, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -83,7 +83,7 @@ impl Page {
         }
     }
 
-    fn below(&self, out: &mut String, table: &Table) {
+    fn below(&self, out: &mut String, table: &Captioned) {
         out.push('\n');
         self.table(out, table);
     }
@@ -124,8 +124,8 @@ impl Page {
         }
     }
 
-    pub(crate) fn table(&self, out: &mut String, table: &Table) {
-        self.paragraph(out, DIM, "", &table.about);
+    pub(crate) fn table(&self, out: &mut String, Captioned { caption, table }: &Captioned) {
+        self.paragraph(out, DIM, "", &caption.about);
         let rows: Vec<Vec<String>> = table.rows.iter().map(|row| shown(table, row)).collect();
         let plain: Vec<Vec<String>> = table.columns.iter().map(|c| vec![printable(&c.name)]).collect();
         let (mut heads, mut widths) = (plain.clone(), widths(&plain, &rows));
@@ -152,7 +152,7 @@ impl Page {
                 let _ = writeln!(out, "{}", line(table, &columns, &widths, |at| &cells[at]));
             }
         }
-        for note in &table.notes {
+        for note in &caption.notes {
             self.paragraph(out, DIM, "  ", note);
         }
     }

@@ -9,14 +9,16 @@ mod claims;
 mod doubts;
 pub(crate) mod published;
 mod runs;
+mod tables;
 mod verdicts;
 mod warnings;
 
-pub(crate) use beside::beside;
+pub(crate) use beside::{beside, caption as caption_beside};
 pub use claims::{answer, headlines};
 pub use runs::{alone, unjudged};
 pub(crate) use runs::{difference, floor, machine, without_counterpart};
-pub(crate) use verdicts::{NO_FLOOR, compared, tables, verdict};
+pub(crate) use tables::{Caption, Captioned, caption, tables};
+pub(crate) use verdicts::{NO_FLOOR, compared, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
 pub(crate) use warnings::{notes, outlier};
 

@@ -17,8 +17,22 @@ pub struct Beside {
     pub shapes: Vec<Shape>,
     /// What stood otherwise than in the document, and what of it did not run.
     pub differences: Vec<Difference>,
+    /// What the ratios of the table are taken to.
+    pub best: BestOf,
     /// Both figures of each row, as ratios.
     pub table: Table,
+}
+
+/// The best of which rows a ratio is taken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BestOf {
+    /// Of all rows that both have, with the same runtime.
+    Rows,
+    /// Of those that upload the same size, too.
+    Size,
+    /// Of all clients, each at its best row with few errors.
+    Clients,
 }
 
 /// One shape, then and today.

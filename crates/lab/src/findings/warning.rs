@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, RANKED_ERRORS, measurements};
+use super::{Estimate, measurements};
 use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
 use crate::plan::Planned;
@@ -180,13 +180,4 @@ fn first_failures(observations: &[&Observation]) -> Vec<FirstFailure> {
         example: example.clone(),
     };
     examples.into_iter().map(failure).collect()
-}
-
-/// The note under a ranked table.
-pub(super) fn unranked_note() -> String {
-    let percent = RANKED_ERRORS * 100.0;
-    format!(
-        "rows without a rank have more than {percent} % errors, no figure, fewer than 3 trials, counts that contradict the server's, or a warning that \
-         disqualifies them (more connections than the pool may have, a generator at its limit or behind its schedule, failures quicker than successes)"
-    )
 }

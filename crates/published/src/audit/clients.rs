@@ -233,12 +233,7 @@ fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> Ranking {
     let clients = published.iter().map(|&index| &rows[index].system);
     let unranked = clients.filter(|client| ranked.iter().all(|&index| rows[index].system != **client));
     let above = ranked.iter().filter(|index| above.contains(index));
-    let percent = RANKED_ERRORS * 100.0;
     let table = findings::Table {
-        title: "Ranking".to_owned(),
-        about: format!(
-            "Each client's best row: as published, and among the rows with {percent} % errors or fewer."
-        ),
         columns: vec![
             figure("#"),
             Column::words("as published"),
@@ -250,7 +245,6 @@ fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> Ranking {
         ],
         keys: 1,
         rows: (0..published.len()).map(line).collect(),
-        notes: Vec::new(),
     };
     Ranking {
         table,

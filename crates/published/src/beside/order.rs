@@ -6,8 +6,8 @@ use super::super::{ClientRow, PublishedTable};
 use super::today::{same_side, side};
 use super::{FLAT, Pair, Today, all, figures, fixed, likeness, stand_in, stands_for, within};
 use lab::findings::{
-    self, Cell, ChangedOrder, Column, Estimate, ExperimentFindings, OrderOfTwo, Placed, Presence,
-    RANKED_ERRORS, Shape, ShapeFigures, Unit, column,
+    self, Cell, ChangedOrder, Column, Estimate, ExperimentFindings, OrderOfTwo, Placed, Presence, Shape,
+    ShapeFigures, Unit, column,
 };
 
 /// A system with its figures then and today.
@@ -87,22 +87,7 @@ pub(super) fn clients(
         ],
         block: false,
     };
-    let mut beside = empty(table);
-    beside.rows = best.iter().map(line).collect();
-    let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
-    (beside, vec![order(today, &entries)])
-}
-
-fn empty(table: &PublishedTable) -> findings::Table {
-    findings::Table {
-        title: format!("Beside {}", table.name),
-        about: format!(
-            "Beside the published table {} ({}): each client's best row with {} % errors or fewer, how many times less than the \
-             best of all, then and today.",
-            table.name,
-            table.source,
-            RANKED_ERRORS * 100.0
-        ),
+    let beside = findings::Table {
         columns: vec![
             Column::words("client"),
             Column::words("published at"),
@@ -111,9 +96,10 @@ fn empty(table: &PublishedTable) -> findings::Table {
             column("today", Unit::Times),
         ],
         keys: 1,
-        rows: Vec::new(),
-        notes: Vec::new(),
-    }
+        rows: best.iter().map(line).collect(),
+    };
+    let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
+    (beside, vec![order(today, &entries)])
 }
 
 /// Compares both orders: whether every two systems that have both figures are in the same order.

@@ -385,15 +385,14 @@ fn what_the_generator_held_back_is_open() {
     let systems = "\"iodash\", \"boost-asio\", \"node\"";
     let order = |bound: &[&str]| {
         let text = experiment("requests", "requests_per_s", "published = \"iodash\"", systems, grid);
-        let e = ran(&text, 3, |trial| {
+        ran(&text, 3, |trial| {
             let system = trial.scenario.system.as_str();
             let rates = [("iodash", 40e3), ("boost-asio", 30e3), ("node", 6e3)];
             let rate = rates.iter().find(|(name, _)| *name == system).unwrap().1;
             let mut m = measurement(Workload::Requests, rate);
             m.generator.busiest_core = if bound.contains(&system) { 0.99 } else { 0.5 };
             m
-        });
-        e
+        })
     };
     assert_eq!(order_of(&order(&[])).0, Some(true));
     assert_eq!(order_of(&order(&["iodash"])).0, Some(true), "the first may be faster still");

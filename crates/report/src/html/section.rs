@@ -33,8 +33,8 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
         Part::Tables => {
             for (i, each) in words::tables(e).iter().enumerate() {
-                if each.title != e.title {
-                    heading(out, &each.title);
+                if each.caption.title != e.title {
+                    heading(out, &each.caption.title);
                 }
                 table::write(out, &format!("e{index}-t{i}"), each, palette);
             }
@@ -46,7 +46,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         }
         Part::Beside => {
             for (i, each) in words::beside(e).iter().enumerate() {
-                heading(out, &each.title);
+                heading(out, &each.caption.title);
                 table::write(out, &format!("e{index}-b{i}"), each, palette);
             }
         }

@@ -2,19 +2,20 @@
 
 use std::fmt::Write;
 
-use lab::findings::{Cell, Column, Table};
+use lab::findings::{Cell, Column};
 
 use super::figures::Palette;
 use super::sentence;
 use crate::svg::{Style, escape};
+use crate::words::Captioned;
 use crate::{cell, show};
 
 /// From so many rows a table can be filtered.
 const MANY: usize = 6;
 
 /// `id` is unique on the page.
-pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette) {
-    let _ = writeln!(out, "<p class=\"about\" id=\"{id}-about\">{}</p>", sentence(&table.about));
+pub(super) fn write(out: &mut String, id: &str, Captioned { caption, table }: &Captioned, palette: &Palette) {
+    let _ = writeln!(out, "<p class=\"about\" id=\"{id}-about\">{}</p>", sentence(&caption.about));
     let filter = if table.rows.len() >= MANY { " data-filter" } else { "" };
     let _ = writeln!(
         out,
@@ -34,7 +35,7 @@ pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
-    for note in &table.notes {
+    for note in &caption.notes {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", sentence(note));
     }
 }

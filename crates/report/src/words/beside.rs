@@ -2,24 +2,43 @@
 
 use lab::experiment::grid::show_size;
 use lab::findings::{
-    Beside, BestValues, ChangedOrder, Difference, ExperimentFindings, OrderOfTwo, Placed, Presence, Range,
-    Shape, ShapeFigures, SizeRatio, Table,
+    Beside, BestOf, BestValues, ChangedOrder, Difference, ExperimentFindings, OrderOfTwo, Placed, Presence,
+    RANKED_ERRORS, Range, Shape, ShapeFigures, SizeRatio,
 };
 use systems::Value;
 
-use crate::number::{factor, factors, times};
+use super::tables::{Caption, Captioned};
+use crate::number::{chosen_percent, factor, factors, times};
 
 /// Up to this many missing rows are named. More are only counted.
 const NAMED: usize = 6;
 
-/// The published tables beside the run, with what is said of them below.
-pub(crate) fn beside(e: &ExperimentFindings) -> Vec<Table> {
-    let with_notes = |beside: &Beside| {
-        let shapes = beside.shapes.iter().map(shape);
-        let notes = shapes.chain(beside.differences.iter().map(|each| difference(e, each)));
-        Table { notes: notes.collect(), ..beside.table.clone() }
+/// The published tables beside the run.
+pub(crate) fn beside(e: &ExperimentFindings) -> Vec<Captioned> {
+    let captioned = |beside: &Beside| Captioned { caption: caption(e, beside), table: beside.table.clone() };
+    e.beside.iter().map(captioned).collect()
+}
+
+/// The words above and below a published table.
+pub(crate) fn caption(e: &ExperimentFindings, beside: &Beside) -> Caption {
+    let Beside { published, source, .. } = beside;
+    let less = if e.figure.more_is_better() { "less" } else { "longer" };
+    let what = match beside.best {
+        BestOf::Rows => format!("how many times {less} than the best of these rows"),
+        BestOf::Size => format!("how many times {less} than the best of the same size"),
+        BestOf::Clients => {
+            let few = chosen_percent(RANKED_ERRORS);
+            format!(
+                "each client's best row with {few} errors or fewer, how many times {less} than the best of all"
+            )
+        }
     };
-    e.beside.iter().map(with_notes).collect()
+    let differences = beside.differences.iter().map(|each| difference(e, each));
+    Caption {
+        title: format!("Beside {published}"),
+        about: format!("Beside the published table {published} ({source}): {what}, then and today."),
+        notes: beside.shapes.iter().map(shape).chain(differences).collect(),
+    }
 }
 
 /// A shape behind its verdict.

@@ -3,12 +3,13 @@
 use lab::experiment::grid::show_size;
 use lab::findings::{FEWEST_TRIALS, RANKED_ERRORS, Unit};
 use published::{
-    Audit, AuditWarning, Censored, FIRST_ROWS, Flaw, Found, Misprint, MisprintKind, Ranking, Seen, Step,
-    UnsteadyRow,
+    Audit, AuditWarning, Carried, Censored, FIRST_ROWS, Flaw, Found, Inverted, LessTime, Misprint,
+    MisprintKind, Ranking, Seen, SendersRate, Step, UnsteadyRow, VoidRow,
 };
-use systems::{Point, Value};
+use systems::{Point, Value, Workload};
 
 use super::doubts::evidence;
+use super::tables::{Caption, Captioned};
 use super::warnings::{self, Advice};
 use crate::number::{
     chosen_percent, exact_rate, factor, factors, millis, percent, seconds, several, show, tenths, times,
@@ -66,21 +67,23 @@ pub(super) fn found(of: &Found) -> String {
             };
             format!("time of {of} against {against} at {}: {}{turns}", show_size(*size), each.join(", "))
         }
-        Found::Step(of) => {
-            let (low, high) = range(of);
-            let how = if high < 1.0 {
-                format!("{} less", factors(1.0 / high, 1.0 / low))
-            } else {
-                format!("{} more", factors(low, high))
-            };
-            let comparisons = match of.ratios.len() {
-                1 => "the one comparison".to_owned(),
-                2 => "both comparisons".to_owned(),
-                n => format!("all {n} comparisons"),
-            };
-            format!("{}: {how} time in {comparisons}", step(of))
-        }
+        Found::Step(of) => clear_step(of),
     }
+}
+
+fn clear_step(of: &Step) -> String {
+    let (low, high) = range(of);
+    let how = if high < 1.0 {
+        format!("{} less", factors(1.0 / high, 1.0 / low))
+    } else {
+        format!("{} more", factors(low, high))
+    };
+    let comparisons = match of.ratios.len() {
+        1 => "the one comparison".to_owned(),
+        2 => "both comparisons".to_owned(),
+        n => format!("all {n} comparisons"),
+    };
+    format!("{}: {how} time in {comparisons}", step(of))
 }
 
 fn repeated(runtime: &str, knobs: &Point, times_ms: &[f64]) -> String {
@@ -110,21 +113,38 @@ fn range(of: &Step) -> (f64, f64) {
     (low, of.ratios.iter().copied().fold(0.0, f64::max))
 }
 
-/// What is said below the ranking.
-pub(crate) fn ranking_notes(ranking: &Ranking) -> Vec<String> {
+/// The table as published, and the ranking where there is one.
+pub(crate) fn tables(audit: &Audit) -> Vec<Captioned> {
+    let more = audit.left_out;
+    let left_out = (more > 0).then(|| format!("the first {FIRST_ROWS} rows of each; {more} more with --all"));
+    let messages = audit.columns.iter().find(|column| column.name == "messages");
+    let about = match messages.filter(|_| audit.workload == Workload::Frames) {
+        Some(messages) => {
+            let heading = &messages.heading;
+            format!("As published, {} cells: {heading}, of one run and of the other.", audit.rows)
+        }
+        None => format!("As published, {} rows.", audit.rows),
+    };
+    let caption = Caption { title: audit.title.clone(), about, notes: left_out.into_iter().collect() };
+    let ranking = audit.ranking.as_ref().map(ranking);
+    std::iter::once(Captioned { caption, table: audit.table.clone() }).chain(ranking).collect()
+}
+
+fn ranking(ranking: &Ranking) -> Captioned {
     let few = chosen_percent(RANKED_ERRORS);
     let notes = [
         (format!("no row with {few} errors or fewer"), &ranking.unranked),
         ("above what the pool can carry one request at a time".to_owned(), &ranking.above_ceiling),
     ];
     let notes = notes.into_iter().filter(|(_, rows)| !rows.is_empty());
-    notes.map(|(note, rows)| format!("{note}: {}", rows.join(", "))).collect()
-}
-
-/// What is said below the table if rows were left out.
-pub(crate) fn left_out(audit: &Audit) -> Option<String> {
-    let more = audit.left_out;
-    (more > 0).then(|| format!("the first {FIRST_ROWS} rows of each; {more} more with --all"))
+    let caption = Caption {
+        title: "Ranking".to_owned(),
+        about: format!(
+            "Each client's best row: as published, and among the rows with {few} errors or fewer."
+        ),
+        notes: notes.map(|(note, rows)| format!("{note}: {}", rows.join(", "))).collect(),
+    };
+    Captioned { caption, table: ranking.table.clone() }
 }
 
 /// A doubt, with what to do about it.
@@ -175,87 +195,44 @@ pub(super) fn seen(of: &Seen) -> String {
             format!("each row has only {}, fewer than {FEWEST_TRIALS}", several((*each).into(), "trial"))
         }
         Seen::Errors { void } => {
-            let void = void.iter().map(|void| {
-                format!(
-                    "; the row of {} is void: {} requests, {} read errors, {} read, and nothing verified",
-                    void.row,
-                    void.requests,
-                    void.read_errors,
-                    show(void.read_bytes, Unit::Bytes)
-                )
-            });
-            format!("operations failed{}", void.collect::<String>())
+            format!("operations failed{}", void.iter().map(void_row).collect::<String>())
         }
         Seen::ManyErrors { above } => {
             format!("more than {} of the operations failed", chosen_percent(*above))
         }
         Seen::Censored(rows) => each(rows, censored),
         Seen::Unsteady(rows) => each(rows, unsteady),
-        Seen::OnSchedule(clients) => each(clients, |client| {
-            let (limit, carried) = (client.limit, tenths(client.carried));
-            format!(
-                "{}: each connection carried {limit} requests ({carried} on average), and no more",
-                client.client
-            )
-        }),
-        Seen::FewOperations { rows, window_s } => {
+        Seen::OnSchedule(clients) => each(clients, carried),
+        Seen::FewOperations { rows, window_s } => each(rows, |(row, ended)| {
             let window = window_s.map_or_else(String::new, |window_s| format!(" in {}", seconds(window_s)));
-            each(rows, |(row, ended)| {
-                format!("{row}: only {} ended{window}", several(*ended as u64, "operation"))
-            })
-        }
-        Seen::Inverted(sizes) => each(sizes, |of| {
-            format!(
-                "at {} bytes {{packet,{}}} has the order {}, and at {} other sizes {} is the slowest",
-                of.size,
-                of.framing,
-                of.order.join(" > "),
-                of.others,
-                of.order.first().map_or("", String::as_str)
-            )
+            format!("{row}: only {} ended{window}", several(*ended as u64, "operation"))
         }),
+        Seen::SendersRate { ways, faster } => {
+            format!("{}{}", each(ways, senders_rate), faster.iter().map(more_than_that).collect::<String>())
+        }
+        Seen::Inverted(sizes) => each(sizes, inverted),
         Seen::Misprints(cells) => each(cells, misprint),
-        Seen::LessTime(uploads) => each(uploads, |of| {
-            let (small, large) = (show_size(of.small), show_size(of.large));
-            let (quick, slow) = (millis(of.large_ms), millis(of.small_ms));
-            let who = format!("{} {}", of.system, of.runtime);
-            format!(
-                "more work took less time: {} took {slow} for {small} and {quick} for {large}",
-                who.trim()
-            )
-        }),
-        Seen::Noise(steps) => {
-            let steps = each(steps, |of| {
-                let (low, high) = range(of);
-                format!("{}: {} the time", step(of), factors(low, high))
-            });
-            format!(
-                "steps point both ways, or are no larger than the differences between rows of one configuration: {steps}"
-            )
-        }
+        Seen::LessTime(uploads) => each(uploads, less_time),
+        Seen::Noise(steps) => format!(
+            "steps point both ways, or are no larger than the differences between rows of one configuration: {}",
+            each(steps, noise)
+        ),
         Seen::Mean { operations } => {
             let of = operations.map_or_else(String::new, |n| format!(" of {}", several(n, "upload")));
             format!("each figure is a mean{of}, with neither spread nor median")
         }
-        row => one_row(row),
-    }
-}
-
-/// What was seen of one row, as an example of the others, or of the sender.
-fn one_row(of: &Seen) -> String {
-    match of {
         Seen::FailFast { row, failed, mean_ms, timeout_ms } => format!(
             "{row}: {} failed, in {} on average at most, where the timeout is {}: requests were refused, and the row ended sooner",
             percent(*failed),
             millis(*mean_ms),
             millis(*timeout_ms)
         ),
-        Seen::TooShort { row, lasted_s, longest_s, limit_s } => format!(
-            "{row}: all attempts were over after {}, while the longest row lasted {}; shorter than {}",
-            seconds(*lasted_s),
-            seconds(*longest_s),
-            seconds(*limit_s)
-        ),
+        Seen::TooShort { row, lasted_s, longest_s, limit_s } => {
+            let [lasted, longest, limit] = [lasted_s, longest_s, limit_s].map(|s| seconds(*s));
+            format!(
+                "{row}: all attempts were over after {lasted}, while the longest row lasted {longest}; shorter than {limit}"
+            )
+        }
         Seen::AboveCeiling { row, per_s, connections, ceiling_per_s } => format!(
             "{row}: {}, where {connections} connections carry {} one request at a time: there was pipelining, there were more \
              connections, or answers belonged to other requests",
@@ -269,24 +246,59 @@ fn one_row(of: &Seen) -> String {
             seconds(*timeout_s),
             percent(*failed)
         ),
-        Seen::SendersRate { ways, faster } => {
-            let slow = each(ways, |of| {
-                format!(
-                    "{}: messages of {} and of {} bytes come at rates {} apart, although the bytes are {} times as many",
-                    of.way,
-                    of.from,
-                    of.to,
-                    percent(of.apart),
-                    show((of.to / of.from).round(), Unit::Count)
-                )
-            });
-            let fast = faster.iter().map(|(way, ratio)| {
-                format!("; with {way} the same sender reaches {} of that", times(*ratio))
-            });
-            format!("{slow}{}", fast.collect::<String>())
-        }
-        _ => String::new(),
     }
+}
+
+fn void_row(of: &VoidRow) -> String {
+    format!(
+        "; the row of {} is void: {} requests, {} read errors, {} read, and nothing verified",
+        of.row,
+        of.requests,
+        of.read_errors,
+        show(of.read_bytes, Unit::Bytes)
+    )
+}
+
+fn carried(of: &Carried) -> String {
+    let Carried { client, limit, carried } = of;
+    let carried = tenths(*carried);
+    format!("{client}: each connection carried {limit} requests ({carried} on average), and no more")
+}
+
+fn senders_rate(of: &SendersRate) -> String {
+    format!(
+        "{}: messages of {} and of {} bytes come at rates {} apart, although the bytes are {} times as many",
+        of.way,
+        of.from,
+        of.to,
+        percent(of.apart),
+        show((of.to / of.from).round(), Unit::Count)
+    )
+}
+
+fn more_than_that((way, ratio): &(String, f64)) -> String {
+    format!("; with {way} the same sender reaches {} of that", times(*ratio))
+}
+
+fn inverted(of: &Inverted) -> String {
+    let Inverted { size, framing, order, others } = of;
+    let first = order.first().map_or("", String::as_str);
+    let order = order.join(" > ");
+    format!(
+        "at {size} bytes {{packet,{framing}}} has the order {order}, and at {others} other sizes {first} is the slowest"
+    )
+}
+
+fn less_time(of: &LessTime) -> String {
+    let (small, large) = (show_size(of.small), show_size(of.large));
+    let (slow, quick) = (millis(of.small_ms), millis(of.large_ms));
+    let who = format!("{} {}", of.system, of.runtime);
+    format!("more work took less time: {} took {slow} for {small} and {quick} for {large}", who.trim())
+}
+
+fn noise(of: &Step) -> String {
+    let (low, high) = range(of);
+    format!("{}: {} the time", step(of), factors(low, high))
 }
 
 fn censored(of: &Censored) -> String {

@@ -80,7 +80,11 @@ fn shapes_are_said_with_what_leaves_them_open() {
             "open: a had no figure that counts then; today it has none either".to_owned(),
         ),
     ] {
-        assert_eq!(shape(&Shape { agrees, at_limit: false, figures }), said);
+        let of = Shape { agrees, at_limit: false, figures };
+        assert_eq!(shape(&of), said);
+        // `compare` reads reports.
+        let json = serde_json::to_string(&of).unwrap();
+        assert_eq!(serde_json::from_str::<Shape>(&json).unwrap(), of, "{json}");
     }
     let held = shape(&Shape { agrees: None, at_limit: true, figures: cliff(Some(5.0)) });
     assert!(

@@ -6,6 +6,7 @@ use lab::findings::{
 };
 use stats::{Design, LEVEL, Verdict};
 
+use super::tables::{Caption, Captioned};
 use crate::number::{chosen_percent, times};
 
 /// What is so without a noise floor.
@@ -13,11 +14,6 @@ pub(crate) const NO_FLOOR: &str = "No noise floor was measured, which takes the 
 
 /// So many more rounds are not worth a promise.
 pub(super) const FAR: u32 = 100;
-
-/// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
-pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Table> {
-    e.tables.iter().cloned().chain(effects(e)).chain(comparisons(e)).collect()
-}
 
 /// A comparison's verdict.
 pub(crate) fn verdict(c: &Comparison) -> String {
@@ -62,21 +58,26 @@ fn percent_sure() -> String {
 }
 
 /// A line for each knob; None where nothing varies but the work.
-fn effects(e: &ExperimentFindings) -> Option<Table> {
-    (!e.effects.is_empty()).then(|| Table {
+pub(super) fn effects(e: &ExperimentFindings) -> Option<Captioned> {
+    let caption = Caption {
         title: "Main effects".to_owned(),
         about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
                 the interval allows for the choice. Of values that cannot be told apart, the one nearest to the default is the best."
             .to_owned(),
-        columns: ["knob", "best", "worst"]
-            .map(Column::words)
-            .into_iter()
-            .chain(ratio_columns())
-            .chain(["effect", "depends on", "best scenario"].map(Column::words))
-            .collect(),
-        keys: 1,
-        rows: e.effects.iter().map(|effect| effect_row(e, effect)).collect(),
         notes: Vec::new(),
+    };
+    (!e.effects.is_empty()).then(|| Captioned {
+        caption,
+        table: Table {
+            columns: ["knob", "best", "worst"]
+                .map(Column::words)
+                .into_iter()
+                .chain(ratio_columns())
+                .chain(["effect", "depends on", "best scenario"].map(Column::words))
+                .collect(),
+            keys: 1,
+            rows: e.effects.iter().map(|effect| effect_row(e, effect)).collect(),
+        },
     })
 }
 
@@ -110,7 +111,7 @@ fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
 }
 
 /// One line for each comparison; the last is the reference against itself. None where there is neither.
-fn comparisons(e: &ExperimentFindings) -> Option<Table> {
+pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
     let mut rows: Vec<Row> = e.comparisons.iter().filter_map(|c| comparison_row(e, c)).collect();
     let twin = e.estimates.iter().find(|estimate| estimate.is_reference());
     if let (Some(floor), Some(twin)) = (e.noise_floor, twin) {
@@ -119,18 +120,19 @@ fn comparisons(e: &ExperimentFindings) -> Option<Table> {
         cells.extend([Cell::Text("noise floor".to_owned()), Cell::Number(floor.rounds.into())]);
         rows.push(Row { cells, block: !rows.is_empty() });
     }
-    (!rows.is_empty()).then(|| Table {
-        title: "Comparisons".to_owned(),
-        about: how_compared(e),
-        columns: ["scenario", "against"]
-            .map(Column::words)
-            .into_iter()
-            .chain(ratio_columns())
-            .chain([Column::words("verdict"), column("rounds", Unit::Count)])
-            .collect(),
-        keys: 2,
-        rows,
-        notes: Vec::new(),
+    let caption = Caption { title: "Comparisons".to_owned(), about: how_compared(e), notes: Vec::new() };
+    (!rows.is_empty()).then(|| Captioned {
+        caption,
+        table: Table {
+            columns: ["scenario", "against"]
+                .map(Column::words)
+                .into_iter()
+                .chain(ratio_columns())
+                .chain([Column::words("verdict"), column("rounds", Unit::Count)])
+                .collect(),
+            keys: 2,
+            rows,
+        },
     })
 }
 
@@ -171,7 +173,7 @@ fn how_compared(e: &ExperimentFindings) -> String {
 }
 
 /// The scenarios that two runs have in common.
-pub(crate) fn compared(found: &RunComparison) -> Table {
+pub(crate) fn compared(found: &RunComparison) -> Captioned {
     let two = found.matched.iter().any(|m| m.a != m.b);
     let several = found.matched.windows(2).any(|pair| pair[0].experiment != pair[1].experiment);
     let mut columns: Vec<Column> = several.then(|| Column::words("experiment")).into_iter().collect();
@@ -189,7 +191,7 @@ pub(crate) fn compared(found: &RunComparison) -> Table {
         cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
         Row { cells, block: false }
     };
-    Table {
+    let caption = Caption {
         title: format!("{} against {}", found.b, found.a),
         about: format!(
             "How many times faster {} is than {}, with {} intervals; verdicts are corrected for all (Holm).",
@@ -197,9 +199,7 @@ pub(crate) fn compared(found: &RunComparison) -> Table {
             found.a,
             percent_sure()
         ),
-        keys,
-        columns,
-        rows: found.matched.iter().map(row).collect(),
         notes: Vec::new(),
-    }
+    };
+    Captioned { caption, table: Table { keys, columns, rows: found.matched.iter().map(row).collect() } }
 }
