@@ -208,7 +208,7 @@ impl Evidence {
 
 /// What a trial was meant to be, beside what it measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Setting {
+pub struct TrialKind {
     /// Connections that a client's pool may have at most.
     pub pool_cap: Option<u64>,
     /// Whether exchanges gate each other: a closed loop.
@@ -249,21 +249,21 @@ impl Doubt {
 }
 
 /// Every doubt about a trial, in the order of the enum [`Doubt`].
-pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Evidence> {
-    let short = setting.short_exchanges;
-    let steady = short && !setting.ramp;
+pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
+    let short = kind.short_exchanges;
+    let steady = short && !kind.ramp;
     let each = [
         generator_bound(m),
         behind_schedule(m),
-        hidden_queueing(m, setting),
-        fail_fast(m, setting),
+        hidden_queueing(m, kind),
+        fail_fast(m, kind),
         errors_on_schedule(m),
-        too_short(m, setting),
+        too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
         short.then(|| shape::bimodal(&m.service_us.buckets)).flatten(),
         cores_shared(m),
-        pool_cap_exceeded(m, setting),
+        pool_cap_exceeded(m, kind),
         limit_near(m),
         stolen_time(m),
         throttled(m),
@@ -291,8 +291,8 @@ fn behind_schedule(m: &Measurement) -> Option<Evidence> {
 }
 
 /// Little's law: with N always under way, N / throughput is how long each truly takes from one to the next.
-fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<Evidence> {
-    if !setting.closed_loop || !setting.short_exchanges || m.successes == 0 || m.latency().count == 0 {
+fn hidden_queueing(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
+    if !kind.closed_loop || !kind.short_exchanges || m.successes == 0 || m.latency().count == 0 {
         return None;
     }
     let ended = m.ended();
@@ -309,10 +309,10 @@ fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<Evidence> {
     })
 }
 
-fn fail_fast(m: &Measurement, setting: &Setting) -> Option<Evidence> {
+fn fail_fast(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     // The shorter of what is known of successes: failing must be quicker than either.
     let succeeding_us = if m.service_us.count > 0 { m.service_us.mean } else { m.response_us.mean };
-    let (failing_us, share) = (failing_us(m, setting)?, error_share(m));
+    let (failing_us, share) = (failing_us(m, kind)?, error_share(m));
     (m.successes > 0 && share > ERRORS && failing_us < QUICKER * succeeding_us).then(|| {
         let attempts = m.attempts as f64 / m.successes as f64;
         Evidence::QuickFailures { share, failing_us, succeeding_us, attempts }
@@ -320,11 +320,11 @@ fn fail_fast(m: &Measurement, setting: &Setting) -> Option<Evidence> {
 }
 
 /// How long failures took: as it was told, or in a closed loop what successes leave over of all callers' time.
-fn failing_us(m: &Measurement, setting: &Setting) -> Option<f64> {
+fn failing_us(m: &Measurement, kind: &TrialKind) -> Option<f64> {
     if m.mean_error_us > 0.0 {
         return Some(m.mean_error_us);
     }
-    let closed = setting.closed_loop && setting.short_exchanges && m.concurrency > 0;
+    let closed = kind.closed_loop && kind.short_exchanges && m.concurrency > 0;
     let all_us = m.concurrency as f64 * m.elapsed_s * 1e6;
     let left_us = all_us - m.latency().mean * m.successes as f64;
     (closed && error_share(m) > EXPLODING).then(|| left_us.max(0.0) / errors(m) as f64)
@@ -366,11 +366,11 @@ pub(crate) fn nothing_ended(m: &Measurement) -> Option<Evidence> {
     nothing.then_some(Evidence::NothingEnded { attempts: m.attempts, window_s: m.elapsed_s })
 }
 
-fn too_short(m: &Measurement, setting: &Setting) -> Option<Evidence> {
+fn too_short(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     if m.successes == 0 {
         return nothing_ended(m);
     }
-    if !setting.short_exchanges {
+    if !kind.short_exchanges {
         return None;
     }
     let mean_s = m.service_us.mean.max(m.response_us.mean) / 1e6;
@@ -392,8 +392,8 @@ fn cores_shared(m: &Measurement) -> Option<Evidence> {
     (!apart).then_some(Evidence::CoresShared)
 }
 
-fn pool_cap_exceeded(m: &Measurement, setting: &Setting) -> Option<Evidence> {
-    let (cap, seen) = (setting.pool_cap?, m.server.as_ref()?.peak_connections);
+fn pool_cap_exceeded(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
+    let (cap, seen) = (kind.pool_cap?, m.server.as_ref()?.peak_connections);
     (seen > cap).then_some(Evidence::Connections { seen, cap })
 }
 

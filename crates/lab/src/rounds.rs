@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use stats::Verdict;
 
-use crate::findings::{Judged, judged};
+use crate::findings::{Comparisons, compare_scenarios};
 use crate::observation::{Observation, Scenario};
 use crate::plan::{Plan, Planned};
 
@@ -22,14 +22,14 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     for index in 0..plan.experiments.len() {
         let planned = &plan.experiments[index];
         let Some(rounds) = plan.design().next_look(planned.rounds) else { continue };
-        let of_experiment: Vec<&Observation> =
+        let observations: Vec<&Observation> =
             observations.iter().filter(|o| o.trial.scenario.experiment == planned.name).collect();
-        let found = judged(planned, plan.design(), &of_experiment);
+        let comparisons = compare_scenarios(planned, plan.design(), &observations);
         let step = rounds - planned.rounds;
         // Take all undecided scenarios. If they exceed the budget, take those that this look is expected to decide.
         let fitting = [u32::MAX, step].into_iter().find_map(|most| {
-            let open = undecided(planned, &found, most);
-            let cost = f64::from(step) * round_s(planned, &open, &of_experiment);
+            let open = undecided(planned, &comparisons, most);
+            let cost = f64::from(step) * round_s(planned, &open, &observations);
             (!open.is_empty() && spent + cost <= budget_s).then_some((open, cost))
         });
         if let Some((open, cost)) = fitting {
@@ -42,9 +42,9 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
 
 /// The scenarios of undecided comparisons that `most` more rounds or fewer may decide, and their references, in the
 /// plan's order.
-fn undecided(planned: &Planned, judged: &Judged, most: u32) -> Vec<Scenario> {
+fn undecided(planned: &Planned, comparisons: &Comparisons, most: u32) -> Vec<Scenario> {
     let mut open: BTreeSet<Scenario> = BTreeSet::new();
-    for comparison in &judged.comparisons {
+    for comparison in &comparisons.all {
         if !matches!(comparison.verdict, Verdict::Undecided { more_rounds: Some(more) } if more <= most) {
             continue;
         }

@@ -18,7 +18,7 @@ use systems::{Point, Value, Workload};
 use crate::compare::{Chosen, Selection, compare};
 use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form, Subject};
-use crate::findings::{Judged, findings, judged};
+use crate::findings::{Comparisons, compare_scenarios, findings};
 use crate::observation::{Observation, Scenario, Timing};
 use crate::plan::{Plan, Planned, Setup};
 use crate::rounds;
@@ -80,7 +80,7 @@ fn fake(noise: Noise, better: f64, seed: u64) -> Fake {
 
 /// The result of one simulated run.
 struct SimulatedRun {
-    found: Judged,
+    found: Comparisons,
     rounds: u32,
     /// Whether every interval contained the truth at every look.
     held_always: bool,
@@ -91,8 +91,8 @@ fn truth(comparison: usize, better: f64) -> f64 {
     if comparison == 0 { better } else { 1.0 }
 }
 
-fn held(found: &Judged, better: f64) -> bool {
-    let comparisons = found.comparisons.iter().enumerate();
+fn held(found: &Comparisons, better: f64) -> bool {
+    let comparisons = found.all.iter().enumerate();
     comparisons
         .filter_map(|(index, c)| Some((index, c.ratio?)))
         .all(|(index, ratio)| (ratio.low..=ratio.high).contains(&truth(index, better)))
@@ -107,7 +107,7 @@ fn run(mut plan: Plan, mut fake: Fake, better: f64) -> SimulatedRun {
             seen.push(observe(&mut fake, trial).unwrap());
         }
         let all: Vec<&Observation> = seen.iter().collect();
-        let found = judged(&plan.experiments[0], plan.design(), &all);
+        let found = compare_scenarios(&plan.experiments[0], plan.design(), &all);
         held_always &= held(&found, better);
         if !rounds::extend(&mut plan, &seen) {
             return SimulatedRun { found, rounds: plan.experiments[0].rounds, held_always };
@@ -170,13 +170,13 @@ fn many_in(noise: Noise, rounds: Rounds, values: i64, better: f64) -> Shares {
             Rounds::Auto => plan(values, 3, Some(f64::INFINITY), seed),
         };
         let ended = run(plan, fake(noise, better, seed + 1_000_000), better);
-        let claims = ended.found.comparisons.iter().enumerate();
+        let claims = ended.found.all.iter().enumerate();
         let claims = claims.filter(|(_, c)| matches!(c.verdict, Verdict::Faster | Verdict::Slower));
         let mut false_claim = false;
         for (index, _) in claims {
             false_claim |= truth(index, better) == 1.0;
         }
-        let first = &ended.found.comparisons[0];
+        let first = &ended.found.all[0];
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
         add(&mut shares.false_claims, false_claim);
         add(&mut shares.faster, first.verdict == Verdict::Faster);

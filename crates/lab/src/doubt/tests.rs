@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
 
-const SETTING: Setting =
-    Setting { pool_cap: Some(32), closed_loop: true, short_exchanges: true, ramp: false };
+const SERVER_TRIAL: TrialKind =
+    TrialKind { pool_cap: Some(32), closed_loop: true, short_exchanges: true, ramp: false };
 
 /// A trial that nothing is wrong with: 100 under way, 10 ms each, for ten seconds.
 fn sound() -> Measurement {
@@ -30,13 +30,13 @@ fn sound() -> Measurement {
     }
 }
 
-fn codes(m: &Measurement, setting: &Setting) -> Vec<Doubt> {
+fn codes(m: &Measurement, setting: &TrialKind) -> Vec<Doubt> {
     doubts(m, setting).into_iter().map(|seen| seen.doubt()).collect()
 }
 
 #[test]
 fn a_sound_trial_raises_no_doubt() {
-    assert_eq!(codes(&sound(), &SETTING), []);
+    assert_eq!(codes(&sound(), &SERVER_TRIAL), []);
 }
 
 /// What is done to a sound trial, and the one doubt that must come of it.
@@ -92,7 +92,7 @@ fn each_doubt_arises_alone_when_it_should() {
     for (code, spoil) in CASES {
         let mut m = sound();
         spoil(&mut m);
-        let found = codes(&m, &SETTING);
+        let found = codes(&m, &SERVER_TRIAL);
         assert!(found.contains(&code), "{code:?}: {found:?}");
         assert!(found.len() == 1 || code == Doubt::TooShort, "{code:?} brought others: {found:?}");
     }
@@ -146,7 +146,7 @@ fn what_is_nearly_doubtful_is_not() {
     for (number, spoil) in NEARLY.iter().enumerate() {
         let mut m = sound();
         spoil(&mut m);
-        assert_eq!(codes(&m, &SETTING), [], "case {number}");
+        assert_eq!(codes(&m, &SERVER_TRIAL), [], "case {number}");
     }
 }
 
@@ -154,9 +154,9 @@ fn what_is_nearly_doubtful_is_not() {
 fn a_ramp_is_not_called_unsteady() {
     let mut m = sound();
     m.tenths = (1..=10).map(|tenth| tenth * 1_000).collect();
-    let ramp = Setting { ramp: true, ..SETTING };
+    let ramp = TrialKind { ramp: true, ..SERVER_TRIAL };
     assert_eq!(codes(&m, &ramp), []);
-    assert!(codes(&m, &SETTING).contains(&Doubt::UnsteadyWindow));
+    assert!(codes(&m, &SERVER_TRIAL).contains(&Doubt::UnsteadyWindow));
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn a_window_in_which_nothing_ended_was_too_short() {
     let mut m = sound();
     (m.successes, m.attempts, m.concurrency) = (0, 10, 0);
     m.service_us = Latency::default();
-    assert_eq!(codes(&m, &SETTING), [Doubt::TooShort]);
-    assert_eq!(codes(&m, &Setting { short_exchanges: false, ..SETTING }), [Doubt::TooShort]);
+    assert_eq!(codes(&m, &SERVER_TRIAL), [Doubt::TooShort]);
+    assert_eq!(codes(&m, &TrialKind { short_exchanges: false, ..SERVER_TRIAL }), [Doubt::TooShort]);
 }
 
 #[test]
@@ -173,12 +173,12 @@ fn long_exchanges_are_not_judged_by_their_latencies() {
     let mut m = sound();
     m.tenths = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0];
     (m.successes, m.concurrency) = (2, 1_000);
-    let setting = Setting { short_exchanges: false, ..SETTING };
+    let setting = TrialKind { short_exchanges: false, ..SERVER_TRIAL };
     assert_eq!(codes(&m, &setting), []);
 }
 
 #[test]
 fn a_window_that_never_opened_raises_no_doubt() {
     let m = Measurement { stolen_s: 0.5, ..Measurement::default() };
-    assert_eq!(codes(&m, &SETTING), []);
+    assert_eq!(codes(&m, &SERVER_TRIAL), []);
 }

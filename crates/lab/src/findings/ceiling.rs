@@ -1,4 +1,4 @@
-//! Scenarios that cannot be told from the reference: what was measured there may be the generator and the machine.
+//! Marks scenarios that cannot be told from the reference. Their figures may be those of the generator or the machine.
 
 use stats::{FEWEST_ROUNDS, LEVEL, Location};
 
@@ -6,13 +6,13 @@ use super::Estimate;
 use crate::doubt::Evidence;
 use crate::experiment::Figure;
 
-/// A ratio to the reference that is no difference worth having.
+/// A ratio to the reference below which a difference does not matter.
 const NEAR: f64 = 1.05;
 
-/// Marks the scenarios that are as fast as the reference, as far as the rounds can tell.
+/// Adds a doubt to every scenario that the rounds cannot tell from the reference.
 ///
-/// A pool of connections and a rate of arrivals are limits of their own, which the reference meets as well: there it says
-/// nothing of the generator.
+/// A scenario with a pool of connections or a rate of arrivals is left out. The reference has the same limit there, so
+/// being as fast says nothing about the generator.
 pub(super) fn mark(figure: Figure, estimates: &mut [Estimate]) {
     let found: Vec<Option<Evidence>> = estimates.iter().map(|e| at_ceiling(figure, e, estimates)).collect();
     for (estimate, seen) in estimates.iter_mut().zip(found) {
@@ -27,10 +27,10 @@ fn at_ceiling(figure: Figure, estimate: &Estimate, all: &[Estimate]) -> Option<E
     if estimate.is_reference() || scenario.work().has_own_limit() {
         return None;
     }
-    let of = scenario.reference();
-    let reference = all.iter().find(|other| other.scenario == of)?;
-    let ratios = estimate.by_round.iter().filter_map(|(round, own)| {
-        let ratio = figure.advantage(*own, *reference.by_round.get(round)?);
+    let reference_scenario = scenario.reference();
+    let reference = all.iter().find(|other| other.scenario == reference_scenario)?;
+    let ratios = estimate.by_round.iter().filter_map(|(round, value)| {
+        let ratio = figure.advantage(*value, *reference.by_round.get(round)?);
         (ratio > 0.0).then(|| ratio.ln())
     });
     let ratios: Vec<f64> = ratios.collect();

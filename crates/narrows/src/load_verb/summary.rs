@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
-use lab::doubt::{Doubt, Evidence, Setting, doubts};
+use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally};
@@ -99,7 +99,7 @@ fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
     measured.ports = systems::machine::ports();
     measured.files = systems::machine::file_limit();
-    let setting = Setting {
+    let setting = TrialKind {
         pool_cap: None,
         closed_loop: job.arrivals == Arrivals::Closed,
         ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),

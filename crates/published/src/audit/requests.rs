@@ -2,7 +2,7 @@
 
 use super::super::{PublishedTable, RequestRow};
 use super::{AuditParts, Flaw, FlawedRows, What, indices};
-use lab::doubt::{Doubt, Evidence, HALVES, Setting, doubts};
+use lab::doubt::{Doubt, Evidence, HALVES, TrialKind, doubts};
 use lab::findings;
 use lab::observation::{Latency, Measurement};
 
@@ -77,7 +77,7 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 
 /// A doubt that Narrows has about its own trials, over the same figures.
 fn own(table: &PublishedTable, rows: &[RequestRow], code: Doubt) -> FlawedRows {
-    let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
+    let setting = TrialKind { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
     let found = rows.iter().enumerate().filter_map(|(at, row)| {
         let seen =
             doubts(&measurement(table, row), &setting).into_iter().find(|seen| seen.doubt() == code)?;
