@@ -35,7 +35,7 @@ pub const TABLES: [&str; 7] = [
     "pools-original",
 ];
 
-/// The smallest difference worth having, as a share, unless the file sets it.
+/// The default of the smallest difference that matters, as a share.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
 
 /// How thorough an experiment is: minutes for all ready-made experiments, or the complete grid of the published
@@ -43,7 +43,7 @@ pub const DEFAULT_THRESHOLD: f64 = 0.05;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// The few points that tell the most.
+    /// The few most informative points.
     Quick,
     /// Every published point, and the points that the document left out.
     Full,
@@ -56,7 +56,7 @@ pub struct Subject {
     pub name: String,
     /// One line for headings.
     pub title: String,
-    /// What was asked, and where it was published.
+    /// The question, and where it was published.
     pub about: String,
     /// The kind of work that its trials do.
     pub workload: Workload,
@@ -64,7 +64,7 @@ pub struct Subject {
     pub figure: Figure,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
-    /// The smallest difference worth having, as a share: 0.05 is 5 %.
+    /// The smallest difference that matters, as a share: 0.05 is 5 %.
     pub threshold: f64,
 }
 

@@ -156,12 +156,12 @@ impl Shares {
 const RUNS: u64 = 2000;
 
 /// Simulates runs in which value 1 of `values` is `better` times as good.
-fn many(rounds: Rounds, values: i64, better: f64) -> Shares {
-    many_in(Noise::SHARED_MACHINE, rounds, values, better)
+fn simulate(rounds: Rounds, values: i64, better: f64) -> Shares {
+    simulate_with(Noise::SHARED_MACHINE, rounds, values, better)
 }
 
-/// The same with other noise.
-fn many_in(noise: Noise, rounds: Rounds, values: i64, better: f64) -> Shares {
+/// Like [`simulate`], with other noise.
+fn simulate_with(noise: Noise, rounds: Rounds, values: i64, better: f64) -> Shares {
     let mut shares = Shares::default();
     let share = 1.0 / RUNS as f64;
     for seed in 0..RUNS {
@@ -230,10 +230,10 @@ fn ways() -> &'static [Way] {
         for (rounds, name) in
             FIXED.iter().zip(["`--rounds 3`", "`--rounds 5`", "`--rounds 10`", "`--rounds 20`"])
         {
-            all.push(way(name, &|better| many(Rounds::Fixed(*rounds), 2, better)));
+            all.push(way(name, &|better| simulate(Rounds::Fixed(*rounds), 2, better)));
         }
-        all.push(way("`--rounds auto`", &|better| many(Rounds::Auto, 2, better)));
-        all.push(way("`--rounds auto`, three comparisons", &|better| many(Rounds::Auto, 4, better)));
+        all.push(way("`--rounds auto`", &|better| simulate(Rounds::Auto, 2, better)));
+        all.push(way("`--rounds auto`, three comparisons", &|better| simulate(Rounds::Auto, 4, better)));
         all.push(way("two runs of 10 rounds, `compare`", &two_runs));
         all
     })
@@ -269,9 +269,9 @@ fn equal_systems_are_rarely_called_different_in_other_noise() {
     let wild = Noise { spread: 0.08, slow_by: 2.0, ..Noise::SHARED_MACHINE };
     let normal = Noise { spread: 0.08, ..Noise::default() };
     for noise in [wild, normal] {
-        let equal = many_in(noise, Rounds::Auto, 4, 1.0);
+        let equal = simulate_with(noise, Rounds::Auto, 4, 1.0);
         assert!(equal.false_claims <= 0.05, "{noise:?}: {}", equal.false_claims);
-        let alone = many_in(noise, Rounds::Auto, 2, 1.0);
+        let alone = simulate_with(noise, Rounds::Auto, 2, 1.0);
         assert!(alone.held_always >= 0.945, "{noise:?}: {}", alone.held_always);
     }
 }

@@ -17,7 +17,7 @@ fn points(plan: &Plan, system: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_reference_stands_at_the_workloads_own_knobs_once() {
+fn the_reference_runs_once_at_each_point_of_the_workloads_knobs() {
     let plan = planned(GRID, Overrides::default()).unwrap();
     assert_eq!(points(&plan, "cowboy").len(), 8);
     assert_eq!(points(&plan, "reference"), ["size=1", "size=2"]);
@@ -48,7 +48,7 @@ fn axes_keep_the_files_order() {
 }
 
 #[test]
-fn systems_that_cannot_run_give_no_trials() {
+fn systems_that_cannot_run_get_no_trials() {
     let home = home();
     let request =
         |grid| Request { experiment: experiment(grid), form: Form::Quick, overrides: Overrides::default() };
@@ -69,7 +69,7 @@ fn systems_that_cannot_run_give_no_trials() {
 }
 
 #[test]
-fn a_seed_gives_the_same_order_forever() {
+fn a_seed_always_gives_the_same_order() {
     let plan = planned("[[quick.grid]]\nsize = [1, 2]\n", Overrides::default()).unwrap();
     let twin = |t: &Trial| if t.twin { "twin" } else { "" };
     let name = |t: &Trial| format!("{}{}{}", t.scenario.system, t.scenario.point["size"], twin(t));
@@ -81,7 +81,7 @@ fn a_seed_gives_the_same_order_forever() {
 }
 
 #[test]
-fn what_is_asked_for_twice_runs_once() {
+fn an_experiment_that_is_requested_twice_runs_once() {
     let home = home();
     let request =
         || Request { experiment: experiment(GRID), form: Form::Quick, overrides: Overrides::default() };
@@ -91,7 +91,7 @@ fn what_is_asked_for_twice_runs_once() {
 }
 
 #[test]
-fn a_budget_takes_rounds_away() {
+fn a_budget_reduces_the_number_of_rounds() {
     let plan = planned(GRID, Overrides { rounds: Some(4), ..Overrides::default() }).unwrap();
     let round = plan.estimate_s() / 4.0;
     for (budget, rounds) in [(1e9, 4), (round * 2.5, 2), (0.0, 1)] {
@@ -108,7 +108,7 @@ fn checkout() -> &'static Path {
 }
 
 #[test]
-fn the_ready_made_experiments_are_sound() {
+fn the_ready_made_experiments_can_be_planned() {
     let catalog = Catalog::load(checkout());
     let all = list(checkout());
     let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
@@ -187,7 +187,7 @@ proptest! {
 }
 
 #[test]
-fn a_scenario_that_is_no_work_cannot_be_read() {
+fn a_scenario_with_invalid_knobs_cannot_be_read() {
     let read = |value: serde_json::Value| {
         let point = serde_json::json!({ "size": value, "buffer": "any" });
         let words =

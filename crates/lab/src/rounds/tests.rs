@@ -48,7 +48,7 @@ fn trials_of(plan: &Plan, value: i64) -> usize {
 }
 
 #[test]
-fn decided_scenarios_get_no_more_trials_and_the_reference_always_does() {
+fn decided_scenarios_get_no_more_trials_but_the_reference_does() {
     let (plan, _) = grown(plan(3, 3, Some(f64::INFINITY), 1), &mut fake(1));
     let rounds = plan.experiments[0].rounds;
     assert!(rounds > 4 && LOOKS.contains(&rounds), "{rounds}");
@@ -108,7 +108,7 @@ fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
 }
 
 #[test]
-fn the_rest_of_a_budget_goes_where_it_decides_something() {
+fn the_rest_of_a_budget_goes_to_comparisons_that_it_can_decide() {
     // Value 1 is too noisy to be decided. Value 2 needs a few more rounds.
     let wild = Rule {
         point: Point::from([("knob".to_owned(), Value::Integer(1))]),
@@ -166,7 +166,7 @@ impl Progress for Silent {
 }
 
 #[test]
-fn an_interrupted_run_ends_as_if_it_had_not_been() {
+fn a_resumed_run_ends_like_an_uninterrupted_one() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let header = RunHeader {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use stats::{LOOKS, NOMINAL};
 
-use super::{Rounds, Shares, estimators, many, ways};
+use super::{Rounds, Shares, estimators, simulate, ways};
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
@@ -46,7 +46,7 @@ fn tables() -> String {
          |---|---:|---:|---:|---:|---:|---:|\n",
     );
     for better in [1.0, 1.02, 1.05, 1.1, 1.3, 2.0, 7.0] {
-        let shares = many(Rounds::Auto, 2, better);
+        let shares = simulate(Rounds::Auto, 2, better);
         let open = (1.0 - shares.faster - shares.slower - shares.no_difference).abs();
         let _ = writeln!(
             out,
@@ -91,7 +91,7 @@ fn the_document_names_the_looks_and_their_level() {
 
 #[test]
 #[ignore = "simulates for long; `make test` runs it"]
-fn the_document_shows_what_is_simulated() {
+fn the_document_shows_the_simulated_tables() {
     let (path, text) = document();
     let (head, rest) = text.split_once(MARKS[0]).unwrap();
     let (_, tail) = rest.split_once(MARKS[1]).unwrap();

@@ -99,13 +99,13 @@ fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
     measured.ports = systems::machine::ports();
     measured.files = systems::machine::file_limit();
-    let setting = TrialKind {
+    let kind = TrialKind {
         pool_cap: None,
         closed_loop: job.arrivals == Arrivals::Closed,
         ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };
-    doubts(&measured, &setting)
+    doubts(&measured, &kind)
 }
 
 /// For programs.

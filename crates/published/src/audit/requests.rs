@@ -77,10 +77,9 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 
 /// A doubt that Narrows has about its own trials, over the same figures.
 fn own(table: &PublishedTable, rows: &[RequestRow], code: Doubt) -> FlawedRows {
-    let setting = TrialKind { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
+    let kind = TrialKind { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
     let found = rows.iter().enumerate().filter_map(|(at, row)| {
-        let seen =
-            doubts(&measurement(table, row), &setting).into_iter().find(|seen| seen.doubt() == code)?;
+        let seen = doubts(&measurement(table, row), &kind).into_iter().find(|seen| seen.doubt() == code)?;
         Some((at, seen))
     });
     let (rows, seen): (Vec<usize>, Vec<Evidence>) = found.unzip();
