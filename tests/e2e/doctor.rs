@@ -40,7 +40,7 @@ fn the_text_has_the_same_findings() {
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100), "{}", ended.stdout);
     let last = ended.stdout.lines().last().expect("an end");
     let expected = match marked {
-        0 => "fit to measure on".to_owned(),
+        0 => "this machine is fit for measurements".to_owned(),
         1 => "one thing to change".to_owned(),
         number => format!("{number} things to change"),
     };
