@@ -22,12 +22,12 @@ const COMPARISONS: &str = "Comparisons: how many times faster";
 
 /// The figures that explain an answer for requests or clients. `over` is the title of those over the window.
 fn explaining(over: &'static str) -> [&'static str; 6] {
-    ["CPU time", "Memory at its highest", "Share of the ceiling", "Latency spectrum", over, ROUNDS]
+    ["CPU time", "Peak memory", "Share of the ceiling", "Latency spectrum", over, ROUNDS]
 }
 
 /// The same for uploads and frames, whose operations are long.
 const EXPLAINING_STREAMS: [&str; 5] =
-    ["CPU time", "Memory at its highest", "Share of the ceiling", "Memory over the window", ROUNDS];
+    ["CPU time", "Peak memory", "Share of the ceiling", "Memory over the window", ROUNDS];
 
 const ROUNDS: &str = "Round by round";
 

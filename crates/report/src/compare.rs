@@ -6,7 +6,7 @@ use crate::markdown::{self, plain};
 use crate::text::{BOLD, DIM, Page, YELLOW};
 use crate::words::{compared, difference, floor, machine, without_counterpart};
 
-/// For a terminal; see [`crate::text`].
+/// A comparison for a terminal. See [`crate::text`].
 pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> String {
     let page = Page { width: width.max(40), colour };
     let mut out = String::new();
@@ -25,7 +25,7 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
     out
 }
 
-/// As Markdown, for a pull request.
+/// A comparison as Markdown, for a pull request.
 pub fn comparison_markdown(found: &RunComparison) -> String {
     let mut out = format!("## {} against {}\n\n", plain(&found.b), plain(&found.a));
     markdown::table(&mut out, &compared(found));

@@ -1,7 +1,7 @@
-//! Reports: findings for the terminal, as Markdown, JSON and CSV; latencies as HdrHistogram logs.
+//! Reports: findings as text, Markdown, HTML, JSON and CSV, and latencies as HdrHistogram logs.
 //!
-//! Knows findings, how people read numbers ([`number`]) and how findings are said (`words`). Computes nothing: what is shown was found by `lab::findings`; nothing
-//! that was found is left out, except that CSV has the tables only.
+//! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what `lab::findings`
+//! has found. Every format shows all findings, except that CSV has only the tables.
 
 mod compare;
 mod csv;
@@ -29,7 +29,7 @@ use lab::findings::{Cell, Column};
 
 use crate::number::show;
 
-/// A cell as people read it.
+/// Formats a cell.
 fn cell(column: &Column, cell: &Cell) -> String {
     match (cell, column.unit) {
         (Cell::Number(number), Some(unit)) => show(*number, unit),
@@ -39,7 +39,7 @@ fn cell(column: &Column, cell: &Cell) -> String {
     }
 }
 
-/// Text from files and programs under test without what could move a terminal's cursor.
+/// Removes what could move a terminal's cursor from the text of files and programs under test.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -31,7 +31,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
             }
         }
-        Part::Tables => tables(e).iter().for_each(|each| below(out, each)),
+        Part::Tables => tables(e).iter().for_each(|table| below(out, table)),
         Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
         Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
         Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(outlier)),
@@ -43,7 +43,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
         Part::Versions => {
             list(out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
         }
-        // Markdown that is pasted has no pictures.
+        // Pasted Markdown has no figures.
         Part::Figures | Part::Explanations => {}
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn table(out: &mut String, table: &Table) {
     }
 }
 
-/// One line without control characters or HTML.
+/// Converts text to one line without control characters or HTML.
 pub(crate) fn plain(text: &str) -> String {
     printable(text).replace('<', "&lt;")
 }

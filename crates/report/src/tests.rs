@@ -1,4 +1,4 @@
-//! Snapshots of each form of fixed findings, as plain strings.
+//! Tests of each format with fixed findings and expected strings.
 
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
@@ -68,7 +68,7 @@ fn beside() -> Beside {
     }
 }
 
-/// A claim that stands on no estimate.
+/// A claim that refers to no estimate.
 fn depends(knob: &str, on: &str) -> Claim {
     let interaction = Interaction {
         knob: on.to_owned(),
@@ -168,7 +168,7 @@ buffer   then
 }
 
 #[test]
-fn a_narrow_terminal_folds_and_loses_nothing() {
+fn tables_are_folded_for_a_narrow_terminal_without_losing_cells() {
     let shown = text(&fixed(), 40, false);
     let tables: Vec<&str> = shown.lines().filter(|line| line.starts_with("system")).collect();
     assert_eq!(tables, ["system     buffer     time  of ref"]);
@@ -196,7 +196,7 @@ fn a_narrow_terminal_folds_and_loses_nothing() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour() {
+fn colour_adds_only_escape_sequences() {
     let (plain, coloured) = (text(&fixed(), 80, false), text(&fixed(), 80, true));
     let mut stripped = coloured.clone();
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m"] {
@@ -207,7 +207,7 @@ fn colour_changes_nothing_but_colour() {
 }
 
 #[test]
-fn markdown_is_a_section() {
+fn markdown_has_a_section_for_each_experiment() {
     let expected = "\
 ## upload-buffers: Buffers
 
@@ -258,7 +258,7 @@ Versions:
 }
 
 #[test]
-fn every_form_is_read_in_the_same_order() {
+fn every_format_has_the_same_order() {
     let mut found = fixed();
     found.experiments[0].snippets.push(Snippet {
         system: "cowboy2".to_owned(),
@@ -290,7 +290,7 @@ fn every_form_is_read_in_the_same_order() {
 }
 
 #[test]
-fn csv_is_raw() {
+fn csv_has_raw_numbers() {
     let mut findings = fixed();
     findings.experiments[0].tables[0].rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
     assert_eq!(
@@ -305,7 +305,7 @@ fn csv_is_raw() {
 }
 
 #[test]
-fn json_has_a_schema_and_raw_numbers() {
+fn json_has_a_schema_version_and_raw_numbers() {
     let value: serde_json::Value = serde_json::from_str(&json(&fixed(), &serde_json::Value::Null)).unwrap();
     assert_eq!(value["schema"], SCHEMA);
     let table = &value["experiments"][0]["tables"][0];

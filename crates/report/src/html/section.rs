@@ -1,4 +1,4 @@
-//! One experiment, part by part: figures and tables, and whatever is said of them.
+//! The section of one experiment: its figures, tables and sentences.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::parts::{ORDER, Part};
 use crate::svg::escape;
 use crate::words;
 
-/// More scenarios than these are folded away.
+/// The most scenarios that are shown unfolded.
 const NAMED: usize = 4;
 
 /// Writes the section; `index` makes its ids unique.
@@ -61,7 +61,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }
         Part::Notes => list(out, "Notes", words::notes(e).into_iter()),
-        // Among the facts of the environment.
+        // The environment shows them.
         Part::Versions => {}
     }
 }

@@ -1,4 +1,4 @@
-//! A findings table as HTML: every number with its raw value beside it, for sorting.
+//! A table as HTML. Every number has its raw value as an attribute, for sorting.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::sentence;
 use crate::svg::{Style, escape};
 use crate::{cell, show};
 
-/// From so many rows a table can be filtered.
+/// The fewest rows of a table that can be filtered.
 const MANY: usize = 6;
 
 /// `id` is unique on the page.
@@ -55,7 +55,7 @@ fn one(out: &mut String, (at, keys): (usize, usize), column: &Column, value: &Ce
     };
 }
 
-/// The system's colour beside its name, as in the figures.
+/// Marks a system's name with its colour in the figures.
 fn dot(style: Style) -> String {
     let class = style.hue.map_or_else(|| "reference".to_owned(), |hue| format!("h{hue}"));
     format!("<span class=\"dot {class}\" aria-hidden=\"true\"></span>")
