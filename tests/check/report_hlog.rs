@@ -39,7 +39,7 @@ fn read(home: &Home, format: &str) -> Vec<Line> {
 }
 
 #[test]
-fn each_trial_is_a_series_and_each_scenario_a_merged_one() {
+fn each_trial_has_a_series_and_each_scenario_a_merged_series() {
     let home = Home::new();
     let made_up = MadeUp { systems: &["alpha", "beta"], threads: 2, buffers: 2, rounds: 3, latencies: 20 };
     made_up.store(&home, |plan| plan, |trial| (trial.index == 4).then(|| failed("it broke", "")));

@@ -37,7 +37,7 @@ fn a_budget_ends_a_run() {
 }
 
 #[test]
-fn what_fails_is_said() {
+fn failures_are_reported() {
     let rules = "
 [[rule]]
 system = \"beta\"
@@ -53,7 +53,7 @@ errors = { reset = 500, status = 3 }
 }
 
 #[test]
-fn doubts_and_outliers_are_said() {
+fn doubts_and_outliers_are_reported() {
     let rules = "
 [[rule]]
 system = \"alpha\"
@@ -149,7 +149,7 @@ rule = [
 
 /// The published figures beside the run have a separate snapshot.
 #[test]
-fn frames_have_a_cliff_and_the_published_figures_beside() {
+fn frames_have_a_cliff_and_are_compared_with_published_figures() {
     let home = Home::new();
     let framing = r#"
 [knobs.framing]
@@ -181,7 +181,7 @@ rule = [
 }
 
 #[test]
-fn an_open_loop_says_what_was_late() {
+fn an_open_loop_shows_late_arrivals() {
     let lab = Lab::new();
     let grid = "[[grid]]\nconnections = 100\nrate = [5000, 20000]\n";
     let truth = "
@@ -198,7 +198,7 @@ rule = [
 
 /// A client with one doubtful behaviour per value of its knob, except for the default.
 #[test]
-fn every_doubt_has_its_words() {
+fn every_doubt_has_a_sentence_and_a_remedy() {
     let ways: [(&str, &str); 14] = [
         ("generator-bound", "measured = { generator = { busiest_core = 0.95 } }"),
         ("behind-schedule", "measured = { late = 900 }"),
@@ -241,13 +241,13 @@ fn every_doubt_has_its_words() {
 }
 
 #[test]
-fn what_a_measurement_cannot_have_is_an_error_with_its_place() {
+fn an_unknown_figure_is_an_error_with_its_position() {
     let lab = Lab::with("[[rule]]\nmeasured = { lates = 1 }\n");
     lab.run(&[]).code(1).says(&["truth.toml", "a measurement has no `lates`"]);
 }
 
 #[test]
-fn a_run_that_measured_no_system_is_a_failure() {
+fn a_run_without_a_measured_system_fails() {
     let fail = "fail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
     let [alpha, beta] = ["alpha", "beta"].map(|system| format!("[[rule]]\nsystem = \"{system}\"\n{fail}"));
     let lab = Lab::with(&format!("{alpha}{beta}"));
@@ -275,7 +275,7 @@ fn a_run_of_one_system_and_one_round_says_that_there_is_nothing_to_compare() {
 }
 
 #[test]
-fn a_budget_that_the_first_rounds_do_not_fit_into_takes_some_away() {
+fn a_budget_that_is_too_small_for_the_first_rounds_reduces_their_number() {
     let lab = Lab::new();
     let said = "the budget leaves 7 of 21 trials; a comparison needs three rounds";
     let ended = lab.run(&["--budget", "0s"]).code(0).says(&[said, "e (1 of 1 rounds): too few rounds"]);

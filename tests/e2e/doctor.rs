@@ -48,7 +48,7 @@ fn the_text_has_the_same_findings() {
 }
 
 #[test]
-fn an_interruption_ends_it() {
+fn an_interruption_ends_doctor() {
     let doctor = Guarded::spawn(&mut narrows(["doctor"]));
     // It has usually begun by then. In either case it ends by itself.
     std::thread::sleep(std::time::Duration::from_millis(300));

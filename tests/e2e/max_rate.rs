@@ -22,14 +22,14 @@ fn a_limit_is_bracketed_and_attempts_last_as_long_as_the_objectives_need() {
 }
 
 #[test]
-fn objectives_that_the_window_cannot_judge_are_refused_with_the_length_that_can() {
+fn objectives_that_need_a_longer_window_are_refused_with_its_length() {
     let words = ["-d", "300ms", "--find-max-rate", "--slo", "p99.9<1s"];
     let ended = load(&[&["http://127.0.0.1:1/"], &words[..]].concat()).code(2);
     ended.says(&["the objectives need 10000 answers", "-d 5.0s or more", "--rate 16667 or more"]);
 }
 
 #[test]
-fn what_fails_at_every_rate_says_why() {
+fn a_target_that_fails_at_every_rate_says_why() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = format!("http://{}/", listener.local_addr().expect("its address"));
     drop(listener);
@@ -42,7 +42,7 @@ fn what_fails_at_every_rate_says_why() {
 }
 
 #[test]
-fn what_is_asked_of_the_wrong_target_or_twice_is_refused() {
+fn options_that_contradict_the_target_or_each_other_are_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["http://127.0.0.1:1/", "-d", "0s"], "-d 0s measures nothing"),
         (&["http://127.0.0.1:1/", "--cores", "4096"], "may not run on core 4096"),

@@ -147,7 +147,7 @@ fn assert_sorts_and_filters(browser: &mut Browser, table: &str, index: usize, fi
 }
 
 #[test]
-fn the_page_of_a_run_is_whole_and_its_tables_can_be_sorted_and_filtered() {
+fn the_page_of_a_run_is_complete_and_its_tables_can_be_sorted_and_filtered() {
     if !support::has(CHROMIUM) {
         return;
     }
@@ -283,7 +283,7 @@ fn shown_in(browser: &mut Browser, title: &str, what: &str) -> u64 {
 }
 
 #[test]
-fn grids_of_clients_are_drawn_for_each_and_what_is_not_ranked_is_an_outline() {
+fn each_client_has_a_grid_and_cells_that_are_not_ranked_are_outlines() {
     if !support::has(CHROMIUM) {
         return;
     }

@@ -55,7 +55,7 @@ fn the_report_of_a_run_keeps_the_schema() {
 }
 
 #[test]
-fn effects_snippets_and_failures_keep_the_schema_and_strangers_do_not() {
+fn effects_snippets_and_failures_match_the_schema_and_other_fields_do_not() {
     let home = Home::new();
     let made_up = MadeUp { systems: &["alpha", "beta"], threads: 3, buffers: 4, rounds: 5, latencies: 20 };
     made_up.store(

@@ -18,7 +18,7 @@ fn home_with(others: &[&str]) -> Home {
 }
 
 #[test]
-fn a_broken_manifest_is_shown_with_its_place_and_excludes_only_its_system() {
+fn a_broken_manifest_is_shown_with_its_position_and_excludes_only_its_system() {
     let home = home_with(&["broken"]);
     for (mistake, line, reason) in [
         ("colour = \"red\"", 9, "colour"),
@@ -92,7 +92,7 @@ fn a_broken_experiment_is_shown_with_its_line_and_reason() {
 }
 
 #[test]
-fn for_unknown_names_on_the_command_line_the_nearest_is_suggested() {
+fn unknown_names_on_the_command_line_are_errors_that_suggest_the_nearest() {
     let home = home_with(&[]);
     let knob = "[knobs.mode]\ntype = \"choice\"\ndefault = \"fast\"\nvalues = [\"fast\", \"thorough\"]\nabout = \"how\"\n\
                 [start.env]\nMODE = \"{mode}\"";
@@ -189,7 +189,7 @@ fn values_on_the_command_line_replace_those_of_the_file() {
 }
 
 #[test]
-fn a_missing_program_is_named_with_how_to_get_it_and_the_others_are_measured() {
+fn a_missing_program_is_named_with_its_remedy_and_other_systems_are_measured() {
     let home = home_with(&["needy"]);
     let need = "[[needs]]\nname = \"Frobnicator 7\"\nprobe = [\"no-such-program\", \"--version\"]\n\
                 get = \"apt-get install frobnicator\"";
@@ -252,7 +252,7 @@ fn a_port_in_use_is_named_and_not_shared() {
 }
 
 #[test]
-fn a_folder_that_is_no_home_is_named() {
+fn a_folder_that_is_not_a_home_is_named() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = narrows(["run", "e", "--rounds", "file"]);
     command.env("NARROWS_HOME", empty.path()).current_dir(empty.path());

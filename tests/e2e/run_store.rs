@@ -71,7 +71,7 @@ fn home_report(home: &Home, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_killed_run_keeps_every_finished_trial_and_resumes_with_what_is_missing() {
+fn a_killed_run_keeps_every_finished_trial_and_resumes_with_the_missing_ones() {
     let home = home();
     let run = run_into_the_middle(&home);
     let before = home.observations();
@@ -88,7 +88,7 @@ fn a_killed_run_keeps_every_finished_trial_and_resumes_with_what_is_missing() {
 }
 
 #[test]
-fn an_interrupted_run_ends_at_once_keeps_its_trials_and_says_how_to_resume() {
+fn an_interrupted_run_ends_at_once_and_says_how_to_resume() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let home = home();
         let run = run_into_the_middle(&home);
@@ -106,7 +106,7 @@ fn an_interrupted_run_ends_at_once_keeps_its_trials_and_says_how_to_resume() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
+fn a_run_that_is_interrupted_while_driving_leaves_no_process() {
     if !support::has("node") {
         return;
     }
@@ -194,7 +194,7 @@ fn a_second_report_equals_the_first_and_a_finished_run_has_nothing_to_resume() {
 }
 
 #[test]
-fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all() {
+fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all_trials() {
     let home = Home::new();
     home.twin("twin");
     home.experiment("requests", "[\"twin\"]", 3, "[[grid]]\nconnections = 3\nkeep_alive = [true, false]\n");
@@ -239,7 +239,7 @@ fn an_error_of_a_store_is_reported_once_with_the_remedy() {
 }
 
 #[test]
-fn a_store_is_read_where_nothing_may_be_written() {
+fn a_store_can_be_read_on_a_read_only_file_system() {
     let home = made_up();
     let report = home_report(&home, &["last"]).stdout;
     // SQLite cannot create its file beside the store, not even as root, because the name is a link to itself.
@@ -256,7 +256,7 @@ fn a_store_is_read_where_nothing_may_be_written() {
 const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 600";
 
 #[test]
-fn a_full_disk_ends_a_run_which_says_what_is_kept_and_how_to_continue() {
+fn a_full_disk_ends_a_run_with_the_number_of_kept_trials_and_how_to_continue() {
     let home = made_up();
     let words = ["run", "e", "--rounds", "60", "--fake", "truth.toml", "--quiet"];
     let ended = support::run(&mut home.narrows_after(SMALL_FILES, &words)).code(1);
@@ -272,7 +272,7 @@ fn a_full_disk_ends_a_run_which_says_what_is_kept_and_how_to_continue() {
 }
 
 #[test]
-fn a_file_is_written_whole_or_not_at_all() {
+fn a_file_is_written_completely_or_not_at_all() {
     let home = made_up();
     fs::create_dir(home.path("out")).unwrap();
     let files = || fs::read_dir(home.path("out")).unwrap().count();

@@ -297,7 +297,7 @@ fn current_clients_report_the_first_failure_and_how_long_it_took() {
 
 /// A system and an experiment made of values, without files, are planned, built, started, driven and stopped.
 #[test]
-fn what_is_made_of_values_runs() {
+fn systems_and_experiments_from_values_run() {
     let home = tempfile::tempdir().expect("a temporary folder");
     let command = ["{narrows}", "serve", "--any", "{port}"].map(str::to_owned).into();
     let draft = systems::Draft {

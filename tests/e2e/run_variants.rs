@@ -3,13 +3,8 @@
 use crate::support;
 use crate::support::home::Home;
 
-/// A runtime in a folder: the reference, with a version that names the folder.
+/// Variants whose runtimes are in different folders.
 const MANIFEST: &str = r#"
-name = "twin"
-role = "server"
-workloads = ["requests"]
-language = "none"
-about = "of a test"
 [[needs]]
 name = "the runtime"
 probe = ["runtime"]
@@ -17,8 +12,6 @@ get = "put runtime on the path"
 [build]
 command = ["true"]
 version = ["echo", "library 1"]
-[start]
-command = ["runtime", "{narrows}", "{port}", "{variant}"]
 [variants.new]
 path = "{dir}/new"
 [variants.old]
@@ -32,7 +25,7 @@ get = "set NARROWS_TEST_NONE"
 /// The home with both runtimes. One of them is found only through the user's environment.
 fn home() -> Home {
     let home = Home::new();
-    home.write("systems/twin/system.toml", MANIFEST);
+    home.server("twin", r#"["runtime", "{narrows}", "{port}", "{variant}"]"#, MANIFEST);
     for version in ["new", "old"] {
         let name = format!("systems/twin/{version}/runtime");
         let script = format!(

@@ -17,7 +17,7 @@ fn in_checkout(home: &Home, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn it_shows_response_times_by_rate_and_what_was_late() {
+fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
     let _alone = alone();
     let home = Home::new();
     in_checkout(&home, &["run", "open-loop", "--systems", "reference", "--rounds", "1"]).code(0);

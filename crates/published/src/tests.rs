@@ -73,7 +73,7 @@ fn every_file_of_the_folder_is_part_of_the_program() {
 }
 
 #[test]
-fn the_clients_tables_are_whole_grids_without_doubles() {
+fn the_tables_of_clients_are_complete_grids_without_duplicates() {
     for table in tables().unwrap() {
         let Rows::Clients(rows) = &table.rows else { continue };
         let mut grids: BTreeMap<&str, BTreeSet<&Point>> = BTreeMap::new();
@@ -91,7 +91,7 @@ fn the_clients_tables_are_whole_grids_without_doubles() {
 }
 
 #[test]
-fn wrks_own_figures_agree_with_each_other() {
+fn the_figures_of_wrk_agree_with_each_other() {
     let table = load("iodash").unwrap();
     let Rows::Requests(rows) = &table.rows else { panic!() };
     for PublishedRow { system, measured: m, .. } in rows {
@@ -104,7 +104,7 @@ fn wrks_own_figures_agree_with_each_other() {
 }
 
 #[test]
-fn libuvs_row_is_void() {
+fn the_row_of_libuv_is_void() {
     let audit = audited("iodash");
     let found = warning(&audit, ERRORS);
     assert_eq!(found.rows, ["IODash", "libuv"]);
@@ -116,7 +116,7 @@ fn libuvs_row_is_void() {
 }
 
 #[test]
-fn latencies_that_were_left_out_are_found() {
+fn missing_latencies_are_found() {
     let audit = audited("iodash");
     let found = warning(&audit, Flaw::CensoredLatency);
     assert_eq!(found.rows, ["Boost", "Node.js"]);
@@ -124,7 +124,7 @@ fn latencies_that_were_left_out_are_found() {
 }
 
 #[test]
-fn all_of_wrks_rows_hide_a_queue() {
+fn all_rows_of_wrk_hide_a_queue() {
     let audit = audited("iodash");
     let found = warning(&audit, lab_doubt(Doubt::HiddenQueueing));
     assert!(found.rows.is_empty(), "all rows: {:?}", found.rows);
@@ -141,7 +141,7 @@ fn all_of_wrks_rows_hide_a_queue() {
 }
 
 #[test]
-fn nodes_unsteady_run_is_found() {
+fn the_unsteady_run_of_node_is_found() {
     let audit = audited("iodash");
     let found = warning(&audit, lab_doubt(Doubt::UnsteadyWindow));
     // libuv's samples do not scatter more than their mean, but wrk takes none in seconds without an answer.
@@ -163,7 +163,7 @@ fn nodes_unsteady_run_is_found() {
 }
 
 #[test]
-fn clients_that_fail_at_once_are_found() {
+fn clients_that_fail_immediately_are_found() {
     for (name, rows) in [("pools-2019", 30), ("pools-original", 20)] {
         let audit = audited(name);
         let found = warning(&audit, lab_doubt(Doubt::FailFast));
@@ -211,7 +211,7 @@ fn rows_above_the_pools_ceiling_are_found() {
 }
 
 #[test]
-fn a_timeout_that_bounds_nothing_is_found() {
+fn a_timeout_without_effect_is_found() {
     let audit = audited("pools-original");
     let found = warning(&audit, lab_doubt(Doubt::HiddenQueueing));
     assert_eq!(clients(found), [("Hackney", 7), ("Httpc", 10), ("Ibrowse", 1)].into());
@@ -219,7 +219,7 @@ fn a_timeout_that_bounds_nothing_is_found() {
 }
 
 #[test]
-fn the_ranking_without_errors_stands_beside_the_published_one() {
+fn the_ranking_without_errors_is_shown_with_the_published_one() {
     let best = |audit: &Audit, column: usize| -> Vec<String> {
         let rows = &audit.ranking.as_ref().unwrap().rows;
         let cells = rows.iter().filter_map(|row| match &row.cells[column] {
@@ -283,7 +283,7 @@ fn the_packet_tables_cells_and_its_cliff_are_found() {
 }
 
 #[test]
-fn cowboys_means_without_spread_are_found() {
+fn means_without_spread_are_found_in_cowboys_table() {
     for name in ["cowboy-sizes", "cowboy-modes", "cowboy-buffers"] {
         let audit = audited(name);
         assert!(warning(&audit, Flaw::MeanWithoutSpread).rows.is_empty(), "in all rows of {name}");
@@ -299,7 +299,7 @@ fn cowboys_means_without_spread_are_found() {
 }
 
 #[test]
-fn differences_within_the_noise_are_named_and_the_others_too() {
+fn differences_within_and_beyond_the_noise_are_named() {
     let modes = audited("cowboy-modes");
     let noise = warning(&modes, Flaw::WithinNoise);
     assert_says(
@@ -319,7 +319,7 @@ fn differences_within_the_noise_are_named_and_the_others_too() {
 }
 
 #[test]
-fn ten_times_the_work_in_less_time_is_found() {
+fn rows_with_ten_times_the_work_in_less_time_are_found() {
     let audit = audited("cowboy-sizes");
     let found = warning(&audit, Flaw::Contradiction);
     assert_eq!(found.rows, ["cowboy1.1.2 otp21 size=1M", "cowboy1.1.2 otp21 size=10M"]);
@@ -332,7 +332,7 @@ fn ten_times_the_work_in_less_time_is_found() {
 }
 
 #[test]
-fn a_shortened_table_says_how_much_it_leaves_out() {
+fn a_shortened_table_says_how_many_rows_it_leaves_out() {
     let audit = audited("pools-2019").shortened();
     assert_eq!(audit.table.rows.len(), 8 * 3);
     assert_says(&audit.table.notes[0], &[&format!("{} more", 335 - 8 * 3)]);

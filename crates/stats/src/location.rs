@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_or_not_finite_is_nothing() {
+    fn too_few_or_infinite_numbers_have_no_location() {
         assert_eq!(Location::of(&[]), None);
         assert_eq!(Location::of(&[1.0]), None);
         assert_eq!(Location::of(&[1.0, f64::NAN, 2.0]), None);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_equal_are_certain() {
+    fn equal_numbers_have_no_uncertainty() {
         let same = Location::of(&[0.5; 4]).unwrap();
         assert_eq!((same.interval(0.05), same.p()), ((0.5, 0.5), 0.0));
         assert_eq!(Location::of(&[0.0; 3]).unwrap().p(), 1.0);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_three_rounds_say_nothing() {
+    fn fewer_than_three_rounds_give_no_estimate() {
         for design in [Design::Once, Design::AtEachLook] {
             assert_eq!(design.compare(&rounds(&[])), None);
             assert_eq!(design.compare(&rounds(&[1.0, 1.1])), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_keeps_what_an_earlier_one_saw() {
+    fn a_look_keeps_the_result_of_an_earlier_one() {
         let clear = [1.0, 1.001, 0.999];
         let early = Design::AtEachLook.compare(&rounds(&clear)).unwrap();
         let muddied = [&clear[..], &[-3.0, 2.0, -2.5]].concat();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_a_comparison_missed_are_no_looks() {
+    fn rounds_that_a_comparison_missed_are_not_looks() {
         // It stopped after round 4 and continued at 20, so the looks are those at 3, 4, 29 and now.
         let ratios = [0, 1, 2, 3, 20, 21, 22, 30].map(|round| (round, f64::from(round % 3)));
         let known = Design::AtEachLook.compare(&ratios).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_come_one_after_another() {
+    fn looks_follow_each_other() {
         let mut rounds = 0;
         let mut looks = Vec::new();
         while let Some(next) = Design::AtEachLook.next_look(rounds) {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_for_certain_is_no_difference() {
+    fn a_certainly_small_difference_is_no_difference() {
         assert_eq!(judge(BAR, &[0.02, 0.021, 0.019, 0.02]), Verdict::NoDifference);
         assert_eq!(judge(Bar { floor: None, ..BAR }, &[0.0, 0.001, -0.001]), Verdict::NoDifference);
         // A difference as large as the threshold does matter.

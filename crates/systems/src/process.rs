@@ -398,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_does_not_read_blocks_nobody() {
+    fn a_program_that_does_not_read_does_not_block_narrows() {
         let mut command = Command::new("sleep");
         let mut group = Group::spawn(
             {

@@ -188,7 +188,7 @@ fn another_best_value_or_another_size_of_effect_differs() {
 }
 
 #[test]
-fn what_rounds_contradict_or_are_too_few_for_is_open() {
+fn a_difference_with_contradicting_or_too_few_rounds_is_undecided() {
     let contradicted =
         buffers(3, |round| if round == 1 { [350.0, 40.0, 50.0] } else { [350.0, 115.0, 50.0] });
     let seen = &beside_of(&contradicted).shapes[0];
@@ -203,7 +203,7 @@ fn what_rounds_contradict_or_are_too_few_for_is_open() {
 }
 
 #[test]
-fn the_same_version_is_taken_before_another_and_the_two_are_not_mixed() {
+fn the_same_version_is_preferred_and_versions_are_not_mixed() {
     let grid = "[[grid]]\nsize = \"1G\"\nbuffer = [1460, 262144]\n\
                 [[grid]]\nsystems = [\"cowboy2\"]\nsize = \"1G\"\nbuffer = 8192\n";
     let text = experiment("upload", "ms_per_upload", BUFFERS, "\"cowboy2\", \"cowboy2-10\"", grid);
@@ -250,7 +250,7 @@ fn systems_are_compared_at_each_size() {
 }
 
 #[test]
-fn the_cliff_of_frames_is_looked_for_where_it_was() {
+fn the_cliff_of_frames_is_expected_at_its_published_size() {
     let run = |sizes: &str, four: f64| {
         let grid =
             format!("[[grid]]\nframing = [\"0\", \"4\"]\nbuffer = [1460, 8192]\nframe_size = [{sizes}]\n");
@@ -293,7 +293,7 @@ fn servers(systems: &str, rates: &[(&str, f64)]) -> ExperimentFindings {
 }
 
 #[test]
-fn the_order_of_servers_is_that_of_one_request_per_connection() {
+fn the_order_of_servers_is_compared_as_published() {
     let all = "\"iodash\", \"boost-asio\", \"node\", \"libuv\"";
     let e = servers(all, &[("iodash", 40e3), ("boost-asio", 36e3), ("node", 6e3), ("libuv", 35e3)]);
     let order = &beside_of(&e).shapes[0];
@@ -316,7 +316,7 @@ fn the_order_of_servers_is_that_of_one_request_per_connection() {
 
 /// By chance, three rounds of noise point the same way in a quarter of all runs.
 #[test]
-fn equal_servers_are_rarely_put_in_an_order() {
+fn equal_servers_are_rarely_ranked() {
     let grid = "[[grid]]\nconnections = 10000\nkeep_alive = false\n";
     let systems = "\"iodash\", \"boost-asio\", \"node\"";
     let text = experiment("requests", "requests_per_s", "published = \"iodash\"", systems, grid);
@@ -332,7 +332,7 @@ fn equal_servers_are_rarely_put_in_an_order() {
 }
 
 #[test]
-fn what_the_generator_held_back_is_open() {
+fn a_scenario_that_the_generator_held_back_is_undecided() {
     let grid = "[[grid]]\nconnections = 10000\nkeep_alive = false\n";
     let systems = "\"iodash\", \"boost-asio\", \"node\"";
     let order = |bound: &[&str]| {
@@ -371,7 +371,7 @@ fn what_the_generator_held_back_is_open() {
 }
 
 #[test]
-fn servers_that_did_not_run_are_missing() {
+fn servers_that_did_not_run_are_listed_as_missing() {
     let e = servers("\"node\", \"libuv\"", &[("node", 6e3), ("libuv", 35e3)]);
     let beside = beside_of(&e);
     assert_eq!(beside.shapes[0].agrees, None);
@@ -420,7 +420,7 @@ fn clients_are_ranked_at_their_best_with_few_errors() {
 }
 
 #[test]
-fn an_experiment_without_a_table_or_with_another_figure_has_nothing_beside() {
+fn an_experiment_without_a_table_or_with_another_figure_is_not_compared() {
     let grid = "[[grid]]\nsize = \"1G\"\nbuffer = [1460, 8192]\n";
     for (figure, published) in [("ms_per_upload", ""), ("bytes_per_s", BUFFERS)] {
         let text = experiment("upload", figure, published, "\"cowboy2\"", grid);

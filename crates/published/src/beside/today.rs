@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interval_leaves_open_is_open() {
+    fn a_comparison_is_open_if_its_interval_allows_both_sides() {
         let table = [
             // Then, today's interval, on the same side?
             (2.0, ratio(1.1, 3.0), Some(true)),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_so_decides_and_one_that_is_open_leaves_all_open() {
+    fn one_contradiction_decides_and_one_open_case_leaves_all_open() {
         assert_eq!(all([]), Some(true));
         assert_eq!(all([Some(true), Some(true)]), Some(true));
         assert_eq!(all([Some(true), None]), None);

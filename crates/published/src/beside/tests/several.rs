@@ -23,7 +23,7 @@ fn texts(beside: &Beside, begins: &str) -> Vec<(Option<bool>, String)> {
 }
 
 #[test]
-fn each_table_that_is_named_stands_beside_the_run() {
+fn a_run_is_compared_with_each_table_that_it_names() {
     let e = runtimes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
     let tables: Vec<&str> = e.beside.iter().map(|beside| beside.published.as_str()).collect();
     assert_eq!(
@@ -41,7 +41,7 @@ fn each_table_that_is_named_stands_beside_the_run() {
 }
 
 #[test]
-fn two_runtimes_are_compared_as_the_documents_did() {
+fn two_runtimes_are_compared_as_in_the_documents() {
     let begins = "otp26-jit by otp21, cowboy2.10.0 at 1G: 0.75x the time then";
     let sizes = |systems: &[(&str, f64)]| texts(&runtimes(systems).beside[0], "otp26-jit by otp21");
     let found = sizes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
@@ -57,7 +57,7 @@ fn two_runtimes_are_compared_as_the_documents_did() {
 }
 
 #[test]
-fn a_variant_stands_for_its_own_runtime_only() {
+fn a_variant_represents_only_its_own_runtime() {
     let e = runtimes(&[("cowboy2@emu", 700.0), ("cowboy2@jit", 500.0)]);
     let beside = &e.beside[0];
     assert_eq!(texts(beside, "otp26-jit by otp21").len(), 1);
@@ -73,7 +73,7 @@ fn a_variant_stands_for_its_own_runtime_only() {
 }
 
 #[test]
-fn what_is_no_table_or_named_twice_is_refused() {
+fn an_unknown_table_or_a_duplicate_is_refused() {
     for (published, place, words) in [
         ("[\"cowboy-sizes\", \"cowboy-size\"]", "e.toml:6:30", "did you mean `cowboy-sizes`?"),
         ("[\"iodash\", \"iodash\"]", "e.toml:6:24", "named twice"),
