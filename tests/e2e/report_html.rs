@@ -274,10 +274,10 @@ fn rename(home: &Home, name: &str) {
 }
 
 /// How many elements that match the selector are visible in the figure with this title.
-fn shown_in(browser: &mut Browser, title: &str, what: &str) -> u64 {
+fn shown_in(browser: &mut Browser, title: &str, selector: &str) -> u64 {
     let script = format!(
         "[...[...document.querySelectorAll('figure')].find((figure) => figure.innerText.startsWith('{title}'))
-            .querySelectorAll('{what}')].filter((e) => e.getBoundingClientRect().width > 0).length"
+            .querySelectorAll('{selector}')].filter((e) => e.getBoundingClientRect().width > 0).length"
     );
     browser.eval(&script).as_u64().expect("a number")
 }
@@ -322,7 +322,8 @@ rule = [
     figures.extend(explaining("Memory over the window"));
     assert_sound(&mut browser, &page, &figures);
     for (grid, hollow) in grids.iter().zip([0, 2, 0, 2, 0, 2]) {
-        let seen = [".cell", ".cell.best", ".cell.hollow"].map(|what| shown_in(&mut browser, grid, what));
+        let seen =
+            [".cell", ".cell.best", ".cell.hollow"].map(|selector| shown_in(&mut browser, grid, selector));
         assert_eq!(seen, [4, 1, hollow], "{grid}");
     }
     assert_eq!(shown_in(&mut browser, RANKING, "svg.figure .mark"), 3);

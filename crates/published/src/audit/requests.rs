@@ -12,7 +12,7 @@ pub(super) fn audit(table: &PublishedTable, rows: &[RequestRow], labels: &[Strin
     parts.doubts.extend([
         errors(rows, labels),
         censored(table, rows, labels),
-        own(table, rows, Doubt::HiddenQueueing),
+        trial_doubt(table, rows, Doubt::HiddenQueueing),
         unsteady(table, rows, labels),
     ]);
     parts
@@ -76,11 +76,11 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 }
 
 /// A doubt that Narrows has about its own trials, over the same figures.
-fn own(table: &PublishedTable, rows: &[RequestRow], code: Doubt) -> FlawedRows {
+fn trial_doubt(table: &PublishedTable, rows: &[RequestRow], code: Doubt) -> FlawedRows {
     let kind = TrialKind { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
-    let found = rows.iter().enumerate().filter_map(|(at, row)| {
+    let found = rows.iter().enumerate().filter_map(|(index, row)| {
         let seen = doubts(&measurement(table, row), &kind).into_iter().find(|seen| seen.doubt() == code)?;
-        Some((at, seen))
+        Some((index, seen))
     });
     let (rows, seen): (Vec<usize>, Vec<Evidence>) = found.unzip();
     FlawedRows { code: Flaw::Lab(findings::Code::Trial(code)), seen: What::Evidence(seen), rows }

@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette
     for row in &table.rows {
         out.push_str(if row.block { "<tr class=\"block\">" } else { "<tr>" });
         for (i, (column, value)) in table.columns.iter().zip(&row.cells).enumerate() {
-            one(out, (i, table.keys), column, value, palette);
+            write_cell(out, (i, table.keys), column, value, palette);
         }
         out.push_str("</tr>\n");
     }
@@ -39,15 +39,21 @@ pub(super) fn write(out: &mut String, id: &str, table: &Table, palette: &Palette
     }
 }
 
-fn one(out: &mut String, (at, keys): (usize, usize), column: &Column, value: &Cell, palette: &Palette) {
-    let (tag, scope) = if at == 0 && keys > 0 { ("th", " scope=\"row\"") } else { ("td", "") };
+fn write_cell(
+    out: &mut String,
+    (index, keys): (usize, usize),
+    column: &Column,
+    value: &Cell,
+    palette: &Palette,
+) {
+    let (tag, scope) = if index == 0 && keys > 0 { ("th", " scope=\"row\"") } else { ("td", "") };
     let class = if column.unit.is_some() { " class=\"number\"" } else { "" };
     let _ = match value {
         Cell::Number(number) => {
             let shown = column.unit.map_or_else(|| number.to_string(), |unit| show(*number, unit));
             write!(out, "<{tag}{scope}{class} data-v=\"{number}\">{}</{tag}>", escape(&shown))
         }
-        Cell::Text(word) if at < keys && palette.knows(word) => {
+        Cell::Text(word) if index < keys && palette.knows(word) => {
             let dot = dot(palette.style(word, 0));
             write!(out, "<{tag}{scope}{class}>{dot}{}</{tag}>", escape(word))
         }

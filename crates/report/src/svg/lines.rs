@@ -90,7 +90,7 @@ impl Lines {
         for (i, series) in self.series.iter().enumerate() {
             // Shift the whiskers of different series at the same x, so that they do not overlap.
             let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 1.5;
-            self.one(canvas, &plot, series, shift);
+            self.draw_series(canvas, &plot, series, shift);
         }
     }
 
@@ -132,7 +132,7 @@ impl Lines {
         }
     }
 
-    fn one(&self, canvas: &mut Canvas, plot: &Plot, series: &Series, shift: f64) {
+    fn draw_series(&self, canvas: &mut Canvas, plot: &Plot, series: &Series, shift: f64) {
         canvas.open(&series.style.class());
         let at = |p: &Point| (plot.x.at(p.x), plot.y.at(p.y));
         let path: Vec<String> = series

@@ -62,7 +62,7 @@ impl Rows {
                 (Anchor::Start, (0.0, y + 13.0), width.units())
             };
             canvas.text("label", anchor, at, &fitted(&row.label, room));
-            self.one(canvas, &x, row, middle);
+            self.draw_row(canvas, &x, row, middle);
             let note = fitted(&row.note, notes - 4.0);
             canvas.text("value", Anchor::Start, (x.to + 12.0, middle + 4.0), &note);
         }
@@ -90,7 +90,7 @@ impl Rows {
         canvas.close();
     }
 
-    fn one(&self, canvas: &mut Canvas, x: &Span, row: &Row, y: f64) {
+    fn draw_row(&self, canvas: &mut Canvas, x: &Span, row: &Row, y: f64) {
         canvas.open(&row.style.class());
         let mut tip = format!("{}: {}", row.label, self.value(row));
         if self.bars {
