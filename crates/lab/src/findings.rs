@@ -20,7 +20,7 @@ mod reason;
 mod table;
 mod warning;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use schemars::JsonSchema;
@@ -85,8 +85,6 @@ pub struct ExperimentFindings {
     pub warnings: Vec<Warning>,
     /// Failed trials, grouped by scenario and reason.
     pub failures: Vec<FailedTrials>,
-    /// Remarks of the trials, each once, with the system's name.
-    pub notes: Vec<String>,
     /// Trials without a figure because no operation ended in their window.
     pub unended: Vec<Unended>,
     /// The version that each system reported.
@@ -159,7 +157,6 @@ fn experiment_findings(planned: &Planned, plan: &Plan, observations: &[&Observat
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
 
-        notes: notes(observations),
         unended: unended(observations),
         versions: versions(observations),
         estimates,
@@ -182,12 +179,6 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
         group.trials += 1;
     }
     groups.into_values().collect()
-}
-
-fn notes(observations: &[&Observation]) -> Vec<String> {
-    let notes = measurements(observations)
-        .flat_map(|(system, m)| m.notes.iter().map(move |note| format!("{system}: {note}")));
-    notes.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 fn unended(observations: &[&Observation]) -> Vec<Unended> {

@@ -230,8 +230,6 @@ pub struct Measurement {
     pub generator: GeneratorUse,
     /// The counts of Narrows' own server, for `clients`.
     pub server: Option<ServerCounts>,
-    /// Notes for the reader.
-    pub notes: Vec<String>,
 }
 
 /// The measurements among the observations, each with the name of its system.

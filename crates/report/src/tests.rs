@@ -1,11 +1,12 @@
 //! Tests of each format with fixed findings and expected strings.
 
+use lab::doubt::Evidence;
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
 use lab::findings::{Beside, Shape};
 use lab::findings::{
     Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
-    Table, Unit, Warning,
+    Table, Unended, Unit, Warning,
 };
 use lab::plan::Setup;
 
@@ -123,8 +124,10 @@ fn fixed() -> Findings {
             }],
             failures: vec![failed()],
             snippets: Vec::new(),
-            notes: vec!["node: limit raised".to_owned()],
-            unended: Vec::new(),
+            unended: vec![Unended {
+                system: "node".to_owned(),
+                evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
+            }],
             versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
         }],
     }
@@ -161,7 +164,7 @@ buffer   then
 1460    6.50x
   agrees: the best is 256K then, 256K today
   not run: cowboy1: not packaged
-  note: node: limit raised
+  note: node: a trial has no figure: none of 4 operations ended in 2.00 s
   versions: cowboy2 2.8.0
 ";
     assert!(shown.ends_with(rest), "{shown}");
@@ -248,7 +251,7 @@ Not run here:
 
 Notes:
 
-- node: limit raised
+- node: a trial has no figure: none of 4 operations ended in 2.00 s
 
 Versions:
 

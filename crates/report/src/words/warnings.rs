@@ -109,12 +109,11 @@ pub(crate) fn outlier(outlier: &Outlier) -> String {
     format!("{scenario} in round {round} was {} as fast as its median, and counts: {because}", times(*ratio))
 }
 
-/// What the trials had to say, and which had no figure; each once.
+/// The trials without a figure, each once.
 pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
     let empty = e.unended.iter().map(|trial| {
         let why = evidence(&trial.evidence);
         format!("{}: a trial has no figure: {why}", trial.system)
     });
-    let all: std::collections::BTreeSet<String> = e.notes.iter().cloned().chain(empty).collect();
-    all.into_iter().collect()
+    empty.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
 }
