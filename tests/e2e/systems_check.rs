@@ -94,6 +94,8 @@ fn a_system_that_leaves_a_child_or_ignores_sigterm() {
     let stubborn = "trap '' TERM; \"$narrows\" serve --any \"$port\" & while true; do sleep 1; done";
     home.shell_server("stubborn", stubborn, "[stop]\ngrace_ms = 300");
     assert_breaks(&home, "stubborn", &[("requests: stops clean", "did not end within 300 ms of SIGTERM")]);
+    home.shell_server("hurried", stubborn, "[stop]\ngrace_ms = 0");
+    home.run(["systems", "--check", "hurried"]).code(0);
 }
 
 /// A Node.js server that keeps the contract, except for what `answer` (a function of a request's head and body)

@@ -2,7 +2,8 @@
 //! exit of the program.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -217,6 +218,29 @@ pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
             .context("cannot watch for Ctrl-C")?;
     }
     Ok(cancel)
+}
+
+/// Wakes a sleep as soon as Ctrl-C or SIGTERM arrives.
+pub struct Alarm(UnixStream);
+
+impl Alarm {
+    /// Call [`cancellation`] before it, so that its flag is set when the sleep ends.
+    pub fn new() -> anyhow::Result<Self> {
+        let (sleeper, waker) = UnixStream::pair().context("cannot watch for Ctrl-C")?;
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            waker
+                .try_clone()
+                .and_then(|waker| signal_hook::low_level::pipe::register(signal, waker))
+                .context("cannot watch for Ctrl-C")?;
+        }
+        Ok(Self(sleeper))
+    }
+
+    /// Sleeps for `time`, or until a signal arrives.
+    pub fn sleep(&mut self, time: Duration) {
+        // Its errors are the timeout and an interruption, and both end the sleep.
+        let _ = self.0.set_read_timeout(Some(time)).and_then(|()| self.0.read(&mut [0; 8]));
+    }
 }
 
 /// Parses a duration: `10s`, `500ms`, `2m`, `1h`, or a plain number of seconds.
