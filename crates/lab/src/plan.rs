@@ -100,12 +100,12 @@ impl Setup {
     }
 }
 
-/// The estimated time to start and stop a system, seconds. In the ready-made experiments it is 0.2 to 0.4 on average.
-/// The BEAM or a JVM needs nearly 1.
-const START_S: f64 = 0.5;
+/// The estimated time to start and stop a system, seconds: compiled programs took 0.1, Node and the BEAM 0.3, Python
+/// 0.3 to 0.6 (docs/decisions/0009). A JVM needs nearly 1.
+const START_S: f64 = 0.35;
 
 /// The same for the reference, which is this program.
-const START_REFERENCE_S: f64 = 0.3;
+const START_REFERENCE_S: f64 = 0.1;
 
 /// How long the kernel's work for a server is counted after the window, seconds. This is enough for a figure per
 /// operation.

@@ -139,8 +139,8 @@ pub(crate) fn listening(port: u16) -> HashSet<u64> {
     tables.flat_map(|table| parse_listening(BufReader::new(table), port)).collect()
 }
 
-/// Reads a table of sockets only as far as they listen. The kernel lists these first (its documentation says so), and
-/// the connections of earlier trials after them: a hundred thousand of those take it a tenth of a second.
+/// Reads a table of sockets only as far as they listen. The kernel lists these first (its documentation says so). After
+/// them it lists connections, and tens of thousands that linger after a trial took it more than 0.1 s.
 fn parse_listening(table: impl BufRead, port: u16) -> Vec<u64> {
     const LISTEN: &str = "0A";
     let rows = table.lines().skip(1).map_while(Result::ok).map_while(|line| {
