@@ -44,20 +44,16 @@ pub(crate) fn until_none(deadline: Instant, mut living: impl FnMut() -> Vec<u32>
 }
 
 /// Waits until a process and all its threads have ended, or the deadline passes. It may then be a zombie. Ask whether it
-/// has ended: a kernel without pidfds (before 5.3) only allows a short sleep.
+/// has ended: a kernel without pidfds (before 5.3) only allows a short sleep. If there is no such process any more, this
+/// sleeps as short, so that asking again never spins.
 pub(crate) fn for_end(pid: u32, deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
-    let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return };
-    let ended = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => {
-            let patience = Timespec::try_from(left).ok();
-            rustix::event::poll(&mut [PollFd::new(&process, PollFlags::IN)], patience.as_ref()).map(drop)
-        }
-        // It is gone, and somebody has reaped it.
-        Err(Errno::SRCH) => Ok(()),
-        Err(error) => Err(error),
-    };
-    if ended.is_err() {
+    let process = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH);
+    let waited = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())).and_then(|process| {
+        let patience = Timespec::try_from(left).ok();
+        rustix::event::poll(&mut [PollFd::new(&process, PollFlags::IN)], patience.as_ref())
+    });
+    if waited.is_err() {
         thread::sleep(left.min(SHORTEST));
     }
 }
