@@ -38,7 +38,7 @@ fn runs_are_compared() {
 }
 
 #[test]
-fn what_cannot_be_judged_does_not_pass() {
+fn a_scenario_that_cannot_be_judged_does_not_pass() {
     let lab = Lab::new();
     lab.run(&["--rounds", "6"]).code(0);
     let dead = "[[rule]]\nsystem = \"beta\"\nfail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
@@ -63,7 +63,7 @@ fn what_cannot_be_judged_does_not_pass() {
 }
 
 #[test]
-fn what_is_not_in_both_runs_is_named() {
+fn scenarios_of_only_one_run_are_named() {
     let lab = Lab::new();
     lab.run(&["--rounds", "3"]).code(0);
     lab.run(&["--rounds", "3", "--set", "connections=7"]).code(0);
@@ -86,7 +86,7 @@ fn scenarios_are_compared() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn incomparable_runs_are_refused() {
     let lab = three_runs();
     let other = TRUTH.replace("Fake 1", "Fake 2").replace("cores = [0, 1]", "cores = [0, 1, 2, 3]");
     lab.home.write("truth.toml", &other);
@@ -100,7 +100,7 @@ fn what_cannot_be_compared_is_refused() {
 }
 
 #[test]
-fn what_makes_no_sense_is_a_usage_error() {
+fn invalid_arguments_are_usage_errors() {
     let lab = Lab::new();
     lab.run(&["--rounds", "3"]).code(0);
     lab.home.write("bad.json", "{\"schema\": 1}");

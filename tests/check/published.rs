@@ -67,7 +67,7 @@ fn each_table_has_its_warnings_with_remedies() {
 }
 
 #[test]
-fn a_long_table_is_shortened_and_loses_nothing_with_all() {
+fn a_long_table_is_shortened_unless_all_is_requested() {
     let rows = |words: &[&str]| {
         let text = published(words).code(0).stdout;
         let is_row_of = |client: &str, line: &str| {
@@ -89,7 +89,7 @@ fn a_long_table_is_shortened_and_loses_nothing_with_all() {
 }
 
 #[test]
-fn markdown_has_the_table_and_what_was_found() {
+fn markdown_has_the_table_and_its_findings() {
     let text = published(&["iodash", "--format", "markdown"]).code(0).stdout;
     for part in [
         "## iodash: ",
@@ -110,13 +110,13 @@ fn output_to_no_terminal_is_plain() {
 }
 
 #[test]
-fn an_unknown_table_is_answered_with_the_nearest() {
+fn an_unknown_table_is_an_error_that_suggests_the_nearest() {
     published(&["pools-2018"]).code(1).says(&["no table `pools-2018`", "did you mean `pools-2019`?"]);
     published(&["--format", "csv"]).code(2).says(&["name a table"]);
 }
 
 #[test]
-fn a_users_table_is_audited_and_its_mistakes_have_a_place() {
+fn a_users_table_is_audited_and_its_mistakes_have_a_position() {
     let folder = tempfile::TempDir::new().unwrap();
     let original = |end: &str| checkout().join("published").join(format!("pools-original.{end}"));
     let mine = |end: &str| folder.path().join(format!("mine.{end}"));
@@ -139,7 +139,7 @@ fn a_users_table_is_audited_and_its_mistakes_have_a_place() {
 }
 
 #[test]
-fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
+fn every_format_of_a_report_shows_the_published_figures() {
     let home = Home::new();
     home.twin("libuv");
     home.twin("node");
@@ -160,8 +160,8 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
     ];
     // Use made-up figures, because one short trial on a busy machine may have none.
     home.write("truth.toml", "seed = 1\nfigure = 1000.0\nnoise = { spread = 0.01, tails = 3 }\n");
-    let printed =
-        squeezed(&home.run(["run", "e", "--rounds", "file", "--fake", "truth.toml"]).code(0).stdout);
+    home.run(["run", "e", "--rounds", "file", "--fake", "truth.toml"]).code(0);
+    let printed = squeezed(&home.run(["report", "last", "--details"]).code(0).stdout);
     let report = |format: &str| home.run(["report", "last", "--format", format]).code(0);
     let markdown = report("markdown").stdout;
     for sentence in sentences {
@@ -179,7 +179,7 @@ fn a_run_has_the_published_figures_beside_its_own_in_every_form() {
 
 /// Each block in the page must be a part of the output of the command above it.
 #[test]
-fn the_documentation_is_what_is_printed() {
+fn the_documentation_shows_what_is_printed() {
     let page = std::fs::read_to_string(checkout().join("docs/published.md")).unwrap();
     let mut blocks = 0;
     for part in page.split("    narrows published").skip(1) {

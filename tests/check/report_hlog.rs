@@ -39,7 +39,7 @@ fn read(home: &Home, format: &str) -> Vec<Line> {
 }
 
 #[test]
-fn each_trial_is_a_series_and_each_scenario_a_merged_one() {
+fn each_trial_has_a_series_and_each_scenario_a_merged_series() {
     let home = Home::new();
     let made_up = MadeUp { systems: &["alpha", "beta"], threads: 2, buffers: 2, rounds: 3, latencies: 20 };
     made_up.store(&home, |plan| plan, |trial| (trial.index == 4).then(|| failed("it broke", "")));
@@ -48,8 +48,7 @@ fn each_trial_is_a_series_and_each_scenario_a_merged_one() {
     assert_eq!(trials.len(), seen.len() - 1, "all but the one that failed");
     let tags: BTreeSet<&str> = trials.iter().map(|line| &*line.tag).collect();
     assert_eq!(tags.len(), trials.len(), "each has a name of its own");
-    for name in
-        ["e;alpha;buffer=2048;connections=64;threads=1;round=2", "e;reference;connections=64;round=3;twin"]
+    for name in ["e;alpha;buffer=2048;connections=64;threads=1;round=2", "e;reference;connections=64;round=3"]
     {
         assert!(tags.contains(name), "{name}: {tags:#?}");
     }

@@ -14,10 +14,17 @@ use insta::assert_snapshot;
 use crate::support::fake::{EXPERIMENT, KNOBS, Lab, rounded, shown};
 use crate::support::home::Home;
 
+/// What a run prints, and then everything that was found.
+fn whole(lab: &Lab, words: &[&str]) -> String {
+    let run = shown(&lab.run(words).code(0));
+    format!("{run}\n=== narrows report last --details\n{}", lab.report("details"))
+}
+
 #[test]
 fn a_run_until_all_is_decided() {
     let lab = Lab::new();
-    assert_snapshot!(shown(&lab.run(&[])));
+    assert_snapshot!(whole(&lab, &[]));
+    assert_snapshot!("report_brief", shown(&lab.narrows(&["report", "last"])));
     assert_snapshot!("report_markdown", lab.report("markdown"));
     assert_snapshot!("report_csv", rounded(&lab.report("csv")));
     assert_snapshot!("report_json", rounded(&lab.report("json")));
@@ -27,17 +34,17 @@ fn a_run_until_all_is_decided() {
 
 #[test]
 fn a_run_of_too_few_rounds_decides_nothing() {
-    assert_snapshot!(shown(&Lab::new().run(&["--rounds", "2"])));
+    assert_snapshot!(whole(&Lab::new(), &["--rounds", "2"]));
 }
 
 #[test]
 fn a_budget_ends_a_run() {
     let noisy = "[[rule]]\nsystem = \"alpha\"\nrounds = [1, 3, 5]\nbetter = 0.7\n";
-    assert_snapshot!(shown(&Lab::with(noisy).run(&["--budget", "60s"])));
+    assert_snapshot!(whole(&Lab::with(noisy), &["--budget", "60s"]));
 }
 
 #[test]
-fn what_fails_is_said() {
+fn failures_are_reported() {
     let rules = "
 [[rule]]
 system = \"beta\"
@@ -49,11 +56,11 @@ system = \"alpha\"
 point = { mode = \"fancy\" }
 errors = { reset = 500, status = 3 }
 ";
-    assert_snapshot!(shown(&Lab::with(rules).run(&["--rounds", "3"])));
+    assert_snapshot!(whole(&Lab::with(rules), &["--rounds", "3"]));
 }
 
 #[test]
-fn doubts_and_outliers_are_said() {
+fn doubts_and_outliers_are_reported() {
     let rules = "
 [[rule]]
 system = \"alpha\"
@@ -72,13 +79,13 @@ point = { buffer = 1460, mode = \"plain\" }
 rounds = [4]
 better = 0.8
 ";
-    assert_snapshot!(shown(&Lab::with(rules).run(&["--rounds", "6"])));
+    assert_snapshot!(whole(&Lab::with(rules), &["--rounds", "6"]));
 }
 
 #[test]
 fn a_knob_that_depends_on_another_is_named() {
     let rules = "[[rule]]\nsystem = \"alpha\"\npoint = { buffer = 8192, mode = \"fancy\" }\nbetter = 0.5\n";
-    assert_snapshot!(shown(&Lab::with(rules).run(&["--systems", "alpha"])));
+    assert_snapshot!(whole(&Lab::with(rules), &["--systems", "alpha"]));
 }
 
 #[test]
@@ -97,7 +104,7 @@ fn clients_are_ranked_with_ties() {
         .replace("connections = 100", "pool_size = 32");
     lab.home.write("experiments/e.toml", &experiment);
     lab.truth("[[rule]]\nsystem = \"slow-client\"\nbetter = 0.6\n");
-    assert_snapshot!(shown(&lab.run(&["--rounds", "6"])));
+    assert_snapshot!(whole(&lab, &["--rounds", "6"]));
 }
 
 /// A lab with this experiment, grid and truth, for systems of `home`.
@@ -144,12 +151,12 @@ rule = [
 ]
 ";
     let lab = measured(home, "upload", "[\"alpha\"]", grid, truth);
-    assert_snapshot!(shown(&lab.run(&[]).code(0)));
+    assert_snapshot!(whole(&lab, &[]));
 }
 
 /// The published figures beside the run have a separate snapshot.
 #[test]
-fn frames_have_a_cliff_and_the_published_figures_beside() {
+fn frames_have_a_cliff_and_are_compared_with_published_figures() {
     let home = Home::new();
     let framing = r#"
 [knobs.framing]
@@ -173,15 +180,14 @@ rule = [
     let lab = measured(home, "frames", "[\"erlang-packet\"]", grid, truth);
     let experiment = fs::read_to_string(lab.home.path("experiments/e.toml")).expect("an experiment");
     lab.home.write("experiments/e.toml", &format!("published = \"erlang-packet\"\n{experiment}"));
-    let ended = shown(&lab.run(&["--rounds", "6"]).code(0));
-    let (begin, rest) = ended.split_once("Beside the published").expect("the published figures");
-    let (beside, end) = rest.split_once("run 1 is saved").expect("the end");
-    assert_snapshot!("frames", format!("{begin}[beside the published]\nrun 1 is saved{end}"));
+    let ended = whole(&lab, &["--rounds", "6"]);
+    let (begin, beside) = ended.split_once("Beside the published").expect("the published figures");
+    assert_snapshot!("frames", format!("{begin}[beside the published]"));
     assert_snapshot!("frames_beside", format!("Beside the published{beside}"));
 }
 
 #[test]
-fn an_open_loop_says_what_was_late() {
+fn an_open_loop_shows_late_arrivals() {
     let lab = Lab::new();
     let grid = "[[grid]]\nconnections = 100\nrate = [5000, 20000]\n";
     let truth = "
@@ -193,12 +199,12 @@ rule = [
 ]
 ";
     let lab = measured(lab.home, "requests", "[\"alpha\", \"beta\"]", grid, truth);
-    assert_snapshot!(shown(&lab.run(&[]).code(0)));
+    assert_snapshot!(whole(&lab, &[]));
 }
 
 /// A client with one doubtful behaviour per value of its knob, except for the default.
 #[test]
-fn every_doubt_has_its_words() {
+fn every_doubt_has_a_sentence_and_a_remedy() {
     let ways: [(&str, &str); 14] = [
         ("generator-bound", "measured = { generator = { busiest_core = 0.95 } }"),
         ("behind-schedule", "measured = { late = 900 }"),
@@ -227,8 +233,7 @@ fn every_doubt_has_its_words() {
     let rule = |(name, does): (&str, &str)| format!("    {{ point = {{ way = \"{name}\" }}, {does} }},\n");
     let truth = format!("figure = 10000.0\nrule = [\n{}]\n", ways.map(rule).concat());
     let lab = measured(home, "clients", "[\"doubtful\"]", "[[grid]]\nway = \"all\"\n", &truth);
-    let ended = lab.run(&["--rounds", "4"]).code(0);
-    assert_snapshot!(shown(&ended));
+    assert_snapshot!(whole(&lab, &["--rounds", "4"]));
     let json: serde_json::Value = serde_json::from_str(&lab.report("json")).expect("JSON");
     let warnings = json["experiments"][0]["warnings"].as_array().expect("warnings");
     for (name, _) in ways {
@@ -241,13 +246,13 @@ fn every_doubt_has_its_words() {
 }
 
 #[test]
-fn what_a_measurement_cannot_have_is_an_error_with_its_place() {
+fn an_unknown_figure_is_an_error_with_its_position() {
     let lab = Lab::with("[[rule]]\nmeasured = { lates = 1 }\n");
     lab.run(&[]).code(1).says(&["truth.toml", "a measurement has no `lates`"]);
 }
 
 #[test]
-fn a_run_that_measured_no_system_is_a_failure() {
+fn a_run_without_a_measured_system_fails() {
     let fail = "fail = { stage = \"start\", reason = \"it ended with 1\", output = \"\" }\n";
     let [alpha, beta] = ["alpha", "beta"].map(|system| format!("[[rule]]\nsystem = \"{system}\"\n{fail}"));
     let lab = Lab::with(&format!("{alpha}{beta}"));
@@ -264,7 +269,7 @@ fn a_run_that_measured_no_system_is_a_failure() {
 #[test]
 fn a_run_of_one_system_and_one_round_says_that_there_is_nothing_to_compare() {
     let lab = Lab::new();
-    assert_snapshot!(shown(&lab.run(&["--rounds", "1", "--systems", "beta"])));
+    assert_snapshot!(whole(&lab, &["--rounds", "1", "--systems", "beta"]));
     assert!(lab.report("html").contains("there is nothing to compare: one system at one point</p>"));
     lab.run(&["--rounds", "2"]).code(0);
     let page = lab.report("html");
@@ -275,9 +280,10 @@ fn a_run_of_one_system_and_one_round_says_that_there_is_nothing_to_compare() {
 }
 
 #[test]
-fn a_budget_that_the_first_rounds_do_not_fit_into_takes_some_away() {
+fn a_budget_that_is_too_small_for_the_first_rounds_reduces_their_number() {
     let lab = Lab::new();
-    let said = "the budget leaves 7 of 21 trials; a comparison needs three rounds";
-    let ended = lab.run(&["--budget", "0s"]).code(0).says(&[said, "e (1 of 1 rounds): too few rounds"]);
-    assert!(ended.stdout.contains("Medians over 1 round of"), "{ended:#?}");
+    let said = "the budget leaves 6 of 18 trials; a comparison needs three rounds";
+    let ended = lab.run(&["--budget", "0s"]).code(0).says(&[said]);
+    assert!(ended.stdout.contains("too few rounds: a comparison takes three"), "{ended:#?}");
+    assert!(lab.report("details").contains("Medians over 1 round of"));
 }

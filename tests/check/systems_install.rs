@@ -57,7 +57,7 @@ fn assert_prints(text: &str, words: &[&str]) {
 const BRINGS: &str = "for p in $*; do case $p in frob|knob) printf '#!/bin/sh\\necho 7\\n' > bin/$p; /bin/chmod 755 bin/$p;; esac; done";
 
 #[test]
-fn what_debian_provides_is_installed_with_sudo() {
+fn debian_packages_are_installed_with_sudo() {
     let home = home();
     tool(&home, "id", "echo 1000");
     tool(&home, "sudo", "while [ \"$1\" = -n ]; do shift; done; echo sudo >> $0.used; exec \"$@\"");
@@ -82,7 +82,7 @@ fn what_debian_provides_is_installed_with_sudo() {
 }
 
 #[test]
-fn only_what_the_named_systems_need_is_installed() {
+fn only_the_needs_of_the_named_systems_are_installed() {
     let home = home();
     tool(&home, "id", "echo 0");
     apt(&home, BRINGS);
@@ -104,7 +104,7 @@ fn without_root_and_sudo_the_command_is_printed() {
 }
 
 #[test]
-fn what_cannot_be_installed_is_named_and_the_rest_is_installed() {
+fn needs_that_cannot_be_installed_are_named_and_the_others_are_installed() {
     let home = home();
     tool(&home, "id", "echo 0");
     apt(&home, &format!("case \"$*\" in *knob*) exit 100;; esac\n{BRINGS}"));

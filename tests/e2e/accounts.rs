@@ -34,7 +34,7 @@ fn assert_run_adds_up(workload: &str, grid: &str) -> Vec<Measurement> {
 }
 
 #[test]
-fn uploads_add_up() {
+fn counts_of_uploads_add_up() {
     assert_run_adds_up(
         "upload",
         "[[grid]]\nsize = [0, \"100K\"]\nconcurrency = [1, 3]\nreuse = [true, false]\n",
@@ -42,18 +42,18 @@ fn uploads_add_up() {
 }
 
 #[test]
-fn streams_of_frames_add_up() {
+fn counts_of_frame_streams_add_up() {
     assert_run_adds_up("frames", "[[grid]]\nframe_size = [0, 1000]\nconnections = [1, 3]\n");
 }
 
 #[test]
-fn requests_add_up() {
+fn counts_of_requests_add_up() {
     assert_run_adds_up("requests", "[[grid]]\nconnections = 5\nkeep_alive = [true, false]\n");
     assert_run_adds_up("requests", "[[grid]]\nconnections = 5\npipeline = 8\n");
 }
 
 #[test]
-fn clients_add_up() {
+fn counts_of_clients_add_up() {
     // Closes lose some requests. A timeout below the delay loses all.
     let grid = "[[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 1\nmax_keepalive = 5\nclose = [\"announced\", \"silent\"]\n\
                 [[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 200\ntimeout_ms = 20\n";
@@ -130,7 +130,7 @@ fn an_open_loop_that_is_held_up_is_behind_schedule() {
 }
 
 #[test]
-fn open_loops_add_up_whatever_fails() {
+fn counts_of_open_loops_add_up_despite_failures() {
     for io in backends() {
         // A third of the requests meet the end of their connection, another third a status.
         let peer = Peer::new(|mut connection| {

@@ -94,17 +94,18 @@ fn without_a_registry_each_is_missing_with_reason_and_command() {
 }
 
 #[test]
-fn a_run_continues_without_them() {
+fn a_run_continues_without_the_missing_libraries() {
     let home = home(&["cowboy1", "bandit"], "hexpm: Error fetching from this repo.");
     home.twin("good");
     home.experiment("requests", r#"["cowboy1", "good", "bandit"]"#, 1, "[[grid]]\nconnections = 1\n");
     let nowhere = home.path("nowhere");
-    let ended = narrows(&home, &["run", "e", "--rounds", "file"], &[("HOME", &nowhere)]).code(0).says(&[
+    narrows(&home, &["run", "e", "--rounds", "file"], &[("HOME", &nowhere)]).code(0).says(&[
         "cowboy1 takes no part: cowboy 1.1.2 from hex is missing (rebar3 get-deps in systems/cowboy1",
         "bandit takes no part: bandit 1.8.0 from hex is missing (mix deps.get in systems/bandit",
     ]);
     home.measured("good");
-    assert!(squeezed(&ended.stdout).contains("not run: "), "{ended:#?}");
+    let report = home.run(["report", "last"]).code(0);
+    assert!(squeezed(&report.stdout).contains("not run here: cowboy1, bandit"), "{report:#?}");
     home.assert_nothing_left();
 }
 
@@ -125,7 +126,7 @@ fn the_registry_is_asked_for_the_exact_version() {
 }
 
 #[test]
-fn the_registry_is_not_asked_for_packages_that_are_here() {
+fn the_registry_is_not_asked_for_installed_packages() {
     let home = home(&["gun", "mint"], "hexpm: Error fetching from this repo.");
     let (nowhere, mix, deps) = (home.path("nowhere"), home.path("mix"), home.path("deps"));
     // _checkouts, from which rebar3 uses the user's sources. The system is missing as long as one package is.
@@ -190,7 +191,7 @@ fn what_the_driver_computes() {
 
 /// The open loop of the common driver, with the only client that needs no package.
 #[test]
-fn the_driver_sends_by_a_schedule() {
+fn drivers_send_by_a_schedule() {
     let home = Home::with(&["httpc"]);
     // In the last one, two callers with answers after 50 ms carry 40 of 1000 arrivals per second.
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 16\ndelay_ms = 1\ntimeout_ms = 20000\nrate = 400\ngaps = [\"constant\", \"poisson\"]\n\

@@ -6,13 +6,8 @@ use std::process::Command;
 
 use crate::support::{self, home::Home};
 
-/// The reference with a build whose version shows its inputs.
+/// A build whose version shows its inputs.
 const MANIFEST: &str = r#"
-name = "twin"
-role = "server"
-workloads = ["requests"]
-language = "none"
-about = "of a test"
 [[needs]]
 name = "the tool"
 probe = ["cat", "../../tool"]
@@ -21,8 +16,6 @@ get = "make it"
 command = ["sh", "build.sh", "{out}"]
 inputs = ["{$NARROWS_TEST_LIBS}", "$NARROWS_TEST_FLAVOUR"]
 version = ["cat", "{out}/VERSION"]
-[start]
-command = ["{narrows}", "serve", "--any", "{port}"]
 "#;
 
 const BUILD: &str = r#"set -eu
@@ -75,7 +68,7 @@ fn a_build_depends_on_the_environment_and_the_tools() {
         "deps/mint/lib/version",
     ];
     files.iter().for_each(|file| home.write(file, "1"));
-    home.write("systems/twin/system.toml", MANIFEST);
+    home.server("twin", r#"["{narrows}", "serve", "--any", "{port}"]"#, MANIFEST);
     home.write("systems/twin/build.sh", BUILD);
     home.write("systems/twin/mix.exs", "");
     home.write("tool", "1");
@@ -102,19 +95,13 @@ fn a_build_depends_on_the_environment_and_the_tools() {
     bench.builds_once("library 2, mint 2, flavour sweet, tool 2");
     let before = bench.count();
     support::run(&mut bench.narrows(&["systems", "--check", "twin"])).code(0);
-    assert_eq!(bench.count(), before, "a check builds the same");
+    assert_eq!(bench.count(), before, "a check must not build again");
 
     // A failure is listed as long as the inputs are the same.
     let listed = |bench: &Bench| {
         let all = support::run(&mut bench.narrows(&["systems", "--json"])).code(0).json();
-        let twin = all
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|system| system["name"] == "twin")
-            .cloned()
-            .expect("it");
-        twin["missing"].clone()
+        let twin = all.as_array().into_iter().flatten().find(|system| system["name"] == "twin");
+        twin.expect("the system")["missing"].clone()
     };
     bench.home.write("tool", "broken");
     support::run(&mut bench.narrows(&["run", "e", "--rounds", "1"])).code(1);

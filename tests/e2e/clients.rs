@@ -60,7 +60,7 @@ fn measured(home: &Home) -> [Vec<Measurement>; 2] {
 /// With a fixed number of attempts, as in the published table, each connection has 100 successes and everything else
 /// fails.
 #[test]
-fn a_pool_that_fails_fast_errs_by_the_published_law() {
+fn a_pool_that_fails_fast_follows_the_published_law_of_errors() {
     if !has("node") {
         return;
     }
@@ -90,7 +90,7 @@ fn a_pool_that_fails_fast_errs_by_the_published_law() {
 
 /// Over a fixed time each connection has 100 successes each time it is opened, with a pause of 500 ms in between.
 #[test]
-fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
+fn the_law_of_errors_holds_in_each_cycle_of_a_fixed_time_and_is_warned_of() {
     if !has("node") {
         return;
     }
@@ -130,7 +130,7 @@ fn over_a_fixed_time_the_law_holds_in_each_cycle_and_the_warning_says_so() {
 
 /// The reference client reports the wait for its pool separately from the service, and the report shows both.
 #[test]
-fn a_wait_for_the_pool_is_shown_apart_from_the_service() {
+fn the_wait_for_a_connection_of_the_pool_is_separate_from_the_service_time() {
     let home = Home::new();
     home.twin_client("twin");
     let grid = "[[grid]]\npool_size = 2\nconcurrency = 8\ndelay_ms = 2\n";

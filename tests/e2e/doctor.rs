@@ -40,7 +40,7 @@ fn the_text_has_the_same_findings() {
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100), "{}", ended.stdout);
     let last = ended.stdout.lines().last().expect("an end");
     let expected = match marked {
-        0 => "fit to measure on".to_owned(),
+        0 => "this machine is fit for measurements".to_owned(),
         1 => "one thing to change".to_owned(),
         number => format!("{number} things to change"),
     };
@@ -48,7 +48,7 @@ fn the_text_has_the_same_findings() {
 }
 
 #[test]
-fn an_interruption_ends_it() {
+fn an_interruption_ends_doctor() {
     let doctor = Guarded::spawn(&mut narrows(["doctor"]));
     // It has usually begun by then. In either case it ends by itself.
     std::thread::sleep(std::time::Duration::from_millis(300));

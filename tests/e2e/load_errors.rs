@@ -114,7 +114,7 @@ fn a_stray_byte_before_an_answer_is_a_protocol_error() {
 }
 
 #[test]
-fn a_second_answer_that_nobody_asked_for_is_a_protocol_error() {
+fn an_unrequested_second_answer_is_a_protocol_error() {
     assert_class("protocol", &[], |mut connection| {
         while connection.request().is_some() {
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".repeat(2));
@@ -226,7 +226,7 @@ fn unknown_words_and_impossible_values_are_usage_errors() {
 }
 
 #[test]
-fn a_target_that_makes_no_sense_is_a_usage_error() {
+fn an_invalid_target_is_a_usage_error() {
     for (words, why) in [
         (&["ftp://127.0.0.1:1/"][..], "http or frames"),
         (&["127.0.0.1:80"], "begin with http://"),
@@ -241,7 +241,7 @@ fn a_target_that_makes_no_sense_is_a_usage_error() {
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_says_it_once() {
+fn an_impossible_drive_says_once_why_it_is_impossible() {
     load(&["http://127.0.0.1:1/", "-n", "1", "--body", "/no/such/file"]).code(1).says(&["/no/such/file"]);
     let ended = load(&["http://192.0.2.1/", "-n", "1"]).code(1).says(&["--allow-remote"]);
     assert_eq!(ended.stdout, "");

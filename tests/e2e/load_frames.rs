@@ -112,7 +112,7 @@ fn a_receiver_that_never_counts_is_a_timeout() {
 }
 
 #[test]
-fn an_answer_that_is_no_count_is_a_protocol_error() {
+fn an_answer_that_is_not_a_count_is_a_protocol_error() {
     assert_class("protocol", &[], |mut connection| {
         connection.frames();
         connection.send([0, 0, 0, 2, 1, 1]);

@@ -64,7 +64,7 @@ fn with_close_every_request_has_its_own_connection() {
 }
 
 #[test]
-fn several_threads_share_the_number_and_lose_none() {
+fn several_threads_share_the_number_without_loss() {
     let server = Served::start(&[]);
     let (code, json) = load_json(&[&server.http, "-n", "1001", "-c", "7", "-t", "3"]);
     assert_eq!((code, &json["completed"]), (0, &1001.into()), "{json}");
@@ -200,7 +200,7 @@ fn a_body_of_a_size_has_that_size_and_is_not_zeros() {
 }
 
 #[test]
-fn expect_continue_holds_the_body_back_until_it_is_requested() {
+fn expect_continue_delays_the_body_until_it_is_requested() {
     for size in ["5", "300K"] {
         for io in backends() {
             let early = Arc::new(Mutex::new(Vec::new()));

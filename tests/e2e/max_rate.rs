@@ -18,43 +18,46 @@ fn a_limit_is_bracketed_and_attempts_last_as_long_as_the_objectives_need() {
     let first = &found["steps"][0];
     assert_eq!(first["rate"], 20.0, "{found}");
     // Half a second has ten arrivals, but a median needs twenty answers.
-    assert!(!found.to_string().contains("takes 20 answers, and there were 1"), "{found}");
+    assert!(!found.to_string().contains("needs 20 answers, and there were 1"), "{found}");
 }
 
 #[test]
-fn objectives_that_the_window_cannot_judge_are_refused_with_the_length_that_can() {
+fn objectives_that_need_a_longer_window_are_refused_with_its_length() {
     let words = ["-d", "300ms", "--find-max-rate", "--slo", "p99.9<1s"];
     let ended = load(&[&["http://127.0.0.1:1/"], &words[..]].concat()).code(2);
-    ended.says(&["the objectives take 10000 answers", "-d 5.0s or more", "--rate 16667 or more"]);
+    ended.says(&["the objectives need 10000 answers", "-d 5.0s or more", "--rate 16667 or more"]);
 }
 
 #[test]
-fn what_fails_at_every_rate_says_why() {
+fn a_target_that_fails_at_every_rate_says_why() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = format!("http://{}/", listener.local_addr().expect("its address"));
     drop(listener);
     let words = ["-c", "2", "-d", "50ms", "--rate", "1000", "--find-max-rate", "--slo", "p50<1s"];
     let ended = load(&[&[target.as_str()], &words[..]].concat()).code(3);
     let said = squeezed(&ended.stdout);
-    for words in ["failed: connect_refused", "a longer -d tries lower ones"] {
+    for words in ["failed: connect_refused", "a longer -d tries lower rates"] {
         assert!(said.contains(words), "{said}");
     }
 }
 
 #[test]
-fn what_is_asked_of_the_wrong_target_or_twice_is_refused() {
+fn options_that_contradict_the_target_or_each_other_are_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["http://127.0.0.1:1/", "-d", "0s"], "-d 0s measures nothing"),
         (&["http://127.0.0.1:1/", "--cores", "4096"], "may not run on core 4096"),
-        (&["http://127.0.0.1:1/", "--frame-size", "10"], "are of frames://"),
-        (&["frames://127.0.0.1:1", "--body-size", "5"], "those are of http://"),
-        (&["frames://127.0.0.1:1", "--close"], "those are of http://"),
-        (&["http://127.0.0.1:1/", "--find-max-rate", "--slo", "errors<1%", "--rate", "1k..2k"], "not a ramp"),
+        (&["http://127.0.0.1:1/", "--frame-size", "10"], "only with frames://"),
+        (&["frames://127.0.0.1:1", "--body-size", "5"], "work only with http://"),
+        (&["frames://127.0.0.1:1", "--close"], "work only with http://"),
+        (
+            &["http://127.0.0.1:1/", "--find-max-rate", "--slo", "errors<1%", "--rate", "1k..2k"],
+            "must not be a ramp",
+        ),
         (
             &["http://127.0.0.1:1/", "--find-max-rate", "--slo", "errors<1%", "--hlog", "x"],
             "cannot be used with",
         ),
-        (&["http://127.0.0.1:1/", "--close", "--pipeline", "2"], "connections that are kept"),
+        (&["http://127.0.0.1:1/", "--close", "--pipeline", "2"], "cannot be used with --close"),
     ];
     for (words, why) in cases {
         load(words).code(2).says(&[why]);

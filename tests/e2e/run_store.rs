@@ -16,8 +16,8 @@ if [ \"$n\" -ge 2 ]; then while [ -e hold ]; do sleep 0.02; done; fi
 exec \"$narrows\" serve --any \"$port\"";
 
 const ROUNDS: u32 = 4;
-/// Each round has one trial of the gate and two of the reference.
-const TRIALS: usize = 3 * ROUNDS as usize;
+/// Each round has one trial of the gate and one of the reference.
+const TRIALS: usize = 2 * ROUNDS as usize;
 
 fn home() -> Home {
     let home = Home::new();
@@ -71,7 +71,7 @@ fn home_report(home: &Home, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_killed_run_keeps_every_finished_trial_and_resumes_with_what_is_missing() {
+fn a_killed_run_keeps_every_finished_trial_and_resumes_with_the_missing_ones() {
     let home = home();
     let run = run_into_the_middle(&home);
     let before = home.observations();
@@ -88,7 +88,7 @@ fn a_killed_run_keeps_every_finished_trial_and_resumes_with_what_is_missing() {
 }
 
 #[test]
-fn an_interrupted_run_ends_at_once_keeps_its_trials_and_says_how_to_resume() {
+fn an_interrupted_run_ends_at_once_and_says_how_to_resume() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let home = home();
         let run = run_into_the_middle(&home);
@@ -97,7 +97,7 @@ fn an_interrupted_run_ends_at_once_keeps_its_trials_and_says_how_to_resume() {
         let ended = run.end().code(130).says(&["interrupted", "narrows run --resume 1"]);
         home.assert_nothing_left();
         // The finished trials are reported.
-        assert!(ended.stdout.contains("reference"), "{ended:#?}");
+        assert!(ended.stdout.contains("`narrows report 1`"), "{ended:#?}");
         assert_eq!(home.observations(), before);
         if signal == libc::SIGINT {
             resume(&home, &before);
@@ -106,7 +106,7 @@ fn an_interrupted_run_ends_at_once_keeps_its_trials_and_says_how_to_resume() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_nothing_while_a_system_is_driven() {
+fn a_run_that_is_interrupted_while_driving_leaves_no_process() {
     if !support::has("node") {
         return;
     }
@@ -185,22 +185,22 @@ fn a_second_report_equals_the_first_and_a_finished_run_has_nothing_to_resume() {
         let written = home_report(&home, &["1", "--format", format, "-o", file.to_str().unwrap()]);
         assert_eq!((written.stdout.as_str(), fs::read_to_string(&file).unwrap()), ("", first.clone()));
         if format == "text" {
-            assert!(ended.stdout.starts_with(&first), "the run itself printed {}", ended.stdout);
+            assert!(ended.stdout.contains("`narrows report 1` prints the tables"), "{ended:#?}");
         }
     }
     let before = home.observations();
-    home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 9 trials"]);
+    home.run(["run", "--resume", "1"]).code(0).says(&["run 1: 0 of 6 trials"]);
     assert_eq!(home.observations(), before);
 }
 
 #[test]
-fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all() {
+fn a_run_without_a_number_of_rounds_ends_by_itself_and_keeps_all_trials() {
     let home = Home::new();
     home.twin("twin");
     home.experiment("requests", "[\"twin\"]", 3, "[[grid]]\nconnections = 3\nkeep_alive = [true, false]\n");
     let ended = home.run(["run", "e", "--budget", "20s"]).code(0);
     let seen = home.observations();
-    assert!(seen.len() >= 15 && seen.len() == home.planned(), "{ended:#?}");
+    assert!(seen.len() >= 9 && seen.len() == home.planned(), "{ended:#?}");
     assert!(seen.iter().all(|observation| observation.took_s > 0.0));
     assert!(list(&home).contains("finished"), "{}", list(&home));
     // The store has what it decided, and there is nothing left to resume.
@@ -239,7 +239,7 @@ fn an_error_of_a_store_is_reported_once_with_the_remedy() {
 }
 
 #[test]
-fn a_store_is_read_where_nothing_may_be_written() {
+fn a_store_can_be_read_on_a_read_only_file_system() {
     let home = made_up();
     let report = home_report(&home, &["last"]).stdout;
     // SQLite cannot create its file beside the store, not even as root, because the name is a link to itself.
@@ -256,23 +256,26 @@ fn a_store_is_read_where_nothing_may_be_written() {
 const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 600";
 
 #[test]
-fn a_full_disk_ends_a_run_which_says_what_is_kept_and_how_to_continue() {
+fn a_full_disk_ends_a_run_with_the_number_of_kept_trials_and_how_to_continue() {
     let home = made_up();
     let words = ["run", "e", "--rounds", "60", "--fake", "truth.toml", "--quiet"];
     let ended = support::run(&mut home.narrows_after(SMALL_FILES, &words)).code(1);
     let kept = home.observations().len();
-    assert!((1..180).contains(&kept), "{kept}");
+    assert!((1..120).contains(&kept), "{kept}");
     let ended = ended.says(&[
         "narrows.db cannot be read or written",
-        &format!("{kept} of 180 trials are kept: `narrows run --resume 2` does what is missing"),
+        &format!("{kept} of 120 trials are kept: `narrows run --resume 2` does what is missing"),
     ]);
-    assert!(ended.stdout.contains("twin") && ended.stderr.matches("I/O error").count() == 1, "{ended:#?}");
+    assert!(
+        ended.stdout.contains("run 2 is saved") && ended.stderr.matches("I/O error").count() == 1,
+        "{ended:#?}"
+    );
     home.run(["run", "--resume", "2", "--fake", "truth.toml"]).code(0);
-    assert_eq!(home.observations().len(), 180);
+    assert_eq!(home.observations().len(), 120);
 }
 
 #[test]
-fn a_file_is_written_whole_or_not_at_all() {
+fn a_file_is_written_completely_or_not_at_all() {
     let home = made_up();
     fs::create_dir(home.path("out")).unwrap();
     let files = || fs::read_dir(home.path("out")).unwrap().count();

@@ -3,13 +3,8 @@
 use crate::support;
 use crate::support::home::Home;
 
-/// A runtime in a folder: the reference, with a version that names the folder.
+/// Variants whose runtimes are in different folders.
 const MANIFEST: &str = r#"
-name = "twin"
-role = "server"
-workloads = ["requests"]
-language = "none"
-about = "of a test"
 [[needs]]
 name = "the runtime"
 probe = ["runtime"]
@@ -17,8 +12,6 @@ get = "put runtime on the path"
 [build]
 command = ["true"]
 version = ["echo", "library 1"]
-[start]
-command = ["runtime", "{narrows}", "{port}", "{variant}"]
 [variants.new]
 path = "{dir}/new"
 [variants.old]
@@ -32,7 +25,7 @@ get = "set NARROWS_TEST_NONE"
 /// The home with both runtimes. One of them is found only through the user's environment.
 fn home() -> Home {
     let home = Home::new();
-    home.write("systems/twin/system.toml", MANIFEST);
+    home.server("twin", r#"["runtime", "{narrows}", "{port}", "{variant}"]"#, MANIFEST);
     for version in ["new", "old"] {
         let name = format!("systems/twin/{version}/runtime");
         let script = format!(
@@ -55,10 +48,11 @@ fn narrows(home: &Home, words: &[&str]) -> support::Ended {
 #[test]
 fn each_variant_has_its_own_row() {
     let home = home();
-    let ended = narrows(&home, &["run", "e", "--rounds", "file"]).code(0).says(&[
+    narrows(&home, &["run", "e", "--rounds", "file"]).code(0).says(&[
         "twin@none takes no part: the environment variable NARROWS_TEST_NONE is missing (set NARROWS_TEST_NONE)",
         "twin takes no part: the runtime is missing (put runtime on the path)",
     ]);
+    let ended = home.run(["report", "last"]).code(0);
     assert!(ended.stdout.contains("twin@new") && ended.stdout.contains("twin@old"), "{ended:#?}");
     for (system, version) in
         [("twin@new", "library 1, the runtime new"), ("twin@old", "library 1, the runtime old")]

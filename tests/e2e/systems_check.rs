@@ -62,7 +62,7 @@ fn the_references_keep_the_contract() {
 }
 
 #[test]
-fn a_system_that_is_missing_or_unknown() {
+fn a_missing_or_unknown_system_is_not_checked() {
     let home = Home::new();
     home.server(
         "lost",
@@ -74,7 +74,7 @@ fn a_system_that_is_missing_or_unknown() {
 }
 
 #[test]
-fn a_system_that_is_not_ready_or_does_not_build() {
+fn a_system_that_is_not_ready_or_does_not_build_fails_the_check() {
     let home = Home::new();
     home.shell_server("late", "echo 'still loading'; exec sleep 3600", "[ready]\ntimeout_s = 1");
     assert_breaks(&home, "late", &[("requests: is ready in time", "not ready in time")]);
@@ -87,13 +87,15 @@ fn a_system_that_is_not_ready_or_does_not_build() {
 }
 
 #[test]
-fn a_system_that_leaves_a_child_or_ignores_sigterm() {
+fn a_system_that_leaves_a_child_or_ignores_sigterm_fails_the_check() {
     let home = Home::new();
     home.shell_server("parent", "setsid sleep 3600 & exec \"$narrows\" serve --any \"$port\"", "");
     assert_breaks(&home, "parent", &[("requests: stops clean", "it left sleep behind")]);
     let stubborn = "trap '' TERM; \"$narrows\" serve --any \"$port\" & while true; do sleep 1; done";
     home.shell_server("stubborn", stubborn, "[stop]\ngrace_ms = 300");
     assert_breaks(&home, "stubborn", &[("requests: stops clean", "did not end within 300 ms of SIGTERM")]);
+    home.shell_server("hurried", stubborn, "[stop]\ngrace_ms = 0");
+    home.run(["systems", "--check", "hurried"]).code(0);
 }
 
 /// A Node.js server that keeps the contract, except for what `answer` (a function of a request's head and body)
@@ -132,7 +134,7 @@ fn node_server(home: &Home, name: &str, [count, tail, close]: [&str; 3]) {
 }
 
 #[test]
-fn servers_that_miscount_or_do_not_close() {
+fn servers_that_miscount_or_do_not_close_fail_the_check() {
     if !has("node") {
         return;
     }
@@ -156,7 +158,7 @@ fn servers_that_miscount_or_do_not_close() {
 }
 
 #[test]
-fn a_server_that_sends_a_byte_too_many() {
+fn a_server_that_sends_one_byte_too_many_fails_the_check() {
     if !has("node") {
         return;
     }
@@ -270,7 +272,7 @@ fn node_client(home: &Home, name: &str, [ids, right, exit]: [&str; 3]) {
 }
 
 #[test]
-fn clients_that_accept_wrong_answers() {
+fn clients_that_accept_wrong_answers_fail_the_check() {
     if !has("node") {
         return;
     }
@@ -295,7 +297,7 @@ fn clients_that_accept_wrong_answers() {
 }
 
 #[test]
-fn a_client_whose_account_does_not_add_up() {
+fn a_client_whose_account_contradicts_itself_fails_the_check() {
     let home = Home::new();
     let manifest = "name = \"boasts\"\nrole = \"client\"\nworkloads = [\"clients\"]\nlanguage = \"sh\"\nabout = \"of a test\"\n\
                     [start]\ncommand = [\"sh\", \"-c\", \"\"\"exec \"$0\" client | sed -u 's/\"successes\":/&1/'\"\"\", \"{narrows}\"]\n";

@@ -109,7 +109,11 @@ impl Lab {
         self.home.run(words)
     }
 
+    /// The last run's report in a format, or with all details.
     pub fn report(&self, format: &str) -> String {
+        if format == "details" {
+            return self.narrows(&["report", "last", "--details"]).code(0).stdout;
+        }
         self.narrows(&["report", "last", "--format", format]).code(0).stdout
     }
 }

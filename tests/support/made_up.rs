@@ -124,7 +124,6 @@ impl MadeUp<'_> {
                 ..SystemUse::default()
             },
             generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
-            notes: vec!["a note with <img src=x onerror=alert(3)>".to_owned()],
             ..Measurement::default()
         }
     }

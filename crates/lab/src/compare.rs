@@ -1,8 +1,8 @@
-//! Two runs, or scenarios of runs, compared: how many times faster the second is than the first, and what else differs.
+//! Compares two runs, or scenarios of runs: how many times faster the second is than the first, and what else differs.
 //!
-//! Inside one run two scenarios share rounds, and are compared as findings compare them. Two runs share none: each scenario
-//! is taken as a ratio to the reference of its own round, so that what the machine does to a whole run cancels, and the
-//! two samples of ratios are compared by Yuen's form of Welch's test (`stats::difference`), corrected by Holm. Pure.
+//! Two scenarios of one run share rounds, and are compared as in the findings. Two runs share no rounds. Each scenario
+//! is therefore divided by the reference of its round, so that the speed of the machine cancels out. The two samples of
+//! ratios are compared with Yuen's form of Welch's test (`stats::difference`), corrected by Holm's method.
 
 mod environment;
 mod select;
@@ -11,49 +11,49 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Bar, FEWEST_ROUNDS, LEVEL, Location, Verdict, difference, holm};
+use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, difference, holm};
 
 use systems::Value;
 
 pub use environment::Difference;
 pub use select::{Selection, Side};
 
-use crate::findings::{Estimate, ExperimentFindings, Findings, Ratio, log_ratios};
+use crate::findings::{Estimate, ExperimentFindings, Findings, Ratio, Rows, log_ratios};
 use crate::observation::Scenario;
 
 /// One side of a comparison: a run, or some scenarios of it.
 #[derive(Debug, Clone)]
 pub struct Chosen {
-    /// As the user named it.
+    /// The name that the user gave.
     pub name: String,
-    /// Everything that was found in it.
+    /// The findings of the run.
     pub findings: Findings,
-    /// The machine, as it was saved; null where nobody knows.
+    /// The machine, as it was saved. Null if it is unknown.
     pub environment: serde_json::Value,
-    /// Which of its scenarios.
+    /// The scenarios that are compared.
     pub selection: Selection,
-    /// Tells one run from another: where both sides have the same, rounds are shared.
+    /// Identifies the run. If it is the same on both sides, their scenarios share rounds.
     pub identity: String,
 }
 
-/// A scenario of the first with one of the second.
+/// A scenario of the first side and the scenario of the second that it is compared with.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Matched {
     /// The experiment.
     pub experiment: String,
-    /// The first, as `system knob=value …`.
+    /// The first scenario, as `system knob=value …`.
     pub a: String,
-    /// The second; equal to the first where the same scenario of two runs is compared.
+    /// The second scenario. It equals the first if one scenario of two runs is compared.
     pub b: String,
-    /// Rounds of each.
+    /// The rounds of the first and of the second.
     pub rounds: (u32, u32),
-    /// How many times faster the second is; None where that cannot be said.
+    /// How many times faster the second is. None if the two cannot be compared.
     pub ratio: Option<Ratio>,
-    /// How likely such a ratio is without a difference; corrected for all.
+    /// The p-value, corrected for the number of comparisons.
     pub p: Option<f64>,
-    /// What may be said of the second.
+    /// The verdict about the second.
     pub verdict: Verdict,
-    /// Why there is no ratio.
+    /// Why there is no ratio. None if there is one.
     pub because: Option<Incomparable>,
 }
 
@@ -61,45 +61,43 @@ pub struct Matched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Incomparable {
-    /// The first has too many errors, or no figure.
+    /// The first has too many errors or no figure.
     First,
-    /// So has the second.
+    /// The second has too many errors or no figure.
     Second,
-    /// So have both.
+    /// Both have too many errors or no figure.
     Both,
     /// One of them has fewer than three rounds.
     TooFewRounds,
-    /// One of them has too few rounds with the reference.
+    /// One of them has fewer than three rounds in common with the reference.
     NoReference,
 }
 
 /// A scenario that only one side has.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Alone {
-    /// Whether the first has it; else the second.
+    /// Whether the first side has it. Otherwise the second has it.
     pub first: bool,
     /// The experiment.
     pub experiment: String,
-    /// It, as `system knob=value …`.
+    /// The scenario, as `system knob=value …`.
     pub scenario: String,
 }
 
-/// What comparing came to.
+/// The comparison of two sides.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RunComparison {
-    /// The first, against which the second is judged.
+    /// The name of the first side, which is the baseline.
     pub a: String,
-    /// The second.
+    /// The name of the second side.
     pub b: String,
-    /// What else is not the same.
+    /// Differences between the conditions of the two.
     pub differences: Vec<Difference>,
-    /// How much faster the machine was in the second: the references of both, by themselves.
+    /// How many times faster the reference was in the second, by experiment. This is the change of the machine.
     pub machine: BTreeMap<String, Ratio>,
-    /// Differences below this are noise, by experiment.
-    pub floors: BTreeMap<String, f64>,
-    /// The scenarios that both have.
+    /// The scenarios that both sides have.
     pub matched: Vec<Matched>,
-    /// Scenarios that only one of them has.
+    /// The scenarios that only one side has.
     pub unmatched: Vec<Alone>,
 }
 
@@ -108,95 +106,92 @@ pub fn compare(a: &Chosen, b: &Chosen) -> RunComparison {
     let same = a.identity == b.identity;
     let (pairs, unmatched) = select::pairs(a, b);
     let measured: Vec<Pair> = pairs.into_iter().map(|(left, right)| Pair::new(left, right, same)).collect();
-    let p = holm(&measured.iter().map(|pair| pair.seen.map_or(1.0, |seen| seen.p)).collect::<Vec<_>>());
-    let matched: Vec<Matched> = measured.iter().zip(p).map(|(pair, p)| pair.judge(p)).collect();
-    let (mut machine, mut floors) = (BTreeMap::new(), BTreeMap::new());
-    for pair in &measured {
-        let name = &pair.a.of.name;
-        if let Some(floor) = pair.floor() {
-            floors.insert(name.clone(), floor);
-        }
-        if !same && let Some(ratio) = machine_ratio(pair.a.of, pair.b.of) {
-            machine.insert(name.clone(), ratio);
+    let p: Vec<f64> = measured.iter().filter_map(|pair| Some(pair.seen?.p)).collect();
+    let mut p = holm(&p).into_iter();
+    let judged = measured.iter().map(|pair| pair.judge(pair.seen.and_then(|_| p.next())));
+    let matched: Vec<Matched> = judged.collect();
+    let mut machine = BTreeMap::new();
+    for pair in measured.iter().filter(|_| !same) {
+        if let Some(ratio) = machine_ratio(pair.a.experiment, pair.b.experiment) {
+            machine.insert(pair.a.experiment.name.clone(), ratio);
         }
     }
     let differences = if same { Vec::new() } else { environment::differences(a, b, &matched) };
-    RunComparison { a: a.name.clone(), b: b.name.clone(), differences, machine, floors, matched, unmatched }
+    RunComparison { a: a.name.clone(), b: b.name.clone(), differences, machine, matched, unmatched }
 }
 
 impl RunComparison {
-    /// Whether so much else differs that the ratios mean nothing.
+    /// Whether the conditions differ so much that the ratios are meaningless.
     pub fn is_meaningless(&self) -> bool {
         self.differences.iter().any(|difference| difference.grave)
     }
 }
 
-/// A scenario and its reference.
+/// A scenario's estimate and the experiment that it belongs to.
 #[derive(Debug, Clone, Copy)]
-struct Place<'a> {
-    of: &'a ExperimentFindings,
+struct Entry<'a> {
+    experiment: &'a ExperimentFindings,
     estimate: &'a Estimate,
 }
 
-impl Place<'_> {
-    /// The system, and the knobs that are not the same in all scenarios of the experiment, and of this system in `beside`.
-    fn label(&self, beside: Option<&ExperimentFindings>) -> String {
+impl Entry<'_> {
+    /// The system, and the knobs that vary in the experiment or differ in this system's scenarios of the `other` run.
+    fn label(&self, other: Option<&ExperimentFindings>) -> String {
         let Scenario { system, point, .. } = &self.estimate.scenario;
-        let all = || self.of.estimates.iter().map(|e| &e.scenario);
-        let there = || beside.into_iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
+        let here = || self.experiment.estimates.iter().map(|e| &e.scenario);
+        let there = || other.into_iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
         let varies = |knob: &str, value: &Value| {
-            all().any(|other| other.point.get(knob).is_some_and(|known| known != value))
-                || there().any(|other| other.system == *system && other.point.get(knob) != Some(value))
+            here().any(|scenario| scenario.point.get(knob).is_some_and(|known| known != value))
+                || there()
+                    .any(|scenario| scenario.system == *system && scenario.point.get(knob) != Some(value))
         };
         let knobs = point.iter().filter(|(knob, value)| varies(knob, value));
         let knobs = knobs.map(|(knob, value)| format!("{knob}={value}"));
         std::iter::once(system.clone()).chain(knobs).collect::<Vec<_>>().join(" ")
     }
 
-    /// Logarithms of its ratios to the reference of the same round.
+    /// The logarithms of its ratios to the reference of the same round, at its own point or else at the only one. None if
+    /// there are too few rounds.
     fn to_reference(self) -> Option<Vec<f64>> {
         let wanted = self.estimate.scenario.reference();
-        let reference = self.of.estimates.iter().find(|e| e.scenario == wanted)?;
-        let ratios = log_ratios(self.of.figure, &self.estimate.by_round, &reference.by_round);
+        let mut references = self.experiment.estimates.iter().filter(|e| e.is_reference());
+        let reference = references.clone().find(|e| e.scenario == wanted).or_else(|| references.next())?;
+        let ratios = log_ratios(self.experiment.figure, &self.estimate.by_round, &reference.by_round);
         (ratios.len() >= FEWEST_ROUNDS).then(|| ratios.into_iter().map(|(_, ratio)| ratio).collect())
     }
 }
 
-/// Two scenarios, and how they compare before correction.
+/// Two scenarios, and their ratio before the correction for the number of pairs.
 struct Pair<'a> {
-    a: Place<'a>,
-    b: Place<'a>,
-    seen: Option<stats::LogRatio>,
+    a: Entry<'a>,
+    b: Entry<'a>,
+    seen: Option<LogRatio>,
 }
 
 impl<'a> Pair<'a> {
-    fn new(a: Place<'a>, b: Place<'a>, same: bool) -> Self {
-        let fair = a.estimate.compares() && b.estimate.compares() && a.of.figure == b.of.figure;
-        let seen = if same {
-            let ratios = log_ratios(a.of.figure, &b.estimate.by_round, &a.estimate.by_round);
-            a.of.design.compare(&ratios)
+    fn new(a: Entry<'a>, b: Entry<'a>, same_run: bool) -> Self {
+        let comparable =
+            a.estimate.compares() && b.estimate.compares() && a.experiment.figure == b.experiment.figure;
+        let seen = if same_run {
+            within_a_run(a, b)
         } else {
-            let apart = a.to_reference().zip(b.to_reference()).and_then(|(a, b)| difference(&b, &a));
-            apart.map(|location: Location| {
+            let location = a.to_reference().zip(b.to_reference()).and_then(|(a, b)| difference(&b, &a));
+            location.map(|location: Location| {
                 let (low, high) = location.interval(LEVEL);
-                stats::LogRatio { location, low, high, p: location.p() }
+                LogRatio { location, low, high, level: LEVEL, p: location.p() }
             })
         };
-        Self { a, b, seen: seen.filter(|_| fair) }
+        Self { a, b, seen: seen.filter(|_| comparable) }
     }
 
-    /// The larger of the two runs' noise floors.
-    fn floor(&self) -> Option<f64> {
-        Some(self.a.of.noise_floor?.smallest.max(self.b.of.noise_floor?.smallest))
-    }
-
-    fn judge(&self, p: f64) -> Matched {
-        let bar = Bar {
-            threshold: self.a.of.threshold.max(self.b.of.threshold).ln_1p(),
-            floor: self.floor().map(f64::ln),
+    /// Judges the ratio. `p` is corrected; it is None if there is no ratio.
+    fn judge(&self, p: Option<f64>) -> Matched {
+        let threshold = self.a.experiment.threshold.max(self.b.experiment.threshold).ln_1p();
+        let verdict = match self.seen.zip(p) {
+            Some((seen, p)) => seen.verdict(threshold, p),
+            None => Verdict::Undecided { more_rounds: None },
         };
-        let verdict = self.seen.map_or(Verdict::Undecided { more_rounds: None }, |seen| bar.judge(&seen, p));
-        let rounds = [self.a, self.b].map(|place| place.estimate.by_round.len() as u32);
+        let rounds = [self.a, self.b].map(|entry| entry.estimate.by_round.len() as u32);
         let because = match (self.a.estimate.compares(), self.b.estimate.compares()) {
             _ if self.seen.is_some() => None,
             (false, true) => Some(Incomparable::First),
@@ -206,32 +201,44 @@ impl<'a> Pair<'a> {
             _ => Some(Incomparable::NoReference),
         };
         Matched {
-            experiment: self.a.of.name.clone(),
+            experiment: self.a.experiment.name.clone(),
             a: self.a.label(None),
             b: self.b.label(None),
             rounds: rounds.into(),
             ratio: self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high)),
-            p: self.seen.map(|_| p),
+            p,
             verdict,
             because,
         }
     }
 }
 
-/// How much faster the reference was in the second.
+/// How much better `b` is than `a`, in the rounds that both share.
+fn within_a_run(a: Entry, b: Entry) -> Option<LogRatio> {
+    let experiment = a.experiment;
+    // The two sides may hold the same findings twice.
+    let position =
+        |entry: Entry| experiment.estimates.iter().position(|e| e.scenario == entry.estimate.scenario);
+    match position(a).zip(position(b)) {
+        Some((a, b)) => Rows::of(experiment).compare(b, a, 0.0),
+        // Two experiments have no rows in common.
+        None => {
+            let both = [a.estimate.clone(), b.estimate.clone()];
+            Rows::new(experiment.figure, experiment.design, &both, None).compare(1, 0, 0.0)
+        }
+    }
+}
+
+/// How many times faster the reference was in the second run.
 fn machine_ratio(a: &ExperimentFindings, b: &ExperimentFindings) -> Option<Ratio> {
-    let logs = |of: &ExperimentFindings, scenario: &Scenario| {
-        let reference = of.estimates.iter().find(|e| e.scenario == *scenario)?;
-        Some(
-            reference
-                .by_round
-                .values()
-                .map(|figure| of.figure.advantage(*figure, 1.0).ln())
-                .collect::<Vec<_>>(),
-        )
+    let logs = |experiment: &ExperimentFindings, scenario: &Scenario| {
+        let reference = experiment.estimates.iter().find(|e| e.scenario == *scenario)?;
+        let figures = reference.by_round.values();
+        Some(figures.map(|figure| experiment.figure.advantage(*figure, 1.0).ln()).collect::<Vec<_>>())
     };
-    let both = a.estimates.iter().filter(|e| e.is_reference());
-    let (x, y) = both.map(|e| &e.scenario).find_map(|scenario| logs(a, scenario).zip(logs(b, scenario)))?;
+    let references = a.estimates.iter().filter(|e| e.is_reference());
+    let (x, y) =
+        references.map(|e| &e.scenario).find_map(|scenario| logs(a, scenario).zip(logs(b, scenario)))?;
     let location = difference(&y, &x)?;
     let (low, high) = location.interval(LEVEL);
     Some(Ratio::of_logs(location.estimate, low, high))

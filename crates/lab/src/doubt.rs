@@ -1,7 +1,8 @@
-//! Doubts about one trial: what makes its numbers untrustworthy, with the figures. `report` has the sentence and the remedy.
+//! Doubts about one trial: why its numbers may be untrustworthy, with the figures that show it. `report` has the
+//! sentence and the remedy.
 //!
-//! Pure, over a [`Measurement`]: the lab asks after each trial, `narrows load` after its only one. What only several
-//! trials together can show (too few of them, spread) is for `findings`.
+//! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
+//! problems that only several trials together can show, such as their spread.
 
 mod shape;
 
@@ -16,176 +17,176 @@ use crate::observation::Measurement;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// The generator's busiest core had hardly time left, or the figure cannot be told from the reference's.
+    /// The generator's busiest core was almost fully busy, or the figure cannot be told from the reference's.
     GeneratorBound,
     /// An open loop could not keep its schedule.
     BehindSchedule,
-    /// Requests waited where the latency does not show it (Little's law).
+    /// Requests waited in a place that the latency does not include (Little's law).
     HiddenQueueing,
-    /// Failing was much quicker than succeeding, so that errors made room for more attempts.
+    /// Failures were much quicker than successes, so errors made room for more attempts.
     FailFast,
     /// Connections fail at multiples of one number of requests.
     ErrorsOnSchedule,
-    /// The window was short against what happened in it.
+    /// The window was too short for the operations in it.
     TooShort,
-    /// The halves of the window differ, or its tenths scatter more than their mean.
+    /// The halves of the window differ, or the standard deviation of its tenths exceeds their mean.
     UnsteadyWindow,
-    /// The beginning of the window was slower than its rest.
+    /// The beginning of the window was slower than the rest.
     WarmUpUnfinished,
-    /// Latencies have two peaks: a mean or a median describes neither.
+    /// Latencies have two peaks. Neither the mean nor the median describes them.
     Bimodal,
-    /// System and generator did not have cores of their own.
+    /// The system and the generator ran on the same cores.
     CoresShared,
     /// A client opened more connections than its pool may have.
     PoolCapExceeded,
     /// Ports or files were nearly used up.
     LimitNear,
-    /// The hypervisor gave processor time to others.
+    /// The hypervisor gave processor time to other machines.
     StolenTime,
-    /// The processor slowed itself down for heat.
+    /// The processor throttled itself because of heat.
     Throttled,
 }
 
-/// What was seen that makes a trial doubtful, with its figures. Shares are of 1.
+/// The figures that raise a doubt. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Evidence {
-    /// How much of the time the generator's busiest core worked.
+    /// The generator's busiest core was almost fully busy.
     GeneratorBusy {
-        /// A share.
+        /// The share of the window in which it worked.
         share: f64,
     },
-    /// As fast as the reference, as far as several rounds can tell.
+    /// The rounds cannot tell the scenario from the reference.
     AsTheReference {
         /// The speed as a share of the reference's.
         share: f64,
-        /// Its interval's lower end.
+        /// The lower end of its interval.
         low: f64,
-        /// Its interval's upper end.
+        /// The upper end of its interval.
         high: f64,
-        /// In so many rounds.
+        /// The number of rounds.
         rounds: u32,
     },
-    /// Arrivals of an open loop that were not sent when they were due.
+    /// Arrivals of an open loop were not sent when they were due.
     Behind {
-        /// All of them.
+        /// All arrivals.
         arrivals: u64,
-        /// Those that were sent late.
+        /// Arrivals that were sent late.
         late: u64,
-        /// Those that were given up.
+        /// Arrivals that were dropped.
         dropped: u64,
     },
-    /// More are under way than the latency shown has room for.
+    /// More operations are under way than the latency explains.
     Queueing {
-        /// How many are under way at once.
+        /// Operations under way at once.
         under_way: u64,
-        /// How many end in a second.
+        /// Operations that end per second.
         per_s: f64,
-        /// What each truly takes, microseconds.
+        /// The true time of an operation, microseconds.
         cycle_us: f64,
-        /// The latency shown, microseconds.
+        /// The measured latency, microseconds.
         shown_us: f64,
     },
     /// Failures are quicker than successes.
     QuickFailures {
         /// The share of operations that failed.
         share: f64,
-        /// How long a failure took on average, microseconds.
+        /// The mean duration of a failure, microseconds.
         failing_us: f64,
-        /// How long a success took on average, microseconds.
+        /// The mean duration of a success, microseconds.
         succeeding_us: f64,
-        /// Attempts for each success.
+        /// Attempts per success.
         attempts: f64,
     },
-    /// Failures that came with multiples of one number of requests on a connection.
+    /// Failures occur at multiples of one number of requests on a connection.
     FailuresEvery {
-        /// That number.
+        /// That number of requests.
         requests: u64,
-        /// Those that came with it.
+        /// Failures at its multiples.
         count: u64,
-        /// All of those on open connections.
+        /// All failures on open connections.
         of: u64,
     },
     /// No operation ended.
     NothingEnded {
         /// Operations that were under way.
         attempts: u64,
-        /// Seconds.
+        /// The length of the window in seconds.
         window_s: f64,
     },
     /// Few operations ended.
     FewEnded {
-        /// So many.
+        /// Operations that succeeded.
         successes: u64,
-        /// Seconds.
+        /// The length of the window in seconds.
         window_s: f64,
     },
-    /// The window is short against the latency.
+    /// The window is only a few latencies long.
     FewLatencies {
-        /// Seconds.
+        /// The length of the window in seconds.
         window_s: f64,
-        /// How many mean latencies it is long.
+        /// The length of the window in mean latencies.
         latencies: f64,
     },
-    /// Tenths of the window scatter.
+    /// The tenths of the window vary widely.
     Scatter {
-        /// The standard deviation, in times their mean.
+        /// Their standard deviation, divided by their mean.
         times: f64,
     },
     /// The second half of the window differs from the first.
     Halves {
-        /// By this share of the first half's operations; below 0 there were fewer.
+        /// The change, as a share of the first half's operations. It is negative if there were fewer.
         change: f64,
     },
-    /// The window's first tenth was slow.
+    /// The first tenth of the window was slow.
     SlowBeginning {
-        /// Its operations as a share of the usual ones.
+        /// Its operations as a share of a usual tenth's.
         share: f64,
     },
-    /// Latencies have two peaks, the quicker one first.
+    /// Latencies have two peaks.
     TwoPeaks {
-        /// The share of operations, and where they peak in microseconds.
+        /// The quicker peak: its share of operations, and its latency in microseconds.
         quick: (f64, f64),
-        /// The same of the slower ones.
+        /// The slower peak, in the same form.
         slow: (f64, f64),
     },
-    /// System and generator ran on the same cores.
+    /// The system and the generator ran on the same cores.
     CoresShared,
-    /// More connections than the pool may have.
+    /// There were more connections than the pool may have.
     Connections {
-        /// What the server saw at once.
+        /// The most that the server saw at once.
         seen: u64,
-        /// What the pool may have.
+        /// The most that the pool may have.
         cap: u64,
     },
     /// Ports were nearly used up.
     Ports {
         /// Connections to one address.
         connections: u64,
-        /// Of so many ports.
+        /// All ports.
         of: u64,
     },
     /// Open files were nearly used up.
     Files {
         /// Connections.
         connections: u64,
-        /// Of so many open files.
+        /// The limit of open files.
         of: u64,
     },
-    /// Other machines on the host had processor time.
+    /// The hypervisor gave processor time to other machines.
     Stolen {
-        /// As a share of one core.
+        /// That time, as a share of one core.
         share: f64,
     },
-    /// The processor slowed itself down.
+    /// The processor throttled itself.
     Throttled {
-        /// So many times.
+        /// How many times.
         times: u64,
     },
 }
 
 impl Evidence {
-    /// The kind of doubt that it raises.
+    /// The doubt that it raises.
     pub fn doubt(&self) -> Doubt {
         match self {
             Self::GeneratorBusy { .. } | Self::AsTheReference { .. } => Doubt::GeneratorBound,
@@ -206,69 +207,69 @@ impl Evidence {
     }
 }
 
-/// What a trial was meant to be, beside what it measured.
+/// The kind of a trial, which decides which doubts can arise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Setting {
-    /// Connections that a client's pool may have at most.
+pub struct TrialKind {
+    /// The most connections that a client's pool may have.
     pub pool_cap: Option<u64>,
-    /// Whether exchanges gate each other: a closed loop.
+    /// Whether an exchange begins only after the last one has ended.
     pub closed_loop: bool,
-    /// Whether exchanges are many and short, so that latencies and tenths of the window say something.
+    /// Whether exchanges are so many and short that latencies and tenths of the window are meaningful.
     pub short_exchanges: bool,
-    /// Whether the schedule's rate changes in the window, and with it all that is counted.
+    /// Whether the scheduled rate changes during the window.
     pub ramp: bool,
 }
 
-/// The busy share of a core from which the generator may be what was measured.
+/// The generator may be the bottleneck if its busiest core worked more than this share of the window.
 pub const GENERATOR_BUSY: f64 = 0.9;
-/// Late sends and dropped arrivals beyond this share mean that the schedule was not kept.
+/// The schedule was not kept if more than this share of arrivals was late or dropped.
 const LATE: f64 = 0.01;
-/// Time per cycle against time shown, from which requests wait out of sight.
+/// Requests wait outside the measured latency if the time per cycle exceeds it by this factor.
 const QUEUEING: f64 = 1.5;
-/// Errors below this share of operations change no picture.
+/// Errors up to this share of operations do not distort the figures.
 const ERRORS: f64 = 0.01;
-/// Failures this much quicker than successes inflate the number of attempts.
+/// Failures inflate the number of attempts if they take less than this share of a success's time.
 pub const QUICKER: f64 = 0.5;
-/// Where nobody told how long failures took, the time that successes leave over tells it once failures are this share: below,
-/// the edges of the window blur it.
-const EXPLODING: f64 = 0.2;
-/// Operations that a window needs before its rate means much.
+/// The duration of failures can be derived from the duration of successes if more than this share of operations failed.
+/// With fewer failures, the edges of the window make it too inexact.
+const MANY_ERRORS: f64 = 0.2;
+/// The fewest operations that give a window a meaningful rate.
 pub const FEWEST: u64 = 20;
-/// A window shorter than so many mean latencies measures its own edges.
+/// The fewest mean latencies that make up a window. In a shorter one its edges dominate.
 const LATENCIES: f64 = 10.0;
-/// Stolen time beyond this share of one core.
+/// Stolen time is in doubt above this share of one core.
 const STOLEN: f64 = 0.02;
-/// The used share of ports or files that is near their end.
+/// Ports or files are nearly used up above this share.
 const NEAR: f64 = 0.8;
 
 impl Doubt {
-    /// Whether a trial with this doubt is shown and never ranked.
+    /// Whether a trial with this doubt is shown but not ranked.
     pub fn disqualifies(self) -> bool {
         matches!(self, Self::GeneratorBound | Self::BehindSchedule | Self::FailFast | Self::PoolCapExceeded)
     }
 }
 
 /// Every doubt about a trial, in the order of the enum [`Doubt`].
-pub fn doubts(m: &Measurement, setting: &Setting) -> Vec<Evidence> {
-    let short = setting.short_exchanges;
-    let steady = short && !setting.ramp;
-    let each = [
+pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
+    let short = kind.short_exchanges;
+    let steady = short && !kind.ramp;
+    let found = [
         generator_bound(m),
         behind_schedule(m),
-        hidden_queueing(m, setting),
-        fail_fast(m, setting),
+        hidden_queueing(m, kind),
+        fail_fast(m, kind),
         errors_on_schedule(m),
-        too_short(m, setting),
+        too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
         short.then(|| shape::bimodal(&m.service_us.buckets)).flatten(),
         cores_shared(m),
-        pool_cap_exceeded(m, setting),
+        pool_cap_exceeded(m, kind),
         limit_near(m),
         stolen_time(m),
         throttled(m),
     ];
-    each.into_iter().flatten().collect()
+    found.into_iter().flatten().collect()
 }
 
 fn errors(m: &Measurement) -> u64 {
@@ -290,15 +291,15 @@ fn behind_schedule(m: &Measurement) -> Option<Evidence> {
     (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
 }
 
-/// Little's law: with N always under way, N / throughput is how long each truly takes from one to the next.
-fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<Evidence> {
-    if !setting.closed_loop || !setting.short_exchanges || m.successes == 0 || m.latency().count == 0 {
+/// Little's law: if N operations are always under way, each takes N / throughput.
+fn hidden_queueing(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
+    if !kind.closed_loop || !kind.short_exchanges || m.successes == 0 || m.latency().count == 0 {
         return None;
     }
     let ended = m.ended();
     let cycle_us = m.concurrency as f64 * m.elapsed_s * 1e6 / ended as f64;
     let shown_us = m.latency().mean;
-    // What began before the window and ended in it, and the reverse, blur this by one cycle.
+    // Operations that cross the edges of the window make this inexact by one cycle.
     let long_enough = m.elapsed_s * 1e6 > 3.0 * cycle_us;
     let per_s = ended as f64 / m.elapsed_s;
     (long_enough && cycle_us > QUEUEING * shown_us).then_some(Evidence::Queueing {
@@ -309,47 +310,46 @@ fn hidden_queueing(m: &Measurement, setting: &Setting) -> Option<Evidence> {
     })
 }
 
-fn fail_fast(m: &Measurement, setting: &Setting) -> Option<Evidence> {
-    // The shorter of what is known of successes: failing must be quicker than either.
+fn fail_fast(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     let succeeding_us = if m.service_us.count > 0 { m.service_us.mean } else { m.response_us.mean };
-    let (failing_us, share) = (failing_us(m, setting)?, error_share(m));
+    let (failing_us, share) = (failing_us(m, kind)?, error_share(m));
     (m.successes > 0 && share > ERRORS && failing_us < QUICKER * succeeding_us).then(|| {
         let attempts = m.attempts as f64 / m.successes as f64;
         Evidence::QuickFailures { share, failing_us, succeeding_us, attempts }
     })
 }
 
-/// How long failures took: as it was told, or in a closed loop what successes leave over of all callers' time.
-fn failing_us(m: &Measurement, setting: &Setting) -> Option<f64> {
+/// The mean duration of failures: as reported, or in a closed loop from the callers' time that successes leave over.
+fn failing_us(m: &Measurement, kind: &TrialKind) -> Option<f64> {
     if m.mean_error_us > 0.0 {
         return Some(m.mean_error_us);
     }
-    let closed = setting.closed_loop && setting.short_exchanges && m.concurrency > 0;
+    let closed = kind.closed_loop && kind.short_exchanges && m.concurrency > 0;
     let all_us = m.concurrency as f64 * m.elapsed_s * 1e6;
     let left_us = all_us - m.latency().mean * m.successes as f64;
-    (closed && error_share(m) > EXPLODING).then(|| left_us.max(0.0) / errors(m) as f64)
+    (closed && error_share(m) > MANY_ERRORS).then(|| left_us.max(0.0) / errors(m) as f64)
 }
 
-/// Failures at multiples of one number, more of them than chance puts there; others may have other causes.
+/// Finds a number of requests at whose multiples more connections fail than by chance. Other failures may have other
+/// causes.
 fn errors_on_schedule(m: &Measurement) -> Option<Evidence> {
     let total: u64 = m.error_ordinals.values().sum();
-    let on = |every: u64| -> u64 {
-        let there = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
-        there.map(|(_, count)| count).sum()
+    let failures_at = |every: u64| -> u64 {
+        let multiples = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
+        multiples.map(|(_, count)| count).sum()
     };
     let common = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
     let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
-    let (count, every) = candidates.map(|every| (on(every), every)).max()?;
-    // Three by chance on multiples of ten or more is one in a thousand.
+    let (count, every) = candidates.map(|every| (failures_at(every), every)).max()?;
+    // The probability that three failures are at multiples of ten by chance is one in a thousand.
     (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln())
         .then_some(Evidence::FailuresEvery { requests: every, count, of: total })
 }
 
-/// One in a thousand.
 const THOUSANDTH: f64 = 0.001;
 
-/// How likely `count` of `total` failures lie on multiples of `every` by chance, at most, as a logarithm: the binomial's tail,
-/// with the entropy bound of its coefficient.
+/// The logarithm of an upper bound for the probability that `count` of `total` failures lie on multiples of `every` by
+/// chance. It is the tail of the binomial distribution, with the entropy bound of its coefficient.
 fn chance_ln(total: u64, count: u64, every: u64) -> f64 {
     let share = count as f64 / total as f64;
     let part = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
@@ -360,17 +360,17 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Of a window in which operations were under way and none ended.
+/// The evidence if operations were under way in the window and none ended.
 pub(crate) fn nothing_ended(m: &Measurement) -> Option<Evidence> {
     let nothing = m.attempts > 0 && m.ended() == 0 && m.elapsed_s > 0.0;
     nothing.then_some(Evidence::NothingEnded { attempts: m.attempts, window_s: m.elapsed_s })
 }
 
-fn too_short(m: &Measurement, setting: &Setting) -> Option<Evidence> {
+fn too_short(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     if m.successes == 0 {
         return nothing_ended(m);
     }
-    if !setting.short_exchanges {
+    if !kind.short_exchanges {
         return None;
     }
     let mean_s = m.service_us.mean.max(m.response_us.mean) / 1e6;
@@ -383,7 +383,7 @@ fn too_short(m: &Measurement, setting: &Setting) -> Option<Evidence> {
 
 fn cores_shared(m: &Measurement) -> Option<Evidence> {
     let (system, generator) = (&m.system.cores, &m.generator.cores);
-    // Nothing is known of a system that was not started here.
+    // `narrows load` knows nothing about the system.
     if system.is_empty() && generator.is_empty() && m.system == crate::observation::SystemUse::default() {
         return None;
     }
@@ -392,8 +392,8 @@ fn cores_shared(m: &Measurement) -> Option<Evidence> {
     (!apart).then_some(Evidence::CoresShared)
 }
 
-fn pool_cap_exceeded(m: &Measurement, setting: &Setting) -> Option<Evidence> {
-    let (cap, seen) = (setting.pool_cap?, m.server.as_ref()?.peak_connections);
+fn pool_cap_exceeded(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
+    let (cap, seen) = (kind.pool_cap?, m.server.as_ref()?.peak_connections);
     (seen > cap).then_some(Evidence::Connections { seen, cap })
 }
 
@@ -408,7 +408,6 @@ fn limit_near(m: &Measurement) -> Option<Evidence> {
 
 fn stolen_time(m: &Measurement) -> Option<Evidence> {
     let share = m.stolen_s / m.elapsed_s;
-    // A window that never opened has no share of anything.
     (m.elapsed_s > 0.0 && share > STOLEN).then_some(Evidence::Stolen { share })
 }
 

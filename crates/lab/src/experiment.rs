@@ -35,7 +35,7 @@ pub const TABLES: [&str; 7] = [
     "pools-original",
 ];
 
-/// The smallest difference worth having, as a share, unless the file sets it.
+/// The default of the smallest difference that matters, as a share.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
 
 /// How thorough an experiment is: minutes for all ready-made experiments, or the complete grid of the published
@@ -43,7 +43,7 @@ pub const DEFAULT_THRESHOLD: f64 = 0.05;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// The few points that tell the most.
+    /// The few most informative points.
     Quick,
     /// Every published point, and the points that the document left out.
     Full,
@@ -56,7 +56,7 @@ pub struct Subject {
     pub name: String,
     /// One line for headings.
     pub title: String,
-    /// What was asked, and where it was published.
+    /// The question, and where it was published.
     pub about: String,
     /// The kind of work that its trials do.
     pub workload: Workload,
@@ -64,7 +64,7 @@ pub struct Subject {
     pub figure: Figure,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
-    /// The smallest difference worth having, as a share: 0.05 is 5 %.
+    /// The smallest difference that matters, as a share: 0.05 is 5 %.
     pub threshold: f64,
 }
 
@@ -75,6 +75,8 @@ pub struct Experiment {
     pub subject: Subject,
     /// The names of the systems, in the file's order. The reference is not among them, because it is always added.
     pub systems: Vec<Spanned<String>>,
+    /// Whether it runs only when it is named, or with `--all`.
+    pub on_request: bool,
     /// The position of the figure in the file.
     figure: Range<usize>,
     quick: Schedule,
@@ -146,6 +148,7 @@ impl Experiment {
             figure: spanned(0, subject.figure),
             published: Some(spanned(0, Values::Many(tables))),
             threshold: Some(spanned(0, subject.threshold)),
+            on_request: false,
             quick: form(),
             full: form(),
         };
@@ -296,6 +299,8 @@ struct ExperimentFile {
     figure: Spanned<Figure>,
     published: Option<Spanned<Values>>,
     threshold: Option<Spanned<f64>>,
+    #[serde(default)]
+    on_request: bool,
     quick: FormFile,
     full: FormFile,
 }
@@ -325,6 +330,7 @@ impl ExperimentFile {
         Ok(Experiment {
             subject,
             systems: self.systems,
+            on_request: self.on_request,
             figure: self.figure.span(),
             quick: self.quick.check(source)?,
             full: self.full.check(source)?,

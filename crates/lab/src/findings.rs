@@ -1,7 +1,7 @@
-//! Findings: what a plan's observations amount to, as estimates, comparisons, claims, tables and warnings.
+//! Computes findings from a plan and its observations: estimates, comparisons, claims, tables and warnings.
 //!
-//! Pure: knows plans and observations, reads and writes nothing, so that stored runs can be judged again later. Tables
-//! hold numbers with units, claims are values; how numbers look and how claims are worded is the business of `report`.
+//! This module does no I/O, so the findings of a stored run can be computed again. Tables hold numbers with units, and
+//! claims are values. `report` formats the numbers and puts the claims into words.
 
 mod apply;
 mod asked;
@@ -14,93 +14,99 @@ mod detail;
 mod effect;
 mod effort;
 mod estimate;
+mod leader;
 mod outlier;
+mod panel;
 mod pivot;
+mod rank;
 mod reason;
 mod table;
 mod warning;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Bar, Design};
+use stats::Design;
 use systems::Workload;
 
 pub use apply::Snippet;
 pub use asked::{By, CLIFF};
-pub use beside::{Beside, Shape};
+pub use beside::{
+    Beside, BestOf, BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape,
+    ShapeFigures, SizeRatio,
+};
 pub use claim::{Claim, Silence};
-pub use comparison::{Comparison, Judged, NoiseFloor, Ratio, judged, log_ratios};
+pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, log_ratios};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::Effort;
 pub use estimate::{Estimate, RANKED_ERRORS, figure_of};
+pub use leader::Behind;
 pub use outlier::Outlier;
+pub use panel::Rows;
 pub use reason::{Counted, Reason};
-pub use table::{Cell, Column, Row, Table, Unit, column};
+pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
 pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 
 use crate::doubt::{Evidence, nothing_ended};
 use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
-/// All that is found in a run.
+/// The findings of a run.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Findings {
-    /// In the order of the plan.
+    /// One for each experiment, in the plan's order.
     pub experiments: Vec<ExperimentFindings>,
 }
 
-/// What is found in one experiment.
+/// The findings of one experiment.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ExperimentFindings {
-    /// What was asked, and how it was carried out.
+    /// The question, and how it was carried out.
     #[serde(flatten)]
     pub setup: Setup,
-    /// How often its comparisons were looked at.
+    /// How often its comparisons were examined.
     pub design: Design,
-    /// Trials planned.
+    /// The number of planned trials.
     pub trials_planned: u32,
-    /// Trials that have an observation, failed ones among them.
+    /// The number of trials with an observation, including failed ones.
     pub trials_done: u32,
-    /// The smallest difference that can be claimed here; None where the reference did not run twice in three rounds.
+    /// The reference compared with itself. None unless the reference and its twin ran in three rounds.
     pub noise_floor: Option<NoiseFloor>,
-    /// One for each knob, the largest effect first: the first is the headline.
+    /// Claims, the largest effect first. The first is the headline.
     pub claims: Vec<Claim>,
-    /// What was asked, with ratios, intervals and verdicts.
+    /// The comparisons that the experiment asks for, with ratios, intervals and verdicts.
     pub comparisons: Vec<Comparison>,
-    /// Each knob's effect, best against worst, and on what it depends.
+    /// The effect of each knob: its best value against its worst, and the other knobs on which it depends.
     pub effects: Vec<Effect>,
-    /// Trials that lie far from the others of their scenario; they count like all.
+    /// Trials that lie far from the others of their scenario. They are not excluded.
     pub outliers: Vec<Outlier>,
-    /// The published table's shape first.
-    pub tables: Vec<Table>,
-    /// One for each scenario, in the plan's order; the reference's last.
+    /// Tables. The first has the shape of the published table.
+    pub tables: Vec<FigureTable>,
+    /// One for each scenario, in the plan's order. The reference comes last.
     pub estimates: Vec<Estimate>,
-    /// The published figures beside these, table by table: which of their shapes are found again.
+    /// Comparisons with published tables, one for each table.
     pub beside: Vec<Beside>,
-    /// What makes numbers untrustworthy.
+    /// Why numbers may be untrustworthy.
     pub warnings: Vec<Warning>,
-    /// Trials without a measurement.
+    /// Failed trials, grouped by scenario and reason.
     pub failures: Vec<FailedTrials>,
-    /// What the trials themselves had to say, each once, with the system's name: raised limits, a client's retries.
-    pub notes: Vec<String>,
-    /// Trials in which nothing ended, and which have no figure for that.
+    /// Trials without a figure because no operation ended in their window.
     pub unended: Vec<Unended>,
-    /// The systems' versions as they reported them.
+    /// The version that each system reported.
     pub versions: BTreeMap<String, String>,
-    /// How to set the best point in each system's own configuration, where its manifest says so.
+    /// How to set the best values in each system's own configuration, if its manifest says so.
     pub snippets: Vec<Snippet>,
 }
 
-/// A trial in which nothing ended.
+/// A trial in which no operation ended.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Unended {
     /// The system.
     pub system: String,
-    /// Operations under way and the length of the window.
+    /// The number of operations under way and the length of the window.
     pub evidence: Evidence,
 }
 
@@ -109,44 +115,41 @@ pub struct Unended {
 pub struct FailedTrials {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,
-    /// Where in the trial.
+    /// The stage of the trial that failed.
     pub stage: String,
-    /// What was wrong and what to do.
+    /// What went wrong, and what to do.
     pub reason: String,
-    /// The end of the system's output, of the first of them.
+    /// The end of the system's output in the first of these trials.
     pub output: String,
-    /// How many.
+    /// The number of these trials.
     pub trials: u32,
 }
 
-/// Judges the observations of a plan, complete or not. What others published stands beside it when the crate `published`
-/// has put it there.
+/// The number of comparisons that an experiment asks for.
+pub fn comparisons_asked(planned: &Planned) -> usize {
+    asked::asked(planned).len()
+}
+
+/// Computes the findings of a plan's observations, complete or not. The crate `published` adds `beside` later.
 pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
     let experiments = plan.experiments.iter().map(|planned| {
-        let of = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
-        of_experiment(planned, plan, &of.collect::<Vec<_>>())
+        let observations = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
+        experiment_findings(planned, plan, &observations.collect::<Vec<_>>())
     });
     Findings { experiments: experiments.collect() }
 }
 
-fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) -> ExperimentFindings {
-    let estimates = estimate::estimates(planned, observations);
+fn experiment_findings(planned: &Planned, plan: &Plan, observations: &[&Observation]) -> ExperimentFindings {
+    let (estimates, rows) = estimate::estimates(planned, plan.design, observations);
     let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
     let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
     let noise_floor = comparison::floor(planned, &estimates, observations);
-    let comparisons = comparison::comparisons(planned, plan.design(), &estimates, noise_floor.as_ref());
-    let bar = Bar { threshold: planned.threshold.ln_1p(), floor: noise_floor.map(|f| f.smallest.ln()) };
-    let judgement = best::Judgement {
-        planned,
-        design: plan.design(),
-        estimates: &estimates,
-        comparisons: &comparisons,
-        bar,
-    };
-    let (effects, snippets) = (effect::effects(&judgement), apply::snippets(&judgement));
+    let comparisons = comparison::comparisons(planned, &estimates, &rows);
+    let results = best::Results { planned, estimates: &estimates, rows: &rows, comparisons: &comparisons };
+    let (effects, snippets) = (effect::effects(&results), apply::snippets(&results));
     ExperimentFindings {
         setup: planned.setup.clone(),
-        design: plan.design(),
+        design: plan.design,
         trials_planned,
         trials_done,
         noise_floor,
@@ -155,11 +158,10 @@ fn of_experiment(planned: &Planned, plan: &Plan, observations: &[&Observation]) 
         comparisons,
         effects,
         outliers: outlier::outliers(planned, &estimates, observations),
-        tables: tables(planned, plan.design(), &estimates),
+        tables: tables(planned, &rows, &estimates),
         beside: Vec::new(),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
-        notes: notes(observations),
         unended: unended(observations),
         versions: versions(observations),
         estimates,
@@ -184,12 +186,6 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
     groups.into_values().collect()
 }
 
-fn notes(observations: &[&Observation]) -> Vec<String> {
-    let told = measurements(observations)
-        .flat_map(|(system, m)| m.notes.iter().map(move |n| format!("{system}: {n}")));
-    told.collect::<BTreeSet<String>>().into_iter().collect()
-}
-
 fn unended(observations: &[&Observation]) -> Vec<Unended> {
     let unended = |(system, m): (&str, &Measurement)| {
         Some(Unended { system: system.to_owned(), evidence: nothing_ended(m)? })
@@ -198,17 +194,17 @@ fn unended(observations: &[&Observation]) -> Vec<Unended> {
 }
 
 fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
-    let all = measurements(observations).filter(|(_, m)| !m.system.version.is_empty());
-    all.map(|(system, m)| (system.to_owned(), m.system.version.clone())).collect()
+    let reported = measurements(observations).filter(|(_, m)| !m.system.version.is_empty());
+    reported.map(|(system, m)| (system.to_owned(), m.system.version.clone())).collect()
 }
 
-/// The tables of an experiment, that of the published shape first.
-fn tables(planned: &Planned, design: Design, estimates: &[Estimate]) -> Vec<Table> {
+/// The tables of an experiment. The first has the shape of the published table.
+fn tables(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> Vec<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let mut tables = match planned.workload {
         Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],
         Workload::Frames => vec![pivot::pivot(planned, estimates), table::list(planned, &rows)],
-        Workload::Clients => vec![table::ranked(planned, design, estimates)],
+        Workload::Clients => vec![table::ranked(planned, panel, estimates)],
     };
     tables.extend(reason::table(planned, estimates));
     tables
@@ -222,6 +218,8 @@ impl Deref for ExperimentFindings {
     }
 }
 
+#[cfg(test)]
+mod claim_tests;
 #[cfg(test)]
 mod doubt_tests;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use systems::work::WorkUnit;
-use systems::{Point, Value, Work, Workload};
+use systems::{Point, Value, Work, Workload, is_reference};
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -79,6 +79,11 @@ impl Scenario {
     /// The workload.
     pub fn workload(&self) -> Workload {
         self.work.workload()
+    }
+
+    /// Whether its system is Narrows' own endpoint.
+    pub fn is_reference(&self) -> bool {
+        is_reference(&self.system)
     }
 
     /// The same scenario with another value of a knob. `None` if the knob cannot have that value.
@@ -230,8 +235,6 @@ pub struct Measurement {
     pub generator: GeneratorUse,
     /// The counts of Narrows' own server, for `clients`.
     pub server: Option<ServerCounts>,
-    /// Notes for the reader.
-    pub notes: Vec<String>,
 }
 
 /// The measurements among the observations, each with the name of its system.

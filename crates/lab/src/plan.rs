@@ -1,20 +1,23 @@
 //! The plan: which trials are carried out, and in which order. Pure: the same experiments and seed always give the same
 //! plan.
 //!
-//! Every round contains every scenario once, in shuffled order. The reference runs in every round at the same points,
-//! and at one of them twice: A against A. Experiments run one after another. Trials are grouped by round, not by
-//! scenario, because a machine drifts (heat, neighbours), and ratios within a round compare trials that ran close
-//! together.
+//! Every round contains every scenario once, in shuffled order. Trials are grouped by round, not by scenario, because a
+//! machine drifts (heat, neighbours), and ratios within a round compare trials that ran close together. Rounds go over all
+//! experiments in turn: the first round of each, then the second. Rounds that follow each other at once share a slow drift,
+//! which looks like a difference between systems that feel it differently.
 //!
-//! A plan without a fixed number of rounds grows look by look (`lab::rounds`, [`Plan::grow`]). The order of the added
-//! trials depends only on the seed and on the number of trials planned before.
+//! In the full form, the reference runs in every round at each point of the workload, and at one of them twice: A against
+//! A. In the quick form it runs once in each round, because rounds are what decides.
+//!
+//! A plan without a fixed number of rounds grows (`lab::rounds`, [`Plan::grow`]). The order of the added trials depends
+//! only on the seed and on the number of trials planned before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Design, SplitMix64, shuffle};
+use stats::{Design, LOOKS, SplitMix64, shuffle};
 use systems::{Catalog, InputError, Manifest, Point, Role, Value, is_reference};
 
 use crate::experiment::grid::{self, Axis, Excluded, Request};
@@ -27,8 +30,10 @@ use crate::observation::{Scenario, Timing, Trial};
 pub struct Plan {
     /// The seed of the shuffled order.
     pub seed: u64,
-    /// If set, rounds are added until every comparison is decided, as long as all trials together take no more seconds
-    /// than this. None if the number of rounds is fixed.
+    /// How often its comparisons are examined.
+    pub design: Design,
+    /// If set, rounds are added as long as all trials together take no more seconds than this. None if the number of
+    /// rounds is fixed.
     pub budget_s: Option<f64>,
     /// The experiments, in the order in which they run.
     pub experiments: Vec<Planned>,
@@ -61,7 +66,7 @@ pub struct Planned {
     #[serde(flatten)]
     pub setup: Setup,
     /// What each round executes: the systems in the file's order, each system's points in the grid's order, and the
-    /// reference last.
+    /// reference's last.
     pub scenarios: Vec<Scenario>,
     /// How a knob's value is set in a system's own configuration: the manifests' `apply`, by system and knob.
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
@@ -100,12 +105,12 @@ impl Setup {
     }
 }
 
-/// The estimated time to start and stop a system, seconds. In the ready-made experiments it is 0.2 to 0.4 on average.
-/// The BEAM or a JVM needs nearly 1.
-const START_S: f64 = 0.5;
+/// The estimated time to start and stop a system, seconds: compiled programs took 0.1, Node and the BEAM 0.3, Python
+/// 0.3 to 0.6 (docs/decisions/0009). A JVM needs nearly 1.
+const START_S: f64 = 0.35;
 
 /// The same for the reference, which is this program.
-const START_REFERENCE_S: f64 = 0.3;
+const START_REFERENCE_S: f64 = 0.1;
 
 /// How long the kernel's work for a server is counted after the window, seconds. This is enough for a figure per
 /// operation.
@@ -131,9 +136,10 @@ impl Planned {
         of_system.or(axis.default.as_ref())
     }
 
-    /// The scenario that each round contains twice: the first of the reference's.
+    /// The scenario that each round of the full form contains twice: the first of the reference's.
     pub fn twin(&self) -> Option<&Scenario> {
-        self.scenarios.iter().find(|scenario| is_reference(&scenario.system))
+        let full = self.form == Form::Full;
+        self.scenarios.iter().find(|scenario| full && is_reference(&scenario.system))
     }
 }
 
@@ -143,20 +149,34 @@ impl Plan {
         self.trials.iter().map(estimate_s).sum()
     }
 
-    /// How often its comparisons are examined.
-    pub fn design(&self) -> Design {
-        if self.budget_s.is_some() { Design::AtEachLook } else { Design::Once }
+    /// Lets the plan grow until its trials have taken so many seconds. It is examined at as many of the `stats::LOOKS` as
+    /// are expected to fit; with `once`, only at its end.
+    pub fn grow_within(&mut self, budget_s: f64, once: bool) {
+        let round_s = self.round_s();
+        let looks = LOOKS.iter().filter(|look| f64::from(**look) * round_s <= budget_s).count();
+        self.design = if once { Design::ONCE } else { Design::with_looks(looks as u32) };
+        self.budget_s = Some(budget_s);
     }
 
-    /// Adds rounds to an experiment until it has `rounds`. The new rounds contain only these of its scenarios, and the
-    /// twin.
-    pub fn grow(&mut self, experiment: usize, scenarios: &[Scenario], rounds: u32) {
-        let Some(planned) = self.experiments.get_mut(experiment) else { return };
-        let from = std::mem::replace(&mut planned.setup.rounds, rounds);
-        let (timing, twin) = (planned.timing, planned.twin().cloned());
+    /// The expected duration of one more round of all experiments, seconds.
+    pub fn round_s(&self) -> f64 {
+        let first = self.trials.iter().filter(|trial| trial.round == 0);
+        first.map(|trial| estimate_s(&Trial { round: 1, ..trial.clone() })).sum()
+    }
+
+    /// Adds rounds to experiments, given by index, until each has as many as stated. They go over the experiments in turn.
+    pub fn grow(&mut self, rounds: &[(usize, u32)]) {
         let mut rng = SplitMix64::new(self.seed.wrapping_add(self.trials.len() as u64));
-        for round in from..rounds {
-            push_round(&mut self.trials, round, timing, scenarios, twin.as_ref(), &mut rng);
+        let first = rounds.iter().filter_map(|(index, _)| Some(self.experiments.get(*index)?.rounds)).min();
+        let last = rounds.iter().map(|(_, rounds)| *rounds).max().unwrap_or(0);
+        for round in first.unwrap_or(last)..last {
+            for (index, rounds) in rounds {
+                let Some(planned) = self.experiments.get_mut(*index) else { continue };
+                if (planned.rounds..*rounds).contains(&round) {
+                    planned.setup.rounds = round + 1;
+                    push_round(&mut self.trials, round, planned, &mut rng);
+                }
+            }
         }
     }
 
@@ -192,40 +212,33 @@ pub fn plan(
     seed: u64,
 ) -> Result<Plan, InputError> {
     grid::check_overrides(requests, catalog)?;
-    let mut rng = SplitMix64::new(seed);
-    let mut plan = Plan { seed, budget_s: None, experiments: Vec::new(), trials: Vec::new() };
+    let mut plan =
+        Plan { seed, design: Design::ONCE, budget_s: None, experiments: Vec::new(), trials: Vec::new() };
+    let mut rounds = Vec::new();
     for request in requests {
         if plan.experiments.iter().any(|known| known.name == request.experiment.name) {
             continue;
         }
-        let planned = planned(request, catalog, excluded)?;
+        let mut planned = planned(request, catalog, excluded)?;
         if planned.scenarios.is_empty() && planned.excluded.is_empty() {
             continue; // No system that --systems names does this experiment's workload.
         }
-        for round in 0..planned.rounds {
-            let (timing, twin) = (planned.timing, planned.twin());
-            push_round(&mut plan.trials, round, timing, &planned.scenarios, twin, &mut rng);
-        }
+        rounds.push((plan.experiments.len(), std::mem::take(&mut planned.setup.rounds)));
         plan.experiments.push(planned);
     }
+    plan.grow(&rounds);
     Ok(plan)
 }
 
-/// Appends one round: every scenario once, and the reference's twin, in shuffled order.
-fn push_round(
-    trials: &mut Vec<Trial>,
-    round: u32,
-    timing: Timing,
-    scenarios: &[Scenario],
-    twin: Option<&Scenario>,
-    rng: &mut SplitMix64,
-) {
-    let once = scenarios.iter().map(|scenario| (scenario, false));
-    let mut order: Vec<(&Scenario, bool)> = once.chain(twin.map(|scenario| (scenario, true))).collect();
+/// Appends one round of an experiment in shuffled order: every scenario once, and the reference's twin if there is one.
+fn push_round(trials: &mut Vec<Trial>, round: u32, planned: &Planned, rng: &mut SplitMix64) {
+    let once = planned.scenarios.iter().map(|scenario| (scenario, false));
+    let mut order: Vec<(&Scenario, bool)> =
+        once.chain(planned.twin().map(|scenario| (scenario, true))).collect();
     shuffle(&mut order, rng);
     for (scenario, twin) in order {
         let index = trials.len() as u32;
-        trials.push(Trial { index, round, scenario: scenario.clone(), timing, twin });
+        trials.push(Trial { index, round, scenario: scenario.clone(), timing: planned.timing, twin });
     }
 }
 
@@ -254,7 +267,10 @@ fn planned(
     match missing {
         Some(reason) => left_out.push(Excluded { system: system.to_owned(), reason }),
         None => {
-            let references = references(&scenarios);
+            // Who names the reference wants all of its points.
+            let named = overrides.systems.iter().any(|name| name == system);
+            let points = if *form == Form::Quick && !named { 1 } else { usize::MAX };
+            let references = references(&scenarios, points);
             scenarios.retain(|scenario| !is_reference(&scenario.system));
             scenarios.extend(references);
         }
@@ -284,11 +300,12 @@ fn apply(scenarios: &[Scenario], catalog: &Catalog) -> BTreeMap<String, BTreeMap
     manifests.map(|manifest| (manifest.name.clone(), manifest.apply.clone())).collect()
 }
 
-/// The reference's scenarios: one for each distinct point of the workload's own knobs.
-fn references(scenarios: &[Scenario]) -> Vec<Scenario> {
+/// The reference's scenarios: one for each distinct point of the workload's own knobs, at most as many as stated.
+fn references(scenarios: &[Scenario], points: usize) -> Vec<Scenario> {
     let mut seen = BTreeSet::new();
     let references = scenarios.iter().map(Scenario::reference);
-    references.filter(|scenario| seen.insert(scenario.clone())).collect()
+    let distinct = references.filter(|scenario| seen.insert(scenario.clone()));
+    distinct.take(points).collect()
 }
 
 #[cfg(test)]

@@ -1,71 +1,98 @@
 //! Decides which trials a run without a fixed number of rounds needs next, and when it has enough. Pure: the same plan
 //! and observations give the same next trials, so that a resumed run continues as if it had not been interrupted.
 //!
-//! Rounds are added look by look (`stats::LOOKS`) to experiments with undecided comparisons. The added rounds contain
-//! only the scenarios of those comparisons, their references and the reference's twin, so that decided comparisons cost
-//! no more time.
+//! There are two rules (`stats::Design`). A plan that is examined once gets rounds of all its experiments as long as they fit
+//! into its budget: how many there are depends on time only, never on figures. A plan with several looks gets the rounds
+//! up to the next look for each experiment with undecided comparisons.
+//!
+//! A round always contains all scenarios of its experiment, decided or not: the rows of a round tell what it did to the
+//! others (`stats::Panel`).
 
-use std::collections::BTreeSet;
+use stats::{LOOKS, Verdict};
 
-use stats::Verdict;
-
-use crate::findings::{Judged, judged};
-use crate::observation::{Observation, Scenario};
+use crate::findings::{Comparison, compare_scenarios};
+use crate::observation::{Observation, Outcome};
 use crate::plan::{Plan, Planned};
+
+/// The most rounds of a plan that is examined once. Ten rounds find most differences of 5 %. `--rounds` allows more.
+pub const MOST_ROUNDS: u32 = 10;
+
+/// How many rounds are expected in a plan that grows, if everything takes as long as estimated and stays undecided.
+pub fn expected(plan: &Plan) -> u32 {
+    let planned = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
+    let fitting = (plan.budget_s.unwrap_or(0.0) / plan.round_s().max(1e-3)) as u32;
+    if plan.design.is_once() {
+        return fitting.min(MOST_ROUNDS).max(planned);
+    }
+    let looks = std::iter::successors(plan.design.next_look(0), |look| plan.design.next_look(*look));
+    looks.filter(|look| *look <= fitting).last().unwrap_or(planned).max(planned)
+}
 
 /// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: all
 /// comparisons are decided, the budget is spent, or the number of rounds is fixed.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     let Some(budget_s) = plan.budget_s else { return false };
-    let mut spent: f64 = observations.iter().map(|o| o.took_s).sum();
+    let left_s = budget_s - observations.iter().map(|o| o.took_s).sum::<f64>();
     let before = plan.trials.len();
-    for index in 0..plan.experiments.len() {
-        let planned = &plan.experiments[index];
-        let Some(rounds) = plan.design().next_look(planned.rounds) else { continue };
-        let of_experiment: Vec<&Observation> =
-            observations.iter().filter(|o| o.trial.scenario.experiment == planned.name).collect();
-        let found = judged(planned, plan.design(), &of_experiment);
-        let step = rounds - planned.rounds;
-        // Take all undecided scenarios. If they exceed the budget, take those that this look is expected to decide.
-        let fitting = [u32::MAX, step].into_iter().find_map(|most| {
-            let open = undecided(planned, &found, most);
-            let cost = f64::from(step) * round_s(planned, &open, &of_experiment);
-            (!open.is_empty() && spent + cost <= budget_s).then_some((open, cost))
-        });
-        if let Some((open, cost)) = fitting {
-            spent += cost;
-            plan.grow(index, &open, rounds);
-        }
-    }
+    let experiments = plan.experiments.iter().map(|planned| {
+        let own = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
+        (planned, own.collect::<Vec<&Observation>>())
+    });
+    let rounds = if plan.design.is_once() {
+        one_round(experiments.collect(), left_s)
+    } else {
+        next_looks(plan, experiments.collect(), left_s)
+    };
+    plan.grow(&rounds);
     plan.trials.len() > before
 }
 
-/// The scenarios of undecided comparisons that `most` more rounds or fewer may decide, and their references, in the
-/// plan's order.
-fn undecided(planned: &Planned, judged: &Judged, most: u32) -> Vec<Scenario> {
-    let mut open: BTreeSet<Scenario> = BTreeSet::new();
-    for comparison in &judged.comparisons {
-        if !matches!(comparison.verdict, Verdict::Undecided { more_rounds: Some(more) } if more <= most) {
-            continue;
-        }
-        for scenario in [comparison.scenario, comparison.against].map(|index| &planned.scenarios[index]) {
-            open.insert(scenario.reference());
-            open.insert(scenario.clone());
-        }
+type Observed<'a> = Vec<(&'a Planned, Vec<&'a Observation>)>;
+
+/// One more round of every experiment, if it fits. Nothing can be compared in an experiment without two scenarios that
+/// were measured.
+fn one_round(experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
+    let compares = |planned: &Planned, observations: &[&Observation]| {
+        let measured = |o: &&&Observation| matches!(o.outcome, Outcome::Measured(_));
+        let of_systems = observations.iter().filter(measured).filter(|o| !o.trial.scenario.is_reference());
+        let first = of_systems.clone().next().map(|o| &o.trial.scenario);
+        planned.rounds < MOST_ROUNDS && of_systems.clone().any(|o| Some(&o.trial.scenario) != first)
+    };
+    let open = experiments.iter().enumerate().filter(|(_, (planned, seen))| compares(planned, seen));
+    let cost_s: f64 = open.clone().map(|(_, (planned, seen))| round_s(planned, seen)).sum();
+    if cost_s > left_s {
+        return Vec::new();
     }
-    // The twin needs the trial that it is compared with.
-    open.extend(planned.twin().filter(|_| !open.is_empty()).cloned());
-    planned.scenarios.iter().filter(|scenario| open.contains(scenario)).cloned().collect()
+    open.map(|(index, (planned, _))| (index, planned.rounds + 1)).collect()
 }
 
-/// The expected duration of a round of these scenarios in seconds, from the trials so far.
-fn round_s(planned: &Planned, scenarios: &[Scenario], observations: &[&Observation]) -> f64 {
-    let mean = |scenario: &Scenario| {
-        let seen = observations.iter().filter(|o| o.trial.scenario == *scenario);
-        let (sum, n) = seen.fold((0.0, 0), |(sum, n), o| (sum + o.took_s, n + 1));
-        sum / f64::from(n.max(1))
-    };
-    scenarios.iter().chain(planned.twin()).map(mean).sum()
+/// The rounds up to the next look for each experiment with undecided comparisons, as long as they fit.
+fn next_looks(plan: &Plan, experiments: Observed, mut left_s: f64) -> Vec<(usize, u32)> {
+    let mut rounds = Vec::new();
+    for (index, (planned, observations)) in experiments.iter().enumerate() {
+        let Some(look) = plan.design.next_look(planned.rounds) else { continue };
+        let found = compare_scenarios(planned, plan.design, observations);
+        let step = look - planned.rounds;
+        let cost_s = f64::from(step) * round_s(planned, observations);
+        // What is not examined here spends no error. It goes on to the next look whatever it shows.
+        let examined = LOOKS.contains(&planned.rounds);
+        if (!examined || is_open(&found)) && cost_s <= left_s {
+            left_s -= cost_s;
+            rounds.push((index, look));
+        }
+    }
+    rounds
+}
+
+/// Whether more rounds may decide a comparison.
+fn is_open(found: &[Comparison]) -> bool {
+    found.iter().any(|c| matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) }))
+}
+
+/// The expected duration of a round in seconds, from the trials so far.
+fn round_s(planned: &Planned, observations: &[&Observation]) -> f64 {
+    let total: f64 = observations.iter().map(|o| o.took_s).sum();
+    total / f64::from(planned.rounds.max(1))
 }
 
 #[cfg(test)]

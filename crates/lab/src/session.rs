@@ -69,7 +69,7 @@ pub trait Progress {
     fn begins(&mut self, trial: &Trial);
     /// A trial has ended, and its observation is stored.
     fn ended(&mut self, observation: &Observation);
-    /// These trials were added, because comparisons are undecided.
+    /// These trials were added.
     fn added(&mut self, trials: &[Trial]);
 }
 

@@ -25,7 +25,7 @@ use crate::plan::Plan;
 /// The version of the schema that this program writes, `PRAGMA user_version`.
 pub const SCHEMA: i64 = 1;
 
-/// `PRAGMA application_id`, "Nrws": tells stores from other databases.
+/// `PRAGMA application_id`, "Nrws". It distinguishes stores from other databases.
 const APPLICATION: i64 = 0x4e72_7773;
 
 /// How long to wait while another process writes.
@@ -51,7 +51,7 @@ const CREATE: &str = "
 /// The number of a run in its store. Numbers start at 1.
 pub type RunId = i64;
 
-/// What is known of a run before its first trial.
+/// The facts of a run that are known before its first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// Seconds since the Unix epoch.
@@ -125,7 +125,7 @@ impl Store {
         }
     }
 
-    /// Opens a store to which nobody writes. To read a WAL database, SQLite creates a file beside it that coordinates
+    /// Opens a store that no other process is writing. To read a WAL database, SQLite creates a file beside it that coordinates
     /// readers and writers. On a read-only or full file system it cannot, but there are no writers either. This way of
     /// opening skips the WAL, so the WAL must be empty.
     fn unchanging(path: &Path) -> Result<Self, StoreError> {
@@ -251,7 +251,7 @@ impl Store {
         })
     }
 
-    /// What was known of a run before its first trial, with the plan as it is now.
+    /// The header of a run, with its current plan.
     ///
     /// # Errors
     /// There is no such run, or its JSON is damaged. Otherwise see [`Store::begin`].

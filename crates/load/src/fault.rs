@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_here_is_not_blamed_on_the_peer() {
+    fn local_errors_are_not_attributed_to_the_peer() {
         for errno in [libc::EBADF, libc::EMFILE, libc::EADDRNOTAVAIL] {
             assert_eq!(Fault::from_errno(errno, true).class, ErrorClass::Other);
         }

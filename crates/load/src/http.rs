@@ -25,7 +25,7 @@ pub(crate) struct Requests {
     /// body is not part of the copies.
     requests: SharedBytes,
     /// The length of one copy in bytes.
-    one: usize,
+    copy_length: usize,
     depth: usize,
     body: Option<Large>,
     /// The length of the body in bytes, whether large or not.
@@ -102,7 +102,7 @@ impl Requests {
         if target.ids {
             headers.push((ID.to_owned(), placeholder.clone()));
         }
-        let mut one = Vec::new();
+        let mut request = Vec::new();
         RequestLine {
             method: &target.method,
             host: &target.host,
@@ -112,16 +112,17 @@ impl Requests {
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
         }
-        .encode(&mut one)?;
-        let offset = one.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
+        .encode(&mut request)?;
+        let offset =
+            request.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
         let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
         let body = if large { Large::new(&target.body) } else { None };
         if body.is_none() {
-            one.extend_from_slice(&inline(&target.body));
+            request.extend_from_slice(&inline(&target.body));
         }
         Ok(Self {
-            one: one.len(),
-            requests: SharedBytes::new(Arc::new(one.repeat(depth))),
+            copy_length: request.len(),
+            requests: SharedBytes::new(Arc::new(request.repeat(depth))),
             depth,
             body,
             payload: target.body.len(),
@@ -181,9 +182,9 @@ impl Requests {
             let count = if self.body.is_some() { 1 } else { state.unsent.min(self.depth) };
             state.unsent -= count;
             state.open += count;
-            return Next::Send(self.requests.slice(0..self.one * count));
+            return Next::Send(self.requests.slice(0..self.copy_length * count));
         };
-        let mut bytes = ids.spare.pop().unwrap_or_else(|| self.requests.bytes()[..self.one].to_vec());
+        let mut bytes = ids.spare.pop().unwrap_or_else(|| self.requests.bytes()[..self.copy_length].to_vec());
         let digits = format!("{:0ID_DIGITS$}", ids.next);
         bytes[ids.offset..ids.offset + ID_DIGITS].copy_from_slice(digits.as_bytes());
         state.ids.push_back(ids.next);

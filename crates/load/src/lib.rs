@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_everything_and_lose_nothing() {
+    fn threads_share_the_work_without_loss() {
         for (threads, connections, count) in [(1, 1, 1), (4, 2, 1000), (3, 100, 7), (2, 1, 3), (8, 8, 5)] {
             let mut job = job(threads, connections, Stop::Count(count));
             let rate = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_fails_ends_at_the_highest_and_what_never_holds_ends_low() {
+    fn a_search_that_never_fails_ends_at_the_highest_rate_and_one_that_never_holds_at_the_lowest() {
         let (found, _) = search(f64::INFINITY, 1000.0, 50_000.0);
         assert_eq!((found.holds, found.fails), (Some(50_000.0), None));
         let (found, steps) = search(0.0, 1000.0, 50_000.0);

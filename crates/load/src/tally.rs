@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_a_pool_are_what_lies_between_both_times() {
+    fn the_wait_for_a_pool_is_the_difference_of_both_times() {
         let pooled = || {
             let mut tally = Tally { pool_wait: Some(Tally::histogram()), ..Tally::default() };
             tally.succeed(Success { units: 1, payload: 2 }, 0, 1000, 5000);

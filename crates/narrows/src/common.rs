@@ -1,8 +1,9 @@
-//! Shared by several verbs: parsing of sizes and durations, files that are written whole or not at all, Ctrl-C, and the
-//! exit of the program.
+//! Helpers of several verbs: parsing of sizes and durations, files that are written atomically, Ctrl-C, and the exit of
+//! the program.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -59,50 +60,50 @@ pub fn print(text: &str) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes())
 }
 
-/// A file that is written whole or not at all: it is written under another name, and renamed at the end.
-pub struct Whole {
+/// A file that is written completely or not at all: it is written under another name, and renamed at the end.
+pub struct AtomicFile {
     path: PathBuf,
     file: File,
     /// The file to rename; `None` if the path is a pipe or a device, which is written directly.
-    beside: Option<PathBuf>,
+    temporary: Option<PathBuf>,
 }
 
-impl Whole {
-    /// Opens the file. An error is thus known before the work whose result is to be written.
+impl AtomicFile {
+    /// Opens the file before the work whose result it gets, so that an error is known early.
     pub fn create(path: &Path) -> anyhow::Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let known = std::fs::metadata(path).ok();
         if known.as_ref().is_some_and(|known| !known.is_file()) {
             let file = File::options().write(true).open(path).with_context(context)?;
-            return Ok(Self { path: path.to_owned(), file, beside: None });
+            return Ok(Self { path: path.to_owned(), file, temporary: None });
         }
         // Write to the target of a symbolic link, so that the link is kept.
         let path = if known.is_some() { path.canonicalize().with_context(context)? } else { path.to_owned() };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", std::process::id()));
-        let beside = path.with_file_name(name);
-        let file = File::create(&beside).with_context(context)?;
+        let temporary = path.with_file_name(name);
+        let file = File::create(&temporary).with_context(context)?;
         if let Some(known) = known {
             let _ = file.set_permissions(known.permissions());
         }
-        Ok(Self { path, file, beside: Some(beside) })
+        Ok(Self { path, file, temporary: Some(temporary) })
     }
 
     /// Writes the text and gives the file its name.
     pub fn write(mut self, text: &str) -> anyhow::Result<()> {
         let mut written = self.file.write_all(text.as_bytes());
-        if let (Ok(()), Some(beside)) = (&written, &self.beside) {
-            written = std::fs::rename(beside, &self.path);
+        if let (Ok(()), Some(temporary)) = (&written, &self.temporary) {
+            written = std::fs::rename(temporary, &self.path);
         }
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
-impl Drop for Whole {
+impl Drop for AtomicFile {
     /// Removes an unfinished file. After `write` it has been renamed, and there is nothing to remove.
     fn drop(&mut self) {
-        if let Some(beside) = &self.beside {
-            let _ = std::fs::remove_file(beside);
+        if let Some(temporary) = &self.temporary {
+            let _ = std::fs::remove_file(temporary);
         }
     }
 }
@@ -219,6 +220,29 @@ pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(cancel)
 }
 
+/// Wakes a sleep as soon as Ctrl-C or SIGTERM arrives.
+pub struct Alarm(UnixStream);
+
+impl Alarm {
+    /// Call [`cancellation`] before it, so that its flag is set when the sleep ends.
+    pub fn new() -> anyhow::Result<Self> {
+        let (sleeper, waker) = UnixStream::pair().context("cannot watch for Ctrl-C")?;
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            waker
+                .try_clone()
+                .and_then(|waker| signal_hook::low_level::pipe::register(signal, waker))
+                .context("cannot watch for Ctrl-C")?;
+        }
+        Ok(Self(sleeper))
+    }
+
+    /// Sleeps for `time`, or until a signal arrives.
+    pub fn sleep(&mut self, time: Duration) {
+        // Its errors are the timeout and an interruption, and both end the sleep.
+        let _ = self.0.set_read_timeout(Some(time)).and_then(|()| self.0.read(&mut [0; 8]));
+    }
+}
+
 /// Parses a duration: `10s`, `500ms`, `2m`, `1h`, or a plain number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
@@ -253,13 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_wrapped_between_words_and_commands_stay_whole() {
+    fn lines_are_wrapped_between_words_but_not_within_commands() {
         let text = "of go-client `sysctl -w a=1` or `b c`, then";
         assert_eq!(wrapped(text, 14, "> ", "  "), "> of go-client\n  `sysctl -w a=1`\n  or `b c`,\n  then");
     }
 
     #[test]
-    fn durations_as_people_write_them() {
+    fn durations_are_parsed_as_users_write_them() {
         for (text, millis) in
             [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1.5", 1500), ("1h", 3_600_000)]
         {

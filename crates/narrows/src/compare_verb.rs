@@ -1,4 +1,4 @@
-//! `narrows compare`: two runs, two scenarios, or reports in files: ratio, interval, verdict, and what else differs.
+//! `narrows compare`: compares two runs, two scenarios, or two reports in files.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,53 +13,53 @@ use stats::LEVEL;
 
 use crate::common::{self, End, Usage};
 
-/// How a comparison is written.
+/// The format of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For the terminal.
+    /// A table for the terminal.
     #[default]
     Text,
-    /// To paste into a README or a pull request.
+    /// A table to paste into a README or a pull request.
     Markdown,
-    /// One object, with a schema version.
+    /// One JSON object, with a schema version.
     Json,
 }
 
 /// `narrows compare`
 #[derive(clap::Args)]
 pub struct Args {
-    /// What is compared against: a run's number, `last`, `previous`, or a file from `narrows report --format json`.
-    /// A part of it: `last:frames`, `'last:frames/erlang-packet framing=4'`
+    /// The baseline: the number of a run, `last`, `previous`, or a file from `narrows report --format json`.
+    /// A part of a run: `last:frames`, `'last:frames/erlang-packet framing=4'`
     #[arg(value_name = "A")]
     a: String,
-    /// What is compared, in the same form
+    /// The run to compare with the baseline, in the same form
     #[arg(value_name = "B")]
     b: String,
-    /// Exit with 3 where this holds for B's whole interval and stands after correction: `throughput<0.97`, `time>1.1`;
-    /// also where a scenario cannot be judged: errors, no figure, fewer than 3 rounds, no counterpart
+    /// Exit with code 3 if a scenario of B certainly meets this condition, such as `throughput<0.97` or `time>1.1`, or if
+    /// it cannot be judged because of errors, a missing figure, fewer than 3 rounds or a missing counterpart
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
-    /// Compare also where other processors, cores or lengths of trials make it meaningless
+    /// Compare even if different processors, cores or timings make the comparison meaningless
     #[arg(long)]
     force: bool,
-    /// How it is written
+    /// The format of the comparison
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     store: common::StoreArg,
 }
 
-/// The exit code where a condition of `--fail-if` holds, or cannot be asked.
+/// The exit code if a condition of `--fail-if` holds, or if a scenario cannot be judged.
 const FAILED: u8 = 3;
 
-/// Compares, prints, and says by the exit code whether a condition of `--fail-if` holds. What cannot be judged does not pass:
-/// a server that no longer starts is no success.
+/// Compares and prints. A scenario that cannot be judged does not pass `--fail-if`, because its server may no longer
+/// start.
 pub fn run(args: &Args) -> End {
-    let usage = |text: &String| match Path::new(text).is_file() {
+    let parse = |text: &String| match Path::new(text).is_file() {
         true => Ok(Side { run: text.clone(), selection: Selection::default() }),
         false => text.parse::<Side>().map_err(Usage),
     };
-    let (left, right) = (usage(&args.a)?, usage(&args.b)?);
+    let (left, right) = (parse(&args.a)?, parse(&args.b)?);
     let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
     let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(Usage)?;
     let (a, b) = (choose(&args.a, left, &args.store.path)?, choose(&args.b, right, &args.store.path)?);
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> End {
     if found.is_meaningless() && !args.force {
         let grave = found.differences.iter().filter(|difference| difference.grave);
         let words: Vec<String> = grave.map(|d| format!("{}: {} and {}", d.what, d.a, d.b)).collect();
-        bail!("the comparison would mean nothing ({}); --force makes it all the same", words.join("; "));
+        bail!("the comparison would be meaningless ({}); --force compares anyway", words.join("; "));
     }
     let text = match args.format {
         Format::Text => report::comparison_text(&found, common::width(), common::colour()),
@@ -88,16 +88,16 @@ pub fn run(args: &Args) -> End {
     let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
     failed.iter().for_each(common::say);
     let unjudged = if conditions.is_empty() { Vec::new() } else { report::unjudged(&found) };
-    unjudged.iter().for_each(|what| common::say(format_args!("cannot be judged: {what}")));
+    unjudged.iter().for_each(|scenario| common::say(format_args!("cannot be judged: {scenario}")));
     if !unjudged.is_empty() {
         common::say(
-            "what cannot be judged does not pass --fail-if; name the rest as RUN:EXPERIMENT/SYSTEM, or measure again",
+            "a scenario that cannot be judged does not pass --fail-if: select others with RUN:EXPERIMENT/SYSTEM, or measure again",
         );
     }
     Ok(if failed.is_empty() && unjudged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// A saved run, or a report in a file.
+/// Reads one side: a saved run, or a report in a file.
 fn choose(name: &str, side: Side, store: &Path) -> anyhow::Result<Chosen> {
     let path = Path::new(&side.run);
     let file = path.extension().is_some_and(|extension| extension == "json") || path.is_file();
@@ -111,11 +111,11 @@ fn choose(name: &str, side: Side, store: &Path) -> anyhow::Result<Chosen> {
         let found = findings(&header.plan, &store.observations(run)?);
         (found, header.environment, format!("run {run}"))
     };
-    side.selection.check(&found).map_err(|what| anyhow!("{name}: {what}"))?;
+    side.selection.check(&found).map_err(|error| anyhow!("{name}: {error}"))?;
     Ok(Chosen { name: name.to_owned(), findings: found, environment, selection: side.selection, identity })
 }
 
-/// What is needed of a JSON report.
+/// The parts of a JSON report that a comparison needs.
 #[derive(Deserialize)]
 struct Report {
     experiments: Vec<lab::findings::ExperimentFindings>,
@@ -124,8 +124,9 @@ struct Report {
 }
 
 fn read(path: &Path) -> anyhow::Result<Report> {
-    let form =
-        || format!("{} is no report: `narrows report RUN --format json -o FILE` writes one", path.display());
+    let form = || {
+        format!("{} is not a report: `narrows report RUN --format json -o FILE` writes one", path.display())
+    };
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.starts_with(b"SQLite format 3\0") {
         let path = path.display();
@@ -140,7 +141,7 @@ fn read(path: &Path) -> anyhow::Result<Report> {
             serde_json::from_value(value).with_context(form)
         }
         Some(other) => bail!(
-            "{} has schema {other}, this Narrows reads {}: write it again with this version",
+            "{} has schema {other}, but this Narrows reads schema {}: write the report again with this version",
             path.display(),
             report::SCHEMA
         ),
@@ -148,12 +149,12 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     }
 }
 
-/// What of a scenario a condition is about.
+/// The ratio that a condition limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Metric {
-    /// Operations a second, as a ratio.
+    /// The ratio of operations per second.
     Throughput,
-    /// Time of an operation, as a ratio.
+    /// The ratio of the time per operation.
     Time,
 }
 
@@ -168,31 +169,31 @@ struct Condition {
 
 impl Condition {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| {
-            Err(format!("--fail-if {text:?}: {what}; write throughput<0.97 or time>1.1, ratios of B to A"))
+        let wrong = |problem: &str| {
+            Err(format!("--fail-if {text:?}: {problem}; write throughput<0.97 or time>1.1, ratios of B to A"))
         };
         let text = text.trim();
-        let Some(at) = text.find(['<', '>']) else { return wrong("there is no < or >") };
-        let metric = match text[..at].trim() {
+        let Some(sign) = text.find(['<', '>']) else { return wrong("< or > is missing") };
+        let metric = match text[..sign].trim() {
             "throughput" => Metric::Throughput,
             "time" => Metric::Time,
-            _ => return wrong("what is compared is `throughput` or `time`"),
+            _ => return wrong("it must begin with `throughput` or `time`"),
         };
-        match text[at + 1..].trim().parse::<f64>() {
+        match text[sign + 1..].trim().parse::<f64>() {
             Ok(bound) if bound.is_finite() && bound > 0.0 => {
-                Ok(Self { text: text.to_owned(), metric, below: &text[at..=at] == "<", bound })
+                Ok(Self { text: text.to_owned(), metric, below: &text[sign..=sign] == "<", bound })
             }
-            _ => wrong("the bound is a number above 0"),
+            _ => wrong("the bound must be a number above 0"),
         }
     }
 
-    /// A line for each scenario whose whole interval lies on the wrong side.
+    /// A line for each scenario that certainly meets the condition: its whole interval is beyond the bound.
     fn broken_by(&self, found: &RunComparison) -> Vec<String> {
         let broken = found.matched.iter().filter(|m| {
             let Some(ratio) = m.ratio else { return false };
             let ratio = if self.metric == Metric::Time { ratio.inverse() } else { ratio };
             let beyond = if self.below { ratio.high < self.bound } else { ratio.low > self.bound };
-            // A condition about no difference needs no difference to be proven.
+            // A bound on the other side of 1 does not need a significant difference.
             let trivial = if self.below { self.bound > 1.0 } else { self.bound < 1.0 };
             beyond && (trivial || m.p.is_some_and(|p| p <= LEVEL))
         });
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_as_people_write_them() {
+    fn conditions_are_parsed_as_users_write_them() {
         let good = Condition::parse(" throughput < 0.97 ").unwrap();
         assert_eq!((good.metric, good.below, good.bound), (Metric::Throughput, true, 0.97));
         assert_eq!(Condition::parse("time>1.1").unwrap().metric, Metric::Time);

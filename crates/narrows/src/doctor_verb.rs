@@ -1,6 +1,6 @@
-//! `narrows doctor`: is this machine fit to measure on, and what to change.
+//! `narrows doctor`: says whether this machine is fit for measurements, and what to change.
 //!
-//! Facts are read, a short measurement of Narrows by itself is made, and both are judged; only the judging is more than reading.
+//! It reads facts about the machine, makes a short measurement of Narrows by itself, and judges both.
 
 mod facts;
 mod judge;
@@ -32,14 +32,14 @@ struct Json<'a> {
     cpu: &'a str,
     kernel: &'a str,
     cores: &'a [usize],
-    /// How many findings have a remedy.
+    /// The number of findings with a remedy.
     problems: usize,
     findings: &'a [Finding],
-    /// Null where it could not be made; the findings say why.
+    /// The measurement. Null if it failed; the findings say why.
     measured: Option<&'a TrialRun>,
 }
 
-/// Prints what was found.
+/// Prints the findings.
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let facts = Facts::read(files);
@@ -80,16 +80,16 @@ fn text(facts: &Facts, findings: &[Finding], width: usize) -> String {
         let mark = if finding.remedy.is_some() { "!" } else { " " };
         let line =
             |text: &str, first: &str, further: &str| common::wrapped(text, width, first, further) + "\n";
-        let what = format!("{mark} {:<22} ", finding.what);
-        text.push_str(&line(&finding.found, &what, &" ".repeat(what.len())));
+        let label = format!("{mark} {:<22} ", finding.what);
+        text.push_str(&line(&finding.found, &label, &" ".repeat(label.len())));
         if let Some(remedy) = &finding.remedy {
             text.push_str(&line(remedy, "    -> ", "       "));
         }
     }
     text.push_str(&match problems(findings) {
-        0 => "fit to measure on\n".to_owned(),
+        0 => "this machine is fit for measurements\n".to_owned(),
         1 => "one thing to change\n".to_owned(),
-        wrong => format!("{wrong} things to change\n"),
+        problems => format!("{problems} things to change\n"),
     });
     text
 }

@@ -1,4 +1,4 @@
-//! `narrows load`: one target, now.
+//! `narrows load`: drives one target.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,25 +27,25 @@ mod summary;
 pub struct Args {
     /// http://host:port/path or frames://host:port
     target: String,
-    /// Connections at once
+    /// Number of concurrent connections
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = positive)]
     connections: usize,
-    /// Generator threads
+    /// Number of generator threads
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
     /// How long to measure: 500ms, 10s, 2m
     #[arg(short, long, value_parser = common::duration, default_value = "10s", conflicts_with = "number")]
     duration: Duration,
-    /// Instead: this many requests, or frames, in all
+    /// Stop after this many requests or frames instead
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     number: Option<u64>,
-    /// Not measured, before the measurement
+    /// Drive for this long before the measurement begins
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "0s", conflicts_with = "number")]
     warmup: Duration,
-    /// Patience for one exchange, from the last byte of it that was sent
+    /// Timeout of one exchange, from its last byte that was sent
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
     timeout: Duration,
-    /// Open loop: so many arrivals a second (1000, 10k), or from one rate to another (1k..50k), whatever the answers do
+    /// Open loop: arrivals per second (1000, 10k), or a ramp from one rate to another (1k..50k), independent of the answers
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<(f64, f64)>,
     /// The gaps between arrivals of an open loop
@@ -57,41 +57,41 @@ pub struct Args {
     /// One request per connection
     #[arg(long)]
     close: bool,
-    /// Requests under way per connection
+    /// Concurrent requests per connection
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
     pipeline: usize,
-    /// The method; POST when there is a body
+    /// The method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD")]
     request: Option<String>,
-    /// A header, as `Name: value`; it replaces the usual one of that name
+    /// Add a header `Name: value`, or replace the default one of that name
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
     headers: Vec<(String, String)>,
     /// Send this file as the body
     #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
     body: Option<PathBuf>,
-    /// Send a body of this size (64K, 1M, 1G) of a seeded pattern
+    /// Send a body of this size (64K, 1M, 1G), filled with a seeded pattern
     #[arg(long, value_name = "SIZE", value_parser = common::size)]
     body_size: Option<u64>,
-    /// Send `Expect: 100-continue` and wait for it (a second at most)
+    /// Send `Expect: 100-continue` and wait for the answer, at most a second
     #[arg(long)]
     expect_continue: bool,
-    /// Only this status is a success; default: any 2xx
+    /// Accept only this status [default: any 2xx]
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
     expect_status: Option<u16>,
-    /// Payload bytes of one frame; 1000, if not said
+    /// Payload bytes of a frame [default: 1000]
     #[arg(long, value_name = "SIZE", value_parser = common::size)]
     frame_size: Option<u64>,
-    /// Bytes of the length before each frame: 1, 2 or 4; 4, if not said
+    /// Bytes of the length prefix of a frame: 1, 2 or 4 [default: 4]
     #[arg(long, value_name = "BYTES", value_parser = prefix)]
     frame_prefix: Option<Prefix>,
-    /// Allow a target that is not this machine
+    /// Allow a target on another machine
     #[arg(long)]
     allow_remote: bool,
-    /// Find the highest rate at which the objectives of --slo hold; begins at --rate (default 1000); each try lasts -d, up to four times that where a percentile takes more answers
+    /// Find the highest rate at which the objectives of --slo hold, starting at --rate (default 1000). Each try lasts -d, or up to four times as long if a percentile needs more answers
     #[arg(long, requires = "slo", conflicts_with = "number")]
     find_max_rate: bool,
-    /// Objectives on the response time and on failures: `p99<20ms,errors<0.1%`; exit code 3 when they do not hold. Where
-    /// more than 0.1 % of the arrivals of an open loop could not be sent, none holds
+    /// Objectives for the response time and the share of failures, such as `p99<20ms,errors<0.1%`. The exit code is 3 if
+    /// they do not hold. In an open loop they do not hold if more than 0.1 % of the arrivals could not be sent
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// Write the latencies to this file, as an HdrHistogram log
@@ -100,7 +100,7 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Show the seconds as plain lines also on a terminal
+    /// Print plain lines even on a terminal
     #[arg(long)]
     quiet: bool,
     /// Pin the threads to these cores: 0 or 0,1
@@ -111,12 +111,13 @@ pub struct Args {
     reactor: common::ReactorChoice,
 }
 
-/// The machine as the first thread's window opens, and as the last one's closes: the warm-up's troubles are not the window's.
+/// The disturbances so far when the first thread's window opens and when the last one's closes. Disturbances during the
+/// warm-up do not count.
 #[derive(Default)]
 struct Window(Mutex<[Option<Disturbance>; 2]>);
 
 impl Window {
-    fn look(&self, moment: load::Moment<'_>) {
+    fn record(&self, moment: load::Moment<'_>) {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
             load::Moment::Opened => _ = ends[0].get_or_insert_with(Disturbance::so_far),
@@ -131,14 +132,14 @@ impl Window {
     }
 }
 
-/// Drives the target and prints what came of it.
+/// Drives the target and prints the result.
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
     let job = args.job()?;
     if let (true, Some(slo)) = (args.find_max_rate, &args.slo) {
         return find_max_rate(args, &job, slo, &cancel);
     }
-    let hlog = args.hlog.as_deref().map(common::Whole::create).transpose()?;
+    let hlog = args.hlog.as_deref().map(common::AtomicFile::create).transpose()?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let window = Window::default();
     let live = (!args.json).then(|| live::Seconds::new(&job, args.quiet));
@@ -146,7 +147,7 @@ pub fn run(args: &Args) -> End {
         if let (load::Moment::Passed { thread, times, so_far }, Some(live)) = (moment, &live) {
             live.passed(thread, times, so_far);
         }
-        window.look(moment);
+        window.record(moment);
     });
     drop(live);
     let tally = tally.map_err(classify)?;
@@ -174,14 +175,14 @@ pub fn run(args: &Args) -> End {
         common::say(format_args!("narrows: the objectives do not hold: {why}"));
         return Ok(ExitCode::from(3));
     }
-    // Nothing verified is a failure of what was asked, whatever was counted.
+    // A drive without a single verified answer has failed.
     Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End {
     let Traffic::Http(_) = job.target.traffic else {
         bail!(Usage(
-            "--find-max-rate paces requests; frames go as fast as the receiver takes them".to_owned()
+            "--find-max-rate needs requests; frames are sent as fast as the receiver accepts them".to_owned()
         ));
     };
     let schedule = match job.arrivals {
@@ -217,14 +218,14 @@ impl Args {
             (None, _) => Stop::After(self.duration),
         };
         if self.pipeline > 1 && self.close {
-            bail!(Usage("--pipeline needs connections that are kept".to_owned()));
+            bail!(Usage("--pipeline cannot be used with --close".to_owned()));
         }
         let mut job = Job::new(Target { address, traffic }, self.connections, stop);
         job.pipeline = self.pipeline;
         if let Some((from, to)) = self.rate {
             if matches!(job.target.traffic, Traffic::Frames(_)) {
                 bail!(Usage(
-                    "--rate paces requests; frames go as fast as the receiver takes them".to_owned()
+                    "--rate needs requests; frames are sent as fast as the receiver accepts them".to_owned()
                 ));
             }
             let gaps = match self.gaps {
@@ -248,11 +249,11 @@ impl Args {
         FrameStream { size: self.frame_size.unwrap_or(1000), prefix, count: self.number }
     }
 
-    /// What was asked of a target that does not know it, or twice.
+    /// The first option that contradicts another or does not apply to the scheme.
     fn contradiction(&self, scheme: &str) -> Option<String> {
         let available = systems::machine::available_cores();
         let missing = self.cores.iter().find(|core| !available.contains(core));
-        let of_http = self.body.is_some()
+        let http_only = self.body.is_some()
             || self.body_size.is_some()
             || self.request.is_some()
             || !self.headers.is_empty()
@@ -262,21 +263,21 @@ impl Args {
             || self.pipeline > 1;
         match scheme {
             _ if self.duration.is_zero() && self.number.is_none() => {
-                Some("-d 0s measures nothing: give it a length, or a number with -n".to_owned())
+                Some("-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned())
             }
             _ if self.find_max_rate && self.rate.is_some_and(|(from, to)| from != to) => {
-                Some("--find-max-rate begins at one rate: give --rate one, not a ramp".to_owned())
+                Some("--find-max-rate starts at one rate: --rate must not be a ramp".to_owned())
             }
             _ if missing.is_some() => Some(format!(
-                "--cores: this process may not run on core {}; it may on {available:?}",
+                "--cores: this process may not run on core {}, only on {available:?}",
                 missing.unwrap_or(&0)
             )),
-            "frames" if of_http => Some(
-                "frames:// has no bodies, methods, headers, statuses, --close or --pipeline: those are of http://"
+            "frames" if http_only => Some(
+                "bodies, methods, headers, statuses, --close and --pipeline work only with http://, not with frames://"
                     .to_owned(),
             ),
             "http" if self.frame_size.is_some() || self.frame_prefix.is_some() => {
-                Some("--frame-size and --frame-prefix are of frames://".to_owned())
+                Some("--frame-size and --frame-prefix work only with frames://".to_owned())
             }
             _ => None,
         }
@@ -311,7 +312,7 @@ impl Args {
     }
 }
 
-/// Tells what was asked wrongly from what could not be done.
+/// Makes usage errors of the errors that the user's arguments caused.
 fn classify(error: LoadError) -> anyhow::Error {
     if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
 }
@@ -319,27 +320,27 @@ fn classify(error: LoadError) -> anyhow::Error {
 /// The gaps between arrivals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum GapsChoice {
-    /// All alike.
+    /// All gaps are equal.
     #[default]
     Constant,
-    /// Exponential, as independent users make them.
+    /// Gaps are exponentially distributed, as if users were independent.
     Poisson,
 }
 
-/// `1000`, `10k`, `1k..50k`.
+/// Parses a rate or a ramp: `1000`, `10k`, `1k..50k`.
 fn rate(text: &str) -> Result<(f64, f64), String> {
-    let one = |text: &str| {
+    let number = |text: &str| {
         let (number, factor) = match text.strip_suffix(['k', 'K']) {
             Some(number) => (number, 1000.0),
             None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
         };
         let rate = number.parse::<f64>().ok().map(|rate| rate * factor);
         rate.filter(|rate| (0.001..=1e8).contains(rate))
-            .ok_or_else(|| format!("{text:?} is no rate: write 500, 10k or 1k..50k"))
+            .ok_or_else(|| format!("{text:?} is not a rate: write 500, 10k or 1k..50k"))
     };
     match text.split_once("..") {
-        Some((from, to)) => Ok((one(from)?, one(to)?)),
-        None => one(text).map(|rate| (rate, rate)),
+        Some((from, to)) => Ok((number(from)?, number(to)?)),
+        None => number(text).map(|rate| (rate, rate)),
     }
 }
 
@@ -347,7 +348,7 @@ fn positive(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|number| (1..=1_000_000).contains(number))
-        .ok_or_else(|| "a number from 1 to 1000000".to_owned())
+        .ok_or_else(|| "it must be a number from 1 to 1000000".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -360,6 +361,6 @@ fn prefix(text: &str) -> Result<Prefix, String> {
         "1" => Ok(Prefix::One),
         "2" => Ok(Prefix::Two),
         "4" => Ok(Prefix::Four),
-        _ => Err("1, 2 or 4".to_owned()),
+        _ => Err("it must be 1, 2 or 4".to_owned()),
     }
 }

@@ -1,16 +1,16 @@
-//! `narrows report`: a saved run, printed again; without a run, the list of runs.
+//! `narrows report`: prints the report of a saved run, or the list of runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::findings::findings;
+use lab::findings::{Findings, findings};
 use lab::observation::{Measurement, Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
 use report::Interval;
 
 use crate::common::{self, End};
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Tables for the terminal.
@@ -20,24 +20,27 @@ enum Format {
     Markdown,
     /// One page with figures, to open in a browser.
     Html,
-    /// One object, with a schema version.
+    /// One JSON object, with a schema version.
     Json,
-    /// Every table, raw numbers with their units.
+    /// All tables, with raw numbers and their units.
     Csv,
-    /// The latencies of every trial, as an HdrHistogram log.
+    /// The latencies of each trial, as an HdrHistogram log.
     Hlog,
-    /// The same of every scenario, its rounds merged.
+    /// The latencies of each scenario, with its rounds merged, as an HdrHistogram log.
     HlogMerged,
 }
 
 /// `narrows report`
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run's number, `last` or `previous`; none: the list of runs
+    /// The number of a run, `last` or `previous`; without it, the list of runs is printed
     run: Option<String>,
-    /// How it is written
+    /// The format of the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Print all tables, warnings and notes instead of one screen for each experiment
+    #[arg(long, requires = "run")]
+    details: bool,
     /// Write to this file
     #[arg(short, long, value_name = "FILE", requires = "run")]
     output: Option<PathBuf>,
@@ -45,7 +48,7 @@ pub struct Args {
     store: common::StoreArg,
 }
 
-/// Prints a saved run, or the list of them.
+/// Prints the report of a saved run, or the list of runs.
 pub fn run(args: &Args) -> End {
     let store = Store::read(&args.store.path)?;
     let text = match &args.run {
@@ -58,10 +61,11 @@ pub fn run(args: &Args) -> End {
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
-                    report::text(&found, common::width(), colour)
+                    let form = if args.details { report::text } else { report::brief };
+                    form(&found, common::width(), colour)
                 }
                 Format::Markdown => report::markdown(&found),
-                Format::Html => report::html(&found, &about(run, &header)),
+                Format::Html => page(&found, run, &header),
                 Format::Json => report::json(&found, &header.environment),
                 Format::Csv => report::csv(&found),
                 Format::Hlog => report::hlog(&by_trial(&observations)),
@@ -71,24 +75,25 @@ pub fn run(args: &Args) -> End {
         None => list(&store)?,
     };
     match &args.output {
-        Some(path) => common::Whole::create(path)?.write(&text)?,
+        Some(path) => common::AtomicFile::create(path)?.write(&text)?,
         None => common::print(&text)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the page says of the run itself.
-fn about(id: RunId, header: &RunHeader) -> report::Run<'_> {
-    report::Run {
+/// The HTML page of a run.
+pub fn page(found: &Findings, id: RunId, header: &RunHeader) -> String {
+    let run = report::Run {
         id,
         started_unix_s: header.started_unix_s,
         command: &header.command,
         seed: header.plan.seed,
         environment: &header.environment,
-    }
+    };
+    report::html(found, &run)
 }
 
-/// Trials that were measured.
+/// The observations with a measurement.
 fn measured(observations: &[Observation]) -> impl Iterator<Item = (&Observation, &Measurement)> {
     observations.iter().filter_map(|observation| match &observation.outcome {
         Outcome::Measured(m) => Some((observation, m.as_ref())),
@@ -96,19 +101,19 @@ fn measured(observations: &[Observation]) -> impl Iterator<Item = (&Observation,
     })
 }
 
-/// The latencies of every measured trial, from the intended send where that is known; rounds count from 1.
+/// The latencies of each measured trial, from the intended send if that is known. Rounds count from 1.
 fn by_trial(observations: &[Observation]) -> Vec<Interval> {
-    let each = measured(observations).map(|(observation, m)| {
+    let intervals = measured(observations).map(|(observation, m)| {
         let trial = &observation.trial;
         let twin = if trial.twin { ";twin" } else { "" };
         let tag = format!("{};round={}{twin}", series(&trial.scenario), trial.round + 1);
         interval(tag, observation, m)
     });
-    each.collect()
+    intervals.collect()
 }
 
-/// The same of every scenario: what the report's percentiles stand on, the twin not among them. The length of a series is
-/// that of its windows together, so that its count by its length is a rate.
+/// The latencies of each scenario without the twin's, as in the report's percentiles. The length of an interval is the
+/// sum of its windows, so that its count divided by its length is a rate.
 fn by_scenario(observations: &[Observation]) -> Vec<Interval> {
     let mut merged: Vec<(&Scenario, Interval)> = Vec::new();
     for (observation, m) in measured(observations).filter(|(observation, _)| !observation.trial.twin) {
@@ -134,7 +139,7 @@ fn interval(tag: String, observation: &Observation, m: &Measurement) -> Interval
     }
 }
 
-/// `experiment;system;knob=value;…`
+/// The name of a scenario's series: `experiment;system;knob=value;…`.
 fn series(scenario: &Scenario) -> String {
     let knobs = scenario.point.iter().map(|(name, value)| format!("{name}={value}"));
     let names = [scenario.experiment.clone(), scenario.system.clone()];

@@ -9,15 +9,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{self, Form};
-use lab::findings::findings;
+use lab::findings::{Findings, findings};
 use lab::observation::{Observation, Outcome, Scenario};
-use lab::plan::{self, Plan};
+use lab::plan::{self, Plan, Planned};
+use lab::rounds;
 use lab::session::{self, Bench, Executor, Fake};
 use lab::store::{RunHeader, RunId, Store, StoreError};
 use systems::machine::{Limit, Placement};
 use systems::{Catalog, InputError, Source, is_reference};
 
-use crate::common::{self, End, INTERRUPTED};
+use report::number;
+
+use crate::common::{self, AtomicFile, End, INTERRUPTED};
+use crate::report_verb;
 
 mod interim;
 mod progress;
@@ -25,9 +29,12 @@ mod progress;
 /// `narrows run`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Names of experiments under experiments/; without one, all of them
+    /// Names of experiments under experiments/; without one, all that are not marked `on_request`
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
+    /// Run all experiments under experiments/
+    #[arg(long, conflicts_with = "experiments")]
+    all: bool,
     /// Run the short form of each experiment (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
@@ -40,12 +47,12 @@ pub struct Args {
     /// Replace the values of a knob, as in `--set buffer=1460,64K`
     #[arg(long, value_name = "KNOB=VALUES")]
     set: Vec<String>,
-    /// Trials of each scenario: a number; `auto`, which adds rounds until every comparison is decided or the budget is
-    /// spent; or `file`, which takes the number from the experiment's file
+    /// Trials of each scenario: a number; `auto`, which runs as many as fit into the budget; or `file`, which takes the
+    /// number from the experiment's file
     #[arg(long, value_name = "N", value_parser = rounds, default_value = "auto")]
     rounds: Rounds,
-    /// Run only as many rounds as fit into this time, such as 10m, but at least one. Without this, the first rounds
-    /// always run, and `--rounds auto` adds more up to 270s, or 12h with `--full`
+    /// Run only as many rounds as fit into this time, such as 10m, and stop early when every comparison is decided.
+    /// Without this, a quick run takes at most 10 rounds and 270s, and a full run 12h
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     budget: Option<Duration>,
     /// The seed that shuffles the order of trials; by default a new one, which is saved with the run
@@ -55,7 +62,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["experiments", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
+        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
     )]
     resume: Option<String>,
     /// Start no systems; take figures, noise and failures from this file
@@ -71,7 +78,7 @@ pub struct Args {
 /// The number of trials of each scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rounds {
-    /// Add rounds until every comparison is decided.
+    /// Add rounds as long as they fit into the budget.
     Auto,
     /// The number in the experiment's file.
     File,
@@ -146,7 +153,7 @@ fn begin(
         Rounds::Fixed(rounds) => Some(rounds),
     };
     let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds };
-    let requests: Vec<Request> = chosen(&args.experiments, catalog.home())?
+    let mut requests: Vec<Request> = chosen(args, catalog.home())?
         .into_iter()
         .map(|experiment| Request { experiment, form, overrides: overrides.clone() })
         .collect();
@@ -156,6 +163,14 @@ fn begin(
     let Ok(missing) = executor.probe(&needed(&requests)) else { return Ok(None) };
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut plan = plan::plan(&requests, catalog, &missing, seed)?;
+    if args.experiments.is_empty() {
+        let mute = without_comparison(&plan);
+        if !mute.is_empty() {
+            common::say(format_args!("nothing can be compared here, so it is left out: {}", mute.join(", ")));
+            requests.retain(|request| !mute.contains(&request.experiment.name));
+            plan = plan::plan(&requests, catalog, &missing, seed)?;
+        }
+    }
     if let Some(budget) = args.budget {
         let whole = plan.trials.len();
         plan = plan.within(budget.as_secs_f64());
@@ -168,15 +183,10 @@ fn begin(
     }
     if args.rounds == Rounds::Auto {
         let default = if args.full { FULL_BUDGET } else { QUICK_BUDGET };
-        plan.budget_s = Some(args.budget.unwrap_or(default).as_secs_f64());
+        let once = !args.full && args.budget.is_none();
+        plan.grow_within(args.budget.unwrap_or(default).as_secs_f64(), once);
     }
-    let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded);
-    let excluded: BTreeMap<&str, &str> =
-        excluded.map(|excluded| (excluded.system.as_str(), excluded.reason.as_str())).collect();
-    let broken: Vec<&str> = catalog.broken().map(|(folder, _)| folder).collect();
-    for (system, reason) in excluded.into_iter().filter(|(system, _)| !broken.contains(system)) {
-        common::say(format_args!("{system} takes no part: {reason}"));
-    }
+    say_excluded(&plan, catalog);
     if plan.trials.is_empty() {
         bail!("there is nothing to run: no system that was asked for can run here; see `narrows systems`");
     }
@@ -189,17 +199,36 @@ fn begin(
     Ok(Some((store.begin(&header)?, plan)))
 }
 
-/// The experiments that were named, or otherwise all that can be read.
-fn chosen(names: &[String], home: &Path) -> Result<Vec<experiment::Experiment>, InputError> {
-    if !names.is_empty() {
-        return names.iter().map(|name| experiment::load(home, name)).collect();
+/// Says which systems take no part, and why. Those whose manifests are broken have been named before.
+fn say_excluded(plan: &Plan, catalog: &Catalog) {
+    let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded);
+    let excluded: BTreeMap<&str, &str> =
+        excluded.map(|excluded| (excluded.system.as_str(), excluded.reason.as_str())).collect();
+    let broken: Vec<&str> = catalog.broken().map(|(folder, _)| folder).collect();
+    for (system, reason) in excluded.into_iter().filter(|(system, _)| !broken.contains(system)) {
+        common::say(format_args!("{system} takes no part: {reason}"));
+    }
+}
+
+/// The experiments in which a single scenario of a system runs, beside others that compare something.
+fn without_comparison(plan: &Plan) -> Vec<String> {
+    let compares = |planned: &&Planned| planned.scenarios.iter().filter(|s| !s.is_reference()).count() > 1;
+    let (several, mute): (Vec<&Planned>, Vec<&Planned>) = plan.experiments.iter().partition(compares);
+    let names = mute.into_iter().filter(|_| !several.is_empty()).map(|planned| planned.name.clone());
+    names.collect()
+}
+
+/// The experiments that were named, or otherwise those that can be read and run without being named.
+fn chosen(args: &Args, home: &Path) -> Result<Vec<experiment::Experiment>, InputError> {
+    if !args.experiments.is_empty() {
+        return args.experiments.iter().map(|name| experiment::load(home, name)).collect();
     }
     let all = experiment::list(home);
     let (good, broken): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, read)| read).partition(Result::is_ok);
     for error in broken.into_iter().filter_map(Result::err) {
         common::say(format_args!("left out: {}", error.one_line()));
     }
-    Ok(good.into_iter().filter_map(Result::ok).collect())
+    Ok(good.into_iter().filter_map(Result::ok).filter(|e| args.all || !e.on_request).collect())
 }
 
 /// The names of the requested systems and of the references.
@@ -210,12 +239,15 @@ fn needed(requests: &[Request]) -> BTreeSet<String> {
     named.map(|name| name.get_ref().clone()).chain(references).chain(asked).collect()
 }
 
-/// Says how many trials will run and how long they take.
+/// Says how many trials will run, how long they take, and which differences they can show.
 fn announce(plan: &Plan, pending: usize, run: RunId) {
     let share = pending as f64 / plan.trials.len().max(1) as f64;
-    let more = match plan.budget_s {
-        Some(budget_s) => format!("; more while comparisons are undecided, up to {budget_s:.0} s"),
-        None => String::new(),
+    let (rounds, more) = match plan.budget_s {
+        Some(budget_s) => {
+            let rounds = rounds::expected(plan);
+            (rounds, format!("; about {} in {budget_s:.0} s", number::several(rounds.into(), "round")))
+        }
+        None => (plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0), String::new()),
     };
     common::say(format_args!(
         "run {run}: {pending} of {} trials, about {:.0} s, seed {}{more}",
@@ -223,19 +255,31 @@ fn announce(plan: &Plan, pending: usize, run: RunId) {
         plan.estimate_s() * share,
         plan.seed
     ));
+    let comparisons = plan.experiments.iter().map(lab::findings::comparisons_asked).max().unwrap_or(0);
+    if let Some(ratio) = plan.design.detectable(rounds, comparisons, USUAL_SPREAD) {
+        common::say(format_args!(
+            "{rounds} rounds can show differences from {} if the trials of a system vary by {}",
+            number::times(ratio.exp()),
+            number::chosen_percent(USUAL_SPREAD)
+        ));
+    }
 }
 
-/// Prints the findings, where the run is saved, and how to resume it if it is unfinished.
+/// By how much the trials of a system vary on a shared machine: the median standard deviation of their logarithms.
+const USUAL_SPREAD: f64 = 0.1;
+
+/// Prints the answers, where the rest is, and how to resume the run if it is unfinished.
 fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path) -> End {
-    let (plan, observations) = match (store.header(run), store.observations(run)) {
-        (Ok(header), Ok(observations)) => (header.plan, observations),
+    let (header, observations) = match (store.header(run), store.observations(run)) {
+        (Ok(header), Ok(observations)) => (header, observations),
         // If something stopped the run, report that error.
         (Err(error), _) | (_, Err(error)) => return Err(done.err().unwrap_or(error).into()),
     };
-    let mut found = findings(&plan, &observations);
+    let plan = &header.plan;
+    let mut found = findings(plan, &observations);
     published::beside(&mut found);
-    common::print(&report::text(&found, common::width(), common::colour()))?;
-    common::print(&format!("run {run} is saved in {}\n", path.display()))?;
+    common::print(&report::answers(&found, common::width(), common::colour()))?;
+    common::print(&where_the_rest_is(&found, run, &header, path))?;
     let resume = || match path == Path::new(common::STORE) {
         true => format!("`narrows run --resume {run}` does what is missing"),
         false => format!("`narrows run --resume {run} --store {}` does what is missing", path.display()),
@@ -251,13 +295,42 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
             bail!("{error}\n{kept} of {planned} trials are kept: {}", resume());
         }
     }
-    if anything_measured(&plan, &observations) {
+    if anything_measured(plan, &observations) {
         return Ok(ExitCode::SUCCESS);
     }
     common::say(
         "every trial of every system failed, so at most the reference was measured; the report says why",
     );
     Ok(ExitCode::FAILURE)
+}
+
+/// Writes the page with figures next to the store, and says how to see everything.
+fn where_the_rest_is(found: &Findings, run: RunId, header: &RunHeader, path: &Path) -> String {
+    let page = path.with_extension("html");
+    let written =
+        AtomicFile::create(&page).and_then(|file| file.write(&report_verb::page(found, run, header)));
+    let figures = match written {
+        Ok(()) => format!("; its figures are in {}", page.display()),
+        // The trials are safe, and the page can be made later.
+        Err(error) => {
+            common::say(format_args!("{error:#}"));
+            String::new()
+        }
+    };
+    let store = match path == Path::new(common::STORE) {
+        true => String::new(),
+        false => format!(" --store {}", path.display()),
+    };
+    let failed: u32 = found.experiments.iter().flat_map(|e| &e.failures).map(|failure| failure.trials).sum();
+    let failed = if failed > 0 {
+        format!("{} failed.\n", number::several(failed.into(), "trial"))
+    } else {
+        String::new()
+    };
+    format!(
+        "\n{failed}run {run} is saved in {}{figures}\n`narrows report {run}{store}` prints the tables, and all with --details\n",
+        path.display()
+    )
 }
 
 /// Whether at least one trial of a requested system was measured. If the plan has only the reference, its trials count.

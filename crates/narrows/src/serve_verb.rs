@@ -38,6 +38,9 @@ pub struct Args {
     reactor: common::ReactorChoice,
 }
 
+/// How often it checks whether its threads still run.
+const GLANCE: Duration = Duration::from_millis(50);
+
 /// Serves until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> End {
     // The kernel would not refuse this, because the threads of a server share its port.
@@ -49,6 +52,7 @@ pub fn run(args: &Args) -> End {
         .into());
     }
     let cancel = common::cancellation()?;
+    let mut alarm = common::Alarm::new()?;
     let ports = args.ports();
     let threads = args.threads.map_or_else(|| systems::machine::available_cores().len(), usize::from);
     let config = serve::Config {
@@ -66,7 +70,7 @@ pub fn run(args: &Args) -> End {
         common::say(format_args!("serving {scheme}://{address}"));
     }
     while !cancel.load(Ordering::Relaxed) && server.alive() {
-        std::thread::sleep(Duration::from_millis(50));
+        alarm.sleep(GLANCE);
     }
     let counts = server.stop().context("the server failed")?;
     common::say(format_args!(

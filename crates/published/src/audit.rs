@@ -1,7 +1,8 @@
 //! The audit of a published table: which weaknesses its own figures show.
 //!
 //! The kinds of doubt and their limits are those of Narrows' own trials ([`lab::doubt`], [`lab::findings`]) wherever the columns
-//! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the remedies.
+//! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the words and the
+//! remedies.
 
 mod clients;
 mod frames;
@@ -11,9 +12,9 @@ mod uploads;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use systems::Workload;
 
-use super::{PublishedColumn, PublishedSetting, PublishedTable, Rows, shape};
-use lab::doubt::Evidence;
+use super::{Found, PublishedColumn, PublishedSetting, PublishedTable, Rows, Seen, shape};
 use lab::findings;
 
 /// A kind of doubt about published rows.
@@ -43,14 +44,16 @@ pub enum Flaw {
 pub struct AuditWarning {
     /// What kind.
     pub code: Flaw,
-    /// What was seen, with the figures of an example; empty where `evidence` has them.
-    pub message: String,
-    /// What a trial of Narrows with these figures would be doubted for: the row, and what was seen.
-    pub evidence: Vec<(String, Evidence)>,
-    /// In how many rows, and of which systems.
-    pub places: String,
+    /// What was seen, with the figures of an example or of each row.
+    pub seen: Seen,
+    /// How many rows it concerns ...
+    pub count: usize,
+    /// ... of so many.
+    pub of: usize,
     /// Which rows; empty where it concerns all.
     pub rows: Vec<String>,
+    /// How many rows of each system; empty if the table has only one.
+    pub systems: BTreeMap<String, usize>,
 }
 
 /// A table in the document's shape, and the findings of its audit.
@@ -64,6 +67,8 @@ pub struct Audit {
     pub source: String,
     /// How it was measured.
     pub about: String,
+    /// The kind of work that was measured.
+    pub workload: Workload,
     /// The ready-made experiment that measures the same today.
     pub experiment: Option<String>,
     /// What is known of how it was measured.
@@ -72,34 +77,42 @@ pub struct Audit {
     pub columns: Vec<PublishedColumn>,
     /// The rows in the document's order and shape.
     pub table: findings::Table,
+    /// The number of published rows. Those of frames are cells of the table.
+    pub rows: usize,
+    /// How many rows of the table were left out, so that it is short.
+    pub left_out: usize,
     /// What the figures show beyond the document's words, such as laws, steps and order.
-    pub found: Vec<String>,
+    pub found: Vec<Found>,
     /// The published ranking beside the ranking of the rows with few errors. None if rows are not ranked.
-    pub ranking: Option<findings::Table>,
+    pub ranking: Option<Ranking>,
     /// What makes figures untrustworthy.
     pub warnings: Vec<AuditWarning>,
+}
+
+/// Each client's best row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// The published ranking beside the ranking of the rows with few errors.
+    pub table: findings::Table,
+    /// The clients without a row of few errors.
+    pub unranked: Vec<String>,
+    /// The ranked rows above what the connections of the pool can carry one request at a time.
+    pub above_ceiling: Vec<String>,
 }
 
 /// The findings of the audit of one workload.
 #[derive(Default)]
 struct AuditParts {
-    found: Vec<String>,
-    ranking: Option<findings::Table>,
+    found: Vec<Found>,
+    ranking: Option<Ranking>,
     doubts: Vec<FlawedRows>,
 }
 
 /// A doubt, with the indices of the rows that it concerns.
 struct FlawedRows {
     code: Flaw,
-    seen: What,
+    seen: Seen,
     rows: Vec<usize>,
-}
-
-/// What was seen, with its figures.
-enum What {
-    Said(String),
-    /// Row by row.
-    Evidence(Vec<Evidence>),
 }
 
 /// Looks for the weaknesses of a table in its figures. `all` are the tables in which rows of the same
@@ -114,31 +127,28 @@ pub fn audit(table: &PublishedTable, all: &[PublishedTable]) -> Audit {
     };
     parts.doubts.extend(few_trials(table));
     let systems = table.row_systems();
+    let one_system = systems.iter().all(|system| *system == systems[0]);
     let warnings = parts.doubts.into_iter().filter(|d| !d.rows.is_empty()).map(|doubt| {
-        let all = doubt.rows.len() == labels.len();
-        let own = doubt.rows.iter().map(|&row| labels[row].clone());
-        let (message, evidence) = match doubt.seen {
-            What::Said(message) => (message, Vec::new()),
-            What::Evidence(seen) => (String::new(), own.zip(seen).collect()),
-        };
-        let named = |name: &str| !evidence.is_empty() || message.contains(name);
-        AuditWarning {
-            code: doubt.code,
-            places: places(&doubt.rows, named, &labels, &systems),
-            message,
-            evidence,
-            rows: doubt.rows.iter().filter(|_| !all).map(|&row| labels[row].clone()).collect(),
+        let (count, of) = (doubt.rows.len(), labels.len());
+        let mut counts = BTreeMap::new();
+        for &row in doubt.rows.iter().filter(|_| !one_system) {
+            *counts.entry(systems[row].to_owned()).or_default() += 1;
         }
+        let rows = doubt.rows.iter().filter(|_| count < of).map(|&row| labels[row].clone());
+        AuditWarning { code: doubt.code, seen: doubt.seen, count, of, rows: rows.collect(), systems: counts }
     });
     Audit {
         name: table.name.clone(),
         title: table.title.clone(),
         source: table.source.clone(),
         about: table.about.clone(),
+        workload: table.workload,
         experiment: table.experiment.clone(),
         setting: table.setting.clone(),
         columns: table.columns.clone(),
         table: shape::table(table),
+        rows: table.printed.len(),
+        left_out: 0,
         warnings: warnings.collect(),
         found: parts.found,
         ranking: parts.ranking,
@@ -146,47 +156,14 @@ pub fn audit(table: &PublishedTable, all: &[PublishedTable]) -> Audit {
 }
 
 fn few_trials(table: &PublishedTable) -> Option<FlawedRows> {
-    let code = findings::Code::TooFewTrials;
-    let each = if table.runs == 1 { "one".to_owned() } else { table.runs.to_string() };
     (table.runs < findings::FEWEST_TRIALS).then(|| FlawedRows {
-        code: Flaw::Lab(code),
-        seen: What::Said(format!("fewer than {} measured trials, {each} each", findings::FEWEST_TRIALS)),
+        code: Flaw::Lab(findings::Code::TooFewTrials),
+        seen: Seen::FewTrials { each: table.runs },
         rows: (0..table.printed.len()).collect(),
     })
-}
-
-/// In how many rows, and of which systems; or which rows, if they are few and not named yet.
-fn places(rows: &[usize], named: impl Fn(&str) -> bool, labels: &[String], systems: &[&str]) -> String {
-    let all = labels.len();
-    if rows.len() == all {
-        return format!("in all {all} rows");
-    }
-    let count = format!("in {} of {all} rows", rows.len());
-    if rows.len() <= 4 {
-        let names: Vec<&str> = rows.iter().map(|&row| labels[row].as_str()).collect();
-        let named = names.iter().all(|name| named(name));
-        return if named { count } else { format!("{count}: {}", names.join(", ")) };
-    }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for &row in rows {
-        *counts.entry(systems[row]).or_default() += 1;
-    }
-    if counts.len() == 1 && systems.iter().all(|system| *system == systems[0]) {
-        return count;
-    }
-    let counts: Vec<String> = counts.iter().map(|(system, n)| format!("{system} {n}")).collect();
-    format!("{count}: {}", counts.join(", "))
 }
 
 /// The indices of the rows to which a predicate applies.
 fn indices<T>(rows: &[T], applies: impl Fn(&T) -> bool) -> Vec<usize> {
     (0..rows.len()).filter(|&row| applies(&rows[row])).collect()
-}
-
-/// Formats a ratio: `1.02x`, `6.9x`.
-pub(super) fn times(ratio: f64) -> String {
-    match ratio {
-        r if r < 1.995 => format!("{r:.2}x"),
-        r => format!("{r:.1}x"),
-    }
 }

@@ -17,7 +17,8 @@ use systems::{Point, Value};
 
 use super::{PublishedTable, Rows};
 use lab::findings::{
-    self, Beside, Cell, Column, Estimate, ExperimentFindings, Findings, Shape, Unit, column,
+    self, Beside, BestOf, Cell, Column, Difference, Estimate, ExperimentFindings, Findings, Range, Shape,
+    ShapeFigures, Unit, column,
 };
 use today::{Today, all, within};
 
@@ -25,9 +26,6 @@ use today::{Today, all, within};
 const FLAT: f64 = 1.05;
 /// Two factors have the same size if neither is more than this many times the other.
 const SAME_SIZE: f64 = 1.5;
-
-/// Up to this many missing rows are named. More are only counted.
-const NAMED: usize = 6;
 
 /// A published row, and the row of today that corresponds to it.
 #[derive(Clone, Copy)]
@@ -79,9 +77,9 @@ fn table_beside(name: &str, found: &ExperimentFindings) -> Option<Beside> {
 
 fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
     let estimates = &planned.estimates;
-    let today = &Today::new(planned.figure, planned.design, planned.noise_floor.as_ref());
-    let (pairs, mut differences) = pairs(table, planned, estimates);
-    let (mut shown, shapes) = match &table.rows {
+    let today = &Today::new(planned);
+    let (pairs, mut differences) = pairs(table, estimates);
+    let (table_beside, shapes) = match &table.rows {
         Rows::Clients(rows) => order::clients(table, rows, planned, today),
         Rows::Requests(_) => {
             (points(table, planned, &pairs), order::requests(table, today, &pairs, estimates))
@@ -89,11 +87,22 @@ fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
         Rows::Upload(_) => (points(table, planned, &pairs), steps::steps(table, &pairs, today)),
         Rows::Frames(_) => (points(table, planned, &pairs), cliffs::cliffs(&pairs, today)),
     };
+    let sizes = matches!(table.rows, Rows::Upload(_)) && table.varied().any(|column| column.name == "size");
+    let best = match &table.rows {
+        Rows::Clients(_) => BestOf::Clients,
+        _ if sizes => BestOf::Size,
+        _ => BestOf::Rows,
+    };
     differences.extend(stand_ins(table, &pairs));
     differences.extend(missing(table, &pairs, estimates));
-    shown.notes.extend(shapes.iter().map(sentence));
-    shown.notes.extend(differences.iter().cloned());
-    Beside { published: table.name.clone(), source: table.source.clone(), shapes, differences, table: shown }
+    Beside {
+        published: table.name.clone(),
+        source: table.source.clone(),
+        shapes,
+        differences,
+        best,
+        table: table_beside,
+    }
 }
 
 /// The published figure of each row. None for rows that may not be compared.
@@ -166,12 +175,8 @@ fn fixed(table: &PublishedTable, varied: &BTreeSet<&str>) -> Point {
     fixed
 }
 
-/// Each published row with the corresponding row of today, and sentences about knobs that differ.
-fn pairs<'a>(
-    table: &'a PublishedTable,
-    planned: &ExperimentFindings,
-    estimates: &'a [Estimate],
-) -> (Vec<Pair<'a>>, Vec<String>) {
+/// Each published row with the corresponding row of today, and the knobs that differ.
+fn pairs<'a>(table: &'a PublishedTable, estimates: &'a [Estimate]) -> (Vec<Pair<'a>>, Vec<Difference>) {
     let varied: BTreeSet<&str> = table.varied().map(|column| column.name.as_str()).collect();
     let fixed = fixed(table, &varied);
     let mut otherwise: BTreeMap<&str, BTreeSet<&Value>> = BTreeMap::new();
@@ -193,31 +198,33 @@ fn pairs<'a>(
         }
         pairs.push(Pair { row, system, variant, point, then: figures[row], now });
     }
-    let show = |knob: &str, value: &Value| {
-        let axis = planned.axes.iter().find(|axis| axis.knob == knob);
-        axis.map_or(value.to_string(), |axis| axis.show(value))
+    let difference = |(knob, today): (&str, BTreeSet<&Value>)| Difference::Knob {
+        knob: knob.to_owned(),
+        then: fixed[knob].clone(),
+        today: today.into_iter().cloned().collect(),
     };
-    let sentence = |(knob, today): (&str, BTreeSet<&Value>)| {
-        let today: Vec<String> = today.into_iter().map(|value| show(knob, value)).collect();
-        format!("`{knob}`: {} then, {} today", show(knob, &fixed[knob]), today.join(", "))
-    };
-    (pairs, otherwise.into_iter().map(sentence).collect())
+    (pairs, otherwise.into_iter().map(difference).collect())
 }
 
-/// Sentences about systems that stand for others: another version, another runtime, or what the other is based on.
-fn stand_ins(table: &PublishedTable, pairs: &[Pair]) -> Vec<String> {
+/// The systems that stand for others: another version, another runtime, or what the other is based on.
+fn stand_ins(table: &PublishedTable, pairs: &[Pair]) -> Vec<Difference> {
     let mut stand_ins = BTreeSet::new();
     for pair in pairs {
         let Some(estimate) = pair.now else { continue };
         let now = estimate.scenario.system.as_str();
         let Some((place, other)) = stands_for(table, pair.system, pair.variant, estimate) else { continue };
         if other > 0 && now.contains('@') && table.runtimes.contains_key(pair.variant) {
-            stand_ins.insert(format!("{now} stands for {} with {} today", pair.system, pair.variant));
+            stand_ins.insert((now, pair.system, Some(pair.variant)));
         } else if place > 0 {
-            stand_ins.insert(format!("{now} stands for {} today", pair.system));
+            stand_ins.insert((now, pair.system, None));
         }
     }
-    stand_ins.into_iter().collect()
+    let difference = |(system, stands_for, runtime): (&str, &str, Option<&str>)| Difference::StandIn {
+        system: system.to_owned(),
+        stands_for: stands_for.to_owned(),
+        runtime: runtime.map(str::to_owned),
+    };
+    stand_ins.into_iter().map(difference).collect()
 }
 
 /// The systems in the document's order.
@@ -231,43 +238,35 @@ fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
     systems
 }
 
-/// Sentences about what did not run today: systems, and rows of systems that ran.
-fn missing(table: &PublishedTable, pairs: &[Pair], estimates: &[Estimate]) -> Vec<String> {
+/// What did not run today: systems, and rows of systems that ran.
+fn missing(table: &PublishedTable, pairs: &[Pair], estimates: &[Estimate]) -> Vec<Difference> {
     let (systems, labels) = (systems_of(pairs), table.labels());
     let ran = |system: &&str| {
         estimates.iter().any(|e| e.figure.is_some() && stands_for(table, system, "", e).is_some())
     };
     let (ran, absent): (Vec<&str>, Vec<&str>) = systems.iter().partition(|system| ran(system));
-    let mut sentences = Vec::new();
+    let mut missing = Vec::new();
     if !absent.is_empty() {
-        sentences.push(format!("not run today: {}", absent.join(", ")));
+        missing.push(Difference::NotRun { systems: absent.into_iter().map(str::to_owned).collect() });
     }
-    for system in ran {
+    for name in ran {
+        let system = name.to_owned();
         if matches!(table.rows, Rows::Clients(_)) {
             // Clients are compared by their best rows, so single rows need not correspond.
-            let ranked = |e: &&Estimate| e.ranks() && stands_for(table, system, "", e).is_some();
-            if !estimates.iter().any(|e| ranked(&e)) {
-                sentences.push(format!("{system} ran, and none of its rows may be ranked"));
+            let ranked = |e: &Estimate| e.ranks() && stands_for(table, name, "", e).is_some();
+            if !estimates.iter().any(ranked) {
+                missing.push(Difference::Unranked { system });
             }
             continue;
         }
-        let of_system: Vec<&Pair> = pairs.iter().filter(|pair| pair.system == system).collect();
-        let lacking: Vec<&str> = of_system
-            .iter()
-            .filter(|pair| pair.now.is_none())
-            .map(|pair| labels[pair.row].as_str())
-            .collect();
-        if !lacking.is_empty() {
-            let which =
-                if lacking.len() <= NAMED { format!(": {}", lacking.join("; ")) } else { String::new() };
-            sentences.push(format!(
-                "not run today, or without a figure that may be compared: {} of {} published rows of {system}{which}",
-                lacking.len(),
-                of_system.len()
-            ));
+        let of_system: Vec<&Pair> = pairs.iter().filter(|pair| pair.system == name).collect();
+        let lacking = of_system.iter().filter(|pair| pair.now.is_none());
+        let rows: Vec<String> = lacking.map(|pair| labels[pair.row].clone()).collect();
+        if !rows.is_empty() {
+            missing.push(Difference::RowsMissing { system, rows, of: of_system.len() });
         }
     }
-    sentences
+    missing
 }
 
 /// A table of the rows that have both figures, as ratios to the best row of the same runtime and, for uploads, of the
@@ -298,68 +297,30 @@ fn points(table: &PublishedTable, planned: &ExperimentFindings, pairs: &[Pair]) 
         cells.push(worse(|p| p.today(), pair).into());
         findings::Row { cells, block: index > 0 && shown[index - 1].variant != pair.variant }
     };
-    let better = if planned.figure.more_is_better() { "less" } else { "longer" };
-    let best = if uploads && table.varied().any(|c| c.name == "size") {
-        "the best of the same size"
-    } else {
-        "the best of these rows"
-    };
-    findings::Table {
-        title: format!("Beside {}", table.name),
-        about: format!(
-            "Beside the published table {} ({}): how many times {better} than {best}, then and today.",
-            table.name, table.source
-        ),
-        columns,
-        keys: keys.len(),
-        rows: shown.iter().enumerate().map(row).collect(),
-        notes: Vec::new(),
-    }
+    findings::Table { columns, keys: keys.len(), rows: shown.iter().enumerate().map(row).collect() }
 }
 
 fn printed(text: &str) -> Cell {
     if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
 }
 
-/// A shape as today's rounds decide it; where they do not, its sentence says so.
-fn decided(agrees: Option<bool>, mut text: String) -> Shape {
-    if agrees.is_none() {
-        text.push_str("; these rounds do not decide it");
-    }
-    Shape { agrees, text }
-}
-
-/// A shape's words behind its verdict.
-fn sentence(Shape { agrees, text }: &Shape) -> String {
-    match agrees {
-        Some(true) => format!("agrees: {text}"),
-        Some(false) => format!("differs: {text}"),
-        None => format!("open: {text}"),
-    }
-}
-
-/// The same shape, open where the generator held back one of the rows that it stands on.
-fn unless_held_back<'a>(mut shape: Shape, rows: impl IntoIterator<Item = &'a Pair<'a>>) -> Shape {
+/// A shape, open where the generator held back one of the rows that it stands on.
+fn shape<'a>(
+    agrees: Option<bool>,
+    figures: ShapeFigures,
+    rows: impl IntoIterator<Item = &'a Pair<'a>>,
+) -> Shape {
     let held = rows.into_iter().any(|pair| pair.now.is_some_and(Estimate::is_lower_bound));
-    if held && shape.agrees.is_some() {
-        shape.agrees = None;
-        shape.text.push_str("; the generator was at its limit: some of today's figures are lower bounds");
-    }
-    shape
+    let at_limit = held && agrees.is_some();
+    Shape { agrees: agrees.filter(|_| !at_limit), at_limit, figures }
 }
 
 /// The smallest and the largest number. None if there is none.
-fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+fn range(numbers: impl Iterator<Item = f64>) -> Option<Range> {
     numbers.fold(None, |known, n| {
-        let (low, high) = known.unwrap_or((n, n));
-        Some((low.min(n), high.max(n)))
+        let Range { low, high } = known.unwrap_or(Range { low: n, high: n });
+        Some(Range { low: low.min(n), high: high.max(n) })
     })
-}
-
-/// Formats a range of ratios: `6.9x`, `6.9x to 9.0x`.
-fn shown((low, high): (f64, f64)) -> String {
-    let (low, high) = (super::audit::times(low), super::audit::times(high));
-    if low == high { low } else { format!("{low} to {high}") }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod audit;
 mod beside;
 mod csv;
+mod found;
 mod read;
 mod record;
 mod rows;
@@ -21,12 +22,18 @@ use systems::input::nearest;
 use systems::knob::Kind;
 use systems::{InputError, Point, Source, Workload};
 
-pub use audit::{Audit, AuditWarning, Flaw, audit};
+pub use audit::{Audit, AuditWarning, Flaw, Ranking, audit};
 pub use beside::beside;
+pub use found::{
+    Cap, Carried, Censored, Found, Inverted, LessTime, Seen, SendersRate, Step, ThreadRates, UnsteadyRow,
+    VoidRow,
+};
+pub use record::{Misprint, MisprintKind};
 pub use rows::{
     ClientFigures, ClientRow, FrameFigures, FrameRow, PublishedRow, RequestFigures, RequestRow, Rows,
     UploadFigures, UploadRow,
 };
+pub use shape::FIRST_ROWS;
 
 /// A table of `published/`: its name, its TOML file and its CSV file.
 macro_rules! built_in {

@@ -1,9 +1,29 @@
 //! One line of a table's CSV file: reads fields by column, as figures.
 
+use serde::{Deserialize, Serialize};
 use systems::{InputError, Source};
 
 use super::PublishedColumn;
 use super::csv::Field;
+
+/// A cell that is not printed like its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misprint {
+    /// What was printed.
+    pub printed: String,
+    /// What is wrong with it.
+    pub kind: MisprintKind,
+}
+
+/// What is wrong with how a cell was printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MisprintKind {
+    /// A dash too many.
+    ExtraDash,
+    /// The larger figure first.
+    LargerFirst,
+}
 
 /// One line of the CSV file, with its columns.
 pub(super) struct Record<'a> {
@@ -60,19 +80,19 @@ impl Record<'_> {
     }
 
     /// Reads two numbers written as `A - B`, and what is wrong with how they were printed.
-    pub fn range(&self, name: &str) -> Result<([f64; 2], Option<String>), InputError> {
+    pub fn range(&self, name: &str) -> Result<([f64; 2], Option<Misprint>), InputError> {
         let field = self.field(name)?;
         let parts: Vec<String> = field.text.split('-').map(|part| part.trim().replace(',', "")).collect();
         let numbers: Vec<f64> = parts.iter().filter_map(|part| part.parse().ok()).collect();
         let blank = parts.iter().filter(|part| part.is_empty()).count();
         match numbers[..] {
             [first, second] if numbers.len() + blank == parts.len() && first > 0.0 && second > 0.0 => {
-                let flaw = match () {
-                    () if blank > 0 => Some(format!("\"{}\" has a dash too many", field.text)),
-                    () if first > second => Some(format!("\"{}\" has the larger figure first", field.text)),
+                let kind = match () {
+                    () if blank > 0 => Some(MisprintKind::ExtraDash),
+                    () if first > second => Some(MisprintKind::LargerFirst),
                     () => None,
                 };
-                Ok(([first, second], flaw))
+                Ok(([first, second], kind.map(|kind| Misprint { printed: field.text.clone(), kind })))
             }
             _ => Err(self.wrong(field, name, "not the two runs", "write them as `A - B`")),
         }

@@ -4,7 +4,7 @@ use lab::findings::RANKED_ERRORS;
 use systems::knob::{Kind, parse_size};
 use systems::{InputError, Point, Value, Workload};
 
-use super::record::Record;
+use super::record::{Misprint, Record};
 
 /// One row: the figures, and what they were measured of.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub struct FrameFigures {
     /// The number of messages in each of two runs, in printed order.
     pub runs: [f64; 2],
     /// What is wrong with how they were printed.
-    pub flaw: Option<String>,
+    pub misprint: Option<Misprint>,
 }
 
 impl FrameFigures {
@@ -205,8 +205,8 @@ fn upload(record: &Record) -> Result<UploadFigures, InputError> {
 }
 
 fn frames(record: &Record) -> Result<FrameFigures, InputError> {
-    let (runs, flaw) = record.range("messages")?;
-    Ok(FrameFigures { frame_size: record.count("frame_size")? as f64, runs, flaw })
+    let (runs, misprint) = record.range("messages")?;
+    Ok(FrameFigures { frame_size: record.count("frame_size")? as f64, runs, misprint })
 }
 
 fn request(record: &Record) -> Result<RequestFigures, InputError> {

@@ -8,7 +8,7 @@ use super::{FrameRow, PublishedColumn, PublishedRow, PublishedTable, Rows};
 use lab::findings::{self, Cell, Unit};
 
 /// How many rows of each system a shortened table shows.
-const SHOWN: usize = 3;
+pub const FIRST_ROWS: usize = 3;
 
 impl PublishedTable {
     /// The system of each row, as the document calls it.
@@ -70,6 +70,11 @@ impl Rows {
     }
 }
 
+/// A way to receive, as the document heads its columns.
+pub(super) fn way_name(framing: &str, active: &str) -> String {
+    format!("{{packet,{framing}}} {active}")
+}
+
 /// A table in the document's shape.
 pub(super) fn table(table: &PublishedTable) -> findings::Table {
     match &table.rows {
@@ -99,8 +104,6 @@ fn list(table: &PublishedTable) -> findings::Table {
         block: index > 0 && keys[index].1 != keys[index - 1].1,
     });
     findings::Table {
-        title: table.title.clone(),
-        about: format!("As published, {} rows.", table.printed.len()),
         columns: columns.collect(),
         keys: table
             .columns
@@ -108,7 +111,6 @@ fn list(table: &PublishedTable) -> findings::Table {
             .filter(|c| c.knob.is_some() || c.name == "system" || c.name == "runtime")
             .count(),
         rows: rows.collect(),
-        notes: Vec::new(),
     }
 }
 
@@ -116,7 +118,7 @@ fn list(table: &PublishedTable) -> findings::Table {
 fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> findings::Table {
     let way = |row: &FrameRow| {
         let knob = |name: &str| row.point.get(name).map_or(String::new(), ToString::to_string);
-        format!("{{packet,{}}} {}", knob("framing"), knob("active"))
+        way_name(&knob("framing"), &knob("active"))
     };
     let (mut ways, mut sizes): (Vec<String>, Vec<f64>) = (Vec::new(), Vec::new());
     for row in rows {
@@ -141,36 +143,25 @@ fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> findings::Table {
         cells: std::iter::once(Cell::Number(*size)).chain(ways.iter().map(|way| cell(*size, way))).collect(),
         block: false,
     };
-    findings::Table {
-        title: table.title.clone(),
-        about: format!(
-            "As published, {} cells: {}, of one run and of the other.",
-            rows.len(),
-            name("messages")
-        ),
-        columns,
-        keys: 1,
-        rows: sizes.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    findings::Table { columns, keys: 1, rows: sizes.iter().map(row).collect() }
 }
 
 impl super::Audit {
-    /// The same audit with only the first rows of each system in each block. A note says how many rows were left out.
+    /// The same audit with only the first rows of each system in each block.
     pub fn shortened(mut self) -> Self {
         let all = self.table.rows.len();
         let mut seen: Vec<(usize, Cell, usize)> = Vec::new();
         let system = self.table.columns.iter().position(|c| c.unit.is_none()).unwrap_or(0);
         let mut block = 0;
         // A table with few rows is shown complete.
-        if all > 10 * SHOWN {
+        if all > 10 * FIRST_ROWS {
             self.table.rows.retain(|row| {
                 block += usize::from(row.block);
                 let cell = &row.cells[system];
                 match seen.iter_mut().find(|(b, known, _)| *b == block && known == cell) {
                     Some((_, _, count)) => {
                         *count += 1;
-                        *count <= SHOWN
+                        *count <= FIRST_ROWS
                     }
                     None => {
                         seen.push((block, cell.clone(), 1));
@@ -179,10 +170,7 @@ impl super::Audit {
                 }
             });
         }
-        let left_out = all - self.table.rows.len();
-        if left_out > 0 {
-            self.table.notes.push(format!("the first {SHOWN} rows of each; {left_out} more with --all"));
-        }
+        self.left_out = all - self.table.rows.len();
         self
     }
 }

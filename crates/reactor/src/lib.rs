@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use payload::{Payload, SharedBytes};
 pub use slots::Conn;
-pub use socket::{listener, unused};
+pub use socket::{listener, stop_listening, unused};
 pub use thread::{exact_timers, open_files, pin, thread_cpu};
 pub use time::Time;
 

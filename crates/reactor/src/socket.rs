@@ -86,6 +86,13 @@ pub fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     Ok(fd.into())
 }
 
+/// Makes a socket stop listening. The kernel refuses connections from now on, and a reactor that accepts from the socket
+/// turns at once.
+pub fn stop_listening(listener: &TcpListener) {
+    // SAFETY: shutdown(2) takes no pointers. Failure is harmless: the reactor turns at its timeout.
+    unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
 /// Checks that nobody uses this address, shared or not. Returns it with the port that the kernel chose in place of port 0.
 /// Never listens, so no client can mistake the check for a server.
 ///

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_out_by_deadline_then_by_age() {
+    fn values_are_returned_by_deadline_and_then_by_age() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timers = Timers::default();

@@ -272,7 +272,7 @@ impl Handler for Sleeper {
 }
 
 #[test]
-fn what_arrives_while_the_reactor_sleeps_says_how_long_it_has_waited() {
+fn events_that_arrive_while_the_reactor_sleeps_have_their_waiting_time() {
     for backend in [Backend::Auto, Backend::Epoll] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");

@@ -4,9 +4,9 @@ use lab::compare::RunComparison;
 
 use crate::markdown::{self, plain};
 use crate::text::{BOLD, DIM, Page, YELLOW};
-use crate::words::{compared, difference, floor, machine, without_counterpart};
+use crate::words::{compared, difference, machine, without_counterpart};
 
-/// For a terminal; see [`crate::text`].
+/// A comparison for a terminal. See [`crate::text`].
 pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> String {
     let page = Page { width: width.max(40), colour };
     let mut out = String::new();
@@ -16,7 +16,7 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
     }
     out.push('\n');
     page.table(&mut out, &compared(found));
-    for line in found.machine.iter().map(machine).chain(found.floors.iter().map(floor)) {
+    for line in found.machine.iter().map(machine) {
         page.paragraph(&mut out, DIM, "  ", &line);
     }
     for label in without_counterpart(found) {
@@ -25,13 +25,12 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
     out
 }
 
-/// As Markdown, for a pull request.
+/// A comparison as Markdown, for a pull request.
 pub fn comparison_markdown(found: &RunComparison) -> String {
     let mut out = format!("## {} against {}\n\n", plain(&found.b), plain(&found.a));
     markdown::table(&mut out, &compared(found));
     markdown::list(&mut out, "What else differs", found.differences.iter().map(difference));
-    let notes = found.machine.iter().map(machine).chain(found.floors.iter().map(floor));
-    markdown::list(&mut out, "Notes", notes);
+    markdown::list(&mut out, "Notes", found.machine.iter().map(machine));
     markdown::list(&mut out, "Without a counterpart", without_counterpart(found).into_iter());
     out
 }

@@ -1,19 +1,20 @@
-//! Findings as CSV (RFC 4180): each table with its heading, raw numbers, an empty line between tables.
+//! Findings as CSV (RFC 4180): each table with its heading and raw numbers, and an empty line between tables.
 
 use lab::findings::{Cell, Column, ExperimentFindings, Findings, Table, Unit};
 
-use crate::words::tables;
+use crate::agreement;
+use crate::words::{beside, tables};
 
-/// All tables. The first column names the experiment; headings carry the unit.
+/// All tables. The first column names the experiment, and headings include the unit.
 pub fn csv(findings: &Findings) -> String {
     let of = |e: &ExperimentFindings| {
-        let tables = tables(e).into_iter().chain(e.beside.iter().map(|beside| beside.table.clone()));
-        tables.map(|t| table("experiment", &e.name, &t)).collect::<Vec<_>>()
+        let tables = tables(e).into_iter().chain(beside(e));
+        tables.map(|each| table("experiment", &e.name, &each.table)).collect::<Vec<_>>()
     };
     findings.experiments.iter().flat_map(of).collect::<Vec<_>>().join("\r\n")
 }
 
-/// A table behind a first column that says what it belongs to.
+/// A table with an additional first column, which names what the table belongs to.
 pub(crate) fn table(key: &str, name: &str, table: &Table) -> String {
     let mut lines = vec![line(std::iter::once(key.to_owned()).chain(table.columns.iter().map(heading)))];
     for row in &table.rows {
@@ -34,7 +35,7 @@ fn heading(column: &Column) -> String {
         Some(Unit::SecondsPerByte) => "s/byte",
         Some(Unit::SecondsPerOperation) => "s",
     };
-    // Units per something stand in the brackets alone: `CPU (s/byte)`, whatever the text table scales it to.
+    // The brackets have the raw unit, `CPU (s/byte)`, even if the text table scales it.
     let name = if column.unit == Some(Unit::SecondsPerByte) { "CPU" } else { &column.name };
     format!("{name} ({unit})")
 }
@@ -42,6 +43,7 @@ fn heading(column: &Column) -> String {
 fn raw(cell: &Cell) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
+        Cell::Agree(agree) => agreement(*agree).to_owned(),
         Cell::Text(word) => word.clone(),
         Cell::Empty => String::new(),
     }

@@ -1,4 +1,4 @@
-//! Latencies as a standard HdrHistogram log (version 1.3), which the field's own tools read and merge.
+//! Latencies as a standard HdrHistogram log (version 1.3), which other tools can read and merge.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -6,12 +6,12 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-/// One interval: whose latencies, when, and the latencies in nanoseconds.
+/// The latencies of one interval.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// Names the series; blanks and commas become underscores, as the format demands.
+    /// The name of the series. Blanks and commas become underscores, as the format requires.
     pub tag: String,
-    /// Seconds since the Unix epoch when it began.
+    /// Its beginning, in seconds since the Unix epoch.
     pub began_unix_s: f64,
     /// Its length in seconds.
     pub length_s: f64,
@@ -19,7 +19,7 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-/// The log. Its maxima are given in milliseconds, as is the custom.
+/// Writes the log. Its maxima are in milliseconds, as is usual.
 pub fn hlog(intervals: &[Interval]) -> String {
     let mut bytes = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -35,7 +35,7 @@ pub fn hlog(intervals: &[Interval]) -> String {
         for interval in intervals {
             let tag: String =
                 interval.tag.chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect();
-            // Writing to memory cannot fail, and the serializer knows every histogram of ours.
+            // Writing to memory cannot fail, and the serializer supports these histograms.
             let _ = log.write_histogram(
                 &interval.histogram,
                 seconds(interval.began_unix_s),
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_reads_back_with_another_reader() {
+    fn another_library_can_read_the_log() {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
         (1..=1000_u64).for_each(|micros| histogram.record(micros * 1000).unwrap());
         let interval = |tag: &str| Interval {

@@ -1,8 +1,9 @@
-//! Findings as one HTML file: no network, readable without script, light and dark, on paper and on a phone.
+//! Findings as one HTML file. It needs no network, can be read without scripts, in light and dark colours, on paper and
+//! on a phone.
 //!
-//! The page is written from top to bottom as a person reads it: the answer, its figure, its table, what makes it
-//! doubtful, what others published; then the machine, the command that repeats the run, and how to apply what was found. Everything that
-//! comes from manifests, servers or the command line passes [`escape`].
+//! The page shows, from top to bottom: the answer, its figure, its table, the doubts, the published tables, the machine,
+//! the command that repeats the run, and how to apply the result. Everything that comes from manifests, servers or the
+//! command line passes [`escape`].
 
 mod date;
 mod figure;
@@ -22,18 +23,18 @@ use figures::Palette;
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// What a report says of the run itself.
+/// The facts of a run that its page shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// Its number in the store.
     pub id: i64,
     /// Seconds since the Unix epoch.
     pub started_unix_s: f64,
-    /// The command line that asked for it, without the program's name.
+    /// The command line that started it, without the program's name.
     pub command: &'a str,
-    /// What the order of its trials was shuffled by.
+    /// The seed that shuffled the order of its trials.
     pub seed: u64,
-    /// Kernel, CPU, limits, versions, as they were saved with it.
+    /// The kernel, CPU, limits and versions that were saved with it.
     pub environment: &'a Value,
 }
 
@@ -69,7 +70,7 @@ fn title(findings: &Findings) -> String {
     }
 }
 
-/// `default-src 'none'` makes the browser itself refuse whatever would leave the file.
+/// With `default-src 'none'` the browser refuses to load anything from outside the file.
 fn head(findings: &Findings, run: &Run) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -83,7 +84,7 @@ fn head(findings: &Findings, run: &Run) -> String {
     )
 }
 
-/// The first sentence of each experiment, with a link to where it is shown.
+/// The headline of each experiment, with a link to its section.
 fn answers(out: &mut String, findings: &Findings) {
     if findings.experiments.len() < 2 {
         return;
@@ -96,7 +97,7 @@ fn answers(out: &mut String, findings: &Findings) {
     out.push_str("</ul>\n</nav>\n");
 }
 
-/// A sentence of the findings: what stands in backticks is a name.
+/// Converts a sentence of the findings to HTML. Text in backticks becomes code.
 fn sentence(text: &str) -> String {
     let parts: Vec<String> = escape(text).split('`').map(str::to_owned).collect();
     if parts.len().is_multiple_of(2) {
@@ -121,9 +122,9 @@ fn environment(out: &mut String, findings: &Findings, environment: &Value) {
     out.push_str("</dl>\n</section>\n");
 }
 
-/// Objects and lists as one line for each of their leaves.
+/// Converts objects and lists to one line for each leaf.
 fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
-    // A name with dots, as of a sysctl, says all by itself.
+    // A name with dots, such as that of a sysctl, needs no path.
     let whole = |key: &str| name.is_empty() || key.contains('.');
     let inner = |key: &str| if whole(key) { key.to_owned() } else { format!("{name} {key}") };
     match value {

@@ -1,8 +1,9 @@
-//! Reports: findings for the terminal, as Markdown, JSON and CSV; latencies as HdrHistogram logs.
+//! Reports: findings as text, Markdown, HTML, JSON and CSV, and latencies as HdrHistogram logs.
 //!
-//! Knows findings, how people read numbers ([`number`]) and how findings are said (`words`). Computes nothing: what is shown was found by `lab::findings`; nothing
-//! that was found is left out, except that CSV has the tables only.
+//! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what `lab::findings`
+//! has found. Every format shows all findings, except that CSV has only the tables.
 
+mod brief;
 mod compare;
 mod csv;
 mod hlog;
@@ -16,6 +17,7 @@ mod svg;
 mod text;
 mod words;
 
+pub use crate::brief::{answers, brief};
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
 pub use crate::hlog::{Interval, hlog};
@@ -29,17 +31,23 @@ use lab::findings::{Cell, Column};
 
 use crate::number::show;
 
-/// A cell as people read it.
+/// Formats a cell.
 fn cell(column: &Column, cell: &Cell) -> String {
     match (cell, column.unit) {
         (Cell::Number(number), Some(unit)) => show(*number, unit),
         (Cell::Number(number), None) => number.to_string(),
+        (Cell::Agree(agree), _) => agreement(*agree).to_owned(),
         (Cell::Text(word), _) => printable(word),
         (Cell::Empty, _) => "-".to_owned(),
     }
 }
 
-/// Text from files and programs under test without what could move a terminal's cursor.
+/// Whether two counts agree, in capitals if they do not.
+fn agreement(agree: bool) -> &'static str {
+    if agree { "agree" } else { "DISAGREE" }
+}
+
+/// Removes what could move a terminal's cursor from the text of files and programs under test.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

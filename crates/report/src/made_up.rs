@@ -1,4 +1,4 @@
-//! Made-up runs for tests: clients under the rules of the fake executor.
+//! Made-up runs for tests: clients whose figures follow the rules of the fake executor.
 
 use lab::experiment::grid::Axis as Knob;
 use lab::experiment::{Figure as Quantity, Form, Subject};
@@ -10,7 +10,7 @@ use stats::Noise;
 use systems::knob::Kind;
 use systems::{Point, Value, Workload};
 
-/// Every product of the knobs.
+/// All points of the grid that these knobs span.
 fn points(knobs: &[(&str, &[i64])]) -> Vec<Point> {
     let mut points = vec![Point::new()];
     for (knob, values) in knobs {
@@ -26,7 +26,7 @@ fn points(knobs: &[(&str, &[i64])]) -> Vec<Point> {
 
 const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
 
-/// Clients at every point, and the reference at one, in four rounds.
+/// A plan of four rounds with clients at every point, and the reference at one.
 fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let points = points(knobs);
     let scenario = |system: &str, point: &Point| {
@@ -69,10 +69,10 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         excluded: Vec::new(),
     };
     let planned = Planned { setup, scenarios, apply: Default::default(), defaults: Default::default() };
-    Plan { seed: 1, budget_s: None, experiments: vec![planned], trials }
+    Plan { seed: 1, design: stats::Design::ONCE, budget_s: None, experiments: vec![planned], trials }
 }
 
-/// What is found of such a plan under these rules of the fake executor.
+/// The findings of such a plan under these rules of the fake executor.
 pub(crate) fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> ExperimentFindings {
     let plan = plan(systems, knobs);
     let mut fake = Fake::new(1000.0, rules.to_vec(), Noise { spread: 0.01, ..Noise::default() }, 1);
@@ -86,7 +86,7 @@ pub(crate) fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) 
     findings(&plan, &observations).experiments.remove(0)
 }
 
-/// A rule for this system at these values.
+/// A rule for a system at these values.
 pub(crate) fn rule(system: &str, point: &[(&str, i64)], better: f64) -> Rule {
     let value = |(knob, value): &(&str, i64)| ((*knob).to_owned(), Value::Integer(*value));
     Rule {

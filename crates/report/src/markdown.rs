@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Findings, Table, Warning};
+use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
 
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, advice, headlines, notes, outlier, tables};
+use crate::words::{Advice, Captioned, advice, beside, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -31,11 +31,11 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
             }
         }
-        Part::Tables => tables(e).iter().for_each(|each| below(out, each)),
+        Part::Tables => tables(e).iter().for_each(|table| below(out, table)),
         Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
         Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
         Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(outlier)),
-        Part::Beside => e.beside.iter().for_each(|beside| below(out, &beside.table)),
+        Part::Beside => beside(e).iter().for_each(|each| below(out, each)),
         Part::Excluded => {
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }
@@ -43,12 +43,12 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
         Part::Versions => {
             list(out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
         }
-        // Markdown that is pasted has no pictures.
+        // Pasted Markdown has no figures.
         Part::Figures | Part::Explanations => {}
     }
 }
 
-fn below(out: &mut String, table: &Table) {
+fn below(out: &mut String, table: &Captioned) {
     out.push('\n');
     self::table(out, table);
 }
@@ -73,23 +73,23 @@ pub(crate) fn list(out: &mut String, heading: &str, items: impl Iterator<Item = 
     }
 }
 
-pub(crate) fn table(out: &mut String, table: &Table) {
+pub(crate) fn table(out: &mut String, Captioned { caption, table }: &Captioned) {
     let names = table.columns.iter().map(|c| c.name.replace('|', "\\|"));
     let rules = table.columns.iter().map(|c| if c.unit.is_some() { "---:" } else { "---" }.to_owned());
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let _ = writeln!(out, "{}\n", plain(&table.about));
+    let _ = writeln!(out, "{}\n", plain(&caption.about));
     out.push_str(&line(names.collect()));
     out.push_str(&line(rules.collect()));
     for row in &table.rows {
         let cells = table.columns.iter().zip(&row.cells).map(|(c, v)| cell(c, v).replace('|', "\\|"));
         out.push_str(&line(cells.collect()));
     }
-    if !table.notes.is_empty() {
-        let _ = writeln!(out, "\n{}", plain(&table.notes.join("; ")));
+    if !caption.notes.is_empty() {
+        let _ = writeln!(out, "\n{}", plain(&caption.notes.join("; ")));
     }
 }
 
-/// One line without control characters or HTML.
+/// Converts text to one line without control characters or HTML.
 pub(crate) fn plain(text: &str) -> String {
     printable(text).replace('<', "&lt;")
 }

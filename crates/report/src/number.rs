@@ -1,14 +1,12 @@
-//! Numbers as people read them: the one place that knows units, how many digits they have, and how intervals are written.
-//!
-//! Knows units, ratios and sizes; nothing of what they are the numbers of.
+//! Formats numbers for people. Only this module knows units, numbers of digits and how intervals are written.
 
 use lab::experiment::grid::show_size;
 use lab::findings::{Ratio, Unit};
 
-/// Ends of intervals beyond this say nothing but "unknown".
+/// Ends of intervals beyond this are shown as unknown.
 const MOST_TIMES: f64 = 9999.0;
 
-/// A number in its unit: `1.24 s`, `883 MB/s`, `26.8M/s`, `12.3 us`, `41 %`, `38 MB`, `64K`.
+/// Formats a number in its unit: `1.24 s`, `883 MB/s`, `26.8M/s`, `12.3 us`, `41 %`, `38 MB`, `64K`.
 pub fn show(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
@@ -40,17 +38,22 @@ pub fn micros(value: f64) -> String {
     seconds(value / 1e6)
 }
 
-/// How many a second: `42.8k/s`.
+/// A time in milliseconds, as [`seconds`] shows it.
+pub fn millis(value: f64) -> String {
+    seconds(value / 1e3)
+}
+
+/// A rate per second: `42.8k/s`.
 pub fn per_second(value: f64) -> String {
     show(value, Unit::PerSecond)
 }
 
-/// Bytes a second: `883 MB/s`.
+/// Bytes per second: `883 MB/s`.
 pub fn bytes_per_second(value: f64) -> String {
     show(value, Unit::BytesPerSecond)
 }
 
-/// A share of 1 as it was measured: `41 %`, `9.6 %`, `<0.01 %`.
+/// A measured share: `41 %`, `9.6 %`, `<0.01 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -62,7 +65,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share of 1 that somebody chose, without needless digits: `5 %`, `2.5 %`.
+/// A configured share, without needless digits: `5 %`, `2.5 %`.
 pub fn chosen_percent(share: f64) -> String {
     let percent = share * 100.0;
     let digits = usize::from((percent - percent.round()).abs() > 1e-9);
@@ -74,12 +77,12 @@ pub fn tenths(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// A rate that people type again, in all its digits: `12345/s`; below ten with its fractions.
+/// A rate that can be typed again, with all digits: `12345/s`. Below ten it has decimals.
 pub fn exact_rate(per_s: f64) -> String {
     if per_s < 10.0 { format!("{per_s:.2}/s") } else { format!("{per_s:.0}/s") }
 }
 
-/// A ratio that is held against a bound: `0.934x`.
+/// A ratio that is compared with a bound: `0.934x`.
 pub fn exact_times(ratio: f64) -> String {
     format!("{ratio:.3}x")
 }
@@ -89,28 +92,43 @@ pub fn times(ratio: f64) -> String {
     format!("{ratio:.2}x")
 }
 
-/// A ratio with its interval: `6.9x [6.5, 7.2]`.
-pub fn interval(ratio: Ratio) -> String {
-    let digits = match ratio.estimate {
+/// A ratio in as many digits as [`interval`] shows: `1.28x`, `6.9x`, `120x`.
+pub fn factor(ratio: f64) -> String {
+    format!("{ratio:.0$}x", decimals(ratio))
+}
+
+/// A range of ratios: `6.9x to 9.0x`; where both ends look the same, one of them.
+pub fn factors(low: f64, high: f64) -> String {
+    let (low, high) = (factor(low), factor(high));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+fn decimals(ratio: f64) -> usize {
+    match ratio {
         r if r < 1.995 => 2,
         r if r < 99.5 => 1,
         _ => 0,
-    };
+    }
+}
+
+/// A ratio with its interval: `6.9x [6.5, 7.2]`.
+pub fn interval(ratio: Ratio) -> String {
+    let digits = decimals(ratio.estimate);
     let Ratio { estimate, low, high } = ratio;
     format!("{estimate:.digits$}x [{}, {}]", end(low, digits), end(high, digits))
 }
 
-/// A ratio near 1 with its interval, in hundredths whatever its size: `0.95x [0.71, 1.28]`.
+/// A ratio near 1 with its interval, always in hundredths: `0.95x [0.71, 1.28]`.
 pub fn interval_in_hundredths(ratio: Ratio) -> String {
     format!("{} [{}, {}]", times(ratio.estimate), end(ratio.low, 2), end(ratio.high, 2))
 }
 
-/// An end of an interval; beyond the most it says nothing but "unknown".
-fn end(of: f64, digits: usize) -> String {
-    if of > MOST_TIMES { format!(">{MOST_TIMES:.0}") } else { format!("{of:.digits$}") }
+/// An end of an interval: `>9999` if it is beyond [`MOST_TIMES`].
+fn end(times: f64, digits: usize) -> String {
+    if times > MOST_TIMES { format!(">{MOST_TIMES:.0}") } else { format!("{times:.digits$}") }
 }
 
-/// A count in a sentence: three significant digits, thousands set apart.
+/// A count in a sentence, with three significant digits and separated thousands.
 pub fn count(count: f64) -> String {
     if count < 99.5 {
         return match count {
@@ -122,8 +140,8 @@ pub fn count(count: f64) -> String {
     let scale = 10_f64.powf(count.log10().floor() - 2.0);
     let digits = format!("{:.0}", (count / scale).round() * scale);
     let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);
@@ -131,12 +149,12 @@ pub fn count(count: f64) -> String {
     shown
 }
 
-/// So many of something: `1 trial`, `3 trials`.
-pub fn several(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+/// A number of things: `1 trial`, `3 trials`.
+pub fn several(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Memory repeats to a few percent at best: two digits.
+/// Memory, with two digits, because it varies by a few percent at best.
 fn bytes(value: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
     let (factor, name) = units.into_iter().find(|unit| value >= unit.0 * 0.9995).unwrap_or((1.0, "B"));
@@ -146,7 +164,7 @@ fn bytes(value: f64) -> String {
     }
 }
 
-/// In the largest unit of which there is at least one, after rounding: never `1000 us`.
+/// Formats a value in the largest unit of which there is at least one after rounding: never `1000 us`.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let last = units[units.len() - 1];
     let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * 0.999_5;
@@ -154,7 +172,7 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     format!("{}{name}", digits(value / factor))
 }
 
-/// Three significant digits for what is at least 1; two decimals below.
+/// Three significant digits, or two decimals for values below 1.
 fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -169,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people() {
+    fn numbers_are_short_and_have_units() {
         for (value, unit, shown) in [
             (1240.0, Unit::Milliseconds, "1.24 s"),
             (12.345, Unit::Microseconds, "12.3 us"),
@@ -203,16 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn ratios_with_their_intervals() {
+    fn ratios_are_shown_with_their_intervals() {
         let ratio = |estimate, low, high| Ratio { estimate, low, high };
         assert_eq!(interval(ratio(6.91, 6.5, 7.249)), "6.9x [6.5, 7.2]");
         assert_eq!(interval(ratio(1.5, 1.104, 2.0)), "1.50x [1.10, 2.00]");
         assert_eq!(interval(ratio(120.0, 3.0, 1e9)), "120x [3, >9999]");
+        assert_eq!([factors(0.73, 2.33), factors(6.86, 6.91)], ["0.73x to 2.3x", "6.9x"]);
         assert_eq!(interval_in_hundredths(ratio(2.5, 0.7, 12.0)), "2.50x [0.70, 12.00]");
     }
 
     #[test]
-    fn counts_in_sentences() {
+    fn counts_in_sentences_have_separated_thousands() {
         for (value, shown) in [
             (0.0123, "0.012"),
             (1.12, "1.1"),
@@ -228,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_chose_and_type_again_keeps_its_digits() {
+    fn configured_shares_and_exact_rates_keep_their_digits() {
         assert_eq!([0.05, 0.025, 1.0].map(chosen_percent), ["5 %", "2.5 %", "100 %"]);
         assert_eq!([12_345.4, 0.5].map(exact_rate), ["12345/s", "0.50/s"]);
     }

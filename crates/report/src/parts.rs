@@ -1,34 +1,33 @@
-//! What the section of an experiment is made of: the order is the same in every form, so that who knows one finds
-//! their way in all.
+//! The parts of an experiment's section. Their order is the same in every format.
 
-/// A part of a section; a form leaves out what it cannot show.
+/// A part of a section. A format leaves out the parts that it cannot show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Sentences, the headline first.
+    /// The claims in sentences, the headline first.
     Answer,
-    /// The figures of the answer.
+    /// Figures that show the answer.
     Figures,
-    /// What was measured, compared and counted.
+    /// Tables of what was measured, compared and counted.
     Tables,
-    /// What makes it doubtful, with remedies.
+    /// Warnings, with remedies.
     Warnings,
     /// Trials without a measurement.
     Failures,
     /// Trials far from the others.
     Outliers,
-    /// The published figures beside these.
+    /// Comparisons with published tables.
     Beside,
-    /// Figures of what explains the answer, and of what it stands on.
+    /// Figures that explain the answer, and figures of the data behind it.
     Explanations,
     /// Systems that could not run here.
     Excluded,
-    /// What the trials had to say.
+    /// Remarks about trials.
     Notes,
     /// The systems' versions.
     Versions,
 }
 
-/// As a person reads: the answer, what it rests on, what makes it doubtful, and only then what others published.
+/// The order of the parts: the answer, its data, the doubts about it, and then the published tables.
 pub(crate) const ORDER: [Part; 11] = [
     Part::Answer,
     Part::Figures,

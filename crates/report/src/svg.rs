@@ -1,9 +1,8 @@
 //! Figures as inline SVG: pure functions from plain numbers to markup.
 //!
-//! Knows units and pixels; nothing of findings. Hand-made rather than by a plotting crate: each figure needs a title, a
-//! description and tooltips for those who do not see it, colours that follow the page's light or dark scheme, and a
-//! second drawing for a narrow screen; and the kinds of figure here are less code than wrapping one that has none
-//! of this.
+//! This module knows units and pixels, but no findings. It does not use a plotting crate, because each figure needs a
+//! title, a description and tooltips for those who do not see it, colours that follow the page's light or dark scheme,
+//! and a second drawing for narrow screens. Adding these to a plotting crate would take more code.
 
 mod axis;
 mod canvas;
@@ -20,24 +19,24 @@ pub(crate) use rows::{Row, Rows};
 
 use canvas::Canvas;
 
-/// How one series looks: its colour says which system, its shape and dash which point of the knobs.
+/// The style of a series. The colour shows the system, the shape and the dash show the point of its knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Position in the palette; None: the reference, which is grey everywhere.
+    /// The position in the palette. None for the reference, which is grey.
     pub(crate) hue: Option<usize>,
-    /// Position among the shapes of marks and the dashes of lines.
+    /// The position among the shapes of marks and the dashes of lines.
     pub(crate) shape: usize,
-    /// Whether marks are outlines only: what is shown and not ranked.
+    /// Whether marks are outlines, because they are not ranked.
     pub(crate) hollow: bool,
 }
 
-/// What a hollow mark means.
+/// The meaning of a hollow mark.
 pub(crate) const NOT_RANKED: &str = "not ranked";
 
-/// Colours of the palette: Okabe and Ito's without black and yellow, which do not show on both schemes.
+/// The number of colours: Okabe and Ito's palette without black and yellow, which are not visible in both schemes.
 pub(crate) const HUES: usize = 6;
 
-/// Shapes that can be told apart at this size.
+/// The number of shapes that can be distinguished at this size.
 pub(crate) const SHAPES: usize = 6;
 
 impl Style {
@@ -49,7 +48,7 @@ impl Style {
         }
     }
 
-    /// A sample of it for a legend; says nothing to a screen reader, because the words stand beside it.
+    /// A sample for a legend. Screen readers ignore it, because the name follows.
     pub(crate) fn swatch(self) -> String {
         let mut canvas = Canvas::default();
         canvas.open(&self.class());
@@ -60,10 +59,10 @@ impl Style {
     }
 }
 
-/// A lowest and a highest value that belong to a value.
+/// The lower and the upper end of a value's interval.
 pub(crate) type Interval = (f64, f64);
 
-/// What a figure shows.
+/// The kinds of figures.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Drawing {
     /// Values along an axis.
@@ -76,14 +75,14 @@ pub(crate) enum Drawing {
     Rows(Rows),
 }
 
-/// How wide a drawing is, in its own units, which are a screen's pixels at its natural size.
+/// The width of a drawing, in its units. They are pixels at its natural size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// Across a page.
+    /// The whole width of a page.
     Wide,
-    /// Beside another one.
+    /// Half the width, with another drawing next to it.
     Half,
-    /// For phones: the same figure, laid out anew, so that its words stay readable.
+    /// The width of a phone. The figure is laid out again, so that its text stays readable.
     Narrow,
 }
 
@@ -133,7 +132,7 @@ impl Drawing {
         )
     }
 
-    /// Everything that is drawn, and nothing else.
+    /// The data that is drawn, as a table.
     pub(crate) fn data(&self) -> Data {
         match self {
             Self::Lines(lines) => lines.data(),
@@ -144,8 +143,8 @@ impl Drawing {
     }
 }
 
-/// Text between tags or in a quoted attribute: markup is harmless, control characters show as pictures, and what would
-/// turn the direction of the text around it does not pass.
+/// Escapes text for use between tags or in a quoted attribute. Control characters are replaced by their pictures, and
+/// characters that change the direction of text are removed.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -156,11 +155,11 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            // U+2400 and on: the pictures of the control characters.
+            // The pictures of the control characters begin at U+2400.
             '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
             '\u{7f}' => out.push('\u{2421}'),
             '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            // Not characters in XML or HTML.
+            // These are not characters in XML or HTML.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             other => out.push(other),
         }

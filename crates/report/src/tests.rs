@@ -1,11 +1,12 @@
-//! Snapshots of each form of fixed findings, as plain strings.
+//! Tests of each format with fixed findings and expected strings.
 
+use lab::doubt::Evidence;
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
-use lab::findings::{Beside, Shape};
+use lab::findings::{Beside, BestOf, FigureTable, Note, Presence, Shape, ShapeFigures, TableKind};
 use lab::findings::{
     Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
-    Table, Unit, Warning,
+    Table, Unended, Unit, Warning,
 };
 use lab::plan::Setup;
 
@@ -30,10 +31,8 @@ fn failed() -> FailedTrials {
     }
 }
 
-fn buffers() -> Table {
-    Table {
-        title: "Buffers".to_owned(),
-        about: "Everywhere: size 64M. Medians over 3 rounds.".to_owned(),
+fn buffers() -> FigureTable {
+    let table = Table {
         columns: vec![
             column("system", None),
             column("buffer", Some(Unit::Size)),
@@ -46,29 +45,28 @@ fn buffers() -> Table {
             row("cowboy2", Some(262_144.0), 823.25, 0.41, false),
             row("reference", None, 66.0, 1.0, true),
         ],
-        notes: vec!["no trial failed, no operation failed".to_owned()],
-    }
+    };
+    FigureTable { kind: TableKind::List, table, notes: vec![Note::NothingFailed] }
 }
 
 fn beside() -> Beside {
-    let agrees = Shape { agrees: Some(true), text: "the best is 256K then, 256K today".to_owned() };
+    let void = ShapeFigures::Void { system: "libuv".to_owned(), today: Presence::NotRun };
+    let shape = Shape { agrees: None, at_limit: false, figures: void };
     Beside {
         published: "old-buffers".to_owned(),
         source: "a document".to_owned(),
         table: Table {
-            title: "Beside old-buffers".to_owned(),
-            about: "Beside the published table.".to_owned(),
             columns: vec![column("buffer", None), column("then", Some(Unit::Times))],
             keys: 1,
             rows: vec![Row { cells: vec![Cell::Text("1460".to_owned()), Cell::Number(6.5)], block: false }],
-            notes: vec![format!("agrees: {}", agrees.text)],
         },
-        shapes: vec![agrees],
+        best: BestOf::Rows,
+        shapes: vec![shape],
         differences: Vec::new(),
     }
 }
 
-/// A claim that stands on no estimate.
+/// A claim that refers to no estimate.
 fn depends(knob: &str, on: &str) -> Claim {
     let interaction = Interaction {
         knob: on.to_owned(),
@@ -103,7 +101,7 @@ fn fixed() -> Findings {
     Findings {
         experiments: vec![ExperimentFindings {
             setup,
-            design: stats::Design::Once,
+            design: stats::Design::ONCE,
             noise_floor: None,
             comparisons: Vec::new(),
             effects: Vec::new(),
@@ -123,8 +121,10 @@ fn fixed() -> Findings {
             }],
             failures: vec![failed()],
             snippets: Vec::new(),
-            notes: vec!["node: limit raised".to_owned()],
-            unended: Vec::new(),
+            unended: vec![Unended {
+                system: "node".to_owned(),
+                evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
+            }],
             versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
         }],
     }
@@ -139,7 +139,7 @@ Does it matter?
   what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
   what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
-Everywhere: size 64M. Medians over 3 rounds.
+Medians over 3 rounds of each trial's mean time of an upload, with the 95 % interval.
 system     buffer     time  of ref
 cowboy2      1460   5.61 s   1.2 %
 cowboy2      256K   823 ms    41 %
@@ -156,26 +156,27 @@ reference       -  66.0 ms   100 %
     |  [2Jno such | file
     | <b>
 
-Beside the published table.
+Beside the published table old-buffers (a document): how many times longer than the best of these
+rows, then and today.
 buffer   then
 1460    6.50x
-  agrees: the best is 256K then, 256K today
+  open: libuv had no figure that counts then; it was not run today
   not run: cowboy1: not packaged
-  note: node: limit raised
+  note: node: a trial has no figure: none of 4 operations ended in 2.00 s
   versions: cowboy2 2.8.0
 ";
     assert!(shown.ends_with(rest), "{shown}");
 }
 
 #[test]
-fn a_narrow_terminal_folds_and_loses_nothing() {
+fn tables_are_folded_for_a_narrow_terminal_without_losing_cells() {
     let shown = text(&fixed(), 40, false);
     let tables: Vec<&str> = shown.lines().filter(|line| line.starts_with("system")).collect();
     assert_eq!(tables, ["system     buffer     time  of ref"]);
     let mut wide = fixed();
     for i in 0..6 {
-        wide.experiments[0].tables[0].columns.push(column(&format!("more {i}"), Some(Unit::Count)));
-        for row in &mut wide.experiments[0].tables[0].rows {
+        wide.experiments[0].tables[0].table.columns.push(column(&format!("more {i}"), Some(Unit::Count)));
+        for row in &mut wide.experiments[0].tables[0].table.rows {
             row.cells.push(Cell::Number(f64::from(i) * 1000.0));
         }
     }
@@ -196,7 +197,7 @@ fn a_narrow_terminal_folds_and_loses_nothing() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour() {
+fn colour_adds_only_escape_sequences() {
     let (plain, coloured) = (text(&fixed(), 80, false), text(&fixed(), 80, true));
     let mut stripped = coloured.clone();
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m"] {
@@ -207,7 +208,7 @@ fn colour_changes_nothing_but_colour() {
 }
 
 #[test]
-fn markdown_is_a_section() {
+fn markdown_has_a_section_for_each_experiment() {
     let expected = "\
 ## upload-buffers: Buffers
 
@@ -216,7 +217,7 @@ Does it matter?
 - **what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b**
 - what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
-Everywhere: size 64M. Medians over 3 rounds.
+Medians over 3 rounds of each trial's mean time of an upload, with the 95 % interval.
 
 | system | buffer | time | of ref |
 | --- | ---: | ---: | ---: |
@@ -234,13 +235,13 @@ Failed trials:
 
 - node: 3 of its trials, at start: it ended; output:  [2Jno such | file &lt;b>
 
-Beside the published table.
+Beside the published table old-buffers (a document): how many times longer than the best of these rows, then and today.
 
 | buffer | then |
 | --- | ---: |
 | 1460 | 6.50x |
 
-agrees: the best is 256K then, 256K today
+open: libuv had no figure that counts then; it was not run today
 
 Not run here:
 
@@ -248,7 +249,7 @@ Not run here:
 
 Notes:
 
-- node: limit raised
+- node: a trial has no figure: none of 4 operations ended in 2.00 s
 
 Versions:
 
@@ -258,7 +259,7 @@ Versions:
 }
 
 #[test]
-fn every_form_is_read_in_the_same_order() {
+fn every_format_has_the_same_order() {
     let mut found = fixed();
     found.experiments[0].snippets.push(Snippet {
         system: "cowboy2".to_owned(),
@@ -290,9 +291,9 @@ fn every_form_is_read_in_the_same_order() {
 }
 
 #[test]
-fn csv_is_raw() {
+fn csv_has_raw_numbers() {
     let mut findings = fixed();
-    findings.experiments[0].tables[0].rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
+    findings.experiments[0].tables[0].table.rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
     assert_eq!(
         csv(&findings),
         "experiment,system,buffer (bytes),time (ms),of ref (share of 1)\r\n\
@@ -305,7 +306,7 @@ fn csv_is_raw() {
 }
 
 #[test]
-fn json_has_a_schema_and_raw_numbers() {
+fn json_has_a_schema_version_and_raw_numbers() {
     let value: serde_json::Value = serde_json::from_str(&json(&fixed(), &serde_json::Value::Null)).unwrap();
     assert_eq!(value["schema"], SCHEMA);
     let table = &value["experiments"][0]["tables"][0];

@@ -1,4 +1,4 @@
-//! Findings for a terminal: aligned tables, folded where they are wider than it.
+//! Findings for a terminal: aligned tables, which are folded if they are wider than the terminal.
 
 use std::fmt::Write;
 
@@ -6,22 +6,23 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, advice, headlines, notes, outlier, tables};
+use crate::words::{Advice, Captioned, advice, beside, headlines, notes, outlier, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
 pub(crate) const DIM: &str = "2";
-const RED: &str = "31";
+pub(crate) const RED: &str = "31";
+pub(crate) const GREEN: &str = "32";
 pub(crate) const YELLOW: &str = "33";
 
-/// All experiments, in lines of at most `width` columns as far as words and keys allow; `colour` adds ANSI colours.
+/// All experiments, in lines of at most `width` columns as far as words and keys allow. `colour` adds ANSI colours.
 pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let sections = findings.experiments.iter().map(|e| page.experiment(e));
     sections.collect::<Vec<_>>().join("\n")
 }
 
-/// How wide, and whether in colours.
+/// The width, and whether to use colours.
 pub(crate) struct Page {
     pub width: usize,
     pub colour: bool,
@@ -56,7 +57,7 @@ impl Page {
                     self.paragraph(out, if i == 0 { BOLD } else { "" }, "  ", sentence);
                 }
             }
-            Part::Tables => tables(e).iter().for_each(|each| self.below(out, each)),
+            Part::Tables => tables(e).iter().for_each(|table| self.below(out, table)),
             Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
             Part::Failures => e.failures.iter().for_each(|f| self.failure(out, f)),
             Part::Outliers => {
@@ -64,11 +65,11 @@ impl Page {
                     .iter()
                     .for_each(|o| self.paragraph(out, DIM, "  ", &format!("outlier: {}", outlier(o))));
             }
-            Part::Beside => e.beside.iter().for_each(|beside| self.below(out, &beside.table)),
+            Part::Beside => beside(e).iter().for_each(|each| self.below(out, each)),
             Part::Excluded => {
                 for excluded in &e.excluded {
-                    let what = format!("not run: {}: {}", excluded.system, excluded.reason);
-                    self.paragraph(out, "", "  ", &what);
+                    let line = format!("not run: {}: {}", excluded.system, excluded.reason);
+                    self.paragraph(out, "", "  ", &line);
                 }
             }
             Part::Notes => {
@@ -78,12 +79,12 @@ impl Page {
                 let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();
                 self.paragraph(out, DIM, "  ", &format!("versions: {}", versions.join("; ")));
             }
-            // A terminal has no pictures.
+            // A terminal shows no figures.
             Part::Versions | Part::Figures | Part::Explanations => {}
         }
     }
 
-    fn below(&self, out: &mut String, table: &Table) {
+    fn below(&self, out: &mut String, table: &Captioned) {
         out.push('\n');
         self.table(out, table);
     }
@@ -96,14 +97,14 @@ impl Page {
 
     fn failure(&self, out: &mut String, f: &FailedTrials) {
         let trials = several(f.trials.into(), "trial");
-        let what = format!("failed: {} ({trials}) at {}: {}", f.scenario, f.stage, f.reason);
-        self.paragraph(out, RED, "  ", &what);
+        let line = format!("failed: {} ({trials}) at {}: {}", f.scenario, f.stage, f.reason);
+        self.paragraph(out, RED, "  ", &line);
         for line in f.output.lines() {
             let _ = writeln!(out, "    | {}", printable(line));
         }
     }
 
-    /// Words wrapped at the width; where there is an indent, further lines have two more.
+    /// Wraps text at the width. If there is an indent, further lines have two more columns.
     pub(crate) fn paragraph(&self, out: &mut String, style: &str, indent: &str, text: &str) {
         let further = if indent.is_empty() { "" } else { "    " };
         let mut line = indent.to_owned();
@@ -124,8 +125,10 @@ impl Page {
         }
     }
 
-    pub(crate) fn table(&self, out: &mut String, table: &Table) {
-        self.paragraph(out, DIM, "", &table.about);
+    pub(crate) fn table(&self, out: &mut String, Captioned { caption, table }: &Captioned) {
+        if !caption.about.is_empty() {
+            self.paragraph(out, DIM, "", &caption.about);
+        }
         let rows: Vec<Vec<String>> = table.rows.iter().map(|row| shown(table, row)).collect();
         let plain: Vec<Vec<String>> = table.columns.iter().map(|c| vec![printable(&c.name)]).collect();
         let (mut heads, mut widths) = (plain.clone(), widths(&plain, &rows));
@@ -139,7 +142,7 @@ impl Page {
                 out.push('\n');
             }
             for level in 0..height {
-                // The last line of every heading stands on the table.
+                // Headings are aligned at the bottom.
                 let word =
                     |at: usize| (level + heads[at].len()).checked_sub(height).map(|l| heads[at][l].as_str());
                 let head = line(table, &columns, &widths, |at| word(at).unwrap_or(""));
@@ -152,12 +155,12 @@ impl Page {
                 let _ = writeln!(out, "{}", line(table, &columns, &widths, |at| &cells[at]));
             }
         }
-        for note in &table.notes {
+        for note in &caption.notes {
             self.paragraph(out, DIM, "  ", note);
         }
     }
 
-    /// Which columns stand side by side: all, or as many as fit, the keys repeated before each part.
+    /// Divides the columns into parts that fit. Each part begins with the keys.
     fn fold(&self, keys: usize, widths: &[usize]) -> Vec<Vec<usize>> {
         let keys: Vec<usize> = (0..keys.min(widths.len())).collect();
         let total = |columns: &[usize]| columns.iter().map(|&at| widths[at] + 2).sum::<usize>();
@@ -174,21 +177,21 @@ impl Page {
     }
 }
 
-/// How wide each column must be.
+/// The width of each column.
 fn widths(heads: &[Vec<String>], rows: &[Vec<String>]) -> Vec<usize> {
-    let of = |at: usize, head: &[String]| {
-        let cells = rows.iter().map(|row| &row[at]).chain(head);
+    let width = |index: usize, head: &[String]| {
+        let cells = rows.iter().map(|row| &row[index]).chain(head);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    heads.iter().enumerate().map(|(at, head)| of(at, head)).collect()
+    heads.iter().enumerate().map(|(index, head)| width(index, head)).collect()
 }
 
-/// A heading as a stack of its words, for tables that are too wide.
+/// A heading with one word per line, for tables that are too wide.
 fn stacked(name: &str) -> Vec<String> {
     name.replace('_', "_ ").split_whitespace().map(str::to_owned).collect()
 }
 
-/// The cells of some columns side by side: numbers to the right, words to the left.
+/// A line of some columns. Numbers are aligned right, words left.
 fn line<'a>(table: &Table, columns: &[usize], widths: &[usize], cell: impl Fn(usize) -> &'a str) -> String {
     let cells = columns.iter().map(|&at| {
         let pad = " ".repeat(widths[at] - cell(at).chars().count());

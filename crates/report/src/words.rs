@@ -1,21 +1,31 @@
-//! Findings in English: the one place that has sentences. Claims and the counts that explain them, why there is none, verdicts,
-//! warnings with their remedies, and what two runs differ in.
+//! Puts findings into English. All sentences are here: claims and the counts that explain them, verdicts, warnings with
+//! their remedies, published tables, and the differences between two runs.
 //!
-//! Knows what is claimed, and computes none of it: the order, the numbers and what is said at all are those of `lab::findings`;
-//! how a number looks is [`crate::number`]'s to know. Every form shows the same sentences.
+//! Computes nothing: `lab::findings` decides what is said, in which order, and with which numbers. [`crate::number`] formats
+//! the numbers. Every format shows the same sentences.
 
+mod beside;
+mod caption;
 mod claims;
 mod doubts;
+pub(crate) mod published;
 mod runs;
+mod tables;
 mod verdicts;
 mod warnings;
 
+pub(crate) use beside::{beside, beside_in_a_line, caption as caption_beside};
+pub(crate) use caption::{Caption, Captioned};
+pub(crate) use claims::answer_and_reason;
 pub use claims::{answer, headlines};
 pub use runs::{alone, unjudged};
-pub(crate) use runs::{difference, floor, machine, without_counterpart};
-pub(crate) use verdicts::{NO_FLOOR, compared, tables, verdict};
+pub(crate) use runs::{difference, machine, without_counterpart};
+pub(crate) use tables::{caption, fixed, tables};
+pub(crate) use verdicts::{compared, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
-pub(crate) use warnings::{advice_on_published, notes, outlier};
+pub(crate) use warnings::{notes, outlier};
 
+#[cfg(test)]
+mod published_tests;
 #[cfg(test)]
 mod tests;

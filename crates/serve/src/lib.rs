@@ -62,6 +62,8 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     counts: Arc<Counters>,
     stop: Arc<AtomicBool>,
+    /// Copies of the threads' listeners, with which the threads are woken.
+    listeners: Vec<TcpListener>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -79,7 +81,7 @@ pub fn start(config: &Config) -> io::Result<Server> {
         .collect::<io::Result<Vec<_>>>()?;
     let counts = Arc::new(Counters::default());
     let stop = Arc::new(AtomicBool::new(false));
-    let mut server = Server { addresses, counts, stop, threads: Vec::new() };
+    let mut server = Server { addresses, counts, stop, listeners: Vec::new(), threads: Vec::new() };
     for core in &config.threads {
         let listeners = server
             .addresses
@@ -88,6 +90,9 @@ pub fn start(config: &Config) -> io::Result<Server> {
             .map(|(address, (_, speaks))| Ok((reactor::listener(*address, several)?, *speaks)))
             .collect::<io::Result<Vec<(TcpListener, Speaks)>>>()?;
         server.addresses = listeners.iter().map(|(l, _)| l.local_addr()).collect::<io::Result<Vec<_>>>()?;
+        for (listener, _) in &listeners {
+            server.listeners.push(listener.try_clone()?);
+        }
         let (config, core) = (config.clone(), *core);
         let (counts, stop) = (Arc::clone(&server.counts), Arc::clone(&server.stop));
         let work = move || server::serve(&config, listeners, core, &counts, &stop);
@@ -117,17 +122,22 @@ impl Server {
     /// # Errors
     /// The I/O loop of a thread failed.
     pub fn stop(mut self) -> io::Result<CounterSnapshot> {
-        self.stop.store(true, Ordering::Relaxed);
+        self.wake_to_stop();
         for thread in self.threads.drain(..) {
             thread.join().map_err(|_| io::Error::other("a serving thread ended abnormally"))??;
         }
         Ok(self.counts.read())
     }
+
+    fn wake_to_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.listeners.iter().for_each(reactor::stop_listening);
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.wake_to_stop();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

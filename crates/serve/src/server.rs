@@ -13,7 +13,7 @@ use crate::peer::Peer;
 use crate::replaced::RecentPeaks;
 use crate::{Config, Counters, Speaks};
 
-/// The loop turns at least this often, to check whether it should stop.
+/// The loop turns at least this often. A stop wakes it through its listeners; this is in case that fails.
 const TURN: Duration = Duration::from_millis(50);
 /// How long a peer that was still sending may take to end its side after the server has ended its own.
 const LINGER: Duration = Duration::from_secs(2);
@@ -74,7 +74,8 @@ pub(crate) fn serve(
         counts.worked(cpu.saturating_sub(worked));
         worked = cpu;
     }
-    Ok(())
+    // The client may already have answers whose sending is not counted yet.
+    reactor.turn(Duration::ZERO, &mut worker)
 }
 
 impl Seat {

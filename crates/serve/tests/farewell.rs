@@ -22,7 +22,7 @@ fn config(farewell: Farewell, backend: Backend) -> Config {
 
 /// A client that continues to send after its last answered request reads every answer and then the end, not a reset.
 #[test]
-fn a_client_that_pipelines_into_the_close_has_all_its_answers() {
+fn a_client_that_pipelines_past_the_last_request_gets_all_its_answers() {
     for backend in [Backend::Auto, Backend::Epoll] {
         for farewell in [Farewell::Announced, Farewell::Silent] {
             let server = serve::start(&config(farewell, backend)).expect("a server");
@@ -45,7 +45,7 @@ fn a_client_that_pipelines_into_the_close_has_all_its_answers() {
 
 /// Connections that the client ends do not count as the server's closes.
 #[test]
-fn closes_are_the_servers_own() {
+fn only_closes_by_the_server_are_counted() {
     let server = serve::start(&config(Farewell::Silent, Backend::Auto)).expect("a server");
     let talk = |said: &[u8]| {
         let mut client = TcpStream::connect(server.addresses()[0]).expect("a connection");

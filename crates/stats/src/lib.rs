@@ -2,19 +2,23 @@
 //!
 //! Knows only numbers: no I/O, no clocks, no units, no trials or systems.
 
+mod family;
 mod location;
 mod looks;
 mod noise;
+mod panel;
 mod percentile;
 mod rng;
 mod sample;
 mod student;
 mod verdict;
 
+pub use family::{Family, holm};
 pub use location::{Location, difference};
-pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, NOMINAL, holm};
+pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio};
 pub use noise::{Disturbances, Noise};
+pub use panel::{MANY, Panel, PanelRow};
 pub use percentile::{merge_buckets, percentile_of_buckets, samples_needed};
 pub use rng::{SplitMix64, shuffle};
 pub use sample::{NotASample, Sample, Spread, median, median_ratio};
-pub use verdict::{Bar, Verdict, outliers};
+pub use verdict::{Verdict, outliers};

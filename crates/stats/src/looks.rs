@@ -1,38 +1,35 @@
 //! Interim looks: when to look at comparisons that grow round by round, and what may be claimed at each look.
 //!
-//! This is a group-sequential design with a constant nominal level (Pocock, "Group sequential methods in the design and
-//! analysis of clinical trials", Biometrika 64, 1977). Its intervals are valid at all looks together: they are repeated
-//! confidence intervals (Jennison and Turnbull, "Group Sequential Methods with Applications to Clinical Trials", 2000,
-//! chapter 9). It does not spend its error late (Lan and DeMets, Biometrika 70, 1983), because the effects that matter
-//! here, such as a knob that costs a factor of ten, show after three rounds and should be found then.
+//! This is a group-sequential design. Its intervals are valid at all looks together: they are repeated confidence
+//! intervals (Jennison and Turnbull, "Group Sequential Methods with Applications to Clinical Trials", 2000, chapter 9).
+//! The error is spent early and in unequal parts: look `l` of `K` gets a share in proportion to `1/l` (a Bonferroni
+//! correction with weights), because the effects that matter here, such as a knob that costs a factor of ten, show after
+//! three rounds and should be found then. The number of looks is fixed in the plan, from what its budget can reach: an
+//! error that is kept for looks that never come is lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Location;
+use crate::student::critical;
+use crate::{Location, Panel};
 
 /// The probability with which a statement may be wrong: 1 in 20.
 pub const LEVEL: f64 = 0.05;
 
-/// The rounds after which a run without a fixed number of rounds is examined. It ends at the last.
+/// The rounds after which a run that may stop early is examined. It ends at the last that its design allows.
 pub const LOOKS: [u32; 8] = [3, 4, 6, 9, 14, 19, 29, 39];
-
-/// The level at each look for which any of the [`LOOKS`] errs with probability [`LEVEL`]. The statistics at the looks do
-/// not depend on scale or truth, so this is a constant. It was found with 10^6 simulated runs, and a test verifies it.
-/// Heavier tails than the normal distribution's make errors rarer.
-pub const NOMINAL: f64 = 0.0078;
 
 /// The fewest rounds of a comparison. Fewer give no estimate.
 pub const FEWEST_ROUNDS: usize = 3;
 
-/// How often a comparison is examined.
+/// The normal distribution's quantile at 0.8.
+const FOUR_IN_FIVE: f64 = 0.84;
+
+/// How often comparisons are examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Design {
-    /// Once, after a number of rounds that was chosen in advance.
-    Once,
-    /// At every one of the [`LOOKS`] that is reached. The run may stop at each.
-    AtEachLook,
+pub struct Design {
+    /// The number of looks, at most that of [`LOOKS`]. A single look is taken at the end, however many rounds there are.
+    looks: u32,
 }
 
 /// The log-ratio that a comparison has estimated so far.
@@ -44,170 +41,193 @@ pub struct LogRatio {
     pub low: f64,
     /// The upper end of that interval.
     pub high: f64,
+    /// The probability with which this interval by itself may be wrong.
+    pub level: f64,
     /// The smallest p-value of all looks, corrected for their number.
     pub p: f64,
 }
 
 impl Design {
-    /// Estimates the log-ratio from `(round, log-ratio)` pairs in ascending order of round. None if there are fewer than
+    /// A single look, after a number of rounds that does not depend on the figures.
+    pub const ONCE: Self = Self { looks: 1 };
+
+    /// A design with so many looks, at least 1 and at most as many as [`LOOKS`] has.
+    pub fn with_looks(looks: u32) -> Self {
+        Self { looks: looks.clamp(1, LOOKS.len() as u32) }
+    }
+
+    /// Whether there is a single look.
+    pub fn is_once(self) -> bool {
+        self.looks() == 1
+    }
+
+    /// The number of looks, which a stored plan may have wrong.
+    fn looks(self) -> u32 {
+        Self::with_looks(self.looks).looks
+    }
+
+    /// Estimates by how much row `a` of a panel exceeds row `b`, less what is expected. None if they share fewer than
     /// [`FEWEST_ROUNDS`].
-    pub fn compare(self, rounds: &[(u32, f64)]) -> Option<LogRatio> {
-        let numbers: Vec<f64> = rounds.iter().map(|(_, ratio)| *ratio).collect();
-        let first = |n: usize| Location::of(&numbers[..n]).filter(|_| n >= FEWEST_ROUNDS);
-        let location = first(numbers.len())?;
-        let least = match self {
-            Self::Once => location.p(),
-            Self::AtEachLook => {
-                let mut seen: Vec<usize> =
-                    LOOKS.iter().map(|look| rounds.partition_point(|(round, _)| round < look)).collect();
-                seen.push(numbers.len());
-                seen.dedup(); // a look without new rounds does not count
-                seen.into_iter().filter_map(first).map(|l| l.p()).fold(1.0, f64::min)
-            }
+    pub fn compare(self, panel: &Panel, a: usize, b: usize, expected: f64) -> Option<LogRatio> {
+        let rounds = panel.shared_rounds(a, b);
+        let location_of = |n: usize| {
+            let location = panel.difference(a, b, &rounds[..n]).filter(|_| n >= FEWEST_ROUNDS)?;
+            Some(Location { estimate: location.estimate - expected, ..location })
         };
-        let (low, high) = location.interval(self.level(1));
-        Some(LogRatio { location, low, high, p: self.corrected(least) })
-    }
-
-    /// The level that each of `several` intervals needs so that all of them hold together, at all looks.
-    pub fn level(self, several: usize) -> f64 {
-        match (self, several) {
-            (Self::AtEachLook, 0 | 1) => NOMINAL,
-            _ => LEVEL / self.looks() / several.max(1) as f64,
+        let location = location_of(rounds.len())?;
+        let (mut least, mut seen, mut level) = (1.0_f64, 0, LEVEL);
+        for look in 1..=self.looks() {
+            // The last look takes all rounds.
+            let n = match LOOKS.get(look as usize - 1) {
+                Some(reached) if look < self.looks() => rounds.partition_point(|round| round < reached),
+                _ => rounds.len(),
+            };
+            if n == seen {
+                continue; // a look without new rounds does not count
+            }
+            seen = n;
+            level = LEVEL * self.share(look);
+            if let Some(location) = location_of(n) {
+                least = least.min(location.p() / self.share(look));
+            }
+            if n == rounds.len() {
+                break;
+            }
         }
+        let (low, high) = location.interval(level);
+        Some(LogRatio { location, low, high, level, p: least.min(1.0) })
     }
 
-    /// Corrects the smallest p-value of all looks for their number. Uses Bonferroni, because [`NOMINAL`] holds for one level
-    /// only, and a correction for several comparisons (Holm) needs all levels.
-    pub fn corrected(self, p: f64) -> f64 {
-        (p * self.looks()).min(1.0)
+    /// The share of the error that a look may spend. Looks are counted from 1.
+    fn share(self, look: u32) -> f64 {
+        let part = |look: u32| 1.0 / f64::from(look);
+        part(look) / (1..=self.looks()).map(part).sum::<f64>()
     }
 
-    fn looks(self) -> f64 {
-        if self == Self::Once { 1.0 } else { LOOKS.len() as f64 }
+    /// The share of the error that may be spent after so many rounds: that of the look at which they are examined.
+    pub fn share_after(self, rounds: u32) -> f64 {
+        let look =
+            LOOKS.iter().position(|reached| *reached >= rounds).map_or(self.looks(), |look| look as u32 + 1);
+        self.share(look.min(self.looks()))
     }
 
-    /// The number of rounds at the next look; None if there is none.
+    /// The smallest log-ratio that most runs of so many rounds show (four in five), if `comparisons` are made together and
+    /// the logarithms of a row's figures have this standard deviation. None for fewer than [`FEWEST_ROUNDS`].
+    pub fn detectable(self, rounds: u32, comparisons: usize, spread: f64) -> Option<f64> {
+        if (rounds as usize) < FEWEST_ROUNDS || comparisons == 0 {
+            return None;
+        }
+        let n = f64::from(rounds);
+        let level = LEVEL * self.share_after(rounds) / comparisons as f64;
+        Some((critical(level, 2.0 * (n - 1.0)) + FOUR_IN_FIVE) * spread * (2.0 / n).sqrt())
+    }
+
+    /// The number of rounds at the next look; None if there is none, or only one at an end that the budget sets.
     pub fn next_look(self, rounds: u32) -> Option<u32> {
-        match self {
-            Self::Once => None,
-            Self::AtEachLook => LOOKS.into_iter().find(|look| *look > rounds),
-        }
+        let looks = if self.is_once() { &[][..] } else { &LOOKS[..self.looks() as usize] };
+        looks.iter().copied().find(|look| *look > rounds)
     }
-}
-
-/// Corrects the p-values of statements that are made together, so that the probability of any error is that of a single
-/// statement (Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979). The result is
-/// in the order of the input.
-pub fn holm(p: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
-    let (mut corrected, mut largest) = (vec![1.0; p.len()], 0.0_f64);
-    for (rank, index) in order.into_iter().enumerate() {
-        largest = largest.max(p[index] * (p.len() - rank) as f64).min(1.0);
-        corrected[index] = largest;
-    }
-    corrected
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::SplitMix64;
+    use crate::{PanelRow, SplitMix64};
 
-    fn rounds(numbers: &[f64]) -> Vec<(u32, f64)> {
-        (0..).zip(numbers.iter().copied()).collect()
+    /// A panel of two rows with these differences.
+    fn panel(differences: &[(u32, f64)]) -> Panel {
+        let row =
+            |numbers: Vec<(u32, f64)>| PanelRow { by_round: numbers.into_iter().collect(), system: true };
+        let zero = differences.iter().map(|(round, _)| (*round, 0.0)).collect();
+        Panel::new(vec![row(differences.to_vec()), row(zero)])
     }
 
-    /// The share of `runs` simulated runs (no difference, normal noise) in which some look denies the truth.
-    fn wrong(runs: u64, nominal: f64) -> f64 {
-        let most = *LOOKS.last().unwrap() as usize;
+    fn compare(design: Design, differences: &[f64]) -> Option<LogRatio> {
+        let rounds: Vec<(u32, f64)> = (0..).zip(differences.iter().copied()).collect();
+        design.compare(&panel(&rounds), 0, 1, 0.0)
+    }
+
+    fn most() -> Design {
+        Design::with_looks(u32::MAX)
+    }
+
+    #[test]
+    fn all_looks_together_err_as_often_as_one_may() {
+        // No difference, normal noise: some look denies the truth. Three standard errors of the share are 0.011.
         let mut rng = SplitMix64::new(1);
-        let one = |rng: &mut SplitMix64| {
-            let numbers: Vec<f64> = (0..most).map(|_| rng.normal()).collect();
-            LOOKS.iter().any(|look| Location::of(&numbers[..*look as usize]).unwrap().p() <= nominal)
-        };
-        (0..runs).filter(|_| one(&mut rng)).count() as f64 / runs as f64
-    }
-
-    #[test]
-    fn the_nominal_level_is_what_the_looks_need() {
-        // The standard error is 0.13 percentage points; the bounds are three of them to either side.
-        let share = wrong(30_000, NOMINAL);
-        assert!((0.0455..=0.0535).contains(&share), "{share}");
-    }
-
-    #[test]
-    #[ignore = "prints the table that NOMINAL is taken from"]
-    fn nominal_levels() {
-        for level in [0.0070, 0.0075, 0.008, 0.0085, 0.009, 0.01] {
-            println!("{level}: {:.5}", wrong(1_000_000, level));
+        for looks in [1, 3, 8] {
+            let design = Design::with_looks(looks);
+            let runs = 3000;
+            let denied = (0..runs).filter(|_| {
+                let numbers: Vec<f64> = (0..LOOKS[looks as usize - 1]).map(|_| rng.normal()).collect();
+                compare(design, &numbers).unwrap().p <= LEVEL
+            });
+            let share = denied.count() as f64 / f64::from(runs);
+            assert!((0.015..=LEVEL + 0.011).contains(&share), "{looks} looks: {share}");
         }
     }
 
     #[test]
-    fn fewer_than_three_rounds_say_nothing() {
-        for design in [Design::Once, Design::AtEachLook] {
-            assert_eq!(design.compare(&rounds(&[])), None);
-            assert_eq!(design.compare(&rounds(&[1.0, 1.1])), None);
-            assert!(design.compare(&rounds(&[1.0, 1.1, 0.9])).is_some());
+    fn fewer_than_three_rounds_give_no_estimate() {
+        for design in [Design::ONCE, most()] {
+            assert_eq!(compare(design, &[]), None);
+            assert_eq!(compare(design, &[1.0, 1.1]), None);
+            assert!(compare(design, &[1.0, 1.1, 0.9]).is_some());
         }
     }
 
     #[test]
-    fn a_look_keeps_what_an_earlier_one_saw() {
+    fn a_look_keeps_the_result_of_an_earlier_one() {
         let clear = [1.0, 1.001, 0.999];
-        let early = Design::AtEachLook.compare(&rounds(&clear)).unwrap();
+        let early = compare(most(), &clear).unwrap();
         let muddied = [&clear[..], &[-3.0, 2.0, -2.5]].concat();
-        let later = Design::AtEachLook.compare(&rounds(&muddied)).unwrap();
+        let later = compare(most(), &muddied).unwrap();
         assert!(early.p < 1e-4 && later.p == early.p && later.low < 0.0);
-        assert!(Design::Once.compare(&rounds(&muddied)).unwrap().p > 0.05);
+        assert!(compare(Design::ONCE, &muddied).unwrap().p > 0.05);
         // Looking has a price: the same rounds give a wider interval.
-        let once = Design::Once.compare(&rounds(&clear)).unwrap();
+        let once = compare(Design::ONCE, &clear).unwrap();
         assert!(early.low < once.low && early.high > once.high && early.p > once.p);
     }
 
     #[test]
+    fn a_look_that_is_taken_early_has_the_share_of_the_next() {
+        let five = compare(Design::with_looks(3), &[0.1, 0.2, 0.15, 0.12, 0.3]).unwrap();
+        let (first, second, third) = (1.0, 1.0 / 2.0, 1.0 / 3.0);
+        assert!((five.level - LEVEL * third / (first + second + third)).abs() < 1e-12);
+        assert_eq!(five.level, LEVEL * Design::with_looks(3).share_after(5));
+        assert_eq!(Design::with_looks(3).share_after(50), Design::with_looks(3).share_after(6));
+        assert_eq!(Design::ONCE.share_after(50), 1.0);
+    }
+
+    #[test]
     fn rounds_that_a_comparison_missed_are_no_looks() {
-        // It stopped after round 4 and continued at 20, so the looks are those at 3, 4, 29 and now.
-        let ratios = [0, 1, 2, 3, 20, 21, 22, 30].map(|round| (round, f64::from(round % 3)));
-        let known = Design::AtEachLook.compare(&ratios).unwrap();
-        let p = |n: usize| Location::of(&ratios[..n].iter().map(|x| x.1).collect::<Vec<_>>()).unwrap().p();
-        let least = [3, 4, 7, 8].map(p).into_iter().fold(1.0, f64::min);
-        assert!((known.p - (least * LOOKS.len() as f64).min(1.0)).abs() < 1e-12);
+        // It stopped after round 4 and continued at 20, so the looks are those at 3, 4 and 29, and the last.
+        let differences = [0, 1, 2, 3, 20, 21, 22, 30].map(|round| (round, f64::from(round % 3)));
+        let known = most().compare(&panel(&differences), 0, 1, 0.0).unwrap();
+        let p =
+            |n: usize| Location::of(&differences[..n].iter().map(|x| x.1).collect::<Vec<_>>()).unwrap().p();
+        let looks = [(3, 1), (4, 2), (7, 7), (8, 8)];
+        let least = looks.into_iter().map(|(n, look)| p(n) / most().share(look)).fold(1.0, f64::min);
+        assert!((known.p - least).abs() < 1e-12, "{} {least}", known.p);
+    }
+
+    #[test]
+    fn what_can_be_shown_shrinks_with_rounds_and_grows_with_comparisons() {
+        let least = |rounds, comparisons| Design::ONCE.detectable(rounds, comparisons, 0.1).unwrap();
+        assert_eq!(Design::ONCE.detectable(2, 1, 0.1), None);
+        assert!(least(3, 5) > least(3, 1) && least(3, 5) > least(6, 5) && least(6, 5) > least(10, 5));
+        // One comparison of six rounds: (2.228 + 0.84) standard errors of 0.1 * sqrt(1/3).
+        assert!((least(6, 1) - 3.068 * 0.1 / 3.0_f64.sqrt()).abs() < 1e-3, "{}", least(6, 1));
     }
 
     #[test]
     fn looks_come_one_after_another() {
-        let mut rounds = 0;
-        let mut looks = Vec::new();
-        while let Some(next) = Design::AtEachLook.next_look(rounds) {
-            looks.push(next);
-            rounds = next;
-        }
-        assert_eq!(looks, LOOKS);
-        assert_eq!(Design::Once.next_look(3), None);
-    }
-
-    #[test]
-    fn holm_by_hand() {
-        assert_eq!(holm(&[0.01, 0.04, 0.03]), [0.03, 0.06, 0.06]);
-        assert_eq!(holm(&[0.5, 0.6]), [1.0, 1.0]);
-        assert!(holm(&[]).is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn holm_only_raises_and_keeps_the_order(p in proptest::collection::vec(0.0..1.0_f64, 0..20)) {
-            let corrected = holm(&p);
-            for (i, a) in p.iter().enumerate() {
-                prop_assert!(corrected[i] >= *a && corrected[i] <= 1.0);
-                for (j, b) in p.iter().enumerate() {
-                    prop_assert!(a > b || corrected[i] <= corrected[j]);
-                }
-            }
-        }
+        let looks_of = |design: Design| {
+            let next = |rounds: &u32| design.next_look(*rounds);
+            std::iter::successors(next(&0), next).collect::<Vec<u32>>()
+        };
+        assert_eq!(looks_of(most()), LOOKS);
+        assert_eq!(looks_of(Design::with_looks(3)), [3, 4, 6]);
+        assert!(looks_of(Design::ONCE).is_empty());
     }
 }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_does_what_it_says() {
+    fn each_part_has_its_stated_effect() {
         assert!(many(Noise::default()).iter().all(|x| *x == 0.0));
         let normal = many(Noise { spread: 0.1, ..Noise::default() });
         assert!(mean(&normal).abs() < 0.003 && correlation(&normal).abs() < 0.03);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_in_figures() {
+    fn a_percentile_needs_ten_samples_beyond_it() {
         for (p, n) in [(50.0, 20), (90.0, 100), (99.0, 1000), (99.9, 10_000), (0.0, 10)] {
             assert_eq!(samples_needed(p), Some(n), "p{p}");
         }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_seed_replays_for_ever() {
+    fn a_recorded_seed_always_gives_the_same_numbers() {
         let mut items: Vec<u8> = (0..10).collect();
         shuffle(&mut items, &mut SplitMix64::new(42));
         assert_eq!(items, [8, 3, 6, 5, 4, 0, 9, 2, 1, 7]);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_is_relative_and_says_when_it_cannot() {
+    fn spread_is_relative_or_none() {
         assert_eq!(sample(&[7.0]).spread(), None);
         assert_eq!(sample(&[-1.0, 0.0, 1.0]).spread(), None);
         let three = sample(&[9.0, 10.0, 12.0]).spread().unwrap();
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn ratios_skip_what_has_none() {
+    fn medians_of_ratios_skip_zero_denominators() {
         assert_eq!(median_ratio([(1.0, 2.0), (1.0, 0.0), (3.0, 2.0)]), Some(1.0));
         assert_eq!(median_ratio([(0.0, 0.0)]), None);
     }
 
     #[test]
-    fn what_is_not_a_sample_says_why() {
+    fn an_invalid_sample_is_an_error_that_says_why() {
         assert_eq!(Sample::new(vec![]), Err(NotASample::Empty));
         assert_eq!(Sample::new(vec![1.0, f64::INFINITY]), Err(NotASample::NotFinite(1)));
     }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_printed_tables() {
+    fn values_agree_with_printed_tables() {
         for (level, df, t) in [
             (0.05, 1.0, 12.706),
             (0.05, 2.0, 4.303),

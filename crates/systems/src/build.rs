@@ -10,11 +10,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::error::{Stage, SystemError};
-use crate::group::{Exit, Group, Waited, poll};
+use crate::group::{Exit, Group, Waited};
 use crate::manifest::{Build, Fill, Manifest};
 use crate::output::{SHOWN, capture};
 use crate::probe::{Context, first_line};
 use crate::stamp::Stamp;
+use crate::wait::poll;
 
 /// A built system.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ const ALL: &str = "raw_syscalls/sys_enter";
 
 /// The counts; `None` if the kernel refused the counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct CallCounts {
     /// System calls of all kinds.
     pub system_calls: Option<u64>,
     /// Calls of read(2), readv(2), recvfrom(2), recvmsg(2) and recvmmsg(2), including those that returned no bytes.
@@ -55,9 +55,9 @@ impl Calls {
     }
 
     /// Stops counting and returns the counts.
-    pub fn finish(mut self) -> Counted {
+    pub fn finish(mut self) -> CallCounts {
         let reads: Option<u64> = self.reads.iter_mut().map(total).sum();
-        Counted {
+        CallCounts {
             system_calls: total(&mut self.system_calls).filter(|count| *count > 0),
             reads: reads.filter(|count| *count > 0),
             instructions: total(&mut self.instructions).filter(|count| *count > 0),
@@ -81,7 +81,7 @@ fn tracepoint(name: &str) -> io::Result<Tracepoint> {
 }
 
 fn open<E: Event + Clone>(tasks: &[u32], event: &E) -> Kind {
-    let one = |task: &u32| {
+    let counter = |task: &u32| {
         Builder::new(event.clone())
             .observe_pid(task.cast_signed())
             .any_cpu()
@@ -89,7 +89,7 @@ fn open<E: Event + Clone>(tasks: &[u32], event: &E) -> Kind {
             .include_kernel()
             .build()
     };
-    let counters: Vec<Counter> = tasks.iter().filter_map(|task| one(task).ok()).collect();
+    let counters: Vec<Counter> = tasks.iter().filter_map(|task| counter(task).ok()).collect();
     // A single thread may have ended in the meantime. If no counter opens, the kernel refused.
     (!counters.is_empty()).then_some(counters)
 }

@@ -9,11 +9,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::machine;
 use crate::proc;
+use crate::wait::{self, poll};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub(crate) struct Group {
 const MARK: &str = "NARROWS_GROUP";
 /// A helper outside the group, such as Erlang's, ends shortly after its program. This is how long we wait for it.
 const HELPERS: Duration = Duration::from_millis(500);
+/// How often a wait for the end of a process looks whether the user interrupted.
+const GLANCE: Duration = Duration::from_millis(20);
 /// A process that survives SIGKILL for this long hangs in the kernel, and waiting longer does not help.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -117,16 +119,17 @@ impl Group {
 
     /// Waits until the leader ends, the deadline passes or `cancel` is set.
     pub(crate) fn wait(&self, deadline: Instant, cancel: &AtomicBool) -> Waited {
-        let mut exit = None;
-        let ended = || {
-            exit = self.exited();
-            exit.is_some() || cancel.load(Ordering::Relaxed)
-        };
-        let in_time = poll(deadline, ended);
-        match exit {
-            Some(exit) => Waited::Exited(exit),
-            None if in_time => Waited::Cancelled,
-            None => Waited::TimedOut,
+        loop {
+            if let Some(exit) = self.exited() {
+                return Waited::Exited(exit);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Waited::Cancelled;
+            }
+            if Instant::now() >= deadline {
+                return Waited::TimedOut;
+            }
+            wait::for_end(self.id(), deadline.min(Instant::now() + GLANCE));
         }
     }
 
@@ -137,11 +140,21 @@ impl Group {
             return Ended::default();
         }
         signal_group(group, libc::SIGTERM);
-        let gone = poll(Instant::now() + grace, || self.exited().is_some() && !proc::group_lives(group));
-        poll(Instant::now() + HELPERS, || self.strays(group).is_empty());
-        let strays = self.strays(group).into_iter().map(proc::name).collect();
+        let left = wait::until_none(Instant::now() + grace, || self.living());
+        let strays = wait::until_none(Instant::now() + HELPERS, || self.strays(group));
+        let strays = strays.into_iter().map(proc::name).collect();
         self.kill();
-        Ended { killed: !gone, strays }
+        Ended { killed: !left.is_empty(), strays }
+    }
+
+    /// The members of the group that have not ended.
+    fn living(&self) -> Vec<u32> {
+        let mut living = proc::living(self.id());
+        // A leader whose first thread has ended looks like a zombie as long as its other threads run.
+        if self.exited().is_none() && !living.contains(&self.id()) {
+            living.push(self.id());
+        }
+        living
     }
 
     /// Descendants that live outside the group.
@@ -159,15 +172,10 @@ impl Group {
         }
         let group = self.id();
         signal_group(group, libc::SIGKILL);
-        let mut exit = None;
-        poll(Instant::now() + KILL_PATIENCE, || {
-            exit = self.exited();
-            exit.is_some()
-        });
-        if exit.is_none() {
+        let Waited::Exited(exit) = self.wait(Instant::now() + KILL_PATIENCE, &AtomicBool::new(false)) else {
             return;
-        }
-        self.ended = exit;
+        };
+        self.ended = Some(exit);
         // It is a zombie, so this returns at once.
         let _ = self.child.wait();
         leaders().remove(&group);
@@ -187,7 +195,9 @@ impl Group {
             for pid in strays {
                 // SAFETY: a plain system call. The process carries our mark, so it is a descendant of this child.
                 unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
-                poll(Instant::now() + KILL_PATIENCE, || {
+                let deadline = Instant::now() + KILL_PATIENCE;
+                wait::for_end(pid, deadline);
+                poll(deadline, || {
                     // SAFETY: a plain system call. It fails harmlessly if the process is not our child.
                     unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
                     proc::stat(pid).is_none_or(|stat| !stat.lives())
@@ -257,10 +267,14 @@ fn leaders() -> MutexGuard<'static, HashSet<u32>> {
 
 /// Reaps the members of a killed group as they become our children.
 fn reap(group: u32) {
-    poll(Instant::now() + KILL_PATIENCE, || {
+    let deadline = Instant::now() + KILL_PATIENCE;
+    poll(deadline, || {
         // SAFETY: a plain system call without a status. It reaps only children of this group.
-        let answer = unsafe { libc::waitpid(-group.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
-        answer < 0 && !proc::group_lives(group)
+        let reap_one = || unsafe { libc::waitpid(-group.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+        let last = std::iter::repeat_with(reap_one).find(|answer| *answer <= 0);
+        let living = proc::living(group);
+        living.iter().for_each(|pid| wait::for_end(*pid, deadline));
+        last.is_some_and(|answer| answer < 0) && living.is_empty()
     });
 }
 
@@ -279,21 +293,5 @@ fn reap_orphans() {
             // SAFETY: a plain system call without a status. The process is a dead child that nobody else waits for.
             unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
         }
-    }
-}
-
-/// Calls `done` until it returns true or the deadline passes, at least once. Returns what it returned last.
-pub(crate) fn poll(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
-    let mut pause = Duration::from_millis(1);
-    loop {
-        if done() {
-            return true;
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        thread::sleep(pause.min(left));
-        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }

@@ -24,6 +24,7 @@ mod reference;
 pub mod sample;
 mod stamp;
 mod template;
+mod wait;
 pub mod work;
 mod workload;
 

@@ -1,13 +1,10 @@
 //! Reads `/proc`: process groups, their memory and context switches, listening sockets.
 //!
-//! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing. The small
-//! files that sampling reads repeatedly are parsed here, because procfs parses all of their fields. Tables that are
-//! read once per trial come from procfs.
+//! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing.
 
 use std::collections::HashSet;
 use std::fs;
-
-use procfs::net::TcpState;
+use std::io::{BufRead, BufReader};
 
 /// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +68,9 @@ pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     found
 }
 
-/// Whether any process of the group still runs.
-pub(crate) fn group_lives(group: u32) -> bool {
-    pids().any(|pid| stat(pid).is_some_and(|stat| stat.group == group && stat.lives()))
+/// The processes of a group that still run.
+pub(crate) fn living(group: u32) -> Vec<u32> {
+    pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group && stat.lives())).collect()
 }
 
 /// The processes that were started with `variable` (`NAME=value`) in their environment.
@@ -137,10 +134,22 @@ pub(crate) fn tcp_memory_pages() -> Option<u64> {
 
 /// The inodes of the sockets that listen on a TCP port, at any address.
 pub(crate) fn listening(port: u16) -> HashSet<u64> {
-    let tables = [procfs::net::tcp(), procfs::net::tcp6()];
-    let entries = tables.into_iter().flatten().flatten();
-    let listening = entries.filter(|e| e.state == TcpState::Listen && e.local_address.port() == port);
-    listening.map(|entry| entry.inode).collect()
+    let tables =
+        ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| fs::File::open(table).ok());
+    tables.flat_map(|table| parse_listening(BufReader::new(table), port)).collect()
+}
+
+/// Reads a table of sockets only as far as they listen. The kernel lists these first (its documentation says so). After
+/// them it lists connections, and tens of thousands that linger after a trial took it more than 0.1 s.
+fn parse_listening(table: impl BufRead, port: u16) -> Vec<u64> {
+    const LISTEN: &str = "0A";
+    let rows = table.lines().skip(1).map_while(Result::ok).map_while(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (address, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+        let its_port = u16::from_str_radix(address.rsplit(':').next()?, 16).ok()?;
+        (*state == LISTEN).then_some((its_port, inode.parse().ok()?))
+    });
+    rows.filter(|(its_port, _)| *its_port == port).map(|(_, inode)| inode).collect()
 }
 
 /// Whether the process holds one of these sockets.
@@ -165,6 +174,24 @@ mod tests {
         for broken in ["", "17 (a", "17 (a) R 1", "17 (a) R x y z"] {
             assert_eq!(parse_stat(broken), None);
         }
+    }
+
+    #[test]
+    fn listening_sockets_are_read_up_to_the_first_other_one() {
+        let row = |address: &str, state: &str, inode: u32| {
+            format!(
+                "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1\n"
+            )
+        };
+        let listening = row("0100007F:1F90", "0A", 5) + &row("0100007F:1F91", "0A", 6);
+        let six = row("00000000000000000000000001000000:1F90", "0A", 7);
+        let text = format!(
+            "  sl  local_address rem_address   st\n{listening}{six}{}cut",
+            row("0100007F:1F90", "06", 0)
+        );
+        assert_eq!(parse_listening(text.as_bytes(), 8080), [5, 7]);
+        assert_eq!(parse_listening(text.as_bytes(), 80), [0; 0]);
+        assert_eq!(parse_listening(&b""[..], 80), [0; 0]);
     }
 
     #[test]

@@ -14,13 +14,14 @@ use crate::attach::Theirs;
 use crate::calls::Calls;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
-use crate::group::{Group, poll};
+use crate::group::{Group, Waited};
 use crate::knob::Point;
 use crate::manifest::{Fill, Manifest, Program, Start};
 use crate::output::{LONGEST_LINE, Line, SHOWN, Tail};
 use crate::ports::{self, Holder};
 use crate::ready;
 use crate::sample::{Sampler, Whose};
+use crate::wait::poll;
 use crate::workload::Role;
 
 /// What is needed to start a system.
@@ -316,12 +317,16 @@ impl Running {
 
     /// Waits until its first process ends, the deadline passes or `cancel` is set. Returns how it ended.
     pub fn wait_exit(&self, deadline: Instant, cancel: &AtomicBool) -> Option<Exit> {
-        let mut exit = None;
-        poll(deadline, || {
-            exit = self.held.exited();
-            exit.is_some() || cancel.load(Ordering::Relaxed)
-        });
-        exit
+        match &self.held {
+            Held::Ours(group) => match group.wait(deadline, cancel) {
+                Waited::Exited(exit) => Some(exit),
+                Waited::TimedOut | Waited::Cancelled => None,
+            },
+            Held::Theirs(_) => {
+                poll(deadline, || self.held.exited().is_some() || cancel.load(Ordering::Relaxed));
+                self.held.exited()
+            }
+        }
     }
 
     /// Returns an error with the end of its output if it has died. For use while it is driven.
@@ -398,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_does_not_read_blocks_nobody() {
+    fn a_program_that_does_not_read_does_not_block_narrows() {
         let mut command = Command::new("sleep");
         let mut group = Group::spawn(
             {

@@ -11,7 +11,7 @@ use systems::{Availability, Context, Manifest, Stage, availability, build};
 const COUNTED: &str = "ls -A {out}; echo x >> {home}/count; cp source {out}/VERSION";
 
 #[test]
-fn a_build_runs_only_when_something_changed() {
+fn a_build_runs_only_if_an_input_has_changed() {
     let home = Home::new();
     let version = "version=['cat','{out}/VERSION']";
     let manifest = home.built_by(COUNTED, version);

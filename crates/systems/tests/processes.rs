@@ -93,7 +93,7 @@ fn a_program_that_dies_at_once_is_quoted() {
 }
 
 #[test]
-fn a_program_that_is_never_ready() {
+fn a_program_that_is_never_ready_fails_the_check() {
     let home = Home::new();
     let seconds = odd_seconds();
     let manifest = home.server(&format!("echo waiting; exec sleep {seconds}"), "");
@@ -216,7 +216,7 @@ fn a_port_in_use_and_another_process_on_it_are_detected() {
 }
 
 #[test]
-fn a_program_that_is_not_installed() {
+fn a_program_that_is_not_installed_is_named() {
     let home = Home::new();
     let manifest = home.manifest("client", "[start]\ncommand=['no-such-program']\n");
     let error = home.start(&manifest, None).err().unwrap();

@@ -42,7 +42,7 @@ fn children_that_ended_are_counted() {
 }
 
 #[test]
-fn a_program_that_is_gone_uses_nothing() {
+fn a_program_that_has_ended_uses_nothing() {
     let home = Home::new();
     let running = home.start(&home.client("exit 0"), None).unwrap();
     let mut sampler = running.sampler();

@@ -33,7 +33,7 @@ fn builds_nothing(home: &Home, manifest: &Manifest, version: &str) {
 }
 
 #[test]
-fn files_behind_links() {
+fn files_behind_links_are_hashed_by_content() {
     let home = Home::new();
     home.write("elsewhere/deep/file", "1");
     home.write("elsewhere/other", "x");
@@ -63,7 +63,7 @@ fn files_behind_links() {
 }
 
 #[test]
-fn links_to_nowhere_in_a_circle_and_to_special_files() {
+fn dangling_circular_and_special_links_are_hashed_as_such() {
     let home = Home::new();
     home.write("systems/probe/source", "1");
     let link = |name: &str, to: &str| symlink(to, home.dir().join(name)).unwrap();
@@ -176,7 +176,7 @@ fn two_variants_compile_one_library_in_turn() {
 }
 
 #[test]
-fn libraries_that_the_build_fetches() {
+fn libraries_that_the_build_fetches_count() {
     for place in ["_build/deps", "_build/default/lib"] {
         let home = Home::new();
         let library = format!("systems/probe/{place}/library");
@@ -198,7 +198,7 @@ fn libraries_that_the_build_fetches() {
 }
 
 #[test]
-fn the_folder_in_mix_deps_path() {
+fn the_folder_in_mix_deps_path_counts() {
     let home = Home::new();
     for name in ["one", "two"] {
         home.write(&format!("{name}/library/lib/a.ex"), name);
@@ -246,7 +246,7 @@ fn an_edit_during_the_build_is_built_by_the_next_run() {
 }
 
 #[test]
-fn inputs_of_the_manifest() {
+fn inputs_of_the_manifest_count() {
     let home = Home::new();
     home.write("libraries/cowboy-2.9/ebin/cowboy.beam", "1");
     home.write("libraries/cowboy-2.9/src/cowboy.erl", "1");
@@ -278,7 +278,7 @@ fn inputs_of_the_manifest() {
 }
 
 #[test]
-fn an_input_that_the_build_makes() {
+fn an_input_that_the_build_writes_counts_as_it_left_it() {
     for (input, place) in [
         ("{home}/target/systems/unpacked", "target/systems/unpacked/file"),
         ("_build/mix.lock", "systems/probe/_build/mix.lock"),
@@ -296,7 +296,7 @@ fn an_input_that_the_build_makes() {
 }
 
 #[test]
-fn lock_files() {
+fn lock_files_count() {
     for place in [
         "systems/shared/rust/Cargo.lock",
         "systems/probe/Cargo.lock",

@@ -99,7 +99,7 @@ fn summaries_are_sixteen_bytes() {
 }
 
 #[test]
-fn a_reader_refuses_what_is_longer_than_its_limit_and_goes_on_refusing() {
+fn a_reader_refuses_messages_beyond_its_limit_and_everything_after_them() {
     let mut reader = FrameReader::new(Prefix::Four, 16);
     let refused = Err(FrameError::TooLong { len: 0xffff_ffff, limit: 16 });
     assert_eq!(reader.push(&[0xff; 9]), refused);

@@ -22,7 +22,7 @@ fn request(method: Method, path: &str, version: Version, flags: [bool; 2], body:
 }
 
 #[test]
-fn heads_that_are_accepted() {
+fn valid_heads_are_accepted() {
     use BodyLength::{Chunked, Exact, None};
     use Method::{Delete, Get, Head, Options, Other, Patch, Post, Put};
     use Version::{Http10, Http11};
@@ -76,7 +76,7 @@ fn heads_that_are_accepted() {
 }
 
 #[test]
-fn heads_that_are_refused() {
+fn invalid_heads_are_refused() {
     use HttpError::*;
     let table = [
         (" / HTTP/1.1\r\n\r\n", BadMethod),
@@ -113,7 +113,7 @@ fn heads_that_are_refused() {
 }
 
 #[test]
-fn an_empty_line_is_no_request() {
+fn an_empty_line_is_not_a_request() {
     for stream in ["", "\r", "\r\n"] {
         assert_eq!(decode(stream), [Seen::Idle(true), Seen::Finished(Ok(false))]);
     }
@@ -140,7 +140,7 @@ fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn defaults_are_written_once_and_give_way() {
+fn defaults_are_written_once_and_can_be_replaced() {
     let agent = concat!("User-Agent: narrows/", env!("CARGO_PKG_VERSION"), "\r\n");
     assert_eq!(encode(GET), format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{agent}\r\n"));
     let upload =
@@ -163,7 +163,7 @@ fn defaults_are_written_once_and_give_way() {
 }
 
 #[test]
-fn what_is_illegal_is_named_and_nothing_is_written() {
+fn an_illegal_request_is_named_and_not_written() {
     let refuse = |line: RequestLine<'_>| {
         let mut out = b"before".to_vec();
         let error = line.encode(&mut out).expect_err("illegal");

@@ -35,7 +35,7 @@ fn check(table: &[(&str, &str, (u16, bool, BodyLength))]) {
 }
 
 #[test]
-fn syntax_that_is_accepted() {
+fn valid_syntax_is_accepted() {
     use BodyLength::{Exact, None};
     check(&[
         ("plain", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", (200, true, Exact(0))),
@@ -71,7 +71,7 @@ fn syntax_that_is_accepted() {
 }
 
 #[test]
-fn lengths_and_connections_that_are_understood() {
+fn lengths_and_connection_headers_are_understood() {
     use BodyLength::{Chunked, Exact, None, UntilClose};
     check(&[
         (
@@ -111,7 +111,7 @@ fn lengths_and_connections_that_are_understood() {
 }
 
 #[test]
-fn heads_that_are_refused() {
+fn invalid_heads_are_refused() {
     use HttpError::*;
     let lines = |lines: &str| format!("HTTP/1.1 200 OK\r\n{lines}\r\n\r\n");
     let table = [
@@ -173,7 +173,7 @@ fn heads_that_are_refused() {
 }
 
 #[test]
-fn bodies_that_are_accepted() {
+fn valid_bodies_are_accepted() {
     let chunked = |body: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
     let table = [
         ("exact", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_owned(), "hello"),
@@ -200,7 +200,7 @@ fn bodies_that_are_accepted() {
 }
 
 #[test]
-fn chunks_that_are_refused() {
+fn invalid_chunks_are_refused() {
     use HttpError::*;
     let table = [
         ("no size", "\r\n", BadChunkSize),
@@ -295,7 +295,7 @@ fn answers_to_head_have_no_bodies() {
 }
 
 #[test]
-fn heads_may_be_as_long_as_the_limit_and_no_longer() {
+fn heads_may_be_as_long_as_the_limit_but_no_longer() {
     let stream = b"HTTP/1.1 204 OK\r\nA: 0123456789\r\n\r\n";
     for (limit, accepted) in [(stream.len(), true), (stream.len() - 1, false), (1, false), (0, false)] {
         for cuts in [&[][..], &[1], &[stream.len() - 1], &[16]] {

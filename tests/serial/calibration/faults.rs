@@ -76,7 +76,7 @@ fn assert_counts(
 }
 
 #[test]
-fn three_percent_with_status_500() {
+fn three_percent_of_answers_with_status_500_are_counted() {
     let plan = |number, _| at_once(if chosen(number, 30) { How::Status } else { How::Whole });
     assert_counts("3 % status 500", 2000, 4, plan, |json, truth| {
         assert!((30..=90).contains(&truth.count(How::Status)));
@@ -85,19 +85,19 @@ fn three_percent_with_status_500() {
 }
 
 #[test]
-fn two_percent_reset_during_the_answer() {
+fn two_percent_of_connections_reset_during_the_answer_are_counted() {
     let plan = |number, _| at_once(if chosen(number, 20) { How::Reset } else { How::Whole });
     assert_counts("2 % resets", 2000, 4, plan, |_, truth| assert!(truth.count(How::Reset) >= 20));
 }
 
 #[test]
-fn five_percent_cut_short() {
+fn five_percent_of_answers_cut_short_are_counted() {
     let plan = |number, _| at_once(if chosen(number, 50) { How::Truncated } else { How::Whole });
     assert_counts("5 % truncated", 2000, 4, plan, |_, truth| assert!(truth.count(How::Truncated) >= 60));
 }
 
 #[test]
-fn faults_of_several_kinds_at_once() {
+fn faults_of_several_kinds_are_counted_at_the_same_time() {
     let plan = |number: u64, _| {
         at_once(match number % 20 {
             3 => How::Status,
@@ -114,7 +114,7 @@ fn faults_of_several_kinds_at_once() {
 }
 
 #[test]
-fn a_stray_byte_after_each_answer() {
+fn stray_bytes_after_each_answer_are_counted() {
     assert_counts(
         "a stray byte",
         500,
@@ -202,7 +202,7 @@ fn client(orders: &Value) -> Value {
 }
 
 #[test]
-fn answers_with_the_wrong_id_length_or_content() {
+fn answers_with_a_wrong_id_length_or_content_are_counted() {
     let (witness, _alone) = alone();
     let endpoint = Endpoint::new(|number, _| {
         let how = match number % 50 {

@@ -35,7 +35,7 @@ fn assert_delays(
 }
 
 #[test]
-fn a_constant_5_ms() {
+fn a_constant_5_ms_is_measured() {
     let truths = assert_delays("constant 5 ms", &["-n", "2000", "-c", "5"], |_, _| {
         (Duration::from_millis(5), How::Whole)
     });
@@ -44,7 +44,7 @@ fn a_constant_5_ms() {
 
 /// In an open loop answers wait in the kernel until the next arrival is due, stamped with the time of their arrival.
 #[test]
-fn a_constant_5_ms_in_an_open_loop() {
+fn a_constant_5_ms_is_measured_in_an_open_loop() {
     let words = ["-n", "1000", "-c", "20", "--rate", "500"];
     let truths =
         assert_delays("constant 5 ms, open loop", &words, |_, _| (Duration::from_millis(5), How::Whole));
@@ -52,7 +52,7 @@ fn a_constant_5_ms_in_an_open_loop() {
 }
 
 #[test]
-fn one_answer_in_a_hundred_takes_100_ms_and_the_others_1_ms() {
+fn one_slow_answer_in_a_hundred_is_measured() {
     // Each hundred begins with its slow one. Of 10,010 the p99 is the 9910th in order, which is the first slow one.
     let truths = assert_delays("1 ms and 100 ms, 99:1", &["-n", "10010", "-c", "20"], |number, _| {
         (Duration::from_millis(if number % 100 == 0 { 100 } else { 1 }), How::Whole)
@@ -64,7 +64,7 @@ fn one_answer_in_a_hundred_takes_100_ms_and_the_others_1_ms() {
 }
 
 #[test]
-fn an_answer_that_drips_one_byte_per_10_ms() {
+fn an_answer_of_one_byte_per_10_ms_is_measured() {
     let truths =
         assert_delays("a byte per 10 ms", &["-n", "120", "-c", "20"], |_, _| (Duration::ZERO, How::Drip));
     assert!(truths.iter().all(|truth| truth.count(How::Drip) == 120));

@@ -65,7 +65,7 @@ fn an_open_loop_shows_that_the_server_stalled() {
 }
 
 #[test]
-fn a_closed_loop_hides_it() {
+fn a_closed_loop_hides_a_stall() {
     let (witness, _alone) = alone();
     let endpoint = endpoint();
     let json = load(&[&endpoint.url, "-c", "10", "-d", "5s"]);
@@ -86,7 +86,7 @@ fn a_closed_loop_hides_it() {
 /// `cargo test -p narrows --test serial -- --ignored --nocapture wrk`.
 #[test]
 #[ignore = "for docs/calibration.md, by hand: it needs wrk"]
-fn wrk_on_the_same_server() {
+fn wrk_agrees_on_the_same_server() {
     let _alone = alone();
     let endpoint = endpoint();
     let mut command = Command::new("wrk");

@@ -1,4 +1,4 @@
-//! What differs between two runs beside their figures: the machine, its settings, the versions, the length of trials.
+//! Differences between the conditions of two runs: the machine, its settings, the versions, the timing of trials.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,23 +7,23 @@ use serde_json::Value;
 use super::{Chosen, Matched};
 use crate::findings::ExperimentFindings;
 
-/// One thing that is not the same.
+/// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Difference {
-    /// What: `kernel`, `sysctls net.core.somaxconn`, `frames measure_s`.
+    /// What differs, such as `kernel`, `sysctls net.core.somaxconn` or `frames measure_s`.
     pub what: String,
-    /// In the first; `-` where it is not known.
+    /// Its value in the first. `-` if it is unknown.
     pub a: String,
-    /// In the second.
+    /// Its value in the second. `-` if it is unknown.
     pub b: String,
-    /// Whether a comparison means nothing then.
+    /// Whether it makes the comparison meaningless.
     pub grave: bool,
 }
 
-/// What of a machine makes figures of one mean nothing on the other.
+/// Properties of a machine that make a comparison meaningless if they differ.
 const GRAVE: [&str; 2] = ["cpu", "cores"];
 
-/// All of them, the grave ones first.
+/// All differences, the grave ones first.
 pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Difference> {
     let mut all = Vec::new();
     values(&mut all, "", &a.environment, &b.environment);
@@ -37,7 +37,7 @@ pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Di
     all
 }
 
-/// Leaf by leaf.
+/// Adds the differences between two JSON values, leaf by leaf.
 fn values(all: &mut Vec<Difference>, what: &str, a: &Value, b: &Value) {
     if a == b {
         return;
@@ -48,13 +48,13 @@ fn values(all: &mut Vec<Difference>, what: &str, a: &Value, b: &Value) {
         names.dedup();
         for name in names {
             let path = if what.is_empty() { name.clone() } else { format!("{what} {name}") };
-            let of = |map: &serde_json::Map<String, Value>| map.get(name).cloned().unwrap_or(Value::Null);
-            values(all, &path, &of(left), &of(right));
+            let get = |map: &serde_json::Map<String, Value>| map.get(name).cloned().unwrap_or(Value::Null);
+            values(all, &path, &get(left), &get(right));
         }
         return;
     }
     let what = if what.is_empty() { "environment" } else { what };
-    // Unknown is not the same as different.
+    // An unknown value is not known to differ.
     let grave = GRAVE.contains(&what) && !a.is_null() && !b.is_null();
     all.push(Difference { what: what.to_owned(), a: show(a), b: show(b), grave });
 }
@@ -77,12 +77,12 @@ fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentF
     };
     let form = |e: &ExperimentFindings| format!("{:?}", e.form).to_lowercase();
     add("figure".to_owned(), format!("{:?}", a.figure), format!("{:?}", b.figure), true);
-    for (what, of) in [
+    for (what, seconds) in [
         ("warmup_s", (|t| t.warmup_s) as fn(&crate::observation::Timing) -> f64),
         ("measure_s", |t| t.measure_s),
         ("timeout_s", |t| t.timeout_s),
     ] {
-        add(what.to_owned(), of(&a.timing).to_string(), of(&b.timing).to_string(), true);
+        add(what.to_owned(), seconds(&a.timing).to_string(), seconds(&b.timing).to_string(), true);
     }
     add("form".to_owned(), form(a), form(b), false);
     for system in a.versions.keys().filter(|system| b.versions.contains_key(*system)) {

@@ -1,5 +1,5 @@
-//! Which scenarios are compared: `RUN`, `RUN:EXPERIMENT`, `RUN:EXPERIMENT/SYSTEM KNOB=VALUE …`, and which of the one side
-//! belongs to which of the other.
+//! Selects the scenarios of each side (`RUN`, `RUN:EXPERIMENT`, `RUN:EXPERIMENT/SYSTEM KNOB=VALUE …`), and pairs those of
+//! the first side with those of the second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +7,27 @@ use systems::input::suggestion;
 use systems::knob::parse_size;
 use systems::{Point, Value};
 
-use super::{Alone, Chosen, Place};
+use super::{Alone, Chosen, Entry};
 use crate::findings::Findings;
 use crate::observation::Scenario;
 
-/// What the user named beside the run; everything where nothing is named.
+/// The scenarios of a run that the user selected. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// This experiment.
+    /// Selects the scenarios of this experiment.
     pub experiment: Option<String>,
-    /// This system.
+    /// Selects the scenarios of this system.
     pub system: Option<String>,
-    /// These values of knobs, as written.
+    /// Selects the scenarios with these values of knobs, as the user wrote them.
     pub knobs: Vec<(String, String)>,
 }
 
-/// A side as the user wrote it.
+/// One side of a comparison, as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
-    /// A run's number, `last`, `previous`, or a file.
+    /// The number of a run, `last`, `previous`, or a file.
     pub run: String,
-    /// Of it.
+    /// The selected scenarios of the run.
     pub selection: Selection,
 }
 
@@ -61,25 +61,27 @@ impl std::str::FromStr for Side {
 }
 
 impl Selection {
-    /// Checks that what is named is there.
+    /// Checks that the run has the selected experiment, system, knobs and values.
     ///
     /// # Errors
-    /// What is not, with the nearest that is.
+    /// Names the first that it does not have, and the nearest that it has.
     pub fn check(&self, findings: &Findings) -> Result<(), String> {
         let all = findings.experiments.iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
-        let mut left: Vec<&Scenario> = all.collect();
+        let mut selected: Vec<&Scenario> = all.collect();
         if let Some(name) = &self.experiment {
             known("experiment", name, findings.experiments.iter().map(|e| e.name.as_str()))?;
-            left.retain(|scenario| scenario.experiment == *name);
+            selected.retain(|scenario| scenario.experiment == *name);
         }
         if let Some(name) = &self.system {
-            known("system", name, left.iter().map(|scenario| scenario.system.as_str()))?;
-            left.retain(|scenario| scenario.system == *name);
+            known("system", name, selected.iter().map(|scenario| scenario.system.as_str()))?;
+            selected.retain(|scenario| scenario.system == *name);
         }
         for (knob, text) in &self.knobs {
-            known("knob", knob, left.iter().flat_map(|scenario| scenario.point.keys()).map(String::as_str))?;
-            let values: Vec<&Value> = left.iter().filter_map(|scenario| scenario.point.get(knob)).collect();
-            if !values.iter().any(|value| says(value, text)) {
+            let knobs = selected.iter().flat_map(|scenario| scenario.point.keys());
+            known("knob", knob, knobs.map(String::as_str))?;
+            let values: Vec<&Value> =
+                selected.iter().filter_map(|scenario| scenario.point.get(knob)).collect();
+            if !values.iter().any(|value| means(text, value)) {
                 let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
                 known(&format!("value of `{knob}`"), text, shown.iter().map(String::as_str))?;
             }
@@ -87,78 +89,78 @@ impl Selection {
         Ok(())
     }
 
-    fn takes(&self, scenario: &Scenario) -> bool {
+    fn selects(&self, scenario: &Scenario) -> bool {
         self.experiment.as_ref().is_none_or(|name| *name == scenario.experiment)
             && self.system.as_ref().is_none_or(|name| *name == scenario.system)
             && self
                 .knobs
                 .iter()
-                .all(|(knob, text)| scenario.point.get(knob).is_some_and(|value| says(value, text)))
+                .all(|(knob, text)| scenario.point.get(knob).is_some_and(|value| means(text, value)))
     }
 }
 
-/// An error unless it is among these.
-fn known<'a>(what: &str, word: &str, there: impl Iterator<Item = &'a str>) -> Result<(), String> {
-    let there: BTreeSet<&str> = there.collect();
-    if there.contains(word) {
+/// Checks that a word is one of the known names.
+fn known<'a>(kind: &str, word: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let names: BTreeSet<&str> = names.collect();
+    if names.contains(word) {
         return Ok(());
     }
-    let help = if there.is_empty() { "it has none".to_owned() } else { suggestion(word, there) };
-    Err(format!("no {what} `{word}`: {help}"))
+    let help = if names.is_empty() { "it has none".to_owned() } else { suggestion(word, names) };
+    Err(format!("no {kind} `{word}`: {help}"))
 }
 
-/// Whether a text means a value: `65536` and `64K` do the same.
-fn says(value: &Value, text: &str) -> bool {
+/// Whether a text means this value. `65536` and `64K` mean the same.
+fn means(text: &str, value: &Value) -> bool {
     value.to_string() == text
         || matches!(value, Value::Integer(number) if parse_size(text).is_ok_and(|size| size == *number))
 }
 
-/// What must be the same in two scenarios: all that neither side names.
+/// What must be equal in two scenarios to pair them: everything that neither side selects.
 type Key = (String, Option<String>, Point);
 
-fn places<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Place<'a>> {
-    // A side without a choice of its own follows the other's.
-    let own = if side.selection == Selection::default() { other } else { &side.selection };
-    let mut places = BTreeMap::new();
-    for of in &side.findings.experiments {
-        for estimate in of.estimates.iter().filter(|e| own.takes(&e.scenario)) {
+/// The scenarios that a side selects. A side that selects nothing follows the other.
+fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> {
+    let selection = if side.selection == Selection::default() { other } else { &side.selection };
+    let mut entries = BTreeMap::new();
+    for experiment in &side.findings.experiments {
+        for estimate in experiment.estimates.iter().filter(|e| selection.selects(&e.scenario)) {
             let scenario = &estimate.scenario;
             let mut point = scenario.point.clone();
-            for (knob, _) in own.knobs.iter().chain(&other.knobs) {
+            for (knob, _) in selection.knobs.iter().chain(&other.knobs) {
                 point.remove(knob);
             }
-            let named = own.system.is_some();
+            let named = selection.system.is_some();
             let key = (scenario.experiment.clone(), (!named).then(|| scenario.system.clone()), point);
-            // References are what others are measured by; only who names one means it.
+            // A reference is compared only if the user names it.
             if !estimate.is_reference() || named {
-                places.entry(key).or_insert(Place { of, estimate });
+                entries.entry(key).or_insert(Entry { experiment, estimate });
             }
         }
     }
-    places
+    entries
 }
 
-/// The scenarios of both sides that belong together, and those that are alone.
-pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Place<'a>, Place<'a>)>, Vec<Alone>) {
-    let (left, mut right) = (places(a, &b.selection), places(b, &a.selection));
+/// The pairs of scenarios, in the order of the first side, and the scenarios that only one side has.
+pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<'a>)>, Vec<Alone>) {
+    let (left, mut right) = (entries(a, &b.selection), entries(b, &a.selection));
     let (mut pairs, mut unmatched) = (Vec::new(), Vec::new());
-    let alone = |first: bool, other: &Chosen, place: &Place| {
-        let beside = other.findings.experiments.iter().find(|e| e.name == place.of.name);
-        Alone { first, experiment: place.of.name.clone(), scenario: place.label(beside) }
+    let alone = |first: bool, other: &Chosen, entry: &Entry| {
+        let name = &entry.experiment.name;
+        let other = other.findings.experiments.iter().find(|e| e.name == *name);
+        Alone { first, experiment: name.clone(), scenario: entry.label(other) }
     };
-    for (key, place) in left {
+    for (key, entry) in left {
         match right.remove(&key) {
-            Some(other) => pairs.push((place, other)),
-            None => unmatched.push(alone(true, b, &place)),
+            Some(other) => pairs.push((entry, other)),
+            None => unmatched.push(alone(true, b, &entry)),
         }
     }
-    unmatched.extend(right.values().map(|place| alone(false, a, place)));
-    // In the order of the first side.
-    let order = |place: &Place| {
-        let experiment = a.findings.experiments.iter().position(|e| e.name == place.of.name);
-        let at = place.of.estimates.iter().position(|e| std::ptr::eq(e, place.estimate));
-        (experiment, at)
+    unmatched.extend(right.values().map(|entry| alone(false, a, entry)));
+    let order = |entry: &Entry| {
+        let experiment = a.findings.experiments.iter().position(|e| e.name == entry.experiment.name);
+        let estimate = entry.experiment.estimates.iter().position(|e| std::ptr::eq(e, entry.estimate));
+        (experiment, estimate)
     };
-    pairs.sort_by_key(|(place, _)| order(place));
+    pairs.sort_by_key(|(entry, _)| order(entry));
     (pairs, unmatched)
 }

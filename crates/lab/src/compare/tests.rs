@@ -1,4 +1,4 @@
-//! Tests of what is compared with what; how it is judged is simulated, how it is shown is in the snapshots.
+//! Tests of which scenarios are paired. Verdicts are tested by simulation, and texts by snapshots.
 
 use stats::Noise;
 use systems::{Point, Value};
@@ -7,10 +7,10 @@ use super::*;
 use crate::findings::findings;
 use crate::observation::Observation;
 use crate::session::{Fake, Rule, observe};
-use crate::simulation::plan;
+use crate::simulation::{Rounds, plan};
 
 #[test]
-fn sides_as_people_write_them() {
+fn sides_are_parsed_as_users_write_them() {
     let side: Side = "last:frames/erlang-packet framing=4 buffer=8K".parse().unwrap();
     assert_eq!(side.run, "last");
     let Selection { experiment, system, knobs } = side.selection;
@@ -23,7 +23,7 @@ fn sides_as_people_write_them() {
     }
 }
 
-/// A run over values 0, 1, … of a knob, each `better` than at 0 by its number.
+/// A run over the values 0, 1, … of a knob. Value n is 1 + n · `better` times as good as value 0.
 fn chosen(name: &str, words: &str, values: i64, better: f64) -> Chosen {
     let rule = |value: i64| Rule {
         point: Point::from([("knob".to_owned(), Value::Integer(value))]),
@@ -32,7 +32,7 @@ fn chosen(name: &str, words: &str, values: i64, better: f64) -> Chosen {
     };
     let noise = Noise { spread: 0.01, ..Noise::default() };
     let mut fake = Fake::new(1e6, (0..values).map(rule).collect(), noise, 1);
-    let plan = plan(values, 6, None, 1);
+    let plan = plan(values, Rounds::Fixed(6), 1);
     let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
     Chosen {
         name: name.to_owned(),
@@ -48,13 +48,13 @@ fn labels(found: &RunComparison) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn scenarios_of_two_runs_are_matched_by_what_they_are() {
+fn equal_scenarios_of_two_runs_are_paired() {
     let found = compare(&chosen("a", "", 3, 0.1), &chosen("b", "", 2, 0.1));
     assert_eq!(labels(&found), [("s knob=0", "s knob=0"), ("s knob=1", "s knob=1")]);
     let alone = Alone { first: true, experiment: "e".to_owned(), scenario: "s knob=2".to_owned() };
     assert_eq!(found.unmatched, [alone]);
     assert!(found.matched.iter().all(|m| m.verdict == Verdict::NoDifference), "{:?}", found.matched);
-    // Who names one on one side means the same on the other.
+    // A selection on one side applies to the other as well.
     let found = compare(&chosen("a", ":e knob=1", 3, 0.1), &chosen("b", "", 3, 0.5));
     assert_eq!(labels(&found), [("s knob=1", "s knob=1")]);
     assert_eq!(found.matched[0].verdict, Verdict::Faster);
@@ -62,7 +62,7 @@ fn scenarios_of_two_runs_are_matched_by_what_they_are() {
 }
 
 #[test]
-fn scenarios_of_one_run_differ_in_what_is_named() {
+fn scenarios_of_one_run_are_paired_by_everything_that_is_not_selected() {
     let found = compare(&chosen("a", ":e/s knob=0", 3, 0.5), &chosen("a", ":e/s knob=2", 3, 0.5));
     assert_eq!(labels(&found), [("s knob=0", "s knob=2")]);
     assert_eq!(found.matched[0].verdict, Verdict::Faster);
@@ -72,7 +72,7 @@ fn scenarios_of_one_run_differ_in_what_is_named() {
 }
 
 #[test]
-fn what_differs_is_told_and_only_what_is_grave_makes_it_meaningless() {
+fn differences_are_listed_and_only_grave_ones_make_a_comparison_meaningless() {
     let (a, mut b) = (chosen("a", "", 2, 0.1), chosen("b", "", 2, 0.1));
     b.environment = serde_json::json!({"cpu": "one", "kernel": "7", "governor": "performance"});
     let found = compare(&a, &b);
@@ -80,7 +80,7 @@ fn what_differs_is_told_and_only_what_is_grave_makes_it_meaningless() {
     assert_eq!((whats, found.is_meaningless()), (vec!["governor", "kernel"], false));
     b.environment = serde_json::json!({"cpu": "two", "kernel": "6"});
     assert!(compare(&a, &b).is_meaningless());
-    // What nobody knows is not grave, only said.
+    // An unknown machine is listed, but is not grave.
     b.environment = serde_json::Value::Null;
     assert!(!compare(&a, &b).is_meaningless() && compare(&a, &b).differences.len() == 1);
     b.findings.experiments[0].setup.timing.measure_s = 9.0;
@@ -88,7 +88,7 @@ fn what_differs_is_told_and_only_what_is_grave_makes_it_meaningless() {
 }
 
 #[test]
-fn without_a_reference_two_runs_are_not_compared() {
+fn two_runs_without_a_reference_are_not_compared() {
     let (a, mut b) = (chosen("a", "", 2, 0.1), chosen("b", "", 2, 0.1));
     b.findings.experiments[0].estimates.retain(|e| !e.is_reference());
     let found = compare(&a, &b);

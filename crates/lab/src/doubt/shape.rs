@@ -1,15 +1,15 @@
-//! Shapes in time and in latency: steady or not, one peak or two. Pure.
+//! The shape of throughput over time and of the latency distribution: steady or not, one peak or two.
 
 use super::Evidence;
 
-/// The halves of a steady window differ by less than this.
+/// The halves of a steady window differ by at most this share.
 pub const HALVES: f64 = 0.15;
-/// The beginning of a warmed-up window reaches this share of the rest.
+/// The first tenth of a warmed-up window has at least this share of a usual tenth's operations.
 const BEGINNING: f64 = 0.8;
-/// Tenths with fewer operations than this on average scatter by chance.
+/// Tenths with fewer operations than this on average vary too much by chance.
 const FEWEST: f64 = 100.0;
 
-/// What makes a window unsteady: its second half against its first, or tenths that scatter more than their mean.
+/// Whether a window is unsteady: its halves differ, or the standard deviation of its tenths exceeds their mean.
 pub(super) fn unsteady(tenths: &[u64]) -> Option<Evidence> {
     let mean = mean(tenths)?;
     let half = |part: &[u64]| part.iter().sum::<u64>() as f64;
@@ -23,14 +23,14 @@ pub(super) fn unsteady(tenths: &[u64]) -> Option<Evidence> {
     (change.abs() > HALVES).then_some(Evidence::Halves { change })
 }
 
-/// Whether the first tenth lags behind a rest that is steady in itself.
+/// Whether the first tenth is slower than all others.
 pub(super) fn rising(tenths: &[u64]) -> Option<Evidence> {
     mean(tenths)?;
     let (first, rest) = tenths.split_first()?;
     let mut sorted = rest.to_vec();
     sorted.sort_unstable();
     let usual = sorted[sorted.len() / 2] as f64;
-    // All of the rest faster than the first: a single hiccup there is no warm-up.
+    // If another tenth is as slow, the first tenth is a hiccup rather than a warm-up.
     let lowest = sorted[0] as f64;
     let share = *first as f64 / usual.max(1.0);
     (share < BEGINNING && lowest > *first as f64).then_some(Evidence::SlowBeginning { share })
@@ -41,18 +41,19 @@ fn mean(tenths: &[u64]) -> Option<f64> {
     (tenths.len() >= 4 && mean >= FEWEST).then_some(mean)
 }
 
-/// Bins of latency grow by this factor: fine enough to keep peaks apart, wide enough to be smooth.
+/// The factor between the bounds of neighbouring bins of latency: fine enough to separate peaks, wide enough to be
+/// smooth.
 const STEP: f64 = 1.5;
-/// A peak is this share of all operations or more ...
+/// The smallest share of all operations that makes a peak.
 const PEAK: f64 = 0.005;
-/// ... and at least so many.
+/// The fewest operations that make a peak.
 const PEAK_COUNT: u64 = 20;
-/// The valley between two peaks has at most this share of the lower one's density.
+/// The most that the valley between two peaks has, as a share of the lower one's density.
 const VALLEY: f64 = 0.1;
-/// Peaks nearer than this are one.
+/// Peaks are distinct if their latencies differ by at least this factor.
 const APART: f64 = 4.0;
 
-/// Two peaks in a latency distribution, of `(microseconds, count)` pairs in ascending order.
+/// Finds two peaks in a latency distribution of `(microseconds, count)` pairs in ascending order.
 pub(super) fn bimodal(buckets: &[(u64, u64)]) -> Option<Evidence> {
     let total: u64 = buckets.iter().map(|(_, count)| count).sum();
     let first = buckets.first()?.0.max(1) as f64;
@@ -61,8 +62,8 @@ pub(super) fn bimodal(buckets: &[(u64, u64)]) -> Option<Evidence> {
     for (micros, count) in buckets {
         bins[bin(*micros)] += count;
     }
-    // Clusters: runs of bins between valleys.
-    let mut clusters: Vec<(usize, u64, u64)> = Vec::new(); // highest bin, its count, total
+    // A cluster is a run of bins between valleys: its highest bin, that bin's count, and its total.
+    let mut clusters: Vec<(usize, u64, u64)> = Vec::new();
     let mut gap = true;
     for (index, count) in bins.iter().enumerate() {
         let height = clusters.last().map_or(0, |cluster| cluster.1);
@@ -81,7 +82,8 @@ pub(super) fn bimodal(buckets: &[(u64, u64)]) -> Option<Evidence> {
     }
     clusters.retain(|(_, _, sum)| *sum >= PEAK_COUNT && *sum as f64 >= PEAK * total as f64);
     let (low, high) = (clusters.first()?, clusters.last()?);
-    let at = |index: usize| first * STEP.powi(index as i32);
-    let peak = |(index, _, sum): (usize, u64, u64)| (sum as f64 / total as f64, at(index));
-    (at(high.0) >= APART * at(low.0)).then(|| Evidence::TwoPeaks { quick: peak(*low), slow: peak(*high) })
+    let micros = |index: usize| first * STEP.powi(index as i32);
+    let peak = |(index, _, sum): (usize, u64, u64)| (sum as f64 / total as f64, micros(index));
+    (micros(high.0) >= APART * micros(low.0))
+        .then(|| Evidence::TwoPeaks { quick: peak(*low), slow: peak(*high) })
 }

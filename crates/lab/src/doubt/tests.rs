@@ -1,14 +1,14 @@
-//! Each doubt in both directions: it arises when it should, and not otherwise.
+//! Tests every doubt in both directions: beyond its limit it arises, and short of it it does not.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
 
-const SETTING: Setting =
-    Setting { pool_cap: Some(32), closed_loop: true, short_exchanges: true, ramp: false };
+const KIND: TrialKind =
+    TrialKind { pool_cap: Some(32), closed_loop: true, short_exchanges: true, ramp: false };
 
-/// A trial that nothing is wrong with: 100 under way, 10 ms each, for ten seconds.
+/// A trial without doubts: 100 operations under way for ten seconds, each 10 ms long.
 fn sound() -> Measurement {
     let buckets = vec![(9_000, 20_000), (10_000, 60_000), (11_000, 20_000)];
     let latency = Latency { count: 100_000, min: 9e3, mean: 1e4, max: 11e3, buckets };
@@ -30,16 +30,16 @@ fn sound() -> Measurement {
     }
 }
 
-fn codes(m: &Measurement, setting: &Setting) -> Vec<Doubt> {
-    doubts(m, setting).into_iter().map(|seen| seen.doubt()).collect()
+fn codes(m: &Measurement, kind: &TrialKind) -> Vec<Doubt> {
+    doubts(m, kind).into_iter().map(|seen| seen.doubt()).collect()
 }
 
 #[test]
 fn a_sound_trial_raises_no_doubt() {
-    assert_eq!(codes(&sound(), &SETTING), []);
+    assert_eq!(codes(&sound(), &KIND), []);
 }
 
-/// What is done to a sound trial, and the one doubt that must come of it.
+/// A change to a sound trial, and the only doubt that it raises.
 type Case = (Doubt, fn(&mut Measurement));
 
 const CASES: [Case; 22] = [
@@ -53,19 +53,19 @@ const CASES: [Case; 22] = [
         m.concurrency = 150;
     }),
     (Doubt::FailFast, |m| {
-        // A client's driver that tells the times of failures and nothing of service times.
+        // A client's driver that reports the duration of failures but no service times.
         m.service_us = Latency::default();
         m.errors = BTreeMap::from([("busy".to_owned(), 50_000)]);
         m.mean_error_us = 10.0;
         m.concurrency = 101;
     }),
     (Doubt::FailFast, |m| {
-        // One that tells neither: 100 callers had no time left for failures of any length.
+        // A driver that reports neither. The 100 callers had no time left for failures.
         m.service_us = Latency::default();
         m.errors = BTreeMap::from([("busy".to_owned(), 400_000)]);
     }),
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(100, 40), (200, 30), (300, 5)])),
-    // Beside failures of another kind.
+    // There are other failures as well.
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(7, 40), (100, 20), (200, 18)])),
     (Doubt::TooShort, |m| m.elapsed_s = 0.05),
     (Doubt::TooShort, |m| m.successes = 19),
@@ -88,47 +88,47 @@ const CASES: [Case; 22] = [
 ];
 
 #[test]
-fn each_doubt_arises_alone_when_it_should() {
+fn each_cause_raises_only_its_doubt() {
     for (code, spoil) in CASES {
         let mut m = sound();
         spoil(&mut m);
-        let found = codes(&m, &SETTING);
+        let found = codes(&m, &KIND);
         assert!(found.contains(&code), "{code:?}: {found:?}");
-        assert!(found.len() == 1 || code == Doubt::TooShort, "{code:?} brought others: {found:?}");
+        assert!(found.len() == 1 || code == Doubt::TooShort, "{code:?} came with others: {found:?}");
     }
 }
 
-/// Just on the good side of each limit.
+/// Changes that stay within each limit.
 const NEARLY: [fn(&mut Measurement); 20] = [
     |m| m.generator.busiest_core = 0.9,
     |m| m.late = 900,
     |m| m.dropped = 900,
     |m| m.concurrency = 140,
     |m| {
-        // As slow as successes: a server that answers 500 after its work.
+        // Failures are as slow as successes, as if a server answers 500 after its work.
         m.errors = BTreeMap::from([("status".to_owned(), 50_000)]);
         m.mean_error_us = 10_000.0;
         m.concurrency = 150;
     },
     |m| {
-        // Nobody told, and they left each other time enough: 200 callers, of which half fail after the same 10 ms.
+        // The duration of failures is not reported. Half of the 200 callers' time is left for failures, 10 ms each.
         m.service_us = Latency::default();
         m.errors = BTreeMap::from([("status".to_owned(), 100_000)]);
         m.concurrency = 200;
     },
     |m| {
-        // Too few to be told from the edges of the window.
+        // There are too few failures to derive their duration.
         m.service_us = Latency::default();
         m.errors = BTreeMap::from([("status".to_owned(), 10_000)]);
     },
     |m| m.error_ordinals = BTreeMap::from([(100, 2)]),
-    // Three of a thousand on one number, and ten on multiples of another: as chance has it.
+    // By chance, three of a thousand failures are at one number, and ten are at multiples of another.
     |m| m.error_ordinals = (1..=997).map(|n| (n, 1)).chain([(5_000, 3)]).collect(),
     |m| m.error_ordinals = BTreeMap::from([(10, 1), (20, 1), (33, 1), (47, 1)]),
     |m| (m.successes, m.concurrency) = (20, 0),
     |m| (m.elapsed_s, m.concurrency) = (0.1, 0),
     |m| {
-        // Nothing is known of a server that was not started here.
+        // `narrows load` knows nothing about the server.
         m.system = SystemUse::default();
         m.generator.cores = vec![];
     },
@@ -142,30 +142,30 @@ const NEARLY: [fn(&mut Measurement); 20] = [
 ];
 
 #[test]
-fn what_is_nearly_doubtful_is_not() {
+fn a_trial_just_within_a_limit_raises_no_doubt() {
     for (number, spoil) in NEARLY.iter().enumerate() {
         let mut m = sound();
         spoil(&mut m);
-        assert_eq!(codes(&m, &SETTING), [], "case {number}");
+        assert_eq!(codes(&m, &KIND), [], "case {number}");
     }
 }
 
 #[test]
-fn a_ramp_is_not_called_unsteady() {
+fn a_ramp_is_not_unsteady() {
     let mut m = sound();
     m.tenths = (1..=10).map(|tenth| tenth * 1_000).collect();
-    let ramp = Setting { ramp: true, ..SETTING };
+    let ramp = TrialKind { ramp: true, ..KIND };
     assert_eq!(codes(&m, &ramp), []);
-    assert!(codes(&m, &SETTING).contains(&Doubt::UnsteadyWindow));
+    assert!(codes(&m, &KIND).contains(&Doubt::UnsteadyWindow));
 }
 
 #[test]
-fn a_window_in_which_nothing_ended_was_too_short() {
+fn a_window_in_which_no_operation_ended_was_too_short() {
     let mut m = sound();
     (m.successes, m.attempts, m.concurrency) = (0, 10, 0);
     m.service_us = Latency::default();
-    assert_eq!(codes(&m, &SETTING), [Doubt::TooShort]);
-    assert_eq!(codes(&m, &Setting { short_exchanges: false, ..SETTING }), [Doubt::TooShort]);
+    assert_eq!(codes(&m, &KIND), [Doubt::TooShort]);
+    assert_eq!(codes(&m, &TrialKind { short_exchanges: false, ..KIND }), [Doubt::TooShort]);
 }
 
 #[test]
@@ -173,12 +173,12 @@ fn long_exchanges_are_not_judged_by_their_latencies() {
     let mut m = sound();
     m.tenths = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0];
     (m.successes, m.concurrency) = (2, 1_000);
-    let setting = Setting { short_exchanges: false, ..SETTING };
-    assert_eq!(codes(&m, &setting), []);
+    let kind = TrialKind { short_exchanges: false, ..KIND };
+    assert_eq!(codes(&m, &kind), []);
 }
 
 #[test]
 fn a_window_that_never_opened_raises_no_doubt() {
     let m = Measurement { stolen_s: 0.5, ..Measurement::default() };
-    assert_eq!(codes(&m, &SETTING), []);
+    assert_eq!(codes(&m, &KIND), []);
 }

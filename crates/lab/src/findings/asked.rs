@@ -1,10 +1,10 @@
-//! Which comparisons an experiment asks for: chosen before anything is measured, so that no chance result chooses them.
+//! Chooses the comparisons of an experiment. They follow from the plan alone, so no chance result can select them.
 //!
-//! - Each value of a knob against the system's own default, or where the grid leaves that out, against its first value;
-//!   everything else equal.
-//! - Knobs that set how much work one operation is: each value against the one below it, as far as the fall is more
-//!   than the additional work explains.
-//! - The systems in pairs at each point of the workload's knobs, their own knobs at what other values are compared with.
+//! - Each value of a knob is compared with the baseline: the system's default, or the first value if the grid leaves
+//!   the default out. All other knobs are equal.
+//! - A knob that sets how much work one operation is: each value is compared with the next smaller one, less the loss
+//!   that the additional work explains.
+//! - Systems are compared in pairs at each point of the workload's knobs, with their own knobs at the baseline.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,23 @@ use crate::experiment::grid::Axis;
 use crate::observation::{Scenario, projection};
 use crate::plan::Planned;
 
-/// A fall between neighbouring values beyond what their ratio explains, from which it is called a cliff.
+/// A fall between neighbouring values is a cliff if it exceeds what the additional work explains by this factor.
 pub const CLIFF: f64 = 1.5;
 
-/// In what two scenarios differ.
+/// What differs between two scenarios.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// In this knob; the second stands at what its values are compared with.
+    /// The value of this knob. The second scenario has the baseline's value.
     Knob(String),
-    /// In this knob, which sets the work: the second does the next smaller amount.
+    /// The value of this knob, which sets the work. The second scenario has the next smaller value.
     Step(String),
-    /// In the system.
+    /// The system.
     System,
 }
 
 impl By {
-    /// The knob; None of systems.
+    /// The knob, if the scenarios differ in one.
     pub fn knob(&self) -> Option<&str> {
         match self {
             Self::Knob(knob) | Self::Step(knob) => Some(knob),
@@ -43,19 +43,19 @@ impl By {
     }
 }
 
-/// A comparison that is asked for; scenarios by their position in the plan.
+/// A comparison that the experiment asks for. Scenarios are positions in the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Asked {
     pub scenario: usize,
     pub against: usize,
     pub by: By,
-    /// The logarithm of the ratio that says nothing: zero, or what more work explains.
+    /// The logarithm of the ratio without an effect: zero, or what the additional work explains.
     pub expected: f64,
-    /// The logarithm of the smallest ratio worth having.
+    /// The logarithm of the smallest ratio that matters.
     pub threshold: f64,
 }
 
-/// All of an experiment's.
+/// All comparisons that the experiment asks for.
 pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
     let threshold = planned.threshold.ln_1p();
     let mut all = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
                 continue;
             }
             let Some(baseline) = baseline(planned, axis, &group) else { continue };
-            all.extend(group.into_iter().filter(|at| *at != baseline).map(|scenario| Asked {
+            all.extend(group.into_iter().filter(|scenario| *scenario != baseline).map(|scenario| Asked {
                 scenario,
                 against: baseline,
                 by: By::Knob(axis.knob.clone()),
@@ -86,79 +86,79 @@ pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
     all
 }
 
-/// Whether a knob sets the work: that more of it takes longer is no finding. Only cliffs are.
+/// Whether a knob sets the work. It is no finding that more work takes longer; only cliffs are findings.
 pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
     match planned.workload.purpose(&axis.knob) {
         Purpose::Amount | Purpose::Patience => true,
-        // The time of one upload among several that share a machine is work, too.
+        // Several uploads share the machine, so each takes longer.
         Purpose::Sharing => planned.figure == Figure::MsPerUpload,
-        // More requests a second are not more work for one of them: whether its response time keeps is the question.
+        // A higher rate is not more work for one request. The question is whether response times stay the same.
         Purpose::Rate => planned.figure != Figure::P99Us,
         Purpose::Behaviour => false,
     }
 }
 
-/// The systems' scenarios, by position.
-fn own(planned: &Planned) -> impl Iterator<Item = (usize, &Scenario)> {
+/// The scenarios other than the reference's, each with its position.
+fn systems_scenarios(planned: &Planned) -> impl Iterator<Item = (usize, &Scenario)> {
     planned.scenarios.iter().enumerate().filter(|(_, scenario)| !is_reference(&scenario.system))
 }
 
-/// Scenarios that differ in one knob only, in its order.
+/// Groups of scenarios that differ in this knob only. Each group is in the order of the knob's values.
 pub(super) fn groups(planned: &Planned, knob: &str) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<(&str, Point), Vec<usize>> = BTreeMap::new();
-    for (at, scenario) in own(planned).filter(|(_, scenario)| scenario.point.contains_key(knob)) {
+    for (index, scenario) in systems_scenarios(planned).filter(|(_, s)| s.point.contains_key(knob)) {
         let mut rest = scenario.point.clone();
         rest.remove(knob);
-        groups.entry((&scenario.system, rest)).or_default().push(at);
+        groups.entry((&scenario.system, rest)).or_default().push(index);
     }
-    let value = |at: &usize| planned.scenarios[*at].point.get(knob);
-    let order = |at: &usize| {
+    let value = |index: &usize| planned.scenarios[*index].point.get(knob);
+    let order = |index: &usize| {
         let axis = planned.axes.iter().find(|axis| axis.knob == knob);
-        axis.and_then(|axis| axis.values.iter().position(|v| Some(v) == value(at)))
+        axis.and_then(|axis| axis.values.iter().position(|v| Some(v) == value(index)))
     };
     let mut groups: Vec<Vec<usize>> = groups.into_values().filter(|group| group.len() > 1).collect();
     groups.iter_mut().for_each(|group| group.sort_by_key(order));
-    // In the plan's order, not that of the points' words.
+    // The map has sorted them by point. Restore the plan's order.
     groups.sort_by_key(|group| group.iter().min().copied());
     groups
 }
 
-/// What the other values of a group are compared with.
+/// The baseline of a group: the scenario at the system's default, or the first.
 pub(super) fn baseline(planned: &Planned, axis: &Axis, group: &[usize]) -> Option<usize> {
     let default = planned.default_of(&planned.scenarios[*group.first()?].system, axis);
-    let at_default = |at: &&usize| planned.scenarios[**at].point.get(&axis.knob) == default;
-    group.iter().find(|at| default.is_some() && at_default(at)).or(group.first()).copied()
+    let at_default = |index: &&usize| planned.scenarios[**index].point.get(&axis.knob) == default;
+    group.iter().find(|index| default.is_some() && at_default(index)).or(group.first()).copied()
 }
 
 fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
-    let number = |at: usize| match planned.scenarios[at].point.get(&axis.knob) {
+    let number = |index: usize| match planned.scenarios[index].point.get(&axis.knob) {
         Some(Value::Integer(number)) if *number > 0 => Some(*number as f64),
         _ => None,
     };
-    group.retain(|at| number(*at).is_some());
+    group.retain(|index| number(*index).is_some());
     group.sort_by(|a, b| number(*a).unwrap_or(0.0).total_cmp(&number(*b).unwrap_or(0.0)));
-    // As many answers as were asked for: what is done grows with a rate, and falls with the size of one operation.
+    // Throughput grows with the rate of requests and falls with the size of an operation.
     let rate = planned.workload.purpose(&axis.knob) == Purpose::Rate;
     let sign = if rate && planned.figure.more_is_better() { 1.0 } else { -1.0 };
     let pairs = group.windows(2).filter_map(|pair| Some((pair, number(pair[0])?, number(pair[1])?)));
-    let each = pairs.map(|(pair, small, large)| Asked {
+    let steps = pairs.map(|(pair, small, large)| Asked {
         scenario: pair[1],
         against: pair[0],
         by: By::Step(axis.knob.clone()),
         expected: sign * (large / small).ln(),
         threshold: CLIFF.ln(),
     });
-    each.collect()
+    steps.collect()
 }
 
-/// Each system's scenario at each point of the workload's knobs, in pairs.
+/// Pairs of systems at each point of the workload's knobs, each system with as many own knobs as possible at default.
 fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
     let mut points: BTreeMap<Point, BTreeMap<&str, usize>> = BTreeMap::new();
-    for (at, scenario) in own(planned) {
+    for (index, scenario) in systems_scenarios(planned) {
         let shared = projection(planned.workload, &scenario.point);
-        let chosen = points.entry(shared).or_default().entry(&scenario.system).or_insert(at);
-        if far(planned, scenario) < far(planned, &planned.scenarios[*chosen]) {
-            *chosen = at;
+        let chosen = points.entry(shared).or_default().entry(&scenario.system).or_insert(index);
+        if changed_knobs(planned, scenario) < changed_knobs(planned, &planned.scenarios[*chosen]) {
+            *chosen = index;
         }
     }
     let mut pairs = Vec::new();
@@ -173,12 +173,13 @@ fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// How many of a system's own knobs stand elsewhere than at their defaults.
-fn far(planned: &Planned, scenario: &Scenario) -> usize {
-    let own = planned.axes.iter().filter(|axis| !axis.workload);
-    own.filter(|axis| {
-        let default = planned.default_of(&scenario.system, axis);
-        scenario.point.get(&axis.knob).is_some_and(|value| default != Some(value))
-    })
-    .count()
+/// How many of the system's own knobs are not at their defaults.
+fn changed_knobs(planned: &Planned, scenario: &Scenario) -> usize {
+    let system_axes = planned.axes.iter().filter(|axis| !axis.workload);
+    system_axes
+        .filter(|axis| {
+            let default = planned.default_of(&scenario.system, axis);
+            scenario.point.get(&axis.knob).is_some_and(|value| default != Some(value))
+        })
+        .count()
 }

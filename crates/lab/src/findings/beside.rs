@@ -1,7 +1,8 @@
-//! What others published, beside a run: data that the crate `published` makes and `report` shows.
+//! What others published, beside a run: values that the crate `published` finds and `report` words.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use systems::Value;
 
 use super::table::Table;
 
@@ -15,9 +16,23 @@ pub struct Beside {
     /// Each shape that the document shows, and whether it is found again.
     pub shapes: Vec<Shape>,
     /// What stood otherwise than in the document, and what of it did not run.
-    pub differences: Vec<String>,
-    /// Both figures of each row, as ratios; its notes are the sentences of `shapes` and `differences`.
+    pub differences: Vec<Difference>,
+    /// What the ratios of the table are taken to.
+    pub best: BestOf,
+    /// Both figures of each row, as ratios.
     pub table: Table,
+}
+
+/// The best of which rows a ratio is taken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BestOf {
+    /// Of all rows that both have, with the same runtime.
+    Rows,
+    /// Of those that upload the same size, too.
+    Size,
+    /// Of all clients, each at its best row with few errors.
+    Clients,
 }
 
 /// One shape, then and today.
@@ -25,6 +40,209 @@ pub struct Beside {
 pub struct Shape {
     /// Whether the shape is the same; None where it cannot be said.
     pub agrees: Option<bool>,
-    /// Both in words, with their figures: the crate `published` has them.
-    pub text: String,
+    /// Whether it cannot be said because the generator was at its limit: some of today's figures are lower bounds.
+    pub at_limit: bool,
+    /// What was checked.
+    #[serde(flatten)]
+    pub figures: ShapeFigures,
+}
+
+/// What of the document's figures was checked, with the figures of then and of today. Ratios are plain: 2 is twice as much.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(tag = "shape", rename_all = "snake_case")]
+pub enum ShapeFigures {
+    /// The order of the systems.
+    Order {
+        /// The order then, the best first.
+        then: Vec<Placed>,
+        /// The order today, the best first.
+        today: Vec<Placed>,
+        /// How many systems have a figure in both.
+        in_both: usize,
+        /// The pairs of systems whose order is not the same, or is not known.
+        pairs: Vec<OrderOfTwo>,
+    },
+    /// A system without a published figure that counts.
+    Void {
+        /// The system, as the document calls it.
+        system: String,
+        /// What there is of it today.
+        today: Presence,
+    },
+    /// How much a knob changes the time from its worst to its best value, and which value is the best.
+    Knob {
+        /// The knob.
+        knob: String,
+        /// The ratios then.
+        then: Range,
+        /// The ratios today.
+        today: Range,
+        /// The best values; None where the knob changes nothing.
+        best: Option<BestValues>,
+    },
+    /// The time of one system, or with one runtime, as a ratio to that of another.
+    Times {
+        /// The system or the runtime whose time is compared ...
+        of: String,
+        /// ... with the time of this one.
+        against: String,
+        /// The system, if runtimes are compared.
+        system: Option<String>,
+        /// Bytes of an upload.
+        size: Option<i64>,
+        /// The ratios then.
+        then: Range,
+        /// The ratios today; None if one of the two is missing.
+        today: Option<Range>,
+    },
+    /// A fall of the rate between two sizes of frames that the larger frames do not explain.
+    Cliff {
+        /// How frames are told apart.
+        framing: String,
+        /// The receiver's `active`.
+        active: String,
+        /// The smaller size, bytes.
+        from: i64,
+        /// The larger size, bytes.
+        to: i64,
+        /// How many times fewer frames there were then.
+        then: f64,
+        /// How many times fewer there are today; None if it was not measured.
+        today: Option<f64>,
+    },
+    /// The rate with one framing as a ratio to that with another, size by size.
+    Framings {
+        /// The framing whose rate is compared ...
+        of: String,
+        /// ... with the rate of this one.
+        against: String,
+        /// The receiver's `active`, the same for both.
+        active: String,
+        /// The sizes that both have.
+        sizes: Vec<SizeRatio>,
+    },
+}
+
+/// A system in an order.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Placed {
+    /// The system, as the document calls it.
+    pub system: String,
+    /// How many times less its figure is than that of the first.
+    pub behind: f64,
+    /// Whether the figure is a lower bound, because the generator was at its limit.
+    pub at_least: bool,
+}
+
+/// Two systems that are not in the same order then and today, or of which that is not known.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct OrderOfTwo {
+    /// The system that the document names first.
+    pub first: String,
+    /// The other.
+    pub second: String,
+    /// What their order is.
+    pub order: ChangedOrder,
+}
+
+/// Why the order of two systems is not the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangedOrder {
+    /// They are the other way round today.
+    Turned,
+    /// They are level, either then or today.
+    Level,
+    /// The rounds do not decide it.
+    Undecided,
+    /// The generator was at its limit, so that the slower one may be faster than it looks.
+    AtLimit,
+}
+
+/// Whether something of the document is there today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Presence {
+    /// It has a figure.
+    Measured,
+    /// It ran, and has no figure.
+    NoFigure,
+    /// It did not run.
+    NotRun,
+}
+
+/// The smallest and the largest of some ratios.
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Range {
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+/// The best values of a knob: one for each series of rows in which only that knob varies.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct BestValues {
+    /// Those of then.
+    pub then: Vec<Value>,
+    /// Those of today.
+    pub today: Vec<Value>,
+    /// Whether no other value is better today than the best value of then; None if the rounds do not decide it.
+    pub as_good: Option<bool>,
+}
+
+/// The ratio of two rates at one size.
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SizeRatio {
+    /// Bytes of a frame.
+    pub size: i64,
+    /// The ratio then.
+    pub then: f64,
+    /// The ratio today.
+    pub today: f64,
+    /// Whether the same one is ahead; None if the rounds do not decide it.
+    pub same: Option<bool>,
+}
+
+/// What is not as in the document.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(tag = "difference", rename_all = "snake_case")]
+pub enum Difference {
+    /// A knob had one value in all published rows, and has another today.
+    Knob {
+        /// The knob.
+        knob: String,
+        /// Its value then.
+        then: Value,
+        /// Its other values today.
+        today: Vec<Value>,
+    },
+    /// A system stands for another: another version, another runtime, or what the other is based on.
+    StandIn {
+        /// The system that ran.
+        system: String,
+        /// The system that it stands for, as the document calls it.
+        stands_for: String,
+        /// The runtime that it stands for.
+        runtime: Option<String>,
+    },
+    /// Systems that did not run.
+    NotRun {
+        /// The systems, as the document calls them.
+        systems: Vec<String>,
+    },
+    /// A system that ran, and of which no row may be ranked.
+    Unranked {
+        /// The system, as the document calls it.
+        system: String,
+    },
+    /// Rows of a system that did not run, or that have no figure that may be compared.
+    RowsMissing {
+        /// The system, as the document calls it.
+        system: String,
+        /// The published rows.
+        rows: Vec<String>,
+        /// The number of published rows of the system.
+        of: usize,
+    },
 }

@@ -1,113 +1,127 @@
-//! The best value of a knob: one definition, for the sentences, the main effects, and the lines that apply it.
+//! Chooses the best value of a knob, for the claims, the main effects and the snippets alike.
 //!
-//! Stands on verdicts, not on figures: the highest of some figures is highest partly by luck. Of the values that are
-//! certainly better than what the knob's values are compared with, it is the one nearest to that which cannot be told
-//! from the best of them: of 256K and 512K that are equal as far as anybody can say, the smaller. Where no value is
-//! certainly better and one is certainly worse, the best is what they are compared with.
+//! Among the values that are certainly better than the baseline, the one with the highest estimate is the best, unless
+//! another is *shown* to be within the threshold of it. Of those, the best is the one nearest to the baseline: if 256K and
+//! 512K are known to be equally good, it is 256K. That a value cannot be told from the highest is no reason to prefer it,
+//! because the difference may be a factor of two. If no value is certainly better than the baseline and one is certainly
+//! worse, the baseline is the best.
 
-use stats::{Bar, Design, FEWEST_ROUNDS, Location, Verdict};
+use stats::{Location, Verdict};
 use systems::Value;
 
+use super::Rows;
 use super::asked::{baseline, groups};
-use super::comparison::log_ratios;
 use super::{By, Comparison, Estimate};
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
-/// The values of a knob while all else stands still, judged. Scenarios are positions among the estimates.
+/// The best value of a knob in a group of scenarios that differ only in it. Scenarios are positions in the estimates.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Best {
     /// The scenario at the best value.
-    pub at: usize,
-    /// That at the value which the others are compared with; the same as `at` where none is better.
+    pub scenario: usize,
+    /// The baseline. It is the same as `scenario` if no value is better.
     pub baseline: usize,
-    /// That at the worst value.
+    /// The scenario at the worst value.
     pub worst: usize,
-    /// Those at values that look better and cannot be told from the best.
+    /// The scenarios at other values that may be as good: they are not certainly worse than the highest.
     pub ties: Vec<usize>,
-    /// Of the best to the worst, inside rounds.
+    /// The log-ratio of the best to the worst, within rounds.
     pub location: Location,
 }
 
-/// What the comparisons of an experiment say, and by what they were judged.
+/// The comparisons of an experiment, and what their verdicts depend on.
 #[derive(Clone, Copy)]
-pub(super) struct Judgement<'a> {
+pub(super) struct Results<'a> {
     pub planned: &'a Planned,
-    pub design: Design,
     pub estimates: &'a [Estimate],
+    pub rows: &'a Rows,
     pub comparisons: &'a [Comparison],
-    pub bar: Bar,
 }
 
-impl<'a> Judgement<'a> {
-    /// The knob's best value where it does most; of one system, or of all. None where nothing is decided to differ.
+impl<'a> Results<'a> {
+    /// The knob's best value in the group in which the knob matters most, for one system or for all. None if no values
+    /// are decided to differ.
     pub fn best(&self, axis: &Axis, system: Option<&str>) -> Option<Best> {
-        let of = |at: usize| system.is_none_or(|name| self.estimates[at].scenario.system == name);
-        let groups = groups(self.planned, &axis.knob).into_iter().filter(|group| of(group[0]));
-        let each = groups.filter_map(|group| self.of_group(axis, &group));
-        each.reduce(|a, b| if b.location.estimate > a.location.estimate { b } else { a })
+        let matches = |index: usize| system.is_none_or(|name| self.estimates[index].scenario.system == name);
+        let groups = groups(self.planned, &axis.knob).into_iter().filter(|group| matches(group[0]));
+        let found = groups.filter_map(|group| self.best_in_group(axis, &group));
+        found.reduce(|a, b| if b.location.estimate > a.location.estimate { b } else { a })
     }
 
-    /// What was asked of a knob.
-    pub fn own(&self, axis: &Axis) -> impl Iterator<Item = &'a Comparison> + use<'a> {
+    /// The comparisons of the knob's values with their baselines.
+    pub fn comparisons_of(&self, axis: &Axis) -> impl Iterator<Item = &'a Comparison> + use<'a> {
         let by = By::Knob(axis.knob.clone());
         self.comparisons.iter().filter(move |c| c.by == by)
     }
 
-    fn of_group(&self, axis: &Axis, group: &[usize]) -> Option<Best> {
+    fn best_in_group(&self, axis: &Axis, group: &[usize]) -> Option<Best> {
         let baseline = baseline(self.planned, axis, group)?;
-        let own: Vec<&Comparison> =
-            self.own(axis).filter(|c| c.against == baseline && group.contains(&c.scenario)).collect();
+        let comparisons: Vec<&Comparison> = self
+            .comparisons_of(axis)
+            .filter(|c| c.against == baseline && group.contains(&c.scenario))
+            .collect();
         let gain = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.estimate);
-        let better = || own.iter().copied().filter(|c| c.verdict == Verdict::Faster);
+        let better = || comparisons.iter().copied().filter(|c| c.verdict == Verdict::Faster);
         let top = better().max_by(|a, b| gain(a).total_cmp(&gain(b)));
-        if top.is_none() && own.iter().all(|c| c.verdict != Verdict::Slower) {
+        if top.is_none() && comparisons.iter().all(|c| c.verdict != Verdict::Slower) {
             return None;
         }
-        let equal = |c: &&Comparison| {
-            top.is_some_and(|top| !self.certain(top.scenario, c.scenario, better().count()))
+        let count = better().count();
+        let as_good = |c: &&Comparison| {
+            top.is_some_and(|top| c.scenario == top.scenario || self.within(top.scenario, c.scenario, count))
         };
-        let nearest = better().filter(equal).min_by_key(|c| self.distance(axis, group, baseline, c.scenario));
-        let at = nearest.map_or(baseline, |c| c.scenario);
-        let above = |c: &&Comparison| nearest.is_some_and(|own| gain(c) > gain(own));
-        let ties = better().filter(equal).filter(above).map(|c| c.scenario).collect();
-        // Of what the generator held back nobody knows that it is the worst.
-        let known = own.iter().map(|c| (gain(c), c.scenario)).chain([(1.0, baseline)]);
-        let fair = known.filter(|(gain, other)| {
+        let nearest =
+            better().filter(as_good).min_by_key(|c| self.distance(axis, group, baseline, c.scenario));
+        let best = nearest.map_or(baseline, |c| c.scenario);
+        let may_be_as_good = |c: &&Comparison| {
+            let top_is_better = |top: &Comparison| {
+                top.scenario != c.scenario && self.certainly_better(top.scenario, c.scenario, count)
+            };
+            c.scenario != best && !top.is_some_and(top_is_better)
+        };
+        let ties = better().filter(may_be_as_good).map(|c| c.scenario).collect();
+        // A lower bound cannot be the worst: the system may be better than it looks.
+        let gains = comparisons.iter().map(|c| (gain(c), c.scenario)).chain([(1.0, baseline)]);
+        let comparable = gains.filter(|(gain, other)| {
             let e = &self.estimates[*other];
-            *gain > 0.0 && *other != at && e.compares() && !e.is_lower_bound()
+            *gain > 0.0 && *other != best && e.compares() && !e.is_lower_bound()
         });
-        let far = fair.filter_map(|(gain, other)| Some((gain, other, self.ratio(at, other)?)));
-        let (_, worst, location) = far.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(Best { at, baseline, worst, ties, location })
+        let ratios =
+            comparable.filter_map(|(gain, other)| Some((gain, other, self.rows.ratio(best, other)?)));
+        let (_, worst, location) = ratios.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(Best { scenario: best, baseline, worst, ties, location })
     }
 
-    /// How many times better one scenario is than another, as a logarithm; None of too few rounds.
-    pub fn ratio(&self, a: usize, b: usize) -> Option<Location> {
-        let rounds = |at: usize| &self.estimates[at].by_round;
-        let ratios = log_ratios(self.planned.figure, rounds(a), rounds(b));
-        let numbers: Vec<f64> = ratios.into_iter().map(|(_, ratio)| ratio).collect();
-        Location::of(&numbers).filter(|_| numbers.len() >= FEWEST_ROUNDS)
+    /// Whether scenario `a`, the highest of `candidates`, is shown to be better than `b` by less than the threshold.
+    fn within(&self, a: usize, b: usize, candidates: usize) -> bool {
+        let shown = self.rows.ratio(a, b).is_some_and(|location| {
+            let (_, high) = location.interval(self.rows.level(&location, candidates));
+            high < self.planned.threshold.ln_1p()
+        });
+        // If `a` is a lower bound, it may be far better.
+        shown && !self.estimates[a].is_lower_bound()
     }
 
-    /// Whether one scenario is better than another beyond doubt, the one being the best of so many.
-    fn certain(&self, a: usize, b: usize, several: usize) -> bool {
-        let (a, b) = (&self.estimates[a], &self.estimates[b]);
-        let seen = self.design.compare(&log_ratios(self.planned.figure, &a.by_round, &b.by_round));
-        let judged = seen.map(|seen| self.bar.judge(&seen, seen.p * several as f64));
-        // What the generator held back may be as good.
-        judged == Some(Verdict::Faster) && !b.is_lower_bound()
+    /// Whether scenario `a`, the highest of `candidates`, is certainly better than `b`. The p-value is corrected for the
+    /// selection.
+    fn certainly_better(&self, a: usize, b: usize, candidates: usize) -> bool {
+        let seen = self.rows.compare(a, b, 0.0);
+        let threshold = self.planned.threshold.ln_1p();
+        let verdict = seen.map(|seen| seen.verdict(threshold, seen.p * candidates as f64));
+        // If `b` is a lower bound, it may be as good.
+        verdict == Some(Verdict::Faster) && !self.estimates[b].is_lower_bound()
     }
 
-    /// How many values lie between two of a group, numbers in their order, words in the grid's; of two equally far the
-    /// lower.
+    /// A sort key: the number of values from one scenario's value to another's, then the position of the second.
+    /// Integers are in ascending order, other values in the grid's.
     fn distance(&self, axis: &Axis, group: &[usize], from: usize, to: usize) -> (usize, usize) {
-        let value = |at: usize| self.planned.scenarios[at].point.get(&axis.knob);
+        let value = |index: usize| self.planned.scenarios[index].point.get(&axis.knob);
         let mut order = group.to_vec();
-        if order.iter().all(|at| matches!(value(*at), Some(Value::Integer(_)))) {
-            order.sort_by_key(|at| value(*at));
+        if order.iter().all(|index| matches!(value(*index), Some(Value::Integer(_)))) {
+            order.sort_by_key(|index| value(*index));
         }
-        let place = |at: usize| order.iter().position(|other| *other == at).unwrap_or(0);
+        let place = |index: usize| order.iter().position(|other| *other == index).unwrap_or(0);
         (place(from).abs_diff(place(to)), place(to))
     }
 }

@@ -1,76 +1,81 @@
-//! Claims: what a reader takes away, as values. Each says what a knob does to the figure while the others stand still, as far as
-//! it is decided. `report` has the words.
+//! Claims are what a reader takes away: how a knob or the choice of a system affects the figure, all else being equal.
+//! They are values; `report` puts them into words.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, Verdict};
 
 use super::asked::CLIFF;
+use super::leader::{Behind, Order, order};
 use super::reason::{self, Reason};
 use super::{By, Comparison, Effect, Estimate, ExperimentFindings, Interaction};
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
-/// One thing that may be said. Scenarios are positions among the estimates.
+/// One claim. Scenarios are positions in the estimates.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "claim", rename_all = "snake_case")]
 pub enum Claim {
-    /// A value of a knob is faster or slower than what the knob's values are compared with.
+    /// A value of a knob is faster or slower than the baseline.
     Knob {
-        /// What is claimed: its verdict is `faster` or `slower`.
+        /// The comparison. Its verdict is `faster` or `slower`.
         comparison: Comparison,
-        /// Whether the difference is so large that the knob is the narrow place.
+        /// Whether the difference is large enough to call the knob a bottleneck.
         narrow: bool,
-        /// Whether the value that it is compared with is the system's default.
+        /// Whether the baseline is the system's default.
         default: bool,
-        /// The scenarios at values that cannot be told from the faster one.
+        /// The scenarios at other values that may be as good as the faster one.
         ties: Vec<usize>,
-        /// The counts that explain it.
+        /// The counts that explain the difference.
         reasons: Vec<Reason>,
     },
     /// More is lost between two neighbouring values than the additional work explains.
     Cliff {
-        /// The deepest fall.
+        /// The comparison with the largest loss.
         comparison: Comparison,
-        /// The counts that explain it.
+        /// The counts that explain the loss.
         reasons: Vec<Reason>,
     },
-    /// One system is faster than another at the same work.
+    /// One system leads at the same work.
     Systems {
-        /// The largest difference: its verdict is `faster` or `slower`.
+        /// The leader against the fastest system that is certainly slower. Its verdict is `faster`.
         comparison: Comparison,
-        /// Whether one of the two says that its work is another.
+        /// The scenarios of the systems that may be as fast as the leader.
+        ties: Vec<usize>,
+        /// The systems behind those, the fastest first.
+        rest: Vec<Behind>,
+        /// Whether the manifest of one of the two that are compared says that its work differs.
         unequal: bool,
-        /// The counts that explain it.
+        /// The counts that explain the difference.
         reasons: Vec<Reason>,
     },
-    /// All values of a knob, or all systems, are equal as far as it matters.
+    /// No values of a knob, or no systems, differ by as much as the threshold.
     NoDifference {
-        /// The knob, or the systems.
+        /// What differs between the scenarios: the knob, or the system.
         by: By,
-        /// The largest difference that is not worth having, as a share.
+        /// The smallest difference that matters, as a share.
         threshold: f64,
-        /// What the others are compared with.
+        /// The baseline.
         against: usize,
-        /// Whether that is the system's default.
+        /// Whether the baseline is the system's default.
         default: bool,
     },
-    /// Nothing is decided to differ, and something is open.
+    /// No comparison shows a difference, and at least one is undecided.
     Undecided {
-        /// The largest ratio of those that are open.
+        /// The undecided comparison with the largest ratio.
         comparison: Comparison,
-        /// Whether the value that it is compared with is the system's default.
+        /// Whether its baseline is the system's default.
         default: bool,
-        /// So many comparisons are decided to be no difference ...
+        /// The number of comparisons that are decided to show no difference.
         equal: usize,
-        /// ... of so many.
+        /// The number of all comparisons.
         of: usize,
     },
     /// The effect of a knob is not the same at two values of another.
     DependsOn {
         /// The knob.
         knob: String,
-        /// On what its effect depends most.
+        /// The knob on which its effect depends most.
         interaction: Interaction,
     },
 }
@@ -79,49 +84,49 @@ pub enum Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Silence {
-    /// Trials are still to come.
+    /// Planned trials are not done yet.
     NotYet,
-    /// No system ran but the reference.
+    /// Only the reference ran.
     NoSystem,
     /// Every trial of every system failed.
     NothingMeasured,
-    /// There is one system at one point.
+    /// There is only one scenario.
     OneScenario,
-    /// No two scenarios differ in one thing only.
+    /// No two scenarios differ in exactly one knob or in the system.
     NothingComparable,
-    /// A comparison takes more rounds.
+    /// Comparisons need more rounds.
     TooFewRounds,
-    /// No comparison has a ratio, because of errors or for want of figures.
+    /// No comparison has a ratio, because of errors or missing figures.
     NoRatio,
-    /// What was compared is unremarkable.
+    /// The comparisons show nothing that stands out.
     NothingStandsOut,
 }
 
-/// How much claims that are no difference weigh; what differs weighs the logarithm of its ratio.
+/// The weights of claims without a difference. The weight of a difference is the logarithm of its ratio.
 const OPEN: f64 = -1.0;
 const FLAT: f64 = -2.0;
 
-/// One claim for each knob that varies, and for the systems, the largest effect first; then what is undecided, then what is
-/// flat; last, which knob's effect depends on another.
+/// At most one claim for each knob that varies and one for the systems: differences first, the largest at the top, then
+/// what is undecided, then what is flat. The dependencies between knobs come last.
 pub(super) fn claims(
     planned: &Planned,
     estimates: &[Estimate],
     comparisons: &[Comparison],
     effects: &[Effect],
 ) -> Vec<Claim> {
-    let page = Page { planned, estimates };
+    let claimer = Claimer { planned, estimates };
     let mut claims: Vec<(f64, Claim)> = Vec::new();
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
-        let own = |by: &By| matches!(by, By::Knob(knob) | By::Step(knob) if *knob == axis.knob);
-        let of: Vec<&Comparison> = comparisons.iter().filter(|c| own(&c.by)).collect();
-        claims.extend(match of.first().map(|c| &c.by) {
-            Some(By::Step(_)) => page.cliff(&of),
-            Some(_) => page.knob(axis, &of, effects.iter().find(|effect| effect.knob == axis.knob)),
+        let by_knob: Vec<&Comparison> =
+            comparisons.iter().filter(|c| c.by.knob() == Some(axis.knob.as_str())).collect();
+        claims.extend(match by_knob.first().map(|c| &c.by) {
+            Some(By::Step(_)) => claimer.cliff(&by_knob),
+            Some(_) => claimer.knob(axis, &by_knob, effects.iter().find(|effect| effect.knob == axis.knob)),
             None => None,
         });
     }
-    let of: Vec<&Comparison> = comparisons.iter().filter(|c| c.by == By::System).collect();
-    claims.extend(page.systems(&of));
+    let by_system: Vec<&Comparison> = comparisons.iter().filter(|c| c.by == By::System).collect();
+    claims.extend(claimer.systems(&by_system));
     claims.sort_by(|a, b| b.0.total_cmp(&a.0));
     let depends = effects.iter().filter_map(|effect| {
         let interaction = effect.depends_on.first()?.clone();
@@ -131,7 +136,7 @@ pub(super) fn claims(
 }
 
 impl Claim {
-    /// The knob that it is about; None of systems.
+    /// The knob that the claim is about. None if it is about systems.
     pub fn knob(&self) -> Option<&str> {
         match self {
             Self::Knob { comparison, .. } | Self::Cliff { comparison, .. } => comparison.by.knob(),
@@ -144,7 +149,7 @@ impl Claim {
 }
 
 impl ExperimentFindings {
-    /// Why there is no claim; None where there is one.
+    /// Why there is no claim. None if there is one.
     pub fn silence(&self) -> Option<Silence> {
         let few = self.comparisons.iter().all(|c| (c.rounds as usize) < FEWEST_ROUNDS);
         let systems: Vec<&Estimate> = self.estimates.iter().filter(|e| !e.is_reference()).collect();
@@ -169,58 +174,69 @@ impl ExperimentFindings {
     }
 }
 
-/// What was measured, and where.
-struct Page<'a> {
+/// Makes claims from comparisons, each with its weight in the order of claims.
+struct Claimer<'a> {
     planned: &'a Planned,
     estimates: &'a [Estimate],
 }
 
-/// How large a decided difference is.
-fn size(c: &Comparison) -> f64 {
+/// The logarithm of the ratio of a decided difference; 0 for any other verdict.
+fn decided_size(c: &Comparison) -> f64 {
     match c.verdict {
-        Verdict::Faster | Verdict::Slower => far(c),
+        Verdict::Faster | Verdict::Slower => size(c),
         _ => 0.0,
     }
 }
 
-fn far(c: &Comparison) -> f64 {
+/// The logarithm of the ratio, without its sign.
+fn size(c: &Comparison) -> f64 {
     c.ratio.map_or(0.0, |ratio| ratio.estimate.ln().abs())
 }
 
-/// The first of those that are largest.
+/// The first of the largest comparisons.
 fn largest<'a>(
-    of: impl Iterator<Item = &'a Comparison>,
+    comparisons: impl Iterator<Item = &'a Comparison>,
     size: fn(&Comparison) -> f64,
 ) -> Option<&'a Comparison> {
-    of.reduce(|a, b| if size(b) > size(a) { b } else { a })
+    comparisons.reduce(|a, b| if size(b) > size(a) { b } else { a })
 }
 
-fn decided<'a>(of: &[&'a Comparison]) -> Option<&'a Comparison> {
-    let clear = of.iter().copied().filter(|c| matches!(c.verdict, Verdict::Faster | Verdict::Slower));
-    largest(clear.filter(|c| c.ratio.is_some()), size)
+/// The largest decided difference.
+fn decided<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
+    let differ =
+        comparisons.iter().copied().filter(|c| matches!(c.verdict, Verdict::Faster | Verdict::Slower));
+    largest(differ.filter(|c| c.ratio.is_some()), decided_size)
 }
 
-/// The largest decided difference where the knob does most, with the ties of what is better. Better is only said of the best
-/// value.
-fn told<'a>(of: &[&'a Comparison], effect: &'a Effect) -> Option<(&'a Comparison, &'a [usize])> {
-    let best = of.iter().find(|c| c.scenario == effect.best && c.verdict == Verdict::Faster);
+/// The largest decided difference in the group in which the knob matters most, and the ties of the faster value. Only the
+/// best value is claimed to be faster.
+fn largest_with_ties<'a>(
+    comparisons: &[&'a Comparison],
+    effect: &'a Effect,
+) -> Option<(&'a Comparison, &'a [usize])> {
+    let best = comparisons.iter().find(|c| c.scenario == effect.best && c.verdict == Verdict::Faster);
     let baseline = best.map_or(effect.best, |c| c.against);
-    let slower = of.iter().filter(|c| c.against == baseline && c.verdict == Verdict::Slower);
+    let slower = comparisons.iter().filter(|c| c.against == baseline && c.verdict == Verdict::Slower);
     let c = decided(&best.into_iter().chain(slower).copied().collect::<Vec<_>>())?;
     Some((c, if c.verdict == Verdict::Faster { &effect.ties } else { &[] }))
 }
 
-impl Page<'_> {
-    /// Whether a scenario stands where the system does when nobody says anything.
-    fn at_default(&self, axis: &Axis, at: usize) -> bool {
-        let scenario = &self.planned.scenarios[at];
+impl Claimer<'_> {
+    /// Whether the knob has the system's default value in a scenario.
+    fn at_default(&self, axis: &Axis, index: usize) -> bool {
+        let scenario = &self.planned.scenarios[index];
         let value = scenario.point.get(&axis.knob);
         value.is_some() && value == self.planned.default_of(&scenario.system, axis)
     }
 
-    fn knob(&self, axis: &Axis, of: &[&Comparison], effect: Option<&Effect>) -> Option<(f64, Claim)> {
-        let at_default = |at: usize| self.at_default(axis, at);
-        if let Some((c, ties)) = effect.and_then(|effect| told(of, effect)) {
+    fn knob(
+        &self,
+        axis: &Axis,
+        comparisons: &[&Comparison],
+        effect: Option<&Effect>,
+    ) -> Option<(f64, Claim)> {
+        let at_default = |index: usize| self.at_default(axis, index);
+        if let Some((c, ties)) = effect.and_then(|effect| largest_with_ties(comparisons, effect)) {
             let claim = Claim::Knob {
                 narrow: c.ratio?.upwards().estimate >= CLIFF,
                 default: at_default(c.against),
@@ -228,38 +244,44 @@ impl Page<'_> {
                 reasons: self.reasons(c),
                 comparison: c.clone(),
             };
-            return Some((size(c), claim));
+            return Some((decided_size(c), claim));
         }
-        self.open(of, at_default)
+        self.no_difference(comparisons, at_default)
     }
 
-    /// The same work by different systems.
-    fn systems(&self, of: &[&Comparison]) -> Option<(f64, Claim)> {
-        let Some(c) = decided(of) else { return self.open(of, |_| false) };
-        let unequal = self.estimates[c.scenario].unequal != self.estimates[c.against].unequal;
-        Some((size(c), Claim::Systems { unequal, reasons: self.reasons(c), comparison: c.clone() }))
+    fn systems(&self, comparisons: &[&Comparison]) -> Option<(f64, Claim)> {
+        let Some(Order { lead, ties, rest }) = order(self.planned, self.estimates, comparisons) else {
+            return self.no_difference(comparisons, |_| false);
+        };
+        let unequal = self.estimates[lead.scenario].unequal != self.estimates[lead.against].unequal;
+        let (weight, reasons) = (decided_size(&lead), self.reasons(&lead));
+        Some((weight, Claim::Systems { comparison: lead, ties, rest, unequal, reasons }))
     }
 
-    /// Of what nothing is decided to differ: that it is equal, or what is largest of what is open.
-    fn open(&self, of: &[&Comparison], at_default: impl Fn(usize) -> bool) -> Option<(f64, Claim)> {
-        let equal = of.iter().filter(|c| c.verdict == Verdict::NoDifference).count();
-        if let Some(first) = of.first().filter(|_| equal == of.len()) {
+    /// The claim about comparisons that show no difference: all are equal, or the largest of them is undecided.
+    fn no_difference(
+        &self,
+        comparisons: &[&Comparison],
+        at_default: impl Fn(usize) -> bool,
+    ) -> Option<(f64, Claim)> {
+        let equal = comparisons.iter().filter(|c| c.verdict == Verdict::NoDifference).count();
+        if let Some(first) = comparisons.first().filter(|_| equal == comparisons.len()) {
             let (threshold, default) = (self.planned.threshold, at_default(first.against));
             let claim =
                 Claim::NoDifference { by: first.by.clone(), threshold, against: first.against, default };
             return Some((FLAT, claim));
         }
-        let open = of.iter().copied().filter(|c| !c.verdict.is_decided() && c.ratio.is_some());
-        let comparison = largest(open, far)?.clone();
+        let open = comparisons.iter().copied().filter(|c| !c.verdict.is_decided() && c.ratio.is_some());
+        let comparison = largest(open, size)?.clone();
         let default = at_default(comparison.against);
-        Some((OPEN, Claim::Undecided { comparison, default, equal, of: of.len() }))
+        Some((OPEN, Claim::Undecided { comparison, default, equal, of: comparisons.len() }))
     }
 
-    /// The deepest fall between neighbouring values that is deeper than the step from one to the other explains.
-    fn cliff(&self, of: &[&Comparison]) -> Option<(f64, Claim)> {
-        let cliffs = of.iter().copied().filter(|c| c.is_cliff() && c.ratio.is_some());
-        let c = largest(cliffs, size)?;
-        Some((size(c), Claim::Cliff { reasons: self.reasons(c), comparison: c.clone() }))
+    /// The cliff with the largest loss.
+    fn cliff(&self, comparisons: &[&Comparison]) -> Option<(f64, Claim)> {
+        let cliffs = comparisons.iter().copied().filter(|c| c.is_cliff() && c.ratio.is_some());
+        let c = largest(cliffs, decided_size)?;
+        Some((decided_size(c), Claim::Cliff { reasons: self.reasons(c), comparison: c.clone() }))
     }
 
     fn reasons(&self, c: &Comparison) -> Vec<Reason> {

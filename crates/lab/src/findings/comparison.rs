@@ -1,21 +1,23 @@
-//! Two scenarios compared: how many times better one is, inside rounds, with an interval and a verdict.
+//! Compares two scenarios within rounds: how many times better one is, with an interval and a verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
+use stats::{Design, FEWEST_ROUNDS, Family, LEVEL, Location, LogRatio, Verdict};
+use systems::Point;
 
+use super::Rows;
 use super::asked::{Asked, By, CLIFF, asked};
 use super::{Estimate, estimate};
 use crate::experiment::Figure;
-use crate::observation::Observation;
+use crate::observation::{Observation, projection};
 use crate::plan::Planned;
 
-/// A ratio and what the truth lies between.
+/// A ratio and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Ratio {
-    /// How many times: the trimmed mean of the logarithms of the rounds' ratios.
+    /// The estimate: the exponential of the trimmed mean of the rounds' log-ratios.
     pub estimate: f64,
     /// The interval's lower end.
     pub low: f64,
@@ -24,93 +26,96 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// From logarithms.
+    /// Makes a ratio from logarithms.
     pub fn of_logs(estimate: f64, low: f64, high: f64) -> Self {
-        // Beyond this they would be infinite, which JSON does not know.
+        // Larger exponents give infinity, which JSON cannot represent.
         let finite = |log: f64| log.clamp(-700.0, 700.0).exp();
         Self { estimate: finite(estimate), low: finite(low), high: finite(high) }
     }
 
-    /// The same the other way round.
+    /// Whether its interval is too wide to be called knowledge.
+    pub fn is_hardly_measured(&self) -> bool {
+        is_hardly_measured(self.low, self.high)
+    }
+
+    /// The ratio of the second to the first.
     pub fn inverse(&self) -> Self {
         Self { estimate: 1.0 / self.estimate, low: 1.0 / self.high, high: 1.0 / self.low }
     }
 
-    /// Above 1 in any case: the ratio of the better to the worse.
+    /// The ratio of the better to the worse, which is at least 1.
     pub fn upwards(&self) -> Self {
         if self.estimate < 1.0 { self.inverse() } else { *self }
     }
 }
 
-/// The smallest difference that a run can claim: the reference against itself.
+/// Whether the ends of an interval, both above zero, are a factor of ten or more apart.
+pub(super) fn is_hardly_measured(low: f64, high: f64) -> bool {
+    high >= 10.0 * low
+}
+
+/// The noise of a run: the reference compared with itself.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// Rounds in which it ran twice.
+    /// Rounds in which the reference and its twin ran.
     pub rounds: u32,
-    /// Of one to the other, though both are the same.
+    /// The ratio of the reference to its twin, although both are the same.
     pub ratio: Ratio,
-    /// The interval's farther end: differences below it are noise here.
+    /// The end of the interval that is farther from 1.
     pub smallest: f64,
 }
 
-/// One of the comparisons that the experiment asks for. Scenarios are positions among the estimates.
+/// One of the comparisons that the experiment asks for. Scenarios are positions in the estimates.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What is compared ...
+    /// The scenario that is compared.
     pub scenario: usize,
-    /// ... with what.
+    /// The scenario that it is compared with.
     pub against: usize,
-    /// In what they differ.
+    /// What differs between the two.
     pub by: By,
     /// Rounds in which both have a figure.
     pub rounds: u32,
-    /// How many times better the first is than the second, whichever way the figure points; None where there are fewer
-    /// than three rounds.
+    /// How many times better the first is than the second, whether more or less of the figure is better. None if there
+    /// are fewer than three rounds.
     pub ratio: Option<Ratio>,
-    /// Of a `step`: how many times better it is than the additional work explains; a cliff is far below 1.
+    /// For a `step`: the ratio divided by what the additional work explains. A cliff is far below 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess: Option<f64>,
-    /// How likely such a ratio is without a difference; corrected for looks and for all comparisons.
+    /// The p-value, corrected for looks and for the number of comparisons.
     pub p: Option<f64>,
-    /// Whether the generator held the better one back: it is at least so much better.
+    /// Whether the ratio is a lower bound, because the generator held the better scenario back.
     pub at_least: bool,
-    /// What may be said. Of a `step`: whether more is lost than the additional work explains.
+    /// The verdict. For a `step` it says whether more is lost than the additional work explains.
     pub verdict: Verdict,
 }
 
 impl Comparison {
-    /// Of a step: whether so much more is lost than the additional work explains that it is a cliff.
+    /// Whether this is a step that loses far more than the additional work explains ([`CLIFF`]).
     pub fn is_cliff(&self) -> bool {
         self.verdict == Verdict::Slower
             && self.excess.is_some_and(|excess| matches!(self.by, By::Step(_)) && excess <= 1.0 / CLIFF)
     }
 }
 
-/// All comparisons of an experiment, and what they were judged by.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
-    /// As asked for.
-    pub comparisons: Vec<Comparison>,
-    /// None without three rounds of the reference and its twin.
-    pub floor: Option<NoiseFloor>,
+/// Makes the comparisons that an experiment asks for, without its other findings.
+pub fn compare_scenarios(
+    planned: &Planned,
+    design: Design,
+    observations: &[&Observation],
+) -> Vec<Comparison> {
+    let (estimates, rows) = estimate::estimates(planned, design, observations);
+    comparisons(planned, &estimates, &rows)
 }
 
-/// Compares what was observed of an experiment.
-pub fn judged(planned: &Planned, design: Design, observations: &[&Observation]) -> Judged {
-    let estimates = estimate::estimates(planned, observations);
-    let floor = floor(planned, &estimates, observations);
-    let comparisons = comparisons(planned, design, &estimates, floor.as_ref());
-    Judged { comparisons, floor }
-}
-
-/// Logarithms of how many times better `a` is than `b`, round by round. Ratios inside a round, because the machine
-/// drifts between them.
+/// The logarithm of how many times better `a` is than `b`, for each round that both have. The machine drifts between
+/// rounds, so figures of different rounds are not compared.
 pub fn log_ratios(figure: Figure, a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(u32, f64)> {
     let both = a.iter().filter_map(|(round, a)| Some((*round, figure.advantage(*a, *b.get(round)?).ln())));
     both.filter(|(_, ratio)| ratio.is_finite()).collect()
 }
 
-/// How far the reference and its twin lie apart.
+/// Compares the reference with its twin.
 pub(super) fn floor(
     planned: &Planned,
     estimates: &[Estimate],
@@ -129,52 +134,54 @@ pub(super) fn floor(
     })
 }
 
-/// Judges every comparison that is asked for.
-pub(super) fn comparisons(
-    planned: &Planned,
-    design: Design,
-    estimates: &[Estimate],
-    floor: Option<&NoiseFloor>,
-) -> Vec<Comparison> {
-    let asked = asked(planned);
-    let seen: Vec<Option<stats::LogRatio>> = asked
-        .iter()
-        .map(|asked| {
-            let (a, b) = (&estimates[asked.scenario], &estimates[asked.against]);
-            let fair = a.compares() && b.compares();
-            let mut ratios = log_ratios(planned.figure, &a.by_round, &b.by_round);
-            ratios.iter_mut().for_each(|(_, ratio)| *ratio -= asked.expected);
-            design.compare(&ratios).filter(|_| fair)
-        })
-        .collect();
-    let p = holm(&seen.iter().map(|seen| seen.map_or(1.0, |s| s.p)).collect::<Vec<_>>());
-    let each = asked.into_iter().zip(seen).zip(p);
-    each.map(|((asked, seen), p)| comparison(asked, seen, p, estimates, floor)).collect()
+/// Makes every comparison that the experiment asks for.
+pub(super) fn comparisons(planned: &Planned, estimates: &[Estimate], rows: &Rows) -> Vec<Comparison> {
+    let compare = |asked: Asked| {
+        let comparable = estimates[asked.scenario].compares() && estimates[asked.against].compares();
+        let seen = rows.compare(asked.scenario, asked.against, asked.expected).filter(|_| comparable);
+        (asked, seen)
+    };
+    let seen: Vec<(Asked, Option<LogRatio>)> = asked(planned).into_iter().map(compare).collect();
+    let p: Vec<f64> = seen.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.p)).collect();
+    let mut p = family(planned, &seen).correct(&p).into_iter();
+    let judged = seen.into_iter().map(|(asked, seen)| {
+        let seen = seen.and_then(|seen| Some((seen, p.next()?)));
+        comparison(asked, seen, estimates)
+    });
+    judged.collect()
 }
 
-fn comparison(
-    asked: Asked,
-    seen: Option<stats::LogRatio>,
-    p: f64,
-    estimates: &[Estimate],
-    floor: Option<&NoiseFloor>,
-) -> Comparison {
+/// The comparisons that could be made, as statements that are judged together. Systems are compared in all pairs at each
+/// point.
+fn family(planned: &Planned, seen: &[(Asked, Option<LogRatio>)]) -> Family {
+    let mut unrelated = 0;
+    let mut points: BTreeMap<Point, (usize, BTreeSet<usize>)> = BTreeMap::new();
+    for (asked, _) in seen.iter().filter(|(_, seen)| seen.is_some()) {
+        if asked.by != By::System {
+            unrelated += 1;
+            continue;
+        }
+        let shared = projection(planned.workload, &planned.scenarios[asked.scenario].point);
+        let (pairs, systems) = points.entry(shared).or_default();
+        *pairs += 1;
+        systems.extend([asked.scenario, asked.against]);
+    }
+    points.values().fold(Family::unrelated(unrelated), |family, (pairs, systems)| {
+        let all = Family::pairs(systems.len());
+        family.and(&if all.size() == *pairs { all } else { Family::unrelated(*pairs) })
+    })
+}
+
+fn comparison(asked: Asked, seen: Option<(LogRatio, f64)>, estimates: &[Estimate]) -> Comparison {
     let Asked { scenario, against, by, expected, threshold } = asked;
     let (a, b) = (&estimates[scenario], &estimates[against]);
     let rounds = a.by_round.keys().filter(|round| b.by_round.contains_key(round)).count() as u32;
-    let bar = Bar { threshold, floor: floor.map(|f| f.smallest.ln()) };
-    let judged = seen.as_ref().map(|seen| bar.judge(seen, p));
     let hopeless = Verdict::Undecided { more_rounds: None };
-    // A reference that lacks a round may have it next time.
-    let floor_to_come = floor.is_none() && estimates.iter().any(|e| e.is_reference() && e.trials > 0);
-    let verdict = match judged {
-        // What the generator held back may be better than it looks: it is not known to be the worse one, or as good.
+    let verdict = match seen.map(|(seen, p)| seen.verdict(threshold, p)) {
+        // A lower bound may be better than it looks, so it can be neither slower nor equal.
         Some(Verdict::Slower) if a.is_lower_bound() => hopeless,
         Some(Verdict::Faster) if b.is_lower_bound() => hopeless,
         Some(Verdict::NoDifference) if a.is_lower_bound() || b.is_lower_bound() => hopeless,
-        Some(Verdict::Undecided { more_rounds: None }) if floor_to_come => {
-            Verdict::Undecided { more_rounds: Some(1) }
-        }
         Some(verdict) => verdict,
         None if a.compares() && b.compares() => {
             Verdict::Undecided { more_rounds: Some((FEWEST_ROUNDS as u32).saturating_sub(rounds).max(1)) }
@@ -186,9 +193,11 @@ fn comparison(
         Verdict::Slower => b.is_lower_bound(),
         _ => false,
     };
+    let p = seen.map(|(_, p)| p);
+    let seen = seen.map(|(seen, _)| seen);
     let ratio =
         seen.map(|s| Ratio::of_logs(s.location.estimate + expected, s.low + expected, s.high + expected));
     let step = matches!(by, By::Step(_));
     let excess = seen.filter(|_| step).map(|s| s.location.estimate.exp());
-    Comparison { scenario, against, by, rounds, ratio, excess, p: seen.map(|_| p), at_least, verdict }
+    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, verdict }
 }

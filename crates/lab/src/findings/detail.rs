@@ -1,4 +1,4 @@
-//! What figures show of a scenario beside its estimate: the latency distribution, and the course of the window.
+//! The detail of a scenario that is drawn as figures: its latency distribution, and its course over the window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,37 +6,36 @@ use stats::{median, percentile_of_buckets};
 
 use crate::observation::Measurement;
 
-/// The percentiles of a spectrum: where the field reads them, with some between for the curve.
+/// The percentiles of a latency spectrum: the usual ones, and some between them for the curve.
 const PERCENTILES: [f64; 13] =
     [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
-/// More than an estimate, for figures.
+/// Detail for figures.
 #[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Detail {
-    /// Percentiles (0..100) of the response times of all trials together, microseconds; those that the number of
-    /// samples supports.
+    /// Percentiles (0..100) of the response times of all trials together, in microseconds. Percentiles that need more
+    /// samples are left out.
     pub percentiles_us: Vec<(f64, u64)>,
-    /// Successes a second in each tenth of the window: medians over trials. Empty where nobody looked.
+    /// Successes per second in each tenth of the window, the median over trials. Empty if tenths were not counted.
     pub tenths_per_s: Vec<f64>,
-    /// The system's memory over the window: seconds, and the proportional set size in bytes, of each stretch of the window
-    /// in which somebody looked its middle and the median over trials of its highest.
+    /// The system's memory over the window. For each stretch of the window that has samples: its middle in seconds, and
+    /// the highest proportional set size in bytes, the median over trials.
     pub memory_bytes: Vec<(f64, f64)>,
-    /// Seconds of the measured window: the median over trials.
+    /// The length of the window in seconds, the median over trials.
     pub window_s: Option<f64>,
 }
 
 impl Detail {
-    /// Of a scenario's trials; `buckets` are their latencies together.
+    /// Computes the detail of a scenario's trials. `buckets` holds their merged latency histogram.
     pub(super) fn of<'a>(
         trials: impl Iterator<Item = &'a Measurement> + Clone,
         buckets: &[(u64, u64)],
     ) -> Self {
         let supported = |p: f64| Some((p, percentile_of_buckets(buckets, p)?));
-        let tenth = |at: usize| {
-            let rates = trials
-                .clone()
-                .filter(|m| m.elapsed_s > 0.0)
-                .filter_map(move |m| Some(*m.tenths.get(at)? as f64 / (m.elapsed_s / m.tenths.len() as f64)));
+        let tenth = |index: usize| {
+            let rates = trials.clone().filter(|m| m.elapsed_s > 0.0).filter_map(move |m| {
+                Some(*m.tenths.get(index)? as f64 / (m.elapsed_s / m.tenths.len() as f64))
+            });
             median(rates)
         };
         let tenths = trials.clone().map(|m| m.tenths.len()).max().unwrap_or(0);
@@ -50,23 +49,23 @@ impl Detail {
     }
 }
 
-/// Memory over a window of this length. Trials need not have looked at the same times: the window has as many stretches as
-/// a trial has samples, in the median.
+/// Computes the memory over a window of this length. The sampling times of trials differ, so the window is divided into
+/// as many stretches as the median trial has samples.
 fn memory<'a>(window_s: f64, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Vec<(f64, f64)> {
     let course = |m: &'a Measurement| m.system.pss_course.as_slice();
-    let seen =
+    let has_samples =
         |m: &&'a Measurement| m.elapsed_s > 0.0 && m.system.peak_pss_bytes > 0 && !course(m).is_empty();
-    let trials = trials.filter(seen);
+    let trials = trials.filter(has_samples);
     let stretches = median(trials.clone().map(|m| course(m).len() as f64)).unwrap_or(0.0) as usize;
-    let highest = |m: &'a Measurement, at: usize| {
+    let highest = |m: &'a Measurement, index: usize| {
         let share = |ms: u64| ms as f64 / 1e3 / m.elapsed_s;
         let stretch = |ms: u64| ((share(ms) * stretches as f64) as usize).min(stretches - 1);
-        let inside = course(m).iter().filter(|(ms, _)| stretch(*ms) == at);
+        let inside = course(m).iter().filter(|(ms, _)| stretch(*ms) == index);
         inside.map(|(_, bytes)| *bytes as f64).reduce(f64::max)
     };
-    let point = |at: usize| {
-        let bytes = median(trials.clone().filter_map(|m| highest(m, at)))?;
-        Some((window_s * (at as f64 + 0.5) / stretches as f64, bytes))
+    let point = |index: usize| {
+        let bytes = median(trials.clone().filter_map(|m| highest(m, index)))?;
+        Some((window_s * (index as f64 + 0.5) / stretches as f64, bytes))
     };
     (0..stretches).filter_map(point).collect()
 }
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_over_the_window_is_that_of_the_trial_in_the_middle() {
+    fn memory_over_the_window_is_the_median_over_trials() {
         let trials = [
             trial(1.0, &[(10, 100), (260, 200), (510, 300), (760, 400)]),
             trial(1.0, &[(0, 110), (249, 190), (500, 310), (750, 410), (999, 450)]),
@@ -96,7 +95,7 @@ mod tests {
             memory(1.0, trials.iter()),
             [(0.125, 120.0), (0.375, 210.0), (0.625, 310.0), (0.875, 420.0)]
         );
-        // Nobody looked in the second quarter.
+        // There is no sample in the second quarter.
         assert_eq!(memory(1.0, [&uneven].into_iter()), [(0.125, 20.0), (0.625, 30.0), (0.875, 40.0)]);
         assert!(memory(1.0, trials[3..].iter()).is_empty());
     }

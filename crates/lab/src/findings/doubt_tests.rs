@@ -1,4 +1,4 @@
-//! Warnings that need several trials or the reference beside them, each in both directions.
+//! Warnings that depend on several trials or on the reference. Each is tested in both directions.
 
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
 use super::*;
@@ -8,8 +8,8 @@ use crate::observation::Measurement;
 use systems::is_reference;
 use systems::knob::Kind;
 
-/// Whether an experiment with these axes warns of `code` for `a`, when `a` and the reference have such a measurement in each
-/// round; and whether `a` is ranked.
+/// Runs an experiment with these axes, in which `measurement` gives the measurements of `a` and of the reference. Returns
+/// whether it warns with `code`, and whether `a` is ranked.
 fn warned(
     workload: Workload,
     axes: Axes,
@@ -23,23 +23,25 @@ fn warned(
 }
 
 #[test]
-fn what_cannot_be_told_from_the_reference_is_a_lower_bound() {
+fn a_system_that_cannot_be_told_from_the_reference_is_a_lower_bound() {
     let code = Code::Trial(Doubt::GeneratorBound);
     let (closed, open, pool) = (int(&[1]), int(&[1000]), int(&[32]));
     let closed: Axes = &[("connections", Kind::Integer, &closed)];
-    // Figures of the three rounds, of the reference and of the system.
+    // The figures of the three rounds: the reference's and the system's.
     for (reference, system, bound) in [
         ([4000, 4100, 4200], [4000, 4100, 4200], true),
         ([4000, 5000, 4200], [3900, 4900, 4300], true),
         ([4000, 5000, 4200], [3000, 3700, 3100], false),
-        // Ahead in every round: then the reference was not the ceiling.
+        // The system is ahead in every round, so the reference was not the ceiling.
         ([4000, 5000, 4200], [5000, 5600, 5000], false),
     ] {
-        let of =
-            |is: bool, round: u32| measurement(if is { reference } else { system }[round as usize], 500.0);
-        assert_eq!(warned(Workload::Requests, closed, code, of), (bound, !bound), "{reference:?} {system:?}");
+        let trial = |is_reference: bool, round: u32| {
+            measurement(if is_reference { reference } else { system }[round as usize], 500.0)
+        };
+        let seen = warned(Workload::Requests, closed, code, trial);
+        assert_eq!(seen, (bound, !bound), "{reference:?} {system:?}");
     }
-    // A rate and a pool are limits of their own.
+    // A rate and a pool limit the reference as well.
     let open: Axes = &[("rate", Kind::Integer, &open)];
     assert_eq!(warned(Workload::Requests, open, code, |_, _| measurement(4000, 500.0)), (false, true));
     let pool: Axes = &[("pool_size", Kind::Integer, &pool)];
@@ -47,7 +49,7 @@ fn what_cannot_be_told_from_the_reference_is_a_lower_bound() {
 }
 
 #[test]
-fn too_few_rounds_say_nothing_of_the_reference() {
+fn too_few_rounds_do_not_compare_a_system_with_the_reference() {
     let connections = int(&[1]);
     let axes: Axes = &[("connections", Kind::Integer, &connections)];
     let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], axes);
@@ -60,13 +62,16 @@ fn too_few_rounds_say_nothing_of_the_reference() {
 }
 
 #[test]
-fn warnings_of_several_trials_arise_when_they_should() {
+fn warnings_about_several_trials_appear_at_their_limits() {
     let connections = int(&[1]);
     let axes: Axes = &[("connections", Kind::Integer, &connections)];
-    let steady = |n: u64| move |is: bool, _: u32| measurement(if is { 9000 } else { n }, 500.0);
-    let swinging =
-        |is: bool, round: u32| measurement(if is { 9000 } else { 4000 + 1000 * u64::from(round) }, 500.0);
-    let seen = |code, of: &dyn Fn(bool, u32) -> Measurement| warned(Workload::Requests, axes, code, of).0;
+    let steady =
+        |n: u64| move |is_reference: bool, _: u32| measurement(if is_reference { 9000 } else { n }, 500.0);
+    let swinging = |is_reference: bool, round: u32| {
+        measurement(if is_reference { 9000 } else { 4000 + 1000 * u64::from(round) }, 500.0)
+    };
+    let seen =
+        |code, trial: &dyn Fn(bool, u32) -> Measurement| warned(Workload::Requests, axes, code, trial).0;
     // Three trials of 333 operations have 999, one too few for a p99.
     assert!(seen(Code::PercentileUnsupported, &steady(333)));
     assert!(!seen(Code::PercentileUnsupported, &steady(334)));
@@ -76,27 +81,27 @@ fn warnings_of_several_trials_arise_when_they_should() {
     assert!(!seen(Code::NothingFinished, &steady(1)));
 }
 
-/// Codes of an experiment's warnings, when `a` has these measurements, one a round.
-fn codes(workload: Workload, of: impl Fn(u32) -> Measurement) -> Vec<Code> {
+/// The codes of the warnings about an experiment in which `trial` gives the measurement of `a` in each round.
+fn codes(workload: Workload, trial: impl Fn(u32) -> Measurement) -> Vec<Code> {
     let one_value = int(&[1]);
     let knob = if workload == Workload::Clients { "pool_size" } else { "connections" };
     let axes: Axes = &[(knob, Kind::Integer, &one_value)];
     let plan = plan_of(workload, Figure::RequestsPerS, &["a"], axes);
     let observations = observe(&plan, |t| {
         let reference = is_reference(&t.scenario.system);
-        measured(if reference { measurement(9000, 500.0) } else { of(t.round) })
+        measured(if reference { measurement(9000, 500.0) } else { trial(t.round) })
     });
     one(findings(&plan, &observations)).warnings.into_iter().map(|warning| warning.code).collect()
 }
 
 #[test]
-fn sound_trials_are_not_warned_of() {
+fn sound_trials_raise_no_warning() {
     assert_eq!(codes(Workload::Requests, |_| measurement(4000, 500.0)), []);
     assert_eq!(codes(Workload::Clients, |_| measurement(4000, 500.0)), []);
 }
 
 #[test]
-fn one_disturbed_trial_does_not_speak_for_all_and_two_of_three_do() {
+fn one_disturbed_trial_of_three_raises_no_warning_but_two_do() {
     let stolen = |trials: u32| {
         codes(Workload::Requests, |round| {
             let mut m = measurement(4000, 500.0);
@@ -108,7 +113,7 @@ fn one_disturbed_trial_does_not_speak_for_all_and_two_of_three_do() {
 }
 
 #[test]
-fn errors_contradictions_and_other_work_are_warned_of() {
+fn errors_contradictory_counts_and_unequal_work_raise_warnings() {
     let errors = codes(Workload::Requests, |_| {
         let mut m = measurement(4000, 500.0);
         m.errors = BTreeMap::from([("status".to_owned(), 1)]);
@@ -139,7 +144,7 @@ fn errors_contradictions_and_other_work_are_warned_of() {
 }
 
 #[test]
-fn a_trial_that_is_disqualified_is_shown_and_never_ranked() {
+fn a_disqualified_scenario_is_shown_but_not_ranked() {
     let pool = int(&[32]);
     let axes: Axes = &[("pool_size", Kind::Integer, &pool)];
     for (doubt, spoil) in [
@@ -176,7 +181,7 @@ fn a_trial_that_is_disqualified_is_shown_and_never_ranked() {
 }
 
 #[test]
-fn an_open_loop_shows_what_was_late_and_both_latencies() {
+fn an_open_loop_shows_late_and_dropped_arrivals_and_both_latencies() {
     let rate = int(&[1000]);
     let axes: Axes = &[("rate", Kind::Integer, &rate)];
     let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], axes);
@@ -188,10 +193,10 @@ fn an_open_loop_shows_what_was_late_and_both_latencies() {
     });
     let e = one(findings(&plan, &observations));
     let cell = |name: &str| {
-        let at = e.tables[0].columns.iter().position(|column| column.name == name);
-        e.tables[0].rows[0].cells[at.unwrap_or_else(|| panic!("{name}"))].clone()
+        let index = e.tables[0].columns.iter().position(|column| column.name == name);
+        e.tables[0].rows[0].cells[index.unwrap_or_else(|| panic!("{name}"))].clone()
     };
-    // 4000 attempts and 1000 that nobody sent, of which 10 were late.
+    // There were 4000 attempts, of which 10 were late, and 1000 arrivals that were dropped.
     assert_eq!((cell("late"), cell("dropped")), (Cell::Number(0.002), Cell::Number(0.2)));
     assert_eq!((cell("p50"), cell("service p50")), (Cell::Number(900.0), Cell::Number(500.0)));
     assert!(e.warnings.iter().any(|w| w.code == Code::Trial(Doubt::BehindSchedule)));

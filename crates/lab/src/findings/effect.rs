@@ -1,18 +1,19 @@
-//! Main effects: for each knob of a grid, how far its best value lies from its worst, whether it is flat, and on which other
-//! knob that depends.
+//! Main effects: for each knob of a grid, the ratio of its best value to its worst, whether it is flat, and the other
+//! knobs on which its effect depends.
 //!
-//! Best and worst are chosen by the data, which flatters them: their interval is widened as if every pair of values had been
-//! compared (Bonferroni). An interaction is a ratio of ratios inside rounds, corrected by Holm among all of them.
+//! Best and worst are selected by the data, which exaggerates their ratio. Its interval is therefore widened as if every
+//! pair of values had been compared (Bonferroni). An interaction is a ratio of ratios within rounds. Holm's method
+//! corrects for the number of interactions.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Bar, Design, FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
+use stats::{FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
 use systems::Value;
 
 use super::asked::{baseline, groups, is_work};
-use super::best::Judgement;
+use super::best::Results;
 use super::comparison::log_ratios;
 use super::table::varied;
 use super::{Estimate, Ratio};
@@ -20,21 +21,21 @@ use crate::experiment::grid::Axis;
 use crate::observation::Scenario;
 use crate::plan::Planned;
 
-/// What one knob does.
+/// The main effect of one knob.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Effect {
     /// The knob.
     pub knob: String,
-    /// The scenario at its best value, where it matters most; a position among the estimates. The best is the value nearest to
-    /// what the others are compared with that cannot be told from the highest; without a verdict, the highest.
+    /// The scenario at the knob's best value, in the group in which it matters most. It is a position in the estimates. The
+    /// best value is the highest, or a nearer one that is shown to be as good. If nothing is decided, it is the highest.
     pub best: usize,
-    /// The same at its worst value.
+    /// The scenario at the knob's worst value.
     pub worst: usize,
-    /// The same at values that look better and cannot be told from the best.
+    /// The scenarios at other values that may be as good.
     pub ties: Vec<usize>,
-    /// Of the best to the worst; the interval allows for the choice of the two.
+    /// The ratio of the best to the worst. Its interval is corrected for the selection of the two.
     pub ratio: Ratio,
-    /// `faster`: it matters, by one of its comparisons. `no_difference`: it is flat, by all of them.
+    /// `faster` if at least one comparison shows a difference; `no_difference` if none does and all are decided.
     pub verdict: Verdict,
     /// Other knobs on which its effect depends, the strongest first.
     pub depends_on: Vec<Interaction>,
@@ -45,26 +46,26 @@ pub struct Effect {
 pub struct Interaction {
     /// The other knob.
     pub knob: String,
-    /// The values of the knob that are compared, as people read them: this one ...
+    /// The value of the knob that is compared, formatted.
     pub value: String,
-    /// ... against this one.
+    /// The value that it is compared with, formatted.
     pub against: String,
-    /// The other knob's value where that ratio is larger, and the ratio.
+    /// The other knob's value at which that ratio is larger, and the ratio.
     pub most: (String, f64),
-    /// The other knob's value where it is smaller, and the ratio.
+    /// The other knob's value at which that ratio is smaller, and the ratio.
     pub least: (String, f64),
-    /// The one ratio to the other.
+    /// The ratio of the larger ratio to the smaller.
     pub ratio: Ratio,
 }
 
-/// One for each knob that varies and does not set the work.
-pub(super) fn effects(judgement: &Judgement) -> Vec<Effect> {
-    let Judgement { planned, design, estimates, bar, .. } = *judgement;
-    let mut interactions = interactions(planned, design, estimates, bar);
+/// One effect for each knob that varies and does not set the work, the largest first.
+pub(super) fn effects(results: &Results) -> Vec<Effect> {
+    let planned = results.planned;
+    let mut interactions = interactions(results);
     let axes = varied(planned).filter(|axis| !is_work(planned, axis));
     let mut effects: Vec<Effect> = axes
         .filter_map(|axis| {
-            let mut effect = effect(judgement, axis)?;
+            let mut effect = effect(results, axis)?;
             effect.depends_on = interactions.remove(&axis.knob).unwrap_or_default();
             Some(effect)
         })
@@ -73,64 +74,62 @@ pub(super) fn effects(judgement: &Judgement) -> Vec<Effect> {
     effects
 }
 
-fn effect(judgement: &Judgement, axis: &Axis) -> Option<Effect> {
-    let groups = groups(judgement.planned, &axis.knob);
+fn effect(results: &Results, axis: &Axis) -> Option<Effect> {
+    let groups = groups(results.planned, &axis.knob);
     let pairs: usize = groups.iter().map(|group| group.len() * (group.len() - 1) / 2).sum();
-    let flat = judgement.own(axis).next().is_some()
-        && judgement.own(axis).all(|c| c.verdict == Verdict::NoDifference);
-    let (verdict, best, worst, ties, location) = match judgement.best(axis, None) {
-        Some(best) => (Verdict::Faster, best.at, best.worst, best.ties, best.location),
+    let (verdict, best, worst, ties, location) = match results.best(axis, None) {
+        Some(best) => (Verdict::Faster, best.scenario, best.worst, best.ties, best.location),
         None => {
-            let each = groups.iter().filter_map(|group| extremes(judgement, group));
-            let far = each.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
+            let extremes = groups.iter().filter_map(|group| extremes(results, group));
+            let farthest = extremes.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
+            let mut verdicts = results.comparisons_of(axis).map(|c| c.verdict).peekable();
+            let flat = verdicts.peek().is_some() && verdicts.all(|v| v == Verdict::NoDifference);
             let verdict = if flat { Verdict::NoDifference } else { Verdict::Undecided { more_rounds: None } };
-            (verdict, far.0, far.1, Vec::new(), far.2)
+            (verdict, farthest.0, farthest.1, Vec::new(), farthest.2)
         }
     };
-    let (low, high) = location.interval(judgement.design.level(pairs));
+    let (low, high) = location.interval(results.rows.level(&location, pairs));
     let ratio = Ratio::of_logs(location.estimate, low, high);
     Some(Effect { knob: axis.knob.clone(), best, worst, ties, ratio, verdict, depends_on: Vec::new() })
 }
 
-/// The highest and the lowest of values of which none is decided to be better than another.
-fn extremes(judgement: &Judgement, group: &[usize]) -> Option<(usize, usize, Location)> {
-    let Judgement { planned, estimates, .. } = *judgement;
-    let fair = || group.iter().copied().filter(|at| estimates[*at].compares());
+/// The scenarios with the best and the worst figure of a group, and their ratio.
+fn extremes(results: &Results, group: &[usize]) -> Option<(usize, usize, Location)> {
+    let Results { planned, estimates, .. } = *results;
+    let comparable = || group.iter().copied().filter(|index| estimates[*index].compares());
     let order = |a: &usize, b: &usize| {
-        let figure = |at: usize| estimates[at].figure.unwrap_or(f64::NAN);
+        let figure = |index: usize| estimates[index].figure.unwrap_or(f64::NAN);
         planned.figure.advantage(figure(*a), figure(*b)).total_cmp(&1.0)
     };
-    let (best, worst) = (fair().max_by(order)?, fair().min_by(order)?);
-    // A value that the generator held back may be better than it looks.
+    let (best, worst) = (comparable().max_by(order)?, comparable().min_by(order)?);
+    // A lower bound may be better than it looks.
     if best == worst || estimates[worst].is_lower_bound() {
         return None;
     }
-    Some((best, worst, judgement.ratio(best, worst)?))
+    Some((best, worst, results.rows.ratio(best, worst)?))
 }
 
-/// Two values of a knob at two values of another: positions of value/other, against/other, value/base, against/base.
+/// The four scenarios at two values of a knob and two values of another.
 struct Square {
     knob: String,
     other: String,
-    at: [usize; 4],
+    /// The scenarios at value/other, against/other, value/base, against/base.
+    corners: [usize; 4],
     location: Location,
 }
 
-/// By knob, the strongest for each other knob.
-fn interactions(
-    planned: &Planned,
-    design: Design,
-    estimates: &[Estimate],
-    bar: Bar,
-) -> BTreeMap<String, Vec<Interaction>> {
+/// The interactions of each knob: the strongest with each other knob.
+fn interactions(results: &Results) -> BTreeMap<String, Vec<Interaction>> {
+    let Results { planned, estimates, rows, .. } = *results;
     let squares = squares(planned, estimates);
-    let p = holm(&squares.iter().map(|s| design.corrected(s.location.p())).collect::<Vec<_>>());
-    let least = bar.floor.map(|floor| floor.max(bar.threshold));
-    let sure = squares.iter().zip(p).filter(|(square, p)| {
-        *p <= LEVEL && least.is_some_and(|least| square.location.estimate.abs() > least)
-    });
+    // A square is examined at one look only, whose share of the error it has.
+    let p = |square: &Square| square.location.p() * LEVEL / rows.level(&square.location, 1);
+    let p = holm(&squares.iter().map(p).collect::<Vec<_>>());
+    let least = planned.threshold.ln_1p();
+    let significant =
+        squares.iter().zip(p).filter(|(square, p)| *p <= LEVEL && square.location.estimate.abs() > least);
     let mut found: BTreeMap<(String, String), &Square> = BTreeMap::new();
-    for (square, _) in sure {
+    for (square, _) in significant {
         let known = found.entry((square.knob.clone(), square.other.clone())).or_insert(square);
         if square.location.estimate.abs() > known.location.estimate.abs() {
             *known = square;
@@ -138,7 +137,7 @@ fn interactions(
     }
     let mut by_knob: BTreeMap<String, Vec<Interaction>> = BTreeMap::new();
     for ((knob, _), square) in found {
-        let interaction = interaction(planned, design, estimates, square, squares.len());
+        let interaction = interaction(results, square, squares.len());
         by_knob.entry(knob).or_default().push(interaction);
     }
     for all in by_knob.values_mut() {
@@ -149,20 +148,21 @@ fn interactions(
 
 fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
     let axes: Vec<&Axis> = varied(planned).collect();
-    let known: BTreeMap<&Scenario, usize> =
-        planned.scenarios.iter().enumerate().map(|(at, scenario)| (scenario, at)).collect();
-    let find =
-        |of: usize, knob: &str, value: &Value| known.get(&planned.scenarios[of].with(knob, value)?).copied();
+    let indexes: BTreeMap<&Scenario, usize> =
+        planned.scenarios.iter().enumerate().map(|(index, scenario)| (scenario, index)).collect();
+    let find = |index: usize, knob: &str, value: &Value| {
+        indexes.get(&planned.scenarios[index].with(knob, value)?).copied()
+    };
     let mut squares = Vec::new();
     for (i, axis) in axes.iter().enumerate().filter(|(_, axis)| !is_work(planned, axis)) {
-        // Of two knobs that both may matter, each depends on the other: told once.
+        // Interactions are symmetric, so each pair of knobs is taken once.
         let others = axes.iter().enumerate().filter(|(j, other)| *j > i || is_work(planned, other));
         for (_, other) in others {
             for group in groups(planned, &axis.knob) {
                 let Some(against) = baseline(planned, axis, &group) else { continue };
                 let Some(here) = planned.scenarios[against].point.get(&other.knob) else { continue };
-                for value in group.iter().filter(|at| **at != against) {
-                    // Each pair of the other's values once: those behind this one.
+                for value in group.iter().filter(|index| **index != against) {
+                    // Each pair of the other knob's values is taken once.
                     let later = other.values.iter().skip_while(|v| *v != here).skip(1);
                     for there in later {
                         let (Some(a), Some(b)) =
@@ -170,8 +170,8 @@ fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
                         else {
                             continue;
                         };
-                        let at = [a, b, *value, against];
-                        squares.extend(square(planned, estimates, axis, other, at));
+                        let corners = [a, b, *value, against];
+                        squares.extend(square(planned, estimates, axis, other, corners));
                     }
                 }
             }
@@ -185,39 +185,31 @@ fn square(
     estimates: &[Estimate],
     axis: &Axis,
     other: &Axis,
-    at: [usize; 4],
+    corners: [usize; 4],
 ) -> Option<Square> {
-    let each = at.map(|at| &estimates[at]);
-    if each.iter().any(|e| !e.compares() || e.is_lower_bound()) {
+    let corner_estimates = corners.map(|index| &estimates[index]);
+    if corner_estimates.iter().any(|e| !e.compares() || e.is_lower_bound()) {
         return None;
     }
-    let [a, b, c, d] = each.map(|e| &e.by_round);
+    let [a, b, c, d] = corner_estimates.map(|e| &e.by_round);
     let there: BTreeMap<u32, f64> = log_ratios(planned.figure, a, b).into_iter().collect();
     let here = log_ratios(planned.figure, c, d);
-    let both: Vec<f64> = here.iter().filter_map(|(round, ratio)| Some(there.get(round)? - ratio)).collect();
-    let location = Location::of(&both).filter(|_| both.len() >= FEWEST_ROUNDS)?;
-    Some(Square { knob: axis.knob.clone(), other: other.knob.clone(), at, location })
+    let differences: Vec<f64> =
+        here.iter().filter_map(|(round, ratio)| Some(there.get(round)? - ratio)).collect();
+    let location = Location::of(&differences).filter(|_| differences.len() >= FEWEST_ROUNDS)?;
+    Some(Square { knob: axis.knob.clone(), other: other.knob.clone(), corners, location })
 }
 
-fn interaction(
-    planned: &Planned,
-    design: Design,
-    estimates: &[Estimate],
-    square: &Square,
-    several: usize,
-) -> Interaction {
+fn interaction(results: &Results, square: &Square, squares: usize) -> Interaction {
+    let Results { planned, rows, .. } = *results;
     let axis = |knob: &str| planned.axes.iter().find(|axis| axis.knob == knob);
-    let show = |at: usize, knob: &str| match (axis(knob), planned.scenarios[at].point.get(knob)) {
+    let show = |index: usize, knob: &str| match (axis(knob), planned.scenarios[index].point.get(knob)) {
         (Some(axis), Some(value)) => axis.show(value),
         _ => String::new(),
     };
-    let ratio_at = |a: usize, b: usize| {
-        let ratios = log_ratios(planned.figure, &estimates[a].by_round, &estimates[b].by_round);
-        let numbers: Vec<f64> = ratios.into_iter().map(|(_, ratio)| ratio).collect();
-        Location::of(&numbers).map_or(1.0, |l| l.estimate.exp())
-    };
-    let [a, b, c, d] = square.at;
-    let (low, high) = square.location.interval(design.level(several));
+    let ratio_at = |a: usize, b: usize| rows.ratio(a, b).map_or(1.0, |location| location.estimate.exp());
+    let [a, b, c, d] = square.corners;
+    let (low, high) = square.location.interval(rows.level(&square.location, squares));
     let ratio = Ratio::of_logs(square.location.estimate, low, high);
     let there = (show(a, &square.other), ratio_at(a, b));
     let here = (show(c, &square.other), ratio_at(c, d));

@@ -1,7 +1,8 @@
-//! What the kernel did for a system, by unit of its work.
+//! The kernel's work for a system, per unit of the system's work.
 //!
-//! Counts, not times: they hardly vary from run to run. Counted in a short drive after the first round's window
-//! (`lab::session`), so that counting slows nothing that is timed; context switches are those of the windows themselves.
+//! These are counts, which vary less from run to run than times do. System calls and instructions are counted in a short
+//! drive after the first round's window (`lab::session`), so that counting slows nothing that is timed. Context switches
+//! are those of the windows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,25 +11,25 @@ use systems::work::WorkUnit;
 
 use crate::observation::Measurement;
 
-/// What the kernel did for a system; a unit is a payload byte of uploads, a frame, or a request.
+/// The kernel's work for a system. A unit is a payload byte of an upload, a frame or a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "Work")]
 pub struct Effort {
-    /// Context switches, voluntary and not: the median over trials.
+    /// Voluntary and involuntary context switches, the median over trials.
     pub switches_per_unit: Option<f64>,
     /// System calls of all kinds.
     pub calls_per_unit: Option<f64>,
-    /// Bytes that a call of read(2), recvmsg(2) and their like took on average, calls without a byte among them; None
-    /// for a system that reads without calls (io_uring).
+    /// The mean number of bytes that a call of read(2), recvmsg(2) or the like returned, including calls that returned
+    /// none. None for a system that reads without such calls (io_uring).
     pub bytes_per_read: Option<f64>,
-    /// Instructions, user and kernel, where the processor's counters could be used.
+    /// Instructions, user and kernel. None if the processor's counters could not be used.
     pub instructions_per_unit: Option<f64>,
-    /// Segments that the machine's TCP sent again in a window: the median over trials.
+    /// Segments that the machine's TCP retransmitted in a window, the median over trials.
     pub retransmits: Option<f64>,
 }
 
 impl Effort {
-    /// Of one scenario's trials.
+    /// Computes the effort of one scenario's trials.
     pub(super) fn of<'a>(unit: &WorkUnit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let counted = trials.clone().find_map(|m| m.counted);
         let per_unit = |count: Option<u64>| {

@@ -1,120 +1,119 @@
-//! One scenario's trials as one line of numbers.
+//! Estimates: the numbers that summarise one scenario's trials.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{
-    FEWEST_ROUNDS, LEVEL, Location, Sample, Spread, median, median_ratio, merge_buckets,
-    percentile_of_buckets,
-};
+use stats::{Design, Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
 use systems::is_reference;
 
 use super::Detail;
+use super::Rows;
 use super::ceiling;
 use super::effort::Effort;
-use crate::doubt::{Doubt, Evidence, Setting, doubts};
+use crate::doubt::{Doubt, Evidence, TrialKind, doubts};
 use crate::experiment::Figure;
 use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
 
-/// The share of failed operations above which a row ranks nothing (a published table of pooled clients ranked one with 79.6 % errors first).
+/// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
+/// with 79.6 % errors first.
 pub const RANKED_ERRORS: f64 = 0.01;
 
-/// What a scenario's trials amount to.
+/// The estimate of one scenario, from all of its trials.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Estimate {
-    /// What was executed.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Trials that were measured.
+    /// The number of trials that were measured.
     pub trials: u32,
-    /// Trials that failed; the reasons are among the experiment's failures.
+    /// The number of trials that failed. The experiment's `failures` has the reasons.
     pub failed: u32,
-    /// The median over trials of the experiment's figure, in its unit; None where no trial has one.
+    /// The experiment's figure in its unit, the median over trials. None if no trial has one.
     pub figure: Option<f64>,
-    /// What the figure lies between with 95 % confidence; None of fewer than three trials.
+    /// The 95 % confidence interval of the figure. None if there are fewer than three trials.
     pub interval: Option<(f64, f64)>,
-    /// How far the trials' figures lie apart.
+    /// The spread of the trials' figures.
     pub spread: Option<Spread>,
     /// The figure of each round's trial.
     pub by_round: BTreeMap<u32, f64>,
-    /// The share of the reference's speed, 1 is as fast: the median over rounds of the ratio inside the round.
+    /// The speed as a share of the reference's, the median of the rounds' ratios. 1 is as fast as the reference.
     pub of_reference: Option<f64>,
-    /// CPU seconds of the system for each request, payload byte (`upload`) or frame: the median over trials.
+    /// CPU seconds of the system per request, payload byte (`upload`) or frame, the median over trials.
     pub cpu_s_per_unit: Option<f64>,
-    /// CPU seconds a second; above 1 on several cores: the median over trials.
+    /// CPU seconds per second, the median over trials. It can exceed 1 on several cores.
     pub cpu_share: Option<f64>,
-    /// What the kernel did for it: the reason beside its speed.
+    /// The kernel's work for the system, which may explain its speed.
     pub work: Effort,
-    /// The highest proportional set size of any trial, bytes; None where it could not be read.
+    /// The highest proportional set size of any trial, in bytes. None if it could not be read.
     pub peak_memory_bytes: Option<u64>,
-    /// The kernel's socket memory at its highest in any trial, bytes.
+    /// The highest socket memory in the kernel of any trial, in bytes.
     pub socket_memory_bytes: u64,
     /// Operations under way in the windows of all trials: `successes` + all `errors` + `in_flight`.
     pub attempts: u64,
     /// Verified operations of all trials.
     pub successes: u64,
-    /// Operations still under way as a window closed, all trials.
+    /// Operations of all trials that were still under way when the window closed.
     pub in_flight: u64,
-    /// Failed operations of all trials by class.
+    /// Failed operations of all trials, by class.
     pub errors: BTreeMap<String, u64>,
     /// Failed operations as a share of those that ended, 0..=1.
     pub error_share: f64,
-    /// Response times of all trials together (from the intended send), microseconds; None where there are too
-    /// few to support the percentile.
+    /// Response time (from the intended send) of all trials together, in microseconds. None if there are too few
+    /// operations for the percentile.
     pub p50_us: Option<u64>,
     /// See `p50_us`.
     pub p99_us: Option<u64>,
-    /// Service times (from the actual send), as `p50_us`; None as well where a client's driver cannot tell them.
+    /// Service time (from the actual send), like `p50_us`. Also None if a client's driver does not measure it.
     pub service_p50_us: Option<u64>,
     /// See `service_p50_us`.
     pub service_p99_us: Option<u64>,
-    /// `clients`: waits for a connection of the pool, as `service_p50_us`.
+    /// `clients`: the wait for a connection of the pool, like `service_p50_us`.
     pub pool_wait_p50_us: Option<u64>,
     /// See `pool_wait_p50_us`.
     pub pool_wait_p99_us: Option<u64>,
-    /// Open loop: arrivals that were sent late, as a share of all; None in a closed loop.
+    /// Open loop: late sends as a share of all arrivals. None in a closed loop.
     pub late_share: Option<f64>,
-    /// Open loop: arrivals that were given up, as a share of all; None in a closed loop.
+    /// Open loop: dropped arrivals as a share of all arrivals. None in a closed loop.
     pub dropped_share: Option<f64>,
-    /// `clients`: most connections that Narrows' server had open at once, in any trial.
+    /// `clients`: the most connections that Narrows' server had open at once in any trial.
     pub peak_connections: Option<u64>,
-    /// `clients`: connections that Narrows' server was the first to close, all trials.
+    /// `clients`: connections of all trials that Narrows' server closed first.
     pub server_closes: Option<u64>,
-    /// `clients`: the most connections that it was told to open.
+    /// `clients`: the most connections that the client was told to open.
     pub pool_cap: Option<u64>,
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
     pub counts_agree: Option<bool>,
-    /// Whether the system says that its work is not that of the others.
+    /// Whether the system's manifest says that its work differs from that of the others.
     pub unequal: bool,
-    /// What makes at least half of its trials doubtful, with the figures of the first of them.
+    /// The doubts about at least half of the trials, each with the evidence of the first such trial.
     pub doubts: BTreeMap<Doubt, Evidence>,
-    /// What figures show beside all this.
+    /// Detail for figures.
     pub detail: Detail,
 }
 
 impl Estimate {
-    /// Whether the figure may be ranked: it may be compared, and the generator was not the bottleneck.
+    /// Whether the figure may be ranked: it may be compared, and no doubt disqualifies it.
     pub fn ranks(&self) -> bool {
         self.compares() && !self.doubts.keys().any(|doubt| doubt.disqualifies())
     }
 
-    /// Whether it has a place in a ranking: nothing is ranked without an interval.
+    /// Whether the scenario has a place in a ranking. It needs an interval.
     pub fn is_ranked(&self) -> bool {
         self.ranks() && self.interval.is_some()
     }
 
-    /// Whether there is a figure above zero that the server's counts do not contradict, few operations failed, and nothing
-    /// disqualifies it but that the generator was at its limit.
+    /// Whether the figure may be compared: it is above zero, few operations failed, the server's counts do not contradict
+    /// it, and no doubt disqualifies it, except that the generator may have been the bottleneck.
     pub fn compares(&self) -> bool {
-        let fair = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
+        let allowed = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
         self.figure.is_some_and(|f| f > 0.0)
             && self.error_share <= RANKED_ERRORS
             && self.counts_agree != Some(false)
-            && self.doubts.keys().all(fair)
+            && self.doubts.keys().all(allowed)
     }
 
-    /// Whether the generator may have been the bottleneck: the system is at least as fast as the figure says.
+    /// Whether the generator may have been the bottleneck. Then the system is at least as fast as the figure says.
     pub fn is_lower_bound(&self) -> bool {
         self.doubts.contains_key(&Doubt::GeneratorBound)
     }
@@ -125,13 +124,12 @@ impl Estimate {
     }
 }
 
-/// A trial's figure, in its unit; None where no operation was under way or, for times, none succeeded (for a percentile: too few).
+/// A trial's figure in its unit. A time is None if no operation succeeded, and a percentile if too few did.
 ///
-/// `ms_per_upload` is the trial's *mean* service time: its total is what a sequence of uploads costs, it is exact where
-/// a percentile of a handful of uploads would not be. Across trials it is the median that counts, so that one
-/// disturbed trial does not move it.
+/// `ms_per_upload` is the trial's *mean* service time, because a percentile of a handful of uploads would be inexact.
+/// The estimate is the median over trials, so that one disturbed trial does not move it.
 ///
-/// A window in which nothing ended, well or badly, has no rate: what was under way may be a moment from its end.
+/// A rate is None if no operation ended in the window, because those under way may be about to end.
 pub fn figure_of(figure: Figure, m: &Measurement) -> Option<f64> {
     let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
     match figure {
@@ -145,8 +143,12 @@ pub fn figure_of(figure: Figure, m: &Measurement) -> Option<f64> {
 
 type ByRound<'a> = BTreeMap<u32, &'a Measurement>;
 
-/// One estimate for each scenario of the plan, in its order.
-pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec<Estimate> {
+/// One estimate for each scenario of the plan, in its order; and their figures as rows that can be compared.
+pub(super) fn estimates(
+    planned: &Planned,
+    design: Design,
+    observations: &[&Observation],
+) -> (Vec<Estimate>, Rows) {
     let mut measured: BTreeMap<&Scenario, ByRound> = BTreeMap::new();
     let mut failed: BTreeMap<&Scenario, u32> = BTreeMap::new();
     for observation in observations.iter().filter(|observation| !observation.trial.twin) {
@@ -159,17 +161,29 @@ pub(super) fn estimates(planned: &Planned, observations: &[&Observation]) -> Vec
         }
     }
     let none = ByRound::new();
-    let of = |scenario: &Scenario| measured.get(scenario).unwrap_or(&none);
-    let each = planned.scenarios.iter().map(|scenario| {
+    let trials = |scenario: &Scenario| measured.get(scenario).unwrap_or(&none);
+    let estimates = planned.scenarios.iter().map(|scenario| {
         let failed = failed.get(scenario).copied().unwrap_or(0);
-        estimate(planned.figure, scenario, of(scenario), of(&scenario.reference()), failed)
+        estimate(planned.figure, scenario, trials(scenario), trials(&scenario.reference()), failed)
     });
-    let mut estimates: Vec<Estimate> = each.collect();
-    ceiling::mark(planned.figure, &mut estimates);
+    let mut estimates: Vec<Estimate> = estimates.collect();
+    let twin = twin(planned, observations);
+    let rows = Rows::new(planned.figure, design, &estimates, Some(&twin).filter(|twin| !twin.is_empty()));
     estimates
+        .iter_mut()
+        .enumerate()
+        .for_each(|(index, e)| e.interval = around(e.figure, rows.interval(index)));
+    ceiling::mark(&rows, &mut estimates);
+    (estimates, rows)
 }
 
-/// The figures of the reference's second trial in each round.
+/// The interval of a mean, widened to contain the figure, which is a median.
+fn around(figure: Option<f64>, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    let ((low, high), figure) = (interval?, figure?);
+    Some((low.min(figure), high.max(figure)))
+}
+
+/// The figure of the reference's twin in each round.
 pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap<u32, f64> {
     let twins = observations.iter().filter(|observation| observation.trial.twin);
     let figures = twins.filter_map(|observation| match &observation.outcome {
@@ -177,14 +191,6 @@ pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap
         Outcome::Failed(_) => None,
     });
     figures.collect()
-}
-
-/// What the figure lies between with 95 % confidence, as if the machine stood still: comparisons inside rounds know
-/// more. None of fewer than three figures.
-fn interval(figures: &[f64]) -> Option<(f64, f64)> {
-    let logs: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
-    let (low, high) = Location::of(&logs).filter(|_| logs.len() >= FEWEST_ROUNDS)?.interval(LEVEL);
-    Some((low.exp(), high.exp()))
 }
 
 fn estimate(
@@ -197,23 +203,23 @@ fn estimate(
     let all = || trials.values().copied();
     let unit = &scenario.workload().about().unit;
     let figures: Vec<f64> = all().filter_map(|m| figure_of(figure, m)).collect();
-    let interval = interval(&figures);
     let sample = Sample::new(figures).ok();
     let pairs = trials.iter().filter_map(|(round, m)| {
-        let (own, ceiling) = (figure_of(figure, m)?, figure_of(figure, reference.get(round)?)?);
-        Some(if figure.more_is_better() { (own, ceiling) } else { (ceiling, own) })
+        let (value, ceiling) = (figure_of(figure, m)?, figure_of(figure, reference.get(round)?)?);
+        Some(if figure.more_is_better() { (value, ceiling) } else { (ceiling, value) })
     });
     let mut errors = BTreeMap::new();
     for (class, count) in all().flat_map(|m| &m.errors).filter(|(_, count)| **count > 0) {
         *errors.entry(class.clone()).or_insert(0) += count;
     }
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
-    let buckets = |of: fn(&Measurement) -> &Latency| merge_buckets(all().map(|m| of(m).buckets.as_slice()));
+    let buckets =
+        |latency: fn(&Measurement) -> &Latency| merge_buckets(all().map(|m| latency(m).buckets.as_slice()));
     let response = buckets(Measurement::latency);
     let (service, waits) = (buckets(|m| &m.service_us), buckets(|m| &m.pool_wait_us));
     let attempts = all().map(|m| m.attempts).sum::<u64>();
     let arrivals = attempts + all().map(|m| m.dropped).sum::<u64>();
-    let of_arrivals =
+    let share_of_arrivals =
         |count: u64| (scenario.work().is_open_loop() && arrivals > 0).then(|| count as f64 / arrivals as f64);
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
     Estimate {
@@ -221,7 +227,7 @@ fn estimate(
         trials: trials.len() as u32,
         failed,
         figure: sample.as_ref().map(Sample::median),
-        interval,
+        interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(figure, m)?))).collect(),
         of_reference: median_ratio(pairs),
@@ -241,8 +247,8 @@ fn estimate(
         service_p99_us: percentile_of_buckets(&service, 99.0),
         pool_wait_p50_us: percentile_of_buckets(&waits, 50.0),
         pool_wait_p99_us: percentile_of_buckets(&waits, 99.0),
-        late_share: of_arrivals(all().map(|m| m.late).sum()),
-        dropped_share: of_arrivals(all().map(|m| m.dropped).sum()),
+        late_share: share_of_arrivals(all().map(|m| m.late).sum()),
+        dropped_share: share_of_arrivals(all().map(|m| m.dropped).sum()),
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),
         server_closes: (!servers.is_empty()).then(|| servers.iter().map(|s| s.closes).sum()),
         pool_cap: scenario.work().pool_cap(),
@@ -255,16 +261,16 @@ fn estimate(
 
 /// The doubts about one trial of a scenario.
 pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
-    let setting = Setting {
+    let kind = TrialKind {
         pool_cap: scenario.work().pool_cap(),
         closed_loop: !scenario.work().is_open_loop(),
         short_exchanges: scenario.workload().about().short_exchanges,
         ramp: false,
     };
-    doubts(m, &setting)
+    doubts(m, &kind)
 }
 
-/// The doubts of at least half of the trials: one disturbed trial among several does not speak for all.
+/// The doubts about at least half of the trials. One disturbed trial among several does not discredit the others.
 fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Evidence> {
     let mut found: BTreeMap<Doubt, (usize, Evidence)> = BTreeMap::new();
     for m in trials.values() {
@@ -272,7 +278,7 @@ fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Evide
             found.entry(seen.doubt()).or_insert((0, seen)).0 += 1;
         }
     }
-    // The reference is there to show how far the generator goes.
+    // The reference is meant to reach the generator's limit.
     found.retain(|doubt, (count, _)| {
         *count * 2 >= trials.len() && !(*doubt == Doubt::GeneratorBound && is_reference(&scenario.system))
     });

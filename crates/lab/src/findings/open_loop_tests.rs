@@ -1,4 +1,4 @@
-//! What a rate does to a figure: to response times, of which it is a knob, and to throughput, of which it is the amount.
+//! The effect of a rate: it is a knob for response times, and an amount of work for throughput.
 
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of, value};
 use super::*;
@@ -8,29 +8,29 @@ use stats::Verdict;
 use systems::Value;
 use systems::knob::Kind;
 
-/// Two systems at two rates; what each trial measured, by its system and rate.
-fn found(figure: Figure, of: impl Fn(&str, u64) -> Measurement) -> ExperimentFindings {
+/// The findings of two systems at two rates. `trial` gives the measurement from the system and the rate.
+fn found(figure: Figure, trial: impl Fn(&str, u64) -> Measurement) -> ExperimentFindings {
     let rates = int(&[1000, 5000]);
     let axes: Axes = &[("rate", Kind::Integer, &rates)];
     let plan = plan_of(Workload::Requests, figure, &["a", "b"], axes);
-    let observations = observe(&plan, |trial| {
-        let Some(Value::Integer(rate)) = trial.scenario.point.get("rate") else { panic!("{trial:?}") };
-        measured(of(&trial.scenario.system, rate.unsigned_abs()))
+    let observations = observe(&plan, |t| {
+        let Some(Value::Integer(rate)) = t.scenario.point.get("rate") else { panic!("{t:?}") };
+        measured(trial(&t.scenario.system, rate.unsigned_abs()))
     });
     one(findings(&plan, &observations))
 }
 
-/// One of a hundred answers takes `slow` microseconds, the others 200; all of them a window of two seconds at this rate.
+/// The answers of two seconds at this rate. One in a hundred takes `slow` microseconds, the others 200.
 fn answers(rate: u64, slow: u64) -> Measurement {
     let n = 2 * rate;
     let mut m = measurement(n, 200.0);
-    // The hundredth part and one more: p99 is the first of them.
+    // A hundredth and one more, so that p99 is the first slow answer.
     m.response_us.buckets = vec![(200, n - n / 100 - 1), (slow, n / 100 + 1)];
     m
 }
 
 #[test]
-fn which_server_keeps_its_p99_at_which_rate() {
+fn claims_say_which_server_keeps_its_p99_at_which_rate() {
     let e = found(Figure::P99Us, |system, rate| {
         answers(rate, if system == "b" && rate == 5000 { 8000 } else { 2000 })
     });
@@ -41,44 +41,47 @@ fn which_server_keeps_its_p99_at_which_rate() {
     else {
         panic!("{:?}", e.claims)
     };
-    let of = |at: usize| (e.estimates[at].scenario.system.as_str(), value(&e, at, "rate"));
-    assert_eq!((of(rate.scenario), of(rate.against)), (("b", "5000".to_owned()), ("b", "1000".to_owned())));
+    let name = |index: usize| (e.estimates[index].scenario.system.as_str(), value(&e, index, "rate"));
     assert_eq!(
-        (of(systems.scenario), of(systems.against)),
-        (("b", "5000".to_owned()), ("a", "5000".to_owned()))
+        (name(rate.scenario), name(rate.against)),
+        (("b", "5000".to_owned()), ("b", "1000".to_owned()))
     );
-    assert_eq!([rate.verdict, systems.verdict], [Verdict::Slower; 2]);
+    assert_eq!(
+        (name(systems.scenario), name(systems.against)),
+        (("a", "5000".to_owned()), ("b", "5000".to_owned()))
+    );
+    assert_eq!([rate.verdict, systems.verdict], [Verdict::Slower, Verdict::Faster]);
     let times = |c: &Comparison| c.ratio.expect("a ratio").upwards().estimate;
     assert!((times(rate) - 4.0).abs() < 1e-9 && (times(systems) - 4.0).abs() < 1e-9);
     let shown: Vec<(&str, Option<f64>)> =
         e.estimates.iter().map(|e| (e.scenario.system.as_str(), e.figure)).collect();
     assert_eq!(shown[..2], [("a", Some(2000.0)), ("a", Some(2000.0))]);
     assert_eq!(shown[3], ("b", Some(8000.0)));
-    let kept = |system: &str| {
-        let own = e.comparisons.iter().filter(|c| e.estimates[c.scenario].scenario.system == system);
-        own.filter(|c| c.by == By::Knob("rate".to_owned())).map(|c| c.verdict).collect::<Vec<_>>()
+    let verdicts = |system: &str| {
+        let comparisons = e.comparisons.iter().filter(|c| e.estimates[c.scenario].scenario.system == system);
+        comparisons.filter(|c| c.by == By::Knob("rate".to_owned())).map(|c| c.verdict).collect::<Vec<_>>()
     };
-    assert_eq!((kept("a"), kept("b")), (vec![Verdict::NoDifference], vec![Verdict::Slower]));
-    // It stands in the table once.
+    assert_eq!((verdicts("a"), verdicts("b")), (vec![Verdict::NoDifference], vec![Verdict::Slower]));
+    // The table shows the figure once.
     let names: Vec<&str> = e.tables[0].columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names.iter().filter(|name| **name == "p99").count(), 1, "{names:?}");
     assert!(["p50", "service p99", "late", "dropped"].iter().all(|name| names.contains(name)), "{names:?}");
 }
 
 #[test]
-fn each_trial_must_support_its_p99() {
-    let unsupported = |operations: u64| {
+fn each_trial_needs_enough_operations_for_its_p99() {
+    let figure_and_warning = |operations: u64| {
         let e = found(Figure::P99Us, |_, _| measurement(operations, 200.0));
         let figures: Vec<bool> = e.estimates.iter().map(|e| e.figure.is_some()).collect();
         assert!(figures.iter().all(|figure| *figure == figures[0]));
         (figures[0], e.warnings.iter().any(|warning| warning.code == Code::PercentileUnsupported))
     };
-    // Three trials of 999 have 2997 together, which is enough for the column and not for the figure.
-    assert_eq!((unsupported(999), unsupported(1000)), ((false, true), (true, false)));
+    // Three trials of 999 operations are enough for the column, but not for the figure.
+    assert_eq!((figure_and_warning(999), figure_and_warning(1000)), ((false, true), (true, false)));
 }
 
 #[test]
-fn as_many_answers_as_were_asked_for_are_no_finding() {
+fn throughput_that_follows_the_rate_is_no_finding() {
     let e = found(Figure::RequestsPerS, |_, rate| answers(rate, 300));
     let steps: Vec<Verdict> =
         e.comparisons.iter().filter(|c| c.by == By::Step("rate".to_owned())).map(|c| c.verdict).collect();

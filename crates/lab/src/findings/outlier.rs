@@ -1,37 +1,37 @@
-//! Trials far from the others of their scenario: marked, kept, and explained where a doubt about them explains them.
+//! Finds trials that lie far from the others of their scenario, and the doubts that may explain them. Such trials are kept.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{median, outliers as far};
+use stats::median;
 
 use super::{Estimate, estimate};
 use crate::doubt::Evidence;
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
-/// One such trial.
+/// A trial that lies far from the others of its scenario.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outlier {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,
     /// The round, from 1.
     pub round: u32,
-    /// How many times as good as the median of its scenario, by the experiment's figure.
+    /// How many times better its figure is than the scenario's median.
     pub ratio: f64,
-    /// The doubts about this trial and no other of the scenario's; empty where nothing explains it.
+    /// The doubts about this trial that do not apply to the scenario. Empty if nothing explains the trial.
     pub because: Vec<Evidence>,
 }
 
-/// All of an experiment's, in the plan's order.
+/// The outliers of an experiment, in the plan's order.
 pub(super) fn outliers(
     planned: &Planned,
     estimates: &[Estimate],
     observations: &[&Observation],
 ) -> Vec<Outlier> {
-    estimates.iter().flat_map(|e| of_scenario(planned, &e.scenario, e, observations)).collect()
+    estimates.iter().flat_map(|e| scenario_outliers(planned, &e.scenario, e, observations)).collect()
 }
 
-fn of_scenario(
+fn scenario_outliers(
     planned: &Planned,
     scenario: &Scenario,
     e: &Estimate,
@@ -45,7 +45,8 @@ fn of_scenario(
         .collect();
     let logs: Vec<f64> = figures.iter().map(|(_, log)| *log).collect();
     let Some(middle) = median(logs.iter().copied()) else { return Vec::new() };
-    let marked = figures.iter().zip(far(&logs, planned.threshold.ln_1p())).filter(|(_, far)| *far);
+    let far = stats::outliers(&logs, planned.threshold.ln_1p());
+    let marked = figures.iter().zip(far).filter(|(_, far)| *far);
     marked
         .map(|((round, log), _)| Outlier {
             scenario: planned.label(scenario),
@@ -56,12 +57,12 @@ fn of_scenario(
         .collect()
 }
 
-/// What was wrong with this trial and is not wrong with the scenario as a whole.
+/// The doubts about this trial that do not apply to the scenario.
 fn reasons(scenario: &Scenario, round: u32, e: &Estimate, observations: &[&Observation]) -> Vec<Evidence> {
-    let own = observations
+    let observation = observations
         .iter()
         .find(|o| o.trial.scenario == *scenario && o.trial.round == round && !o.trial.twin);
-    let Some(Outcome::Measured(m)) = own.map(|o| &o.outcome) else { return Vec::new() };
+    let Some(Outcome::Measured(m)) = observation.map(|o| &o.outcome) else { return Vec::new() };
     let doubts = estimate::doubts_of(scenario, m).into_iter();
     doubts.filter(|seen| !e.doubts.contains_key(&seen.doubt())).collect()
 }

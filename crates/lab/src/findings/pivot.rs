@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use systems::{Point, Value};
 
 use super::Estimate;
-use super::table::{Cell, Column, Row, Table, figure_column, fixed, knob_cell, knob_column, medians, varied};
+use super::table::{
+    Cell, Column, FigureTable, Note, Row, Table, TableKind, figure_column, knob_cell, knob_column, varied,
+};
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
@@ -13,7 +15,7 @@ use crate::plan::Planned;
 const ROWS: &str = "frame_size";
 
 /// Medians of the figure, rows by frame size, columns by everything else; the reference stands last.
-pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> Table {
+pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> FigureTable {
     let others: Vec<&Axis> = varied(planned).filter(|axis| axis.knob != ROWS).collect();
     let systems = planned.scenarios.iter().map(|s| &s.system);
     let several = systems.clone().zip(systems.skip(1)).any(|(a, b)| a != b && !systems::is_reference(b));
@@ -43,16 +45,9 @@ pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> Table {
         cells.insert(0, knob_cell(size));
         Row { cells, block: false }
     });
-    let knobs: Vec<&str> = others.iter().map(|axis| axis.knob.as_str()).collect();
-    let how = if knobs.is_empty() { String::new() } else { format!(" Columns are {}.", knobs.join("/")) };
-    Table {
-        title: planned.title.clone(),
-        about: format!("{}{}{how}", fixed(planned), medians(planned)),
-        rows: rows.collect(),
-        columns: std::iter::once(first).chain(names).collect(),
-        keys: 1,
-        notes: doubts(planned, estimates),
-    }
+    let table =
+        Table { rows: rows.collect(), columns: std::iter::once(first).chain(names).collect(), keys: 1 };
+    FigureTable { kind: TableKind::Pivot, table, notes: doubts(planned, estimates) }
 }
 
 fn name(system: &str, point: &Point, others: &[&Axis], several: bool) -> String {
@@ -66,14 +61,11 @@ fn name(system: &str, point: &Point, others: &[&Axis], several: bool) -> String 
 }
 
 /// A pivot has no room for doubts inside its cells: they stand below it.
-fn doubts(planned: &Planned, estimates: &[Estimate]) -> Vec<String> {
-    let bound: Vec<String> = estimates
+fn doubts(planned: &Planned, estimates: &[Estimate]) -> Vec<Note> {
+    let scenarios: Vec<String> = estimates
         .iter()
         .filter(|e| !e.is_reference() && e.figure.is_some() && !e.ranks())
         .map(|e| planned.label(&e.scenario))
         .collect();
-    if bound.is_empty() {
-        return Vec::new();
-    }
-    vec![format!("not comparable (errors, or the generator was the limit): {}", bound.join("; "))]
+    if scenarios.is_empty() { Vec::new() } else { vec![Note::NotComparable { scenarios }] }
 }

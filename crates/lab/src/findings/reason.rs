@@ -6,7 +6,7 @@ use systems::Workload;
 
 use super::effort::Effort;
 use super::estimate::Estimate;
-use super::table::{Part, Table, Unit, column, list_of, part};
+use super::table::{FigureTable, Part, TableKind, Unit, column, list_of, part};
 use crate::plan::Planned;
 
 /// Counts that differ by less explain nothing worth saying.
@@ -65,7 +65,7 @@ pub(super) fn between(workload: Workload, faster: &Estimate, slower: &Estimate) 
 type Count = fn(&Effort) -> Option<f64>;
 
 /// The counts as a table, those that there are; none if nothing was counted.
-pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> {
+pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let works = |e: &&Estimate| {
         let counts = [e.work.switches_per_unit, e.work.calls_per_unit];
@@ -90,15 +90,9 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<Table> 
             part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * factor).into())
         })
         .collect();
-    let counted = if rows.iter().any(|e| e.work.calls_per_unit.is_some()) { COUNTED } else { "" };
-    let about = format!(
-        "Why: what the kernel did for the system; context switches are those of the windows.{counted}"
-    );
-    Some(list_of(planned, &rows, parts, "the reason", &about))
+    let table = list_of(planned, &rows, parts);
+    Some(FigureTable { kind: TableKind::Counts, table, notes: Vec::new() })
 }
-
-const COUNTED: &str = " System calls and reads are counted in a short drive of its own after the first round; a system that \
-                       reads through io_uring has no calls for it.";
 
 #[cfg(test)]
 mod tests {
@@ -106,7 +100,7 @@ mod tests {
     use systems::knob;
 
     use super::super::tests::{int, measured, measurement, observe, one, plan_of};
-    use super::{Counted as Kind, Reason};
+    use super::{Counted as Kind, Reason, TableKind};
     use crate::experiment::Figure;
     use crate::findings::{Claim, ExperimentFindings, findings};
     use crate::observation::KernelCounts;
@@ -168,7 +162,7 @@ mod tests {
             (calls.counted, for_a_mb(calls.faster), for_a_mb(calls.slower)),
             (Kind::SystemCalls, 16.0, 2797.0)
         );
-        let table = found.tables.iter().find(|table| table.title.ends_with("the reason")).unwrap();
+        let table = found.tables.iter().find(|table| table.kind == TableKind::Counts).unwrap();
         assert_eq!(table.rows.len(), 3);
     }
 
@@ -185,8 +179,8 @@ mod tests {
     fn context_switches_are_told_also_where_the_kernel_counts_nothing_else() {
         let columns = |counted: Option<[u64; 2]>| {
             let found = uploads(counted);
-            let table = found.tables.into_iter().find(|table| table.title.ends_with("the reason")).unwrap();
-            table.columns.into_iter().map(|column| column.name).collect::<Vec<_>>()
+            let table = found.tables.into_iter().find(|table| table.kind == TableKind::Counts).unwrap();
+            table.table.columns.into_iter().map(|column| column.name).collect::<Vec<_>>()
         };
         assert_eq!(columns(None)[2..], ["switches/MB", "retransmits"]);
         let all = ["switches/MB", "calls/MB", "bytes/read", "retransmits"];

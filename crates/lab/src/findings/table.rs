@@ -1,16 +1,17 @@
 //! Tables in data terms: cells are numbers in the column's unit, words, or nothing; shaped as the published tables.
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Design, LEVEL};
 use systems::knob::Kind;
-use systems::{Role, Value, is_reference};
+use systems::{Role, Value};
 
 use super::Estimate;
-use super::comparison::log_ratios;
-use super::warning::unranked_note;
+use super::Rows;
+use super::comparison::is_hardly_measured;
+use super::rank::ranks;
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
@@ -74,6 +75,8 @@ impl Column {
 pub enum Cell {
     /// In the column's unit.
     Number(f64),
+    /// Whether two counts agree.
+    Agree(bool),
     /// A word.
     Text(String),
     /// Nothing was measured, or the knob does not exist for this system.
@@ -89,21 +92,75 @@ pub struct Row {
     pub block: bool,
 }
 
-/// A table.
+/// A table. `report` has the words above and below it.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Table {
-    /// One line.
-    pub title: String,
-    /// What is held fixed, and how to read it.
-    pub about: String,
     /// What the rows' cells are.
     pub columns: Vec<Column>,
     /// How many leading columns say which row it is; a renderer that must fold a wide table repeats them.
     pub keys: usize,
     /// The lines.
     pub rows: Vec<Row>,
-    /// Below the table.
-    pub notes: Vec<String>,
+}
+
+/// A table of an experiment's figures.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct FigureTable {
+    /// What it shows.
+    pub kind: TableKind,
+    /// The figures.
+    #[serde(flatten)]
+    pub table: Table,
+    /// What is noted below it.
+    pub notes: Vec<Note>,
+}
+
+impl Deref for FigureTable {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+/// What a table shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TableKind {
+    /// A line for each scenario, in the plan's order.
+    List,
+    /// A line for each size of frames, and a column for everything else that varies.
+    Pivot,
+    /// A line for each scenario, ranked by the figure.
+    Ranking,
+    /// What the kernel counted of each scenario.
+    Counts,
+}
+
+/// What is noted below a table.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(tag = "note", rename_all = "snake_case")]
+pub enum Note {
+    /// No trial failed, and no operation.
+    NothingFailed,
+    /// Operations that failed in one way.
+    Errors {
+        /// The class of errors.
+        class: String,
+        /// How many.
+        count: u64,
+    },
+    /// Some rows may not be ranked.
+    Unranked,
+    /// Rows share a rank: what separates them may be chance.
+    Tied,
+    /// The clients' counts agree with the server's in every trial.
+    CountsAgree,
+    /// Scenarios that may not be compared, because of errors or because the generator was at its limit.
+    NotComparable {
+        /// The scenarios, as `system knob=value …`.
+        scenarios: Vec<String>,
+    },
 }
 
 impl<T: Into<f64>> From<Option<T>> for Cell {
@@ -124,22 +181,6 @@ pub fn column(name: impl Into<String>, unit: Unit) -> Column {
 /// The axes with more than one value.
 pub(super) fn varied(planned: &Planned) -> impl Iterator<Item = &Axis> {
     planned.axes.iter().filter(|axis| axis.values.len() > 1)
-}
-
-/// What is the same in every row, as "size 64M, concurrency 1"; and what a figure is.
-pub(super) fn fixed(planned: &Planned) -> String {
-    let own = || planned.scenarios.iter().filter(|scenario| !is_reference(&scenario.system));
-    let fixed = planned.axes.iter().filter(|axis| axis.values.len() == 1);
-    let (everywhere, somewhere): (Vec<&Axis>, Vec<&Axis>) =
-        fixed.partition(|axis| own().all(|scenario| scenario.point.contains_key(&axis.knob)));
-    let said = |axes: Vec<&Axis>| {
-        let words: Vec<String> =
-            axes.into_iter().map(|axis| format!("{} {}", axis.knob, axis.show(&axis.values[0]))).collect();
-        words.join(", ")
-    };
-    let sentences = [("Everywhere", said(everywhere)), ("Where there is such a knob", said(somewhere))];
-    let told = sentences.iter().filter(|(_, said)| !said.is_empty());
-    told.map(|(place, said)| format!("{place}: {said}. ")).collect()
 }
 
 /// A knob's value as a cell of its column.
@@ -184,9 +225,14 @@ fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
 /// What every table says of a row's figure and its cost, behind the keys. Columns that would be zero throughout are
 /// left out; the notes say so.
 fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
-    // Half of the interval's length, as a share: the figure times or by 1 and this.
-    let half = |e: &Estimate| e.interval.map(|(low, high)| (high / low).sqrt() - 1.0).into();
-    let mut parts = vec![part(figure, |e| e.figure.into()), part(column("±", Unit::Share), half)];
+    let end = |name: &str, high: bool| {
+        part(Column { name: name.to_owned(), ..figure.clone() }, move |e| {
+            let known = e.interval.filter(|(low, high)| !is_hardly_measured(*low, *high));
+            known.map(|interval| if high { interval.1 } else { interval.0 }).into()
+        })
+    };
+    let (low, high) = (end("low", false), end("high", true));
+    let mut parts = vec![part(figure, |e| e.figure.into()), low, high];
     if errors {
         parts.push(part(column("Error %", Unit::Share), |e| {
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
@@ -255,7 +301,7 @@ fn rows<'a>(parts: &[Part], estimates: impl IntoIterator<Item = &'a Estimate>) -
 }
 
 /// One line for each configuration, in the plan's order; a block for each system.
-pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
+pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> FigureTable {
     let mut parts = keys(planned);
     let keys = parts.len();
     parts.extend(measures(planned, estimates, figure_column(planned.figure), false));
@@ -263,45 +309,35 @@ pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> Table {
     for (i, row) in rows.iter_mut().enumerate() {
         row.block = i > 0 && estimates[i].scenario.system != estimates[i - 1].scenario.system;
     }
-    Table {
-        title: planned.title.clone(),
-        about: format!("{}{}", fixed(planned), medians(planned)),
-        columns: parts.into_iter().map(|(column, _)| column).collect(),
-        keys,
-        rows,
-        notes: notes(estimates),
-    }
+    let columns = parts.into_iter().map(|(column, _)| column).collect();
+    FigureTable { kind: TableKind::List, table: Table { columns, keys, rows }, notes: notes(estimates) }
 }
 
 /// A further table of the same lines with other columns.
-pub(super) fn list_of(
-    planned: &Planned,
-    estimates: &[&Estimate],
-    columns: Vec<Part>,
-    title: &str,
-    about: &str,
-) -> Table {
+pub(super) fn list_of(planned: &Planned, estimates: &[&Estimate], columns: Vec<Part>) -> Table {
     let mut parts = keys(planned);
     let keys = parts.len();
     parts.extend(columns);
     Table {
-        title: format!("{}: {title}", planned.title),
-        about: about.to_owned(),
         rows: rows(&parts, estimates.iter().copied()),
         columns: parts.into_iter().map(|(column, _)| column).collect(),
         keys,
-        notes: Vec::new(),
     }
 }
 
 /// The clients' table in the published columns, by requests a second among the rows that may be ranked.
-pub(super) fn ranked(planned: &Planned, design: Design, estimates: &[Estimate]) -> Table {
-    let mut order: Vec<&Estimate> = estimates.iter().collect();
-    order.sort_by(|a, b| {
+pub(super) fn ranked(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> FigureTable {
+    let ranked: Vec<usize> = (0..estimates.len()).filter(|index| estimates[*index].is_ranked()).collect();
+    let mut place: Vec<Option<usize>> = vec![None; estimates.len()];
+    ranked.iter().zip(ranks(panel, &ranked)).for_each(|(index, rank)| place[*index] = Some(rank));
+    let mut order: Vec<(Option<usize>, &Estimate)> = place.into_iter().zip(estimates).collect();
+    order.sort_by(|(rank_a, a), (rank_b, b)| {
         let by = b.figure.unwrap_or(-1.0).total_cmp(&a.figure.unwrap_or(-1.0));
-        b.is_ranked().cmp(&a.is_ranked()).then(by)
+        let last = |rank: &Option<usize>| rank.unwrap_or(usize::MAX);
+        last(rank_a).cmp(&last(rank_b)).then(by)
     });
-    let ranks = order.iter().filter(|e| e.is_ranked()).count();
+    let (places, order): (Vec<Option<usize>>, Vec<&Estimate>) = order.into_iter().unzip();
+    let ranks = ranked.len();
     let published = [("pools", "Pool Count"), ("pool_size", "Pool Size"), ("concurrency", "Concurrency")];
     let mut parts = vec![part(Column::words("Client"), |e| Cell::Text(e.scenario.system.clone()))];
     for (knob, name) in published {
@@ -321,73 +357,38 @@ pub(super) fn ranked(planned: &Planned, design: Design, estimates: &[Estimate]) 
     }
     let agree = order.iter().all(|e| e.counts_agree != Some(false));
     if !agree {
-        parts.push(part(Column::words("counts"), |e| match e.counts_agree {
-            None => Cell::Empty,
-            Some(agree) => Cell::Text(if agree { "agree" } else { "DISAGREE" }.to_owned()),
-        }));
+        parts.push(part(Column::words("counts"), |e| e.counts_agree.map_or(Cell::Empty, Cell::Agree)));
     }
     let mut rows = rows(&parts, order.iter().copied());
-    let places = places(planned.figure, design, &order[..ranks]);
     for (i, row) in rows.iter_mut().enumerate() {
-        row.cells.insert(0, places.get(i).map_or(Cell::Empty, |place| Cell::Number(*place as f64)));
+        row.cells.insert(0, places[i].map_or(Cell::Empty, |place| Cell::Number(place as f64)));
         row.block = i > 0 && i == ranks;
     }
     let mut columns = vec![column("#", Unit::Count)];
     columns.extend(parts.into_iter().map(|(column, _)| column));
     let mut notes = notes(&order);
-    if places.windows(2).any(|two| two[0] == two[1]) {
-        notes.insert(0, "rows of equal rank are tied: what separates them may be chance".to_owned());
+    if places[..ranks].windows(2).any(|two| two[0] == two[1]) {
+        notes.insert(0, Note::Tied);
     }
     if ranks < order.len() {
-        notes.insert(0, unranked_note());
+        notes.insert(0, Note::Unranked);
     }
     if agree && order.iter().any(|e| e.counts_agree.is_some()) {
-        notes.push("the clients' counts agree with the server's in every trial".to_owned());
+        notes.push(Note::CountsAgree);
     }
-    let about = format!("{}{}", fixed(planned), medians(planned));
-    Table { title: planned.title.clone(), about, columns, keys, rows, notes }
+    FigureTable { kind: TableKind::Ranking, table: Table { columns, keys, rows }, notes }
 }
 
-/// Ranks of rows in descending order of their figures. A row shares the rank of the first of its tie unless that is certainly
-/// better inside the rounds, corrected for all rows.
-fn places(figure: Figure, design: Design, order: &[&Estimate]) -> Vec<usize> {
-    let mut places: Vec<usize> = Vec::new();
-    let mut first = 0;
-    for at in 0..order.len() {
-        let ratios = log_ratios(figure, &order[first].by_round, &order[at].by_round);
-        let seen = design.compare(&ratios);
-        if seen.is_some_and(|seen| seen.low > 0.0 && seen.p * order.len() as f64 <= LEVEL) {
-            first = at;
-        }
-        places.push(first + 1);
-    }
-    places
-}
-
-/// What the numbers are.
-pub(super) fn medians(planned: &Planned) -> String {
-    let what = match planned.figure {
-        Figure::MsPerUpload => "of each trial's mean time of an upload",
-        Figure::BytesPerS => "of verified payload bytes a second",
-        Figure::FramesPerS => "of frames a second, verified by the receiver's count",
-        Figure::RequestsPerS => "of verified answers a second",
-        Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
-    };
-    let rounds =
-        if planned.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", planned.rounds) };
-    format!("Medians over {rounds} {what}, ± half of the 95 % interval.")
-}
-
-fn notes(estimates: &[&Estimate]) -> Vec<String> {
+fn notes(estimates: &[&Estimate]) -> Vec<Note> {
     let mut notes = Vec::new();
     let ran = estimates.iter().any(|e| e.trials > 0);
     if ran && estimates.iter().all(|e| e.failed == 0 && e.errors.is_empty()) {
-        notes.push("no trial failed, no operation failed".to_owned());
+        notes.push(Note::NothingFailed);
     }
     let classes: BTreeSet<&String> = estimates.iter().flat_map(|e| e.errors.keys()).collect();
     for class in classes {
-        let total: u64 = estimates.iter().filter_map(|e| e.errors.get(class)).sum();
-        notes.push(format!("errors of class {class}: {total}"));
+        let count = estimates.iter().filter_map(|e| e.errors.get(class)).sum();
+        notes.push(Note::Errors { class: class.clone(), count });
     }
     notes
 }

@@ -1,22 +1,22 @@
-//! Warnings: what makes a number untrustworthy, where, and with which figures.
+//! Warnings: why numbers may be untrustworthy, which scenarios they concern, and the figures that show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, RANKED_ERRORS, measurements};
+use super::{Estimate, measurements};
 use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
 use crate::plan::Planned;
 
-/// Fewer trials than this have no median worth the name: of two, it is their mean.
+/// The fewest trials that give a useful median. The median of two is their mean.
 pub const FEWEST_TRIALS: u32 = 3;
 
-/// A range of more than this share of the median.
+/// Trials are unsteady if their range exceeds this share of the median.
 pub const UNSTEADY: f64 = 0.3;
 
-/// What kind of doubt.
+/// The kind of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
@@ -30,61 +30,61 @@ pub enum Code {
     Errors,
     /// The driver's and the server's counts contradict each other.
     CountsDisagree,
-    /// Trials of one scenario lie more than 30 % apart.
+    /// The figures of a scenario's trials differ by more than 30 %.
     Unsteady,
-    /// Too few operations for a percentile that the table shows.
+    /// There are too few operations for a percentile that the table shows.
     PercentileUnsupported,
-    /// A system's work is not that of the others, as its manifest says.
+    /// A system's work differs from that of the others, as its manifest says.
     UnequalWork,
-    /// At least half of a scenario's trials are doubtful in themselves.
+    /// At least half of a scenario's trials raise this doubt.
     #[serde(untagged)]
     Trial(Doubt),
 }
 
-/// A doubt about an experiment, and the scenarios that it concerns. `report` has the sentence and the remedy.
+/// A warning about an experiment, and the scenarios that it concerns. `report` has the sentence and the remedy.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Warning {
-    /// What kind.
+    /// The kind.
     pub code: Code,
-    /// How many scenarios it concerns; of an incomplete plan, how many trials are done.
+    /// The number of scenarios that it concerns. For an incomplete plan, the number of trials that are done.
     pub count: u32,
-    /// Of so many.
+    /// The number of all scenarios. For an incomplete plan, the number of all trials.
     pub of: u32,
-    /// What was seen; None where the code says it all.
+    /// What was seen. None if the code says everything.
     pub seen: Option<Seen>,
-    /// Where, each as `system knob=value …`; empty where it concerns all.
+    /// The scenarios, as `system knob=value …`. Empty if it concerns all.
     pub scenarios: Vec<String>,
 }
 
-/// What was seen of a doubt.
+/// What a warning is based on.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
-    /// The figures of the first trial of the first scenario.
+    /// The evidence from the first such trial of the first scenario.
     Evidence(Evidence),
     /// The first failure of each class.
     Failures(Vec<FirstFailure>),
-    /// The system whose work is another.
+    /// The system whose work differs.
     Work {
         /// Its name.
         system: String,
-        /// What its manifest says.
+        /// How its work differs, as its manifest says.
         unequal: String,
     },
 }
 
-/// An example of a class of errors.
+/// The first failure of a class.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FirstFailure {
     /// The class.
     pub class: String,
-    /// The system that it happened to.
+    /// The system that it happened with.
     pub system: String,
-    /// What was wrong.
+    /// What went wrong.
     pub example: String,
 }
 
-/// All doubts about an experiment, by kind.
+/// The warnings about an experiment, by kind.
 pub(super) fn warnings(
     planned: &Planned,
     estimates: &[Estimate],
@@ -108,7 +108,6 @@ pub(super) fn warnings(
             count: found.len() as u32,
             of: estimates.len() as u32,
             seen,
-            // None are named where it concerns all.
             scenarios: found.iter().filter(|_| !all).map(|e| planned.label(&e.scenario)).collect(),
         }
     };
@@ -120,8 +119,8 @@ pub(super) fn warnings(
         }
     }
     warnings.extend(unequal_work(planned, observations));
-    let codes: BTreeSet<Doubt> = estimates.iter().flat_map(|e| e.doubts.keys().copied()).collect();
-    for doubt in codes {
+    let doubts: BTreeSet<Doubt> = estimates.iter().flat_map(|e| e.doubts.keys().copied()).collect();
+    for doubt in doubts {
         let found: Vec<&Estimate> = estimates.iter().filter(|e| e.doubts.contains_key(&doubt)).collect();
         let seen = found.first().map(|e| Seen::Evidence(e.doubts[&doubt].clone()));
         warnings.push(warning(Code::Trial(doubt), found, seen));
@@ -129,15 +128,15 @@ pub(super) fn warnings(
     warnings
 }
 
-/// One for each system that says that its work is another.
+/// One warning for each system whose manifest says that its work differs.
 fn unequal_work(planned: &Planned, observations: &[&Observation]) -> Vec<Warning> {
     let mut systems = BTreeMap::new();
     for (system, m) in measurements(observations).filter(|(_, m)| !m.system.unequal.is_empty()) {
         systems.entry(system).or_insert(m.system.unequal.as_str());
     }
     let warning = |(system, unequal): (&str, &str)| {
-        let own = planned.scenarios.iter().filter(|scenario| scenario.system == system);
-        let scenarios: Vec<String> = own.map(|scenario| planned.label(scenario)).collect();
+        let scenarios = planned.scenarios.iter().filter(|scenario| scenario.system == system);
+        let scenarios: Vec<String> = scenarios.map(|scenario| planned.label(scenario)).collect();
         Warning {
             code: Code::UnequalWork,
             count: scenarios.len() as u32,
@@ -149,7 +148,7 @@ fn unequal_work(planned: &Planned, observations: &[&Observation]) -> Vec<Warning
     systems.into_iter().map(warning).collect()
 }
 
-/// To which scenarios a kind of doubt applies.
+/// A kind of warning, and whether it applies to a scenario.
 type Rule = (Code, fn(&Estimate) -> bool);
 
 const RULES: &[Rule] = &[
@@ -158,7 +157,7 @@ const RULES: &[Rule] = &[
     (Code::Errors, |e| !e.errors.is_empty()),
     (Code::CountsDisagree, |e| e.counts_agree == Some(false)),
     (Code::Unsteady, |e| e.spread.is_some_and(|s| s.range > UNSTEADY)),
-    // Where p99 is the figure, each trial must support its own.
+    // A p99 as the experiment's figure needs enough operations in each trial, not only in all trials together.
     (Code::PercentileUnsupported, |e| {
         e.scenario.workload().about().short_exchanges
             && e.successes > 0
@@ -166,7 +165,7 @@ const RULES: &[Rule] = &[
     }),
 ];
 
-/// The first example of each class and whose it is, so that a count has a cause.
+/// The first failure of each class, so that a reader of the counts learns a cause.
 fn first_failures(observations: &[&Observation]) -> Vec<FirstFailure> {
     let mut examples: BTreeMap<&String, (&str, &String)> = BTreeMap::new();
     for (system, m) in measurements(observations) {
@@ -180,13 +179,4 @@ fn first_failures(observations: &[&Observation]) -> Vec<FirstFailure> {
         example: example.clone(),
     };
     examples.into_iter().map(failure).collect()
-}
-
-/// The note under a ranked table.
-pub(super) fn unranked_note() -> String {
-    let percent = RANKED_ERRORS * 100.0;
-    format!(
-        "rows without a rank have more than {percent} % errors, no figure, fewer than 3 trials, counts that contradict the server's, or a warning that \
-         disqualifies them (more connections than the pool may have, a generator at its limit or behind its schedule, failures quicker than successes)"
-    )
 }

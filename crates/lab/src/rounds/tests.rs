@@ -1,5 +1,4 @@
-//! Tests of the rule for rounds: decided comparisons get no more rounds, budgets are kept, and an interruption changes
-//! nothing.
+//! Tests of the rules for rounds: budgets are kept, rounds are whole, and an interruption changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -7,13 +6,9 @@ use std::sync::atomic::AtomicBool;
 use stats::{LOOKS, Noise};
 
 use super::*;
-use crate::experiment::grid::Overrides;
-use crate::experiment::tests::planned;
-use crate::observation::Outcome;
-use crate::observation::Trial;
-use crate::plan::estimate_s;
+use crate::observation::{Outcome, Scenario, Trial};
 use crate::session::{Executor, Fake, Interrupted, Progress, Rule, carry_out, observe};
-use crate::simulation::plan;
+use crate::simulation::{Rounds, plan};
 use crate::store::{RunHeader, Store};
 use systems::{Point, Value};
 
@@ -41,88 +36,74 @@ fn grown(mut plan: Plan, fake: &mut dyn Executor) -> (Plan, Vec<Observation>) {
     }
 }
 
-fn trials_of(plan: &Plan, value: i64) -> usize {
-    let has_value =
-        |t: &&Trial| t.scenario.system == "s" && t.scenario.point["knob"] == Value::Integer(value);
-    plan.trials.iter().filter(has_value).count()
+/// A plan with three values that may grow for so long.
+fn growing(budget_s: f64, once: bool) -> Plan {
+    let mut plan = plan(3, Rounds::Fixed(3), 1);
+    plan.grow_within(budget_s, once);
+    plan
 }
 
 #[test]
-fn decided_scenarios_get_no_more_trials_and_the_reference_always_does() {
-    let (plan, _) = grown(plan(3, 3, Some(f64::INFINITY), 1), &mut fake(1));
+fn a_round_has_all_scenarios_whatever_is_decided() {
+    let (plan, _) = grown(growing(f64::INFINITY, false), &mut fake(1));
     let rounds = plan.experiments[0].rounds;
     assert!(rounds > 4 && LOOKS.contains(&rounds), "{rounds}");
-    assert!(trials_of(&plan, 1) <= 4, "{}", trials_of(&plan, 1));
-    assert_eq!((trials_of(&plan, 0), trials_of(&plan, 2)), (rounds as usize, rounds as usize));
-    let mut references: BTreeMap<(u32, bool), usize> = BTreeMap::new();
-    for trial in plan.trials.iter().filter(|t| t.scenario.system == "reference") {
-        *references.entry((trial.round, trial.twin)).or_default() += 1;
-    }
-    let expected = (0..rounds).flat_map(|round| [((round, false), 1), ((round, true), 1)]);
-    assert_eq!(references, expected.collect());
+    let mut trials: BTreeMap<&Scenario, u32> = BTreeMap::new();
+    plan.trials.iter().for_each(|trial| *trials.entry(&trial.scenario).or_default() += 1);
+    assert_eq!(trials.into_values().collect::<Vec<u32>>(), [rounds; 4], "three values and the reference");
     assert!(plan.trials.iter().enumerate().all(|(index, trial)| trial.index == index as u32));
 }
 
 #[test]
-fn the_noise_floor_has_both_trials_in_every_round() {
-    let mut plan =
-        planned("[[quick.grid]]\nsize = [1, 2]\nbuffer = [1460, 8192]\n", Overrides::default()).unwrap();
-    plan.budget_s = Some(f64::INFINITY);
-    // The comparisons at size 2 stay undecided. The twin's size is 1.
-    let unsteady = Rule {
-        system: Some("cowboy".to_owned()),
-        point: Point::from([
-            ("size".to_owned(), Value::Integer(2)),
-            ("buffer".to_owned(), Value::Integer(8192)),
-        ]),
-        rounds: Some((1..40).step_by(2).collect()),
-        better: Some(0.3),
-        ..Rule::default()
-    };
-    let mut fake = Fake::new(100.0, vec![unsteady], Noise { spread: 0.001, ..Noise::default() }, 1);
-    let (plan, _) = grown(plan, &mut fake);
-    let scenario = plan.experiments[0].twin().unwrap();
-    let rounds = plan.experiments[0].rounds;
-    let has_trial = |round: u32, twin: bool| {
-        plan.trials.iter().any(|t| t.round == round && t.twin == twin && t.scenario == *scenario)
-    };
-    assert!(
-        rounds > 6 && (0..rounds).all(|round| has_trial(round, true) && has_trial(round, false)),
-        "{rounds}"
-    );
-    let last: Vec<&Trial> = plan.trials.iter().filter(|t| t.round == rounds - 1).collect();
-    assert!(last.len() < plan.experiments[0].scenarios.len(), "{last:?}");
-}
-
-#[test]
 fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
-    for budget in [0.0, 20.0, 50.0, 100.0] {
-        let (plan, seen) = grown(plan(3, 3, Some(budget), 1), &mut fake(1));
+    for (budget, once) in [0.0, 20.0, 50.0, 100.0].into_iter().flat_map(|s| [(s, true), (s, false)]) {
+        let (plan, seen) = grown(growing(budget, once), &mut fake(1));
         let spent: f64 = seen.iter().map(|o| o.took_s).sum();
         let first = seen.iter().filter(|o| o.trial.round < 3).map(|o| o.took_s).sum::<f64>();
         assert!(spent <= first.max(budget) + 1e-3, "{spent} of {budget}");
-        assert_eq!(budget < 40.0, plan.experiments[0].rounds == 3, "{budget}");
+        assert_eq!(budget < first / 3.0 * 4.0, plan.experiments[0].rounds == 3, "{budget} {once}");
     }
-    let (fixed, _) = grown(plan(3, 5, None, 1), &mut fake(1));
-    assert_eq!(fixed, plan(3, 5, None, 1));
+    let fixed = || plan(3, Rounds::Fixed(5), 1);
+    assert_eq!(grown(fixed(), &mut fake(1)).0, fixed());
 }
 
 #[test]
-fn the_rest_of_a_budget_goes_where_it_decides_something() {
-    // Value 1 is too noisy to be decided. Value 2 needs a few more rounds.
-    let wild = Rule {
-        point: Point::from([("knob".to_owned(), Value::Integer(1))]),
-        rounds: Some(vec![0, 2]),
-        better: Some(0.1),
-        ..Rule::default()
-    };
-    let noise = Noise { spread: 0.012, ..Noise::default() };
-    // After the first rounds, the budget does not allow for a round of all scenarios, but for one without value 1.
-    let first: f64 = plan(3, 3, None, 1).trials.iter().map(estimate_s).sum();
-    let budget = first + first / 3.0 * 0.87;
-    let (plan, _) = grown(plan(3, 3, Some(budget), 1), &mut Fake::new(1e6, vec![wild], noise, 3));
-    assert!(plan.experiments[0].rounds > 3, "the budget allows for less than a round of all");
-    assert_eq!(trials_of(&plan, 1), 3);
+fn a_design_has_as_many_looks_as_its_budget_can_reach() {
+    let round_s = plan(3, Rounds::Fixed(3), 1).round_s();
+    for (rounds, reached) in [(2.0, 3), (3.5, 3), (4.5, 4), (8.9, 6), (1000.0, 39)] {
+        let design = growing(round_s * rounds, false).design;
+        let looks = std::iter::successors(design.next_look(0), |look| design.next_look(*look));
+        assert_eq!(looks.last().unwrap_or(3), reached, "{rounds}");
+    }
+    assert!(growing(1e9, true).design.is_once());
+}
+
+#[test]
+fn what_is_examined_once_gets_rounds_whatever_the_figures_say() {
+    let rounds = |fake: &mut Fake| grown(growing(1e9, true), fake).0.experiments[0].rounds;
+    let noise = Noise { spread: 0.0001, ..Noise::default() };
+    let clear = rounds(&mut Fake::new(1e6, Vec::new(), noise, 1));
+    assert_eq!((clear, rounds(&mut fake(1))), (MOST_ROUNDS, MOST_ROUNDS));
+}
+
+#[test]
+fn rounds_go_over_all_experiments_in_turn() {
+    let mut plan = plan(2, Rounds::Fixed(2), 1);
+    let mut other = plan.experiments[0].clone();
+    other.setup.subject.name = "other".to_owned();
+    let other_scenarios = other.scenarios.iter_mut();
+    other_scenarios.for_each(|scenario| scenario.experiment = "other".to_owned());
+    plan.experiments.push(other);
+    plan.trials.clear();
+    plan.experiments.iter_mut().for_each(|planned| planned.setup.rounds = 0);
+    plan.grow(&[(0, 3), (1, 2)]);
+    plan.grow(&[(0, 4), (1, 4)]);
+    let mut order: Vec<(&str, u32)> =
+        plan.trials.iter().map(|t| (t.scenario.experiment.as_str(), t.round)).collect();
+    order.dedup();
+    let expected =
+        [("e", 0), ("other", 0), ("e", 1), ("other", 1), ("e", 2), ("other", 2), ("e", 3), ("other", 3)];
+    assert_eq!(order, expected);
 }
 
 #[test]
@@ -137,8 +118,10 @@ fn a_system_that_never_runs_takes_no_rounds() {
             }))
         }
     }
-    let (plan, _) = grown(plan(3, 3, Some(f64::INFINITY), 1), &mut Broken);
-    assert_eq!(plan.experiments[0].rounds, 3);
+    for once in [true, false] {
+        let (plan, _) = grown(growing(1e6, once), &mut Broken);
+        assert_eq!(plan.experiments[0].rounds, 3);
+    }
 }
 
 /// A fake that is interrupted after a number of trials.
@@ -172,7 +155,7 @@ fn an_interrupted_run_ends_as_if_it_had_not_been() {
     let header = RunHeader {
         started_unix_s: 0.0,
         command: String::new(),
-        plan: plan(3, 3, Some(1e6), 1),
+        plan: growing(1e6, false),
         environment: serde_json::Value::Null,
     };
     let outcomes = |trials: usize| {

@@ -58,7 +58,7 @@ impl Account {
     /// Checks that the account adds up.
     ///
     /// # Errors
-    /// What does not add up.
+    /// What contradicts itself.
     pub(super) fn check(&self, window: Duration) -> Result<(), String> {
         self.check_classes()?;
         let failed = self.check_counts()?;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_tells_is_kept() {
+    fn the_account_keeps_everything_that_a_driver_reports() {
         let account = account(sound());
         assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
         let m = account.measurement(CounterSnapshot {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_need_not_tell_may_be_missing() {
+    fn optional_fields_of_an_account_may_be_missing() {
         let mut told = sound();
         let fields = told.as_object_mut().expect("an object");
         for name in
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_no_time_are_not_failures_of_unknown_time() {
+    fn failures_reported_as_zero_microseconds_have_a_known_duration() {
         let mut told = sound();
         told["failed_us"] = json!([[0, 3]]);
         let m = account(told).measurement(CounterSnapshot::default());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_named() {
+    fn contradictions_in_an_account_are_named() {
         for (field, value, named) in [
             ("attempts", json!(16), "window: 16 attempts"),
             ("in_flight", json!(u64::MAX), "window"),

@@ -169,7 +169,7 @@ fn check_stop(place: &Place<'_>, port: u16, running: Running, checks: &mut Check
     }
     let grace = place.manifest.grace;
     let stopped = running.stop();
-    let found = if stopped.killed {
+    let found = if stopped.killed && !grace.is_zero() {
         Err(format!("it did not end within {} ms of SIGTERM and was killed", grace.as_millis()))
     } else if !stopped.strays.is_empty() {
         Err(format!("it left {} behind, outside its process group", stopped.strays.join(", ")))

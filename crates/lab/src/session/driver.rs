@@ -16,7 +16,7 @@ use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::trial_error::TrialError;
 
-/// What the driver is ordered to do.
+/// The orders to the driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Orders {
     /// The work.

@@ -14,6 +14,7 @@
 //! point = { buffer = 1460 }              # values of knobs
 //! rounds = [0, 1]                        # only in these rounds
 //! better = 0.5                           # how many times better the figure is
+//! noisier = 3.0                          # how many times the noise
 //! versions = "2.8.0"                     # the version that the system reports
 //! errors = { reset = 20 }                # failed operations by class
 //! fail = { stage = "start", reason = "it ended", output = "" }
@@ -59,6 +60,8 @@ pub struct Rule {
     pub rounds: Option<Vec<u32>>,
     /// How many times better the figure is.
     pub better: Option<f64>,
+    /// How many times noisier the figure is.
+    pub noisier: Option<f64>,
     /// The version that the system reports.
     pub versions: Option<String>,
     /// Failed operations by class.
@@ -141,8 +144,8 @@ impl Executor for Fake {
             slower = self.disturbances.next_log();
             self.drawn += 1;
         }
-        let slower = slower.exp();
         let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.applies(trial)).collect();
+        let slower = (slower * rules.iter().filter_map(|rule| rule.noisier).product::<f64>()).exp();
         if let Some(failure) = rules.iter().find_map(|rule| rule.fail.as_ref()) {
             return Ok(Outcome::Failed(failure.clone()));
         }

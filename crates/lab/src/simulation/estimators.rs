@@ -74,7 +74,7 @@ pub(super) fn judge(way: Estimator, rounds: usize) -> Option<(f64, f64)> {
 }
 
 #[test]
-fn the_trimmed_mean_covers_as_stated_and_finds_most() {
+fn the_trimmed_mean_has_the_stated_coverage_and_finds_the_most_differences() {
     for rounds in [10, 20] {
         let [mean, trimmed, ranks] = WAYS.map(|(_, way)| judge(way, rounds).unwrap());
         assert!((0.93..=0.97).contains(&trimmed.0), "{trimmed:?}");

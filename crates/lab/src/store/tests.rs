@@ -32,7 +32,13 @@ fn header(trials: u32) -> RunHeader {
     RunHeader {
         started_unix_s: 1.5,
         command: "narrows run e".to_owned(),
-        plan: Plan { seed: u64::MAX, budget_s: None, experiments: vec![planned], trials },
+        plan: Plan {
+            seed: u64::MAX,
+            design: stats::Design::ONCE,
+            budget_s: None,
+            experiments: vec![planned],
+            trials,
+        },
         environment: serde_json::json!({"kernel": "6.1"}),
     }
 }
@@ -48,7 +54,7 @@ fn observation(header: &RunHeader, trial: usize) -> Observation {
 }
 
 #[test]
-fn what_is_kept_comes_back() {
+fn headers_and_observations_are_read_as_they_were_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("narrows.db");
     let header = header(3);
@@ -67,7 +73,7 @@ fn what_is_kept_comes_back() {
 }
 
 #[test]
-fn a_trial_is_kept_once_and_only_in_a_run() {
+fn a_trial_is_stored_only_once_and_only_in_an_existing_run() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let header = header(1);
@@ -80,7 +86,7 @@ fn a_trial_is_kept_once_and_only_in_a_run() {
 }
 
 #[test]
-fn runs_by_number_and_by_word() {
+fn runs_are_found_by_number_and_by_word() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let says = |word: &str| store.resolve(word).unwrap_err().to_string();
@@ -97,7 +103,7 @@ fn runs_by_number_and_by_word() {
 }
 
 #[test]
-fn what_is_not_a_store_says_so() {
+fn a_file_that_is_not_a_store_is_an_error_that_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     std::fs::write(
@@ -134,21 +140,21 @@ fn a_store_opened_for_reading_refuses_to_write() {
 }
 
 /// Makes a store with one trial whose shared-memory file SQLite cannot open, because its name is a link to itself.
-fn alone(folder: &Path, name: &str) -> PathBuf {
+fn unshareable(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let (store, header) = (Store::open(&path).unwrap(), header(1));
     let run = store.begin(&header).unwrap();
     store.append(run, &observation(&header, 0)).unwrap();
     drop(store);
-    let beside = folder.join(format!("{name}-shm"));
-    std::os::unix::fs::symlink(&beside, &beside).unwrap();
+    let shared_memory = folder.join(format!("{name}-shm"));
+    std::os::unix::fs::symlink(&shared_memory, &shared_memory).unwrap();
     path
 }
 
 #[test]
-fn a_closed_store_is_read_where_nothing_may_be_written() {
+fn a_closed_store_can_be_read_on_a_read_only_file_system() {
     let folder = tempfile::tempdir().unwrap();
-    let path = alone(folder.path(), "100 % & what else?#.db");
+    let path = unshareable(folder.path(), "100 % & what else?#.db");
     assert!(Connection::open(&path).unwrap().execute_batch("SELECT * FROM runs").is_err());
     let store = Store::read(&path).unwrap();
     let run = store.resolve("last").unwrap();
@@ -162,7 +168,7 @@ fn a_closed_store_is_read_where_nothing_may_be_written() {
 }
 
 #[test]
-fn a_full_disk_costs_the_trial_that_found_it_full_and_no_other() {
+fn a_full_disk_loses_only_the_trial_that_did_not_fit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let (store, header) = (Store::open(&path).unwrap(), header(1000));
@@ -178,12 +184,12 @@ fn a_full_disk_costs_the_trial_that_found_it_full_and_no_other() {
     };
     let said = refused.to_string();
     assert!(matches!(refused, StoreError::Full { .. }) && said.contains("s.db is full: make room"), "{said}");
-    assert!(std::error::Error::source(&refused).is_none(), "nothing is said twice");
+    assert!(std::error::Error::source(&refused).is_none(), "the message must not be repeated");
     assert!(kept > 0 && store.observations(run).unwrap().len() == kept, "{kept}");
 }
 
 #[test]
-fn a_report_reads_while_a_run_writes() {
+fn a_store_can_be_read_while_a_run_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let (writer, header) = (Store::open(&path).unwrap(), header(2));
@@ -198,7 +204,7 @@ fn a_report_reads_while_a_run_writes() {
 }
 
 #[test]
-fn damage_is_named() {
+fn a_damaged_observation_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let run = store.begin(&header(1)).unwrap();
@@ -208,7 +214,7 @@ fn damage_is_named() {
     assert!(says.contains("trial 7 of run 1") && says.contains("damaged"), "{says}");
 }
 
-/// Not a test by itself. Writes trials and never ends, if [`what_was_appended_survives_kill_9`] starts it.
+/// Not a test by itself. Writes trials and never ends, if [`appended_observations_survive_kill_9`] starts it.
 #[test]
 fn victim() {
     let Some(path) = std::env::var_os(VICTIM) else { return };
@@ -225,7 +231,7 @@ fn victim() {
 }
 
 #[test]
-fn what_was_appended_survives_kill_9() {
+fn appended_observations_survive_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let mut victim = Command::new(std::env::current_exe().unwrap())

@@ -65,7 +65,7 @@ fn an_answer_before_the_end_of_the_stream_is_a_fault() {
 }
 
 #[test]
-fn a_number_of_frames_is_spread_over_connections_and_none_is_lost() {
+fn a_number_of_frames_is_spread_over_connections_without_loss() {
     let mut frames = Streams::new(&target(1, None), Some(11), 4).expect("frames");
     let mut counts = Vec::new();
     for _ in 0..4 {

@@ -54,7 +54,7 @@ fn a_stray_byte_spoils_the_answer_before_it_and_the_connection() {
 }
 
 #[test]
-fn bytes_that_nobody_asked_for_are_a_fault_of_the_connection() {
+fn unrequested_bytes_are_a_fault_of_the_connection() {
     let mut http = Requests::new(&target(Body::None), 1, 0).expect("a request");
     let mut state = http.open();
     let end = http.receive(&mut state, b"HTTP/1.1 200 OK\r\n", &mut Vec::new());
@@ -87,7 +87,7 @@ fn the_id_of_another_request_is_noticed() {
 }
 
 #[test]
-fn a_pipeline_goes_out_in_one_send_and_each_answer_frees_a_place() {
+fn a_pipeline_is_sent_at_once_and_each_answer_allows_another_request() {
     let mut http = Requests::new(&target(Body::None), 3, 0).expect("a request");
     let mut state = http.open();
     for _ in 0..3 {

@@ -1,37 +1,37 @@
-//! What there is to know of a machine before anything is measured on it. Reads, and judges nothing.
+//! Reads the facts about a machine that matter for measurements, without judging them.
 
 use std::fs;
 use std::io::ErrorKind;
 
 use systems::machine::{self, Environment, Limit};
 
-/// What was read. What could not be is empty or zero.
+/// The facts about a machine. Facts that cannot be read are empty or zero.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// What is saved with every run as well.
+    /// The description that is also saved with every run.
     pub environment: Environment,
-    /// Cores of the machine, whether Narrows may use them or not.
+    /// The number of the machine's cores, including those that Narrows may not use.
     pub online: usize,
-    /// Work that wanted a core during the last minute.
+    /// The load average of the last minute.
     pub load: f64,
     /// The share of all processor time since the machine started that a hypervisor gave to others.
     pub stolen: f64,
-    /// How often the processor slowed itself down for heat since then.
+    /// How often the processor has throttled itself because of heat since then.
     pub throttles: u64,
-    /// Ports that connections to one address can come from.
+    /// The number of ports from which connections to one address can come.
     pub ports: u64,
     /// The kernel interface that carries the generator's I/O, or why there is none.
     pub interface: String,
-    /// Whether the kernel knows counters of this processor's hardware.
+    /// Whether the kernel can use the hardware counters of this processor.
     pub hardware_counters: bool,
-    /// Whether this user may count whatever `kernel.perf_event_paranoid` says.
+    /// Whether this user may count, whatever the value of `kernel.perf_event_paranoid`.
     pub privileged: bool,
-    /// Why the kernel's tracepoints cannot be read; None where they can.
+    /// Why the kernel's tracepoints cannot be read. None if they can.
     pub tracing: Option<ErrorKind>,
 }
 
 impl Facts {
-    /// Reads this machine; `files` is what raising the limit came to.
+    /// Reads the facts about this machine. `files` is the result of raising the limit of open files.
     pub fn read(files: Limit) -> Self {
         let environment = Environment::read(files);
         let made = reactor::Reactor::new(reactor::ReactorConfig::MESSAGES);
@@ -56,7 +56,7 @@ fn first_number(path: &str) -> f64 {
     text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// How many cores a list such as `0-3,6` names.
+/// The number of cores in a list such as `0-3,6`.
 fn cores_of(list: &str) -> usize {
     let range = |part: &str| {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
@@ -66,7 +66,7 @@ fn cores_of(list: &str) -> usize {
     list.trim().split(',').filter_map(range).sum()
 }
 
-/// Whether the process has CAP_PERFMON or CAP_SYS_ADMIN (capabilities(7)), by its `/proc/PID/status`.
+/// Whether a process has CAP_PERFMON or CAP_SYS_ADMIN (capabilities(7)). `status` is its `/proc/PID/status`.
 fn privileged(status: &str) -> bool {
     const ENOUGH: u64 = 1 << 38 | 1 << 21;
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -74,7 +74,7 @@ fn privileged(status: &str) -> bool {
     mask.is_some_and(|mask| mask & ENOUGH != 0)
 }
 
-/// A processor's counters are an event source of their own: `cpu` on x86, `cpu_core` on mixed ones, `armv8_…` on ARM.
+/// Whether the processor's counters are an event source: `cpu` on x86, `cpu_core` on hybrid processors, `armv8_…` on ARM.
 fn hardware_counters() -> bool {
     let sources = fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
     sources
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_count_is_told_by_capabilities() {
+    fn the_capabilities_decide_who_may_count() {
         for (mask, may) in [
             ("000001ffffffffff", true),
             ("0000004000000000", true),

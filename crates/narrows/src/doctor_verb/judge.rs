@@ -1,4 +1,4 @@
-//! What of a machine is in the way of measuring, and the command that mends it. Pure.
+//! Judges what disturbs measurements on a machine, and names the command that fixes it. Pure.
 
 use std::io::ErrorKind;
 
@@ -9,35 +9,35 @@ use systems::machine::{Limit, Placement};
 use super::facts::Facts;
 use super::trial_run::TrialRun;
 
-/// One look at the machine: what was found, and what to do if it is not as it should be.
+/// One property of the machine, and what to do if it disturbs measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The property.
     pub what: &'static str,
-    /// What was found.
+    /// Its value.
     pub found: String,
-    /// The command that mends it, or what to do where there is none; `None` where nothing is wrong.
+    /// The command that fixes the problem, or what to do if there is none. `None` if there is no problem.
     pub remedy: Option<String>,
 }
 
-/// Files that 10,000 connections need on one side.
+/// The files that 10,000 connections need on one side.
 const FILES: u64 = 10_064;
-/// Accept queues shorter than this overflow when thousands of connections are made at once.
+/// The shortest accept queue that does not overflow when thousands of connections are opened at once.
 const BACKLOG: u64 = 4096;
-/// Fewer ports than this are used up by 10,000 connections and what waits after them.
+/// The fewest ports for 10,000 connections and those in TIME_WAIT.
 const PORTS: u64 = 20_000;
-/// Beyond this, other work takes time from what is measured.
+/// The highest load average at which other work does not disturb measurements.
 const LOAD: f64 = 0.5;
-/// The share of processor time that may go to other machines on the host.
+/// The largest share of processor time that may go to other machines on the host.
 const STOLEN: f64 = 0.01;
-/// Two trials of the same that lie this far apart hide differences of 5 %, from which on differences are told.
+/// The largest difference between two equal trials. More hides differences of 5 %, the default threshold of reports.
 const NOISE: f64 = 0.05;
 
 fn check(what: &'static str, found: String, bad: bool, remedy: impl Into<String>) -> Finding {
     Finding { what, found, remedy: bad.then(|| remedy.into()) }
 }
 
-/// Judges what was read.
+/// Judges the facts about the machine.
 pub fn machine(facts: &Facts, placement: &Placement) -> Vec<Finding> {
     let mut findings = processor(facts, placement);
     findings.extend(kernel(facts));
@@ -46,12 +46,12 @@ pub fn machine(facts: &Facts, placement: &Placement) -> Vec<Finding> {
 }
 
 fn processor(facts: &Facts, placement: &Placement) -> Vec<Finding> {
-    let governor = facts.environment.governor.as_deref().unwrap_or("not told");
+    let governor = facts.environment.governor.as_deref().unwrap_or("unknown");
     let slow = ["powersave", "ondemand", "conservative", "schedutil"].contains(&governor);
     let cores = if facts.online > 1 {
         format!("allow more cores than {:?}: `taskset -cp 0-{} $$`", placement.system, facts.online - 1)
     } else {
-        "a machine with two cores or more: system and generator disturb each other on one (`lscpu`)"
+        "use a machine with at least two cores (`lscpu`): system and generator disturb each other on one"
             .to_owned()
     };
     vec![
@@ -65,19 +65,20 @@ fn processor(facts: &Facts, placement: &Placement) -> Vec<Finding> {
             "other work",
             format!("load average {}", facts.load),
             facts.load > LOAD,
-            "stop what else runs (`top -o %CPU`); wait until the load average is near 0",
+            "stop other programs (`top -o %CPU`), and wait until the load average is near 0",
         ),
         check(
             "stolen time",
             format!("{} since the machine started", number::percent(facts.stolen)),
             facts.stolen > STOLEN,
-            "a neighbour on the host takes the processor (`vmstat 1`, column st): a machine of your own, or more --rounds",
+            "other machines on the host use the processor (`vmstat 1`, column st): use a dedicated machine, or more --rounds",
         ),
         check(
             "heat",
-            format!("slowed down {} times since the machine started", facts.throttles),
+            format!("throttled {} times since the machine started", facts.throttles),
             facts.throttles > 0,
-            "better cooling, or fewer cores at work; `grep . /sys/devices/system/cpu/cpu*/thermal_throttle/*_count` counts",
+            "improve the cooling, or use fewer cores; `grep . /sys/devices/system/cpu/cpu*/thermal_throttle/*_count` shows the \
+             counts",
         ),
         check("frequency governor", governor.to_owned(), slow, "`cpupower frequency-set -g performance`"),
     ]
@@ -86,46 +87,46 @@ fn processor(facts: &Facts, placement: &Placement) -> Vec<Finding> {
 fn kernel(facts: &Facts) -> Vec<Finding> {
     let off = facts.sysctl("kernel.io_uring_disabled");
     let uring = if matches!(off, "1" | "2") {
-        "`sysctl -w kernel.io_uring_disabled=0`; epoll is used meanwhile"
+        "`sysctl -w kernel.io_uring_disabled=0`; until then epoll is used"
     } else {
-        "a kernel from 6.1 on (`uname -r`), in a container with leave to use io_uring (`--security-opt seccomp=unconfined`); \
-         epoll is used meanwhile"
+        "use Linux 6.1 or newer (`uname -r`), and in a container allow io_uring (`--security-opt seccomp=unconfined`); until \
+         then epoll is used"
     };
     let paranoid = facts.sysctl("kernel.perf_event_paranoid");
     let closed = !facts.privileged && paranoid.parse::<i64>().is_ok_and(|level| level > 1);
     let counters = if closed {
-        "`sysctl -w kernel.perf_event_paranoid=1`; only what is told of system calls and instructions needs it"
+        "`sysctl -w kernel.perf_event_paranoid=1`; only counts of system calls and instructions need it"
     } else {
-        "the processor's counters are hidden, as in most virtual machines (`perf stat true`): one that passes them on, or bare \
-         metal; only what is told of instructions needs them"
+        "the processor's counters are hidden, as in most virtual machines (`perf stat true`): use a virtual machine that shows \
+         them, or a physical one; only counts of instructions need them"
     };
     let (tracing, mount) = match facts.tracing {
         None => ("can be read", ""),
         Some(ErrorKind::PermissionDenied) => (
-            "not for this user",
-            "`sudo mount -o remount,mode=750,gid=$(id -g) /sys/kernel/tracing`; only what is told of system calls needs it",
+            "this user may not read them",
+            "`sudo mount -o remount,mode=750,gid=$(id -g) /sys/kernel/tracing`; only counts of system calls need it",
         ),
         Some(_) => (
             "not mounted",
-            "as root: `mount -t tracefs nodev /sys/kernel/tracing`; only what is told of system calls needs it",
+            "as root: `mount -t tracefs nodev /sys/kernel/tracing`; only counts of system calls need it",
         ),
     };
-    let known = if facts.hardware_counters { "known" } else { "none" };
+    let hardware = if facts.hardware_counters { "available" } else { "none" };
     let Limit { before, now, hard } = facts.environment.files;
     vec![
         check("I/O interface", facts.interface.clone(), facts.interface != "io_uring", uring),
         check(
             "perf counters",
-            format!("of the hardware: {known}; kernel.perf_event_paranoid = {paranoid}"),
+            format!("hardware counters: {hardware}; kernel.perf_event_paranoid = {paranoid}"),
             closed || !facts.hardware_counters,
             counters,
         ),
         check("tracepoints", tracing.to_owned(), facts.tracing.is_some(), mount),
         check(
             "open files",
-            format!("{now} (found {before}, hard limit {hard})"),
+            format!("{now} (initially {before}, hard limit {hard})"),
             now < FILES,
-            "for 10,000 connections, as root: `prlimit --pid $$ --nofile=20000:20000`; for good: /etc/security/limits.conf",
+            "for 10,000 connections, as root: `prlimit --pid $$ --nofile=20000:20000`; permanently: /etc/security/limits.conf",
         ),
     ]
 }
@@ -151,7 +152,7 @@ fn network(facts: &Facts) -> Vec<Finding> {
             "ports in TIME_WAIT",
             format!("net.ipv4.tcp_tw_reuse = {reuse}"),
             reuse == "0",
-            "`sysctl -w net.ipv4.tcp_tw_reuse=2`: without it one request per connection runs out of ports",
+            "`sysctl -w net.ipv4.tcp_tw_reuse=2`; without it, workloads with one request per connection run out of ports",
         ),
     ]
 }
@@ -161,8 +162,7 @@ pub fn trial_run(measured: &Result<TrialRun, String>) -> Vec<Finding> {
     let run = match measured {
         Ok(run) => run,
         Err(why) => {
-            let remedy =
-                "mend that first: no experiment can run either; `narrows serve` and `narrows load` show more";
+            let remedy = "fix this first, because no experiment can run; `narrows serve` and `narrows load` show details";
             return vec![check("floor", why.clone(), true, remedy)];
         }
     };
@@ -171,7 +171,7 @@ pub fn trial_run(measured: &Result<TrialRun, String>) -> Vec<Finding> {
         check(
             "floor",
             format!(
-                "the reference: {}, {trip} for one request alone, {} of the generator for each",
+                "the reference: {}, {trip} for a single request, {} of the generator per request",
                 number::per_second(run.requests_per_s),
                 number::micros(run.generator_us)
             ),
@@ -187,14 +187,14 @@ pub fn trial_run(measured: &Result<TrialRun, String>) -> Vec<Finding> {
                 number::percent(run.worst_noise)
             ),
             run.noise > NOISE,
-            "stop other work (`top -o %CPU`), and take more --rounds and a longer measure_s: smaller differences cannot be told \
-             from noise",
+            "stop other programs (`top -o %CPU`), and use more --rounds and a longer measure_s: smaller differences cannot be \
+             told from noise",
         ),
     ]
 }
 
 impl Facts {
-    /// A kernel setting; empty where the kernel does not have it.
+    /// The value of a kernel setting. Empty if the kernel does not have it.
     fn sysctl(&self, name: &str) -> &str {
         self.environment.sysctls.get(name).map_or("", String::as_str)
     }
@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine that nothing is wrong with.
+    /// A machine without problems.
     fn fit() -> Facts {
         let sysctls = [
             ("kernel.io_uring_disabled", "0"),
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    fn wrong(facts: &Facts) -> Vec<(&'static str, String)> {
+    fn problems(facts: &Facts) -> Vec<(&'static str, String)> {
         let placement = Placement::decide(&facts.environment.cores);
         let findings = machine(facts, &placement).into_iter();
         findings.filter_map(|finding| Some((finding.what, finding.remedy?))).collect()
@@ -245,7 +245,7 @@ mod tests {
         facts.environment.sysctls.insert(name.to_owned(), value.to_owned());
     }
 
-    /// What is done to a fit machine, what must be found of it, and the command that mends it.
+    /// A change to a fit machine, the finding that it causes, and the command that fixes it.
     type Case = (fn(&mut Facts), &'static str, &'static str);
 
     const CASES: [Case; 18] = [
@@ -270,7 +270,7 @@ mod tests {
             "sysctl -w kernel.perf_event_paranoid=1",
         ),
         (|f| f.hardware_counters = false, "perf counters", "perf stat"),
-        // For who is not bound by it, the setting mends nothing.
+        // The setting does not matter to a privileged user.
         (
             |f| {
                 (f.hardware_counters, f.privileged) = (false, true);
@@ -285,7 +285,7 @@ mod tests {
         (|f| set(f, "net.core.somaxconn", "128"), "accept queue", "sysctl -w net.core.somaxconn=4096"),
         (|f| f.ports = 1000, "ports", "sysctl -w net.ipv4.ip_local_port_range"),
         (|f| set(f, "net.ipv4.tcp_tw_reuse", "0"), "ports in TIME_WAIT", "sysctl -w net.ipv4.tcp_tw_reuse=2"),
-        // Both: the one that a command mends comes first.
+        // If both are wrong, the remedy is the one with a command.
         (
             |f| {
                 f.hardware_counters = false;
@@ -297,25 +297,24 @@ mod tests {
     ];
 
     #[test]
-    fn a_fit_machine_is_told_nothing() {
-        assert_eq!(wrong(&fit()), []);
+    fn a_fit_machine_has_no_problems() {
+        assert_eq!(problems(&fit()), []);
     }
 
     #[test]
-    fn each_problem_is_found_alone_with_its_command() {
+    fn each_change_causes_only_its_problem() {
         for (spoil, what, command) in CASES {
             let mut facts = fit();
             spoil(&mut facts);
-            let found = wrong(&facts);
+            let found = problems(&facts);
             assert_eq!(found.iter().map(|(what, _)| *what).collect::<Vec<_>>(), [what]);
             assert!(found[0].1.contains(command), "{found:?}");
         }
     }
 
-    /// Just on the good side, and what an old kernel does not have.
     #[test]
-    fn what_is_nearly_wrong_is_silent() {
-        let nearly: [fn(&mut Facts); 6] = [
+    fn values_at_the_limits_and_missing_settings_are_no_problem() {
+        let changes: [fn(&mut Facts); 6] = [
             |f| f.load = 0.5,
             |f| f.stolen = 0.01,
             |f| f.environment.files.now = FILES,
@@ -323,15 +322,15 @@ mod tests {
             |f| f.environment.governor = None,
             |f| f.environment.sysctls.clear(),
         ];
-        for (number, change) in nearly.iter().enumerate() {
+        for (number, change) in changes.iter().enumerate() {
             let mut facts = fit();
             change(&mut facts);
-            assert_eq!(wrong(&facts), [], "case {number}");
+            assert_eq!(problems(&facts), [], "case {number}");
         }
     }
 
     #[test]
-    fn noise_is_a_problem_when_it_hides_what_would_be_told() {
+    fn noise_is_a_problem_if_it_hides_differences_that_matter() {
         let run = |noise| TrialRun {
             requests_per_s: 1e5,
             round_trip_us: Some(20.0),
@@ -340,10 +339,10 @@ mod tests {
             worst_noise: 0.2,
             pairs: 5,
         };
-        for (noise, told) in [(0.04, false), (0.06, true)] {
+        for (noise, problem) in [(0.04, false), (0.06, true)] {
             let findings = trial_run(&Ok(run(noise)));
             assert!(findings[0].remedy.is_none() && findings[0].found.contains("100k/s"), "{findings:?}");
-            assert_eq!(findings[1].remedy.is_some(), told, "{findings:?}");
+            assert_eq!(findings[1].remedy.is_some(), problem, "{findings:?}");
         }
         let failed = trial_run(&Err("no route to 127.0.0.1".to_owned()));
         assert!(failed[0].found.contains("no route") && failed[0].remedy.is_some());

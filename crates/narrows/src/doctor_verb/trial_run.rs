@@ -1,5 +1,5 @@
-//! A short measurement of Narrows by itself, on the cores that a run would use: how fast this machine can be at best, and how
-//! far two measurements of one and the same thing lie apart.
+//! A short measurement of Narrows by itself, on the cores that a run would use. It shows the highest speed of this
+//! machine, and the noise between two equal trials.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -12,26 +12,26 @@ use serde::Serialize;
 use serve::{Farewell, Speaks};
 use systems::machine::Placement;
 
-/// What it came to.
+/// The result of the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrialRun {
-    /// Answers a second, the median of all trials.
+    /// Requests per second, the median of all trials.
     pub requests_per_s: f64,
-    /// Microseconds from a request to its answer on one connection, when nothing else is asked: the median.
+    /// The median time from a request to its answer on a single connection, microseconds.
     pub round_trip_us: Option<f64>,
-    /// Microseconds of the generator's processor time for one request.
+    /// The generator's CPU time per request, microseconds.
     pub generator_us: f64,
-    /// How far the two trials of each pair lie apart, as a share of the faster: the median of the pairs.
+    /// The difference between the two trials of a pair, as a share of the faster: the median of the pairs.
     pub noise: f64,
-    /// The same of the worst pair.
+    /// The difference in the worst pair.
     pub worst_noise: f64,
-    /// How many pairs.
+    /// The number of pairs.
     pub pairs: usize,
 }
 
-/// Pairs of trials, one behind the other.
+/// The number of pairs of consecutive trials.
 const PAIRS: usize = 5;
-/// Connections of each.
+/// The connections of each trial.
 const CONNECTIONS: usize = 32;
 const WARMUP: Duration = Duration::from_millis(20);
 const WINDOW: Duration = Duration::from_millis(100);
@@ -58,14 +58,14 @@ pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<Tri
             None => Ok(tally),
         }
     };
-    // The first warms caches and clocks up.
+    // The first drive is a warm-up.
     drive(CONNECTIONS)?;
     let alone = drive(1)?;
     let pairs = (0..PAIRS)
         .map(|_| Ok([drive(CONNECTIONS)?, drive(CONNECTIONS)?]))
         .collect::<anyhow::Result<Vec<[Tally; 2]>>>()?;
     server.stop().context("the reference endpoints failed")?;
-    summary(&alone, &pairs).context("nothing was answered within a tenth of a second")
+    summary(&alone, &pairs).context("no request was answered within a tenth of a second")
 }
 
 fn summary(alone: &Tally, pairs: &[[Tally; 2]]) -> Option<TrialRun> {
@@ -85,11 +85,11 @@ fn summary(alone: &Tally, pairs: &[[Tally; 2]]) -> Option<TrialRun> {
     })
 }
 
-/// The median and the worst difference within a pair; a trial that was kept from any answer differs by all there is. None
-/// where nothing was answered at all.
+/// The median and the largest difference within a pair. The difference from a trial without answers is 1. None if no
+/// trial had an answer.
 fn noise(rates: &[[f64; 2]]) -> Option<(f64, f64)> {
-    let apart = |[a, b]: &[f64; 2]| if a.max(*b) > 0.0 { 1.0 - a.min(*b) / a.max(*b) } else { 1.0 };
-    let differences: Vec<f64> = rates.iter().map(apart).collect();
+    let difference = |[a, b]: &[f64; 2]| if a.max(*b) > 0.0 { 1.0 - a.min(*b) / a.max(*b) } else { 1.0 };
+    let differences: Vec<f64> = rates.iter().map(difference).collect();
     let worst = differences.iter().copied().fold(0.0, f64::max);
     let any = rates.iter().flatten().any(|rate| *rate > 0.0);
     Some((stats::median(differences)?, worst)).filter(|_| any)
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn noise_is_the_difference_within_pairs_and_not_between_them() {
+    fn noise_is_the_difference_within_pairs_not_between_them() {
         let drifting = [[100.0, 100.0], [200.0, 200.0], [50.0, 50.0]];
         assert_eq!(noise(&drifting), Some((0.0, 0.0)));
         let (median, worst) = noise(&[[100.0, 90.0], [50.0, 100.0], [100.0, 99.0]]).expect("a noise");

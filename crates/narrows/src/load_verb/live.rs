@@ -1,7 +1,7 @@
-//! The seconds of a drive as they pass: throughput, percentiles and errors of each.
+//! Prints the throughput, percentiles and errors of every second while a target is driven.
 //!
-//! The generator's threads only hand over what they have counted; a thread of its own makes lines of it and prints them, so
-//! that a slow terminal slows nothing that is measured.
+//! The generator's threads only hand over their counts. Another thread prints them, so that a slow terminal does not
+//! slow the generator.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,27 +12,27 @@ use hdrhistogram::Histogram;
 use load::{Arrivals, Job, Tally};
 use report::number;
 
-/// How often a line is shown.
+/// The time between two lines.
 pub const EVERY: Duration = Duration::from_secs(1);
 
-/// Snapshots of each generator thread that may wait to be shown.
+/// The number of snapshots per generator thread that can wait to be printed.
 const ROOM: usize = 2;
 
-/// A line each second: the same line again on a terminal, plain lines elsewhere. Its end takes the line away.
+/// Prints a line every second. On a terminal, the line changes in place and disappears at the end.
 pub struct Seconds {
-    /// None once the drive is over.
+    /// None after the drive.
     snapshots: Option<SyncSender<Snapshot>>,
     shown: Option<JoinHandle<()>>,
 }
 
-/// What a generator thread had counted after so many seconds, in all.
+/// The counts of a generator thread from its start to the end of a second.
 struct Snapshot {
     thread: usize,
     second: u32,
     so_far: Counts,
 }
 
-/// What a line is made of.
+/// The counts that a line shows.
 #[derive(Clone)]
 struct Counts {
     units: u64,
@@ -64,7 +64,7 @@ impl Counts {
         self.errors -= before.errors;
         self.behind -= before.behind;
         self.bytes_sent -= before.bytes_sent;
-        // The earlier histogram is a part of the later one, of the same shape.
+        // This cannot fail, because the earlier histogram is a part of the later one and has the same shape.
         let _ = self.response.subtract(&before.response);
         self
     }
@@ -79,17 +79,18 @@ impl Counts {
 }
 
 impl Seconds {
-    /// For a job; on a terminal in place unless lines are to be plain.
+    /// Starts printing for a job. On a terminal, the line changes in place unless `plain`.
     pub fn new(job: &Job, plain: bool) -> Self {
         let (snapshots, taken) = sync_channel(ROOM * job.workers());
         let lines = Lines::new(job.workers(), job.arrivals != Arrivals::Closed);
         let show = move || show(taken, lines, plain);
-        // Without the thread there are no lines, and the drive is the same.
+        // If the thread cannot start, no lines are printed. The drive is not affected.
         let shown = thread::Builder::new().name("live".to_owned()).spawn(show).ok();
         Self { snapshots: Some(snapshots), shown }
     }
 
-    /// A thread has counted so much in so many seconds. Never waits: what finds no room is part of the thread's next snapshot.
+    /// Hands over a thread's counts at the end of a second. Never waits: if there is no room, the thread's next snapshot
+    /// includes them.
     pub fn passed(&self, thread: usize, second: u32, tally: &Tally) {
         if let Some(snapshots) = &self.snapshots {
             let _ = snapshots.try_send(Snapshot { thread, second, so_far: Counts::of(tally) });
@@ -106,7 +107,7 @@ impl Drop for Seconds {
     }
 }
 
-/// Shows lines until the drive is over.
+/// Prints lines until the drive is over.
 fn show(snapshots: Receiver<Snapshot>, mut lines: Lines, plain: bool) {
     let in_place = !plain && std::io::stderr().is_terminal();
     let bar = in_place.then(|| crate::common::status_line("{wide_msg}", None));
@@ -121,11 +122,11 @@ fn show(snapshots: Receiver<Snapshot>, mut lines: Lines, plain: bool) {
     }
 }
 
-/// From snapshots to lines.
+/// Makes lines from snapshots.
 struct Lines {
-    /// Of each thread: the seconds it has told of, and its counts.
+    /// The last second that each thread has reported, and its counts.
     latest: Vec<(u32, Counts)>,
-    /// The same as of the last line, of all threads.
+    /// The second of the last line, and the counts of all threads at that time.
     shown: (u32, Counts),
     open_loop: bool,
 }
@@ -135,7 +136,7 @@ impl Lines {
         Self { latest: vec![(0, Counts::default()); threads], shown: (0, Counts::default()), open_loop }
     }
 
-    /// A line when the last of the threads has told of a second: what came since the line before.
+    /// Takes a snapshot. Returns a line with the counts since the last line if all threads have reported a new second.
     fn take(&mut self, snapshot: Snapshot) -> Option<String> {
         *self.latest.get_mut(snapshot.thread)? = (snapshot.second, snapshot.so_far);
         let second = self.latest.iter().map(|(second, _)| *second).min()?;
@@ -148,12 +149,13 @@ impl Lines {
     }
 }
 
-/// What every terminal has.
+/// The width of the narrowest usual terminal.
 const WIDTH: usize = 80;
 
-/// At most that many columns: `  12 s   99.0k/s   p50 607 us   p99 8.24 ms   max 51.4 ms`, and what was late or failed.
+/// Formats a line of at most [`WIDTH`] columns: `  12 s   99.0k/s   p50 607 us   p99 8.24 ms   max 51.4 ms`, and the
+/// numbers of late and failed operations.
 fn line(second: u32, passed: Duration, counts: &Counts, open_loop: bool) -> String {
-    // Streams and large bodies end late: until then their bytes show that they are under way.
+    // Streams and large bodies take several seconds. Until they end, the bytes sent show their progress.
     let rate = if counts.units == 0 && counts.bytes_sent > 0 {
         number::bytes_per_second(counts.bytes_sent as f64 / passed.as_secs_f64()) + " sent"
     } else {
@@ -187,7 +189,7 @@ fn nanos(nanos: u64) -> String {
 mod tests {
     use super::*;
 
-    /// So many answers in this time each.
+    /// A tally of `(number of answers, nanoseconds of each)`.
     fn tally(answers: &[(u64, u64)]) -> Tally {
         let mut tally = Tally { units: answers.iter().map(|(count, _)| count).sum(), ..Tally::default() };
         answers.iter().for_each(|(count, nanos)| tally.response.saturating_record_n(*nanos, *count));
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_ended_shows_by_its_bytes() {
+    fn operations_that_have_not_ended_show_the_bytes_sent() {
         let under_way = |bytes_sent| Counts { bytes_sent, ..Counts::default() };
         let line = |counts: &Counts| line(3, EVERY, counts, false);
         assert_eq!(line(&under_way(1_200_000_000)), "   3 s  1.20 GB/s sent  p50       -  p99       -");
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_all_threads_did_since_the_line_before() {
+    fn a_line_shows_what_all_threads_did_since_the_last_line() {
         let mut lines = Lines::new(2, false);
         let (quick, slow) = (100_000, 2_000_000);
         assert_eq!(lines.take(snapshot(0, 1, &[(200, quick)])), None);
@@ -219,16 +221,16 @@ mod tests {
     }
 
     #[test]
-    fn the_next_snapshot_has_what_a_lost_one_had() {
+    fn the_next_snapshot_includes_a_lost_one() {
         let mut lines = Lines::new(1, false);
         assert!(lines.take(snapshot(0, 1, &[(100, 100_000)])).is_some());
-        // That of the second second found no room.
+        // The snapshot of the second second found no room.
         let third = lines.take(snapshot(0, 3, &[(700, 100_000)])).unwrap();
         assert!(third.starts_with("   3 s     300/s"), "{third}");
     }
 
     #[test]
-    fn nobody_waits_for_a_screen_that_stands_still() {
+    fn the_generator_does_not_wait_for_the_terminal() {
         let (snapshots, taken) = sync_channel(1);
         let live = Seconds { snapshots: Some(snapshots), shown: None };
         (1..=3).for_each(|second| live.passed(0, second, &tally(&[(u64::from(second), 1000)])));

@@ -14,90 +14,92 @@ use serde::Serialize;
 use super::slo::Slo;
 use crate::common::Usage;
 
-/// One rate that was tried.
+/// A rate that was tried.
 #[derive(Debug, Serialize)]
 pub struct Step {
     rate: f64,
     throughput_per_s: f64,
     holds: bool,
-    /// What did not hold.
+    /// The objective that does not hold.
     why: Option<String>,
 }
 
-/// The bracket, and how it was found.
+/// The bracket around the highest rate, and the rates that were tried to find it.
 #[derive(Debug, Serialize)]
 pub struct Found {
-    /// The highest rate that held; null if none did.
+    /// The highest rate that held. Null if none did.
     pub holds: Option<f64>,
-    /// The lowest rate that failed; null if none did.
+    /// The lowest rate that failed. Null if none did.
     pub fails: Option<f64>,
     steps: Vec<Step>,
 }
 
-/// Rates above this are beyond what one machine generates.
+/// The highest rate that is tried. One machine cannot generate more.
 const HIGHEST: f64 = 10_000_000.0;
-/// No rate below this share of the first is tried.
+/// The lowest rate that is tried, as a share of the first.
 const LOWEST: f64 = 1.0 / 1024.0;
-/// A try at a low rate is lengthened to the answers that its objectives take, by this factor at most.
+/// The most by which a try at a low rate is lengthened to get the answers that its objectives need.
 const LONGEST: f64 = 4.0;
-/// Twice what it takes: what is under way at the end is no answer, and may be much of a short window.
+/// The factor on the number of answers that the objectives need. Operations under way at the end are not answered, and
+/// they may be a large part of a short window.
 const SPARE: f64 = 2.0;
 
-/// How long each try lasts: what was asked, or longer where the objectives take more answers.
+/// The length of a try: as requested, or longer if the objectives need more answers.
 #[derive(Clone, Copy)]
 struct Window {
-    asked_s: f64,
+    requested_s: f64,
     answers: f64,
 }
 
 impl Window {
-    fn at(self, rate: f64) -> Duration {
-        Duration::from_secs_f64(self.asked_s.max(self.answers / rate))
+    fn length(self, rate: f64) -> Duration {
+        Duration::from_secs_f64(self.requested_s.max(self.answers / rate))
     }
 
     /// The lowest rate whose window is not too long.
-    fn lowest(self) -> f64 {
-        self.answers / (LONGEST * self.asked_s)
+    fn lowest_rate(self) -> f64 {
+        self.answers / (LONGEST * self.requested_s)
     }
 }
 
 /// Tries rates until the bracket is narrow.
 ///
 /// # Errors
-/// The first rate has not enough answers in any try for the objectives; nothing could be driven.
+/// The first rate is too low for the objectives, or the target could not be driven.
 pub fn find(
     job: &Job,
     schedule: ArrivalSchedule,
     slo: &Slo,
     cancel: &AtomicBool,
-    mut told: impl FnMut(&Step),
+    mut report: impl FnMut(&Step),
 ) -> anyhow::Result<Found> {
-    let Stop::After(asked) = job.stop else { bail!("--find-max-rate takes a length, not a number") };
-    let window = Window { asked_s: asked.as_secs_f64(), answers: slo.answers_needed() as f64 * SPARE };
-    if window.lowest() > schedule.from {
+    let Stop::After(requested) = job.stop else { bail!("--find-max-rate needs a duration, not a number") };
+    let window =
+        Window { requested_s: requested.as_secs_f64(), answers: slo.answers_needed() as f64 * SPARE };
+    if window.lowest_rate() > schedule.from {
         bail!(Usage(format!(
-            "the objectives take {} answers, for which {} a second take more than {LONGEST} times -d: give -d {:.1}s or more, \
-             or --rate {:.0} or more",
+            "the objectives need {} answers, and at {} per second these take more than {LONGEST} times -d: use -d {:.1}s or \
+             more, or --rate {:.0} or more",
             slo.answers_needed(),
             schedule.from,
             (window.answers / schedule.from / LONGEST).max(0.1),
-            window.lowest().ceil()
+            window.lowest_rate().ceil()
         )));
     }
-    let lowest = window.lowest().max(schedule.from * LOWEST);
+    let lowest = window.lowest_rate().max(schedule.from * LOWEST);
     let mut search = Search::new(schedule.from, lowest, HIGHEST);
     let mut steps = Vec::new();
     while let Some(rate) = search.next() {
         let mut job = job.clone();
         job.arrivals = Arrivals::Open(ArrivalSchedule { from: rate, to: rate, ..schedule });
-        job.stop = Stop::After(window.at(rate));
+        job.stop = Stop::After(window.length(rate));
         let tally = load::drive(&job, cancel, &|_| {})?;
         if cancel.load(Ordering::Relaxed) {
             break;
         }
         let step = step(rate, slo, &tally);
         search.tried(rate, step.holds);
-        told(&step);
+        report(&step);
         steps.push(step);
     }
     Ok(Found { holds: search.holds, fails: search.fails, steps })
@@ -106,14 +108,14 @@ pub fn find(
 fn step(rate: f64, slo: &Slo, tally: &Tally) -> Step {
     let busy = tally.busiest > GENERATOR_BUSY;
     let why = slo.broken(tally).map(|why| match busy {
-        true => format!("{why}; the generator was at its limit, and the target may hold more"),
+        true => format!("{why}; the generator was at its limit, so the target may sustain more"),
         false => why,
     });
     Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
 }
 
 impl Step {
-    /// A line for people.
+    /// The line that is printed for this try.
     pub fn line(&self) -> String {
         let end = self.why.as_ref().map_or("holds".to_owned(), |why| format!("fails: {why}"));
         let (offered, verified) = (exact_rate(self.rate), exact_rate(self.throughput_per_s));
@@ -122,22 +124,22 @@ impl Step {
 }
 
 impl Found {
-    /// The last line for people.
+    /// The last line that is printed.
     pub fn line(&self) -> String {
         match (self.holds, self.fails) {
             (Some(holds), Some(fails)) => {
                 format!("holds at {}, fails at {}\n", exact_rate(holds), exact_rate(fails))
             }
-            (Some(holds), None) => format!("holds at {}; nothing higher was tried\n", exact_rate(holds)),
+            (Some(holds), None) => format!("holds at {}; no higher rate was tried\n", exact_rate(holds)),
             (None, Some(fails)) => format!(
-                "fails at {} and at every higher rate tried; a longer -d tries lower ones\n",
+                "fails at {} and at every higher rate that was tried; a longer -d tries lower rates\n",
                 exact_rate(fails)
             ),
-            (None, None) => "nothing was tried\n".to_owned(),
+            (None, None) => "no rate was tried\n".to_owned(),
         }
     }
 
-    /// 0 when some rate held, 3 (a threshold failed) when none did.
+    /// The exit code: 0 if a rate held, 3 if none did.
     pub fn code(&self) -> ExitCode {
         if self.holds.is_some() { ExitCode::SUCCESS } else { ExitCode::from(3) }
     }

@@ -1,4 +1,4 @@
-//! Objectives as people write them: `p99<20ms,errors<0.1%`.
+//! Parses and checks objectives such as `p99<20ms,errors<0.1%`.
 
 use std::time::Duration;
 
@@ -7,29 +7,28 @@ use report::number;
 
 use crate::common;
 
-/// What must hold, all of it.
+/// Objectives that must all hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slo(Vec<Objective>);
 
-/// A rate of which more than this share could not be sent does not hold, whatever the answers were: the end of the window
-/// alone cuts off the last few.
+/// The largest share of arrivals that may be dropped. The end of the window always cuts off a few.
 const DROPPED: f64 = 0.001;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Objective {
-    /// This percentile of the response time is below this.
+    /// This percentile of the response time is below this limit.
     Percentile(f64, Duration),
-    /// Failed and dropped operations are below this share of all that arrived.
+    /// Failed and dropped operations are less than this share of all arrivals.
     Errors(f64),
 }
 
 impl Slo {
-    /// Reads objectives separated by commas.
+    /// Parses objectives that are separated by commas.
     pub fn parse(text: &str) -> Result<Self, String> {
         text.split(',').map(|part| objective(part.trim())).collect::<Result<_, _>>().map(Self)
     }
 
-    /// How many answers it takes to judge them all.
+    /// The number of answers that all percentiles need.
     pub fn answers_needed(&self) -> u64 {
         let needed = self.0.iter().filter_map(|objective| match objective {
             Objective::Percentile(p, _) => stats::samples_needed(*p),
@@ -38,8 +37,8 @@ impl Slo {
         needed.max().unwrap_or(1)
     }
 
-    /// What does not hold, in words; `None` when all does. Arrivals that nobody could send never hold: an open loop that drops
-    /// them is not at that rate.
+    /// The first objective that does not hold, in words. `None` if all hold. No objective holds if an open loop dropped
+    /// too many arrivals, because then it did not reach its rate.
     pub fn broken(&self, tally: &Tally) -> Option<String> {
         let arrived = (tally.attempts + tally.dropped).max(1);
         let dropped = tally.dropped as f64 / arrived as f64;
@@ -52,7 +51,7 @@ impl Slo {
                 let (needed, answers) = (stats::samples_needed(*p).unwrap_or(u64::MAX), tally.response.len());
                 if answers < needed {
                     let failed = most_frequent(tally);
-                    return Some(format!("p{p} takes {needed} answers, and there were {answers}{failed}"));
+                    return Some(format!("p{p} needs {needed} answers, and there were {answers}{failed}"));
                 }
                 let seen = Duration::from_nanos(tally.response.value_at_percentile(*p));
                 (seen >= *limit).then(|| format!("p{p} is {}", number::seconds(seen.as_secs_f64())))
@@ -66,16 +65,16 @@ impl Slo {
     }
 }
 
-/// The commonest failure, where there is one.
+/// The most frequent failure, if there is one.
 fn most_frequent(tally: &Tally) -> String {
     let worst = tally.errors_by_name().into_iter().max_by_key(|(_, count)| *count);
     worst.map_or_else(String::new, |(class, count)| format!("; {count} failed: {class}"))
 }
 
 fn objective(text: &str) -> Result<Objective, String> {
-    let wrong = || format!("{text:?} is no objective: write p99<20ms or errors<0.1%");
-    let (what, limit) = text.split_once('<').ok_or_else(wrong)?;
-    if what == "errors" {
+    let wrong = || format!("{text:?} is not an objective: write p99<20ms or errors<0.1%");
+    let (quantity, limit) = text.split_once('<').ok_or_else(wrong)?;
+    if quantity == "errors" {
         let percent: f64 =
             limit.strip_suffix('%').and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
         return (0.0..=100.0)
@@ -83,9 +82,9 @@ fn objective(text: &str) -> Result<Objective, String> {
             .then_some(Objective::Errors(percent / 100.0))
             .ok_or_else(wrong);
     }
-    let p: f64 = what.strip_prefix('p').and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
+    let p: f64 = quantity.strip_prefix('p').and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
     if stats::samples_needed(p).is_none() {
-        return Err(format!("p{p} is no percentile: they are from 0 to below 100"));
+        return Err(format!("p{p} is not a percentile: write a number from 0 to below 100"));
     }
     Ok(Objective::Percentile(p, common::duration(limit)?))
 }
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objectives_as_people_write_them() {
+    fn objectives_are_parsed_as_users_write_them() {
         let slo = Slo::parse("p99<20ms, errors<0.1%").expect("two objectives");
         let expected = [Objective::Percentile(99.0, Duration::from_millis(20)), Objective::Errors(0.001)];
         assert_eq!(slo, Slo(expected.to_vec()));
@@ -106,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_that_n_does_not_support_does_not_hold() {
+    fn a_percentile_with_too_few_answers_does_not_hold() {
         let slo = Slo::parse("p99<20ms").expect("an objective");
         assert!(
             slo.broken(&Tally::default())
-                .is_some_and(|why| why.contains("takes 1000 answers, and there were 0"))
+                .is_some_and(|why| why.contains("needs 1000 answers, and there were 0"))
         );
     }
 }

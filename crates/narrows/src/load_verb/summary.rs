@@ -1,10 +1,10 @@
-//! What `narrows load` prints: text for people, JSON for programs.
+//! The output of `narrows load`: text for people, JSON for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
-use lab::doubt::{Doubt, Evidence, Setting, doubts};
+use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally};
@@ -16,7 +16,7 @@ use systems::machine::Disturbance;
 #[derive(Serialize)]
 pub struct Json {
     completed: u64,
-    /// What the throughput counts: frames, or one for each request.
+    /// The units of the throughput: frames or requests.
     units: u64,
     attempts: u64,
     in_flight: u64,
@@ -36,7 +36,7 @@ pub struct Json {
     warnings: Vec<Warning>,
 }
 
-/// A doubt about these numbers.
+/// A doubt about the result.
 #[derive(Serialize)]
 struct Warning {
     code: Doubt,
@@ -44,7 +44,7 @@ struct Warning {
     advice: Advice,
 }
 
-/// Percentiles in microseconds; null where n cannot support one.
+/// Percentiles in microseconds. Null if there are too few samples.
 #[derive(Serialize)]
 struct Latency {
     p50: Option<f64>,
@@ -67,31 +67,31 @@ impl Latency {
     fn of(histogram: &Histogram<u64>) -> Self {
         let count = histogram.len();
         let micros = |nanos: u64| nanos as f64 / 1000.0;
-        let at = |p: f64| {
+        let percentile = |p: f64| {
             let enough = stats::samples_needed(p).is_some_and(|needed| count >= needed);
             enough.then(|| micros(histogram.value_at_percentile(p)))
         };
         let any = count > 0;
         Self {
-            p50: at(50.0),
-            p90: at(90.0),
-            p99: at(99.0),
-            p99_9: at(99.9),
+            p50: percentile(50.0),
+            p90: percentile(90.0),
+            p99: percentile(99.0),
+            p99_9: percentile(99.9),
             max: any.then(|| micros(histogram.max())),
             mean: any.then(|| histogram.mean() / 1000.0),
         }
     }
 }
 
-/// A drive that is over: what was asked, what came of it, and what the machine did meanwhile.
+/// A finished drive: its job, its tally, and the disturbances of the machine.
 pub struct Driven<'a> {
     pub job: &'a Job,
     pub tally: &'a Tally,
     pub disturbed: Disturbance,
 }
 
-/// What makes these numbers doubtful.
-fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
+/// The evidence for doubts about the result.
+fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed } = driven;
     let mut measured = Measurement::from_tally(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
@@ -99,16 +99,16 @@ fn seen(driven: &Driven<'_>) -> Vec<Evidence> {
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
     measured.ports = systems::machine::ports();
     measured.files = systems::machine::file_limit();
-    let setting = Setting {
+    let kind = TrialKind {
         pool_cap: None,
         closed_loop: job.arrivals == Arrivals::Closed,
         ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };
-    doubts(&measured, &setting)
+    doubts(&measured, &kind)
 }
 
-/// For programs.
+/// The result for programs.
 pub fn json(driven: &Driven<'_>) -> Json {
     let tally = driven.tally;
     Json {
@@ -137,14 +137,14 @@ pub fn json(driven: &Driven<'_>) -> Json {
             busiest_core: tally.busiest,
             backend: tally.backend,
         },
-        warnings: seen(driven)
+        warnings: evidence(driven)
             .iter()
             .map(|seen| Warning { code: seen.doubt(), advice: advice_on_trial(seen) })
             .collect(),
     }
 }
 
-/// For people.
+/// The result for people.
 pub fn text(driven: &Driven<'_>, target: &str) -> String {
     let Driven { job, tally, .. } = driven;
     let mut out = String::new();
@@ -161,26 +161,26 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         number::seconds(seconds),
         tally.backend
     );
-    let each_second = |bytes: u64| number::bytes_per_second(bytes as f64 / seconds.max(f64::MIN_POSITIVE));
+    let per_second = |bytes: u64| number::bytes_per_second(bytes as f64 / seconds.max(f64::MIN_POSITIVE));
     let _ = writeln!(
         out,
         "  {} ({unit}), {} verified; {} sent, {} received",
         number::per_second(tally.throughput()),
         tally.units,
-        each_second(tally.bytes_sent),
-        each_second(tally.bytes_received),
+        per_second(tally.bytes_sent),
+        per_second(tally.bytes_received),
     );
     if unit == "requests" {
         latency(&mut out, "service time", &tally.service);
         latency(&mut out, "response time", &tally.response);
-        absent(&mut out, tally.response.len());
+        missing_percentile(&mut out, tally.response.len());
     }
     if let Arrivals::Open(schedule) = job.arrivals {
         latency(&mut out, "send behind", &tally.behind);
         let to = if schedule.from == schedule.to { String::new() } else { format!(" to {}", schedule.to) };
         let _ = writeln!(
             out,
-            "  offered {}{to} a second; {} late (over {} ms), {} dropped",
+            "  offered {}{to} per second; {} late (over {} ms), {} dropped",
             schedule.from,
             tally.late,
             Tally::LATE.as_millis(),
@@ -195,15 +195,15 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     };
     let (cpu, busiest) = (number::seconds(cpu_s), number::percent(tally.busiest));
     let _ = writeln!(out, "  generator: {cpu} of CPU{per_op}, busiest core {busiest}");
-    for Advice { message, remedy } in seen(driven).iter().map(advice_on_trial) {
+    for Advice { message, remedy } in evidence(driven).iter().map(advice_on_trial) {
         let _ = writeln!(out, "  warning: {message}. Remedy: {remedy}.");
     }
     out
 }
 
 fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
-    let of = Latency::of(histogram);
-    let cells = [("p50", of.p50), ("p90", of.p90), ("p99", of.p99), ("p99.9", of.p99_9), ("max", of.max)];
+    let Latency { p50, p90, p99, p99_9, max, .. } = Latency::of(histogram);
+    let cells = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p99_9), ("max", max)];
     let shown: Vec<String> = cells
         .into_iter()
         .map(|(name, value)| format!("{name} {}", value.map_or("-".to_owned(), number::micros)))
@@ -211,8 +211,8 @@ fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
 }
 
-/// Why a percentile is missing, told of the first that is.
-fn absent(out: &mut String, answers: u64) {
+/// Says why the first of the missing percentiles is missing.
+fn missing_percentile(out: &mut String, answers: u64) {
     let too_few =
         |p: f64| stats::samples_needed(p).filter(|needed| answers < *needed).map(|needed| (p, needed));
     if let Some((p, needed)) = [50.0, 90.0, 99.0, 99.9].into_iter().find_map(too_few) {
@@ -220,7 +220,7 @@ fn absent(out: &mut String, answers: u64) {
     }
 }
 
-/// What became of the exchanges, failures by class.
+/// Prints the outcome of the exchanges, with failures by class.
 fn counts(out: &mut String, tally: &Tally) {
     for (class, count) in tally.errors_by_name() {
         let example = load::ErrorClass::from_name(&class).and_then(|class| tally.first_errors.get(&class));

@@ -16,6 +16,8 @@ pub struct InterimFindings {
     experiments: Vec<ExperimentSoFar>,
     /// Whether findings are computed before the last trial of an experiment.
     early: bool,
+    /// Whether the end of an experiment's trials is no news, because another round may follow whatever they show.
+    growing: bool,
     warned: BTreeSet<String>,
     /// No findings are computed before this time.
     next_look: Option<Instant>,
@@ -41,16 +43,17 @@ impl InterimFindings {
     /// The findings of a plan with these earlier observations. With `early`, experiments are judged before their last
     /// trial too.
     pub fn new(plan: &Plan, seen: Vec<Observation>, early: bool) -> Self {
-        let (seed, budget_s) = (plan.seed, plan.budget_s);
+        let Plan { seed, design, budget_s, .. } = *plan;
         let experiment = |planned: &Planned| {
             let experiments = vec![planned.clone()];
             ExperimentSoFar {
-                plan: Plan { seed, budget_s, experiments, trials: Vec::new() },
+                plan: Plan { seed, design, budget_s, experiments, trials: Vec::new() },
                 seen: Vec::new(),
             }
         };
         let experiments = plan.experiments.iter().map(experiment).collect();
-        let mut interim = Self { experiments, early, warned: BTreeSet::new(), next_look: None };
+        let growing = budget_s.is_some() && design.is_once();
+        let mut interim = Self { experiments, early, growing, warned: BTreeSet::new(), next_look: None };
         interim.added(&plan.trials);
         for observation in seen {
             if let Some(index) = interim.find(&observation.trial) {
@@ -78,14 +81,15 @@ impl InterimFindings {
         }
     }
 
-    /// Adds an observation. Returns the interim findings of its experiment if all of its trials have ended, or if
-    /// computing them is cheap enough.
+    /// Adds an observation. Returns the interim findings of its experiment if all of its trials have ended and the plan
+    /// does not grow whatever they show, or with `early` if computing them is cheap enough.
     pub fn ended(&mut self, observation: &Observation) -> Option<Standing> {
         let index = self.find(&observation.trial)?;
         let experiment = &mut self.experiments[index];
         experiment.seen.push(observation.clone());
         let last = experiment.seen.len() >= experiment.plan.trials.len();
-        if !last && (!self.early || self.next_look.is_some_and(|time| Instant::now() < time)) {
+        let news = last && !self.growing;
+        if !news && (!self.early || self.next_look.is_some_and(|time| Instant::now() < time)) {
             return None;
         }
         let began = Instant::now();

@@ -1,7 +1,8 @@
 //! Shows the progress of a run: the current trial, the number of trials done, the time left, the verdicts so far and
 //! the last warning. On a terminal, the lines change in place. Elsewhere, a plain line appears when all trials of an
-//! experiment have ended.
+//! experiment have ended, unless more rounds follow whatever they show.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -113,7 +114,9 @@ impl Progress for RunProgress {
         if let Some(status) = &self.status {
             status.trials.inc_length(trials.len() as u64);
         }
-        self.say(format!("{} more trials, because comparisons are undecided", trials.len()));
+        let rounds: BTreeSet<u32> = trials.iter().map(|trial| trial.round + 1).collect();
+        let rounds: Vec<String> = rounds.iter().map(u32::to_string).collect();
+        self.say(format!("{} more trials, for round {}", trials.len(), rounds.join(", ")));
     }
 
     fn ended(&mut self, observation: &Observation) {

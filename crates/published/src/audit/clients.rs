@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{ClientFigures, ClientRow, PublishedTable};
-use super::{AuditParts, Flaw, FlawedRows, What, indices};
+use super::super::{Carried, ClientFigures, ClientRow, Found, PublishedTable, Seen};
+use super::{AuditParts, Flaw, FlawedRows, Ranking, indices};
 use lab::doubt::{Doubt, QUICKER};
 use lab::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column};
 
@@ -53,24 +53,25 @@ pub(super) fn audit(table: &PublishedTable, rows: &[ClientRow], labels: &[String
     let (found, schedule) = schedules(rows, &derived);
     AuditParts {
         found,
-        ranking: Some(ranking(rows, labels, &above.rows)),
-        doubts: vec![
+        ranking: Some(ranking(rows, labels, above.as_ref().map_or(&[], |above| &above.rows))),
+        doubts: [
             fail_fast(table, rows, &derived, labels),
-            schedule,
-            errors(rows),
+            Some(schedule),
+            Some(errors(rows)),
             too_short(rows, &derived, labels),
             above,
             unbound(table, rows, &derived, labels),
-        ],
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     }
 }
 
 fn errors(rows: &[ClientRow]) -> FlawedRows {
-    let code = findings::Code::Errors;
-    let message = format!("more than {} % of the operations failed", RANKED_ERRORS * 100.0);
     FlawedRows {
-        code: Flaw::Lab(code),
-        seen: What::Said(message),
+        code: Flaw::Lab(findings::Code::Errors),
+        seen: Seen::ManyErrors { above: RANKED_ERRORS },
         rows: indices(rows, |row| !row.measured.few_errors()),
     }
 }
@@ -87,36 +88,27 @@ fn fail_fast(
     rows: &[ClientRow],
     derived: &[Option<Derived>],
     labels: &[String],
-) -> FlawedRows {
+) -> Option<FlawedRows> {
     let fast = |index: usize| {
         let (timeout, derived) = (table.setting.timeout_ms?, derived[index].as_ref()?);
         let mean = failure_ms(&rows[index], derived);
         (!rows[index].measured.few_errors() && mean < QUICKER * timeout).then_some((timeout, mean))
     };
     let found: Vec<usize> = (0..rows.len()).filter(|&index| fast(index).is_some()).collect();
-    let message = found.first().and_then(|&index| fast(index).map(|times| (index, times))).map(|(index, (timeout, mean))| {
-        format!(
-            "{}: {} % failed, in {mean:.1} ms on average at most, where the timeout is {timeout} ms: refused, and the clock \
-             stopped the sooner",
-            labels[index], rows[index].measured.error_percent
-        )
-    });
-    FlawedRows {
+    let first = *found.first()?;
+    let (timeout_ms, mean_ms) = fast(first)?;
+    let (row, failed) = (labels[first].clone(), rows[first].measured.error_percent / 100.0);
+    Some(FlawedRows {
         code: Flaw::Lab(findings::Code::Trial(Doubt::FailFast)),
-        seen: What::Said(message.unwrap_or_default()),
+        seen: Seen::FailFast { row, failed, mean_ms, timeout_ms },
         rows: found,
-    }
+    })
 }
 
 /// Clients of which every connection carries the same number of requests: their failures are
 /// `1 - requests x connections / attempts`.
-fn schedules(rows: &[ClientRow], derived: &[Option<Derived>]) -> (Vec<String>, FlawedRows) {
-    let mut found = FlawedRows {
-        code: Flaw::Lab(findings::Code::Trial(Doubt::ErrorsOnSchedule)),
-        seen: What::Said(String::new()),
-        rows: Vec::new(),
-    };
-    let mut laws = Vec::new();
+fn schedules(rows: &[ClientRow], derived: &[Option<Derived>]) -> (Vec<Found>, FlawedRows) {
+    let (mut laws, mut carries, mut found) = (Vec::new(), Vec::new(), Vec::new());
     let clients: BTreeSet<&str> = rows.iter().map(|row| row.system.as_str()).collect();
     for client in clients {
         let client_rows = rows.iter().zip(derived).enumerate().filter(|(_, (row, _))| row.system == client);
@@ -139,18 +131,13 @@ fn schedules(rows: &[ClientRow], derived: &[Option<Derived>]) -> (Vec<String>, F
         if client_rows.len() < FEWEST_ROWS || worst > DEVIATION || span < SPAN {
             continue;
         }
-        laws.push(format!(
-            "{client}: Error % is 100 x (1 - {limit} x connections / attempts) in all {} rows, within {worst:.2} points: \
-             {carried:.1} successes on each connection, which fits a server that closes it after {limit} requests and a pool \
-             that then fails at once",
-            client_rows.len()
-        ));
-        found.seen = What::Said(format!(
-            "{client}: each connection carried {limit} requests ({carried:.1}), and no more"
-        ));
-        found.rows.extend(client_rows.iter().map(|(index, _, _)| *index));
+        let (client, rows) = (client.to_owned(), client_rows.len());
+        laws.push(Found::Law { client: client.clone(), limit, carried, rows, within: worst });
+        carries.push(Carried { client, limit, carried });
+        found.extend(client_rows.iter().map(|(index, _, _)| *index));
     }
-    (laws, found)
+    let code = Flaw::Lab(findings::Code::Trial(Doubt::ErrorsOnSchedule));
+    (laws, FlawedRows { code, seen: Seen::OnSchedule(carries), rows: found })
 }
 
 /// The likely limit behind a mean. People choose round limits, so this is the round number (1, 2 or 5 and zeros) within
@@ -162,42 +149,32 @@ fn round_limit(mean: f64) -> f64 {
     near.unwrap_or_else(|| mean.round().max(1.0))
 }
 
-fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String]) -> FlawedRows {
+fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String]) -> Option<FlawedRows> {
     let length = |index: usize| derived[index].as_ref().map_or(f64::INFINITY, |d| d.duration_s);
     let found: Vec<usize> = (0..rows.len()).filter(|&index| length(index) < SHORTEST_S).collect();
-    let shortest = found.iter().copied().min_by(|a, b| length(*a).total_cmp(&length(*b)));
-    let longest = derived.iter().flatten().map(|d| d.duration_s).fold(0.0, f64::max);
-    let message = shortest.map(|index| {
-        format!(
-            "{}: all attempts were over after {:.2} s, while the longest row lasted {longest:.0} s; shorter than {SHORTEST_S} s",
-            labels[index],
-            length(index)
-        )
-    });
-    FlawedRows {
+    let shortest = found.iter().copied().min_by(|a, b| length(*a).total_cmp(&length(*b)))?;
+    let longest_s = derived.iter().flatten().map(|d| d.duration_s).fold(0.0, f64::max);
+    let (row, lasted_s) = (labels[shortest].clone(), length(shortest));
+    Some(FlawedRows {
         code: Flaw::Lab(findings::Code::Trial(Doubt::TooShort)),
-        seen: What::Said(message.unwrap_or_default()),
+        seen: Seen::TooShort { row, lasted_s, longest_s, limit_s: SHORTEST_S },
         rows: found,
-    }
+    })
 }
 
 /// Finds rates above the ceiling of the pool. The ceiling is one request at a time on each connection, each of at least
 /// the server's delay.
-fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) -> FlawedRows {
+fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) -> Option<FlawedRows> {
     let ceiling =
         |row: &ClientRow| table.setting.delay_ms.map(|delay| row.measured.connections * 1e3 / delay);
     let pooled = |row: &ClientRow| !table.setting.unpooled.contains(&row.system);
     let found =
         indices(rows, |row| pooled(row) && ceiling(row).is_some_and(|c| row.measured.requests_per_s > c));
-    let message = found.first().and_then(|&index| {
-        let ceiling = ceiling(&rows[index])?;
-        Some(format!(
-            "{}: {}/s where {} connections carry {ceiling:.0}/s one request at a time: pipelining, more connections, or \
-             answers to other requests",
-            labels[index], rows[index].measured.requests_per_s, rows[index].measured.connections
-        ))
-    });
-    FlawedRows { code: Flaw::AboveCeiling, seen: What::Said(message.unwrap_or_default()), rows: found }
+    let first = *found.first()?;
+    let ClientFigures { requests_per_s: per_s, connections, .. } = rows[first].measured;
+    let (row, ceiling_per_s) = (labels[first].clone(), ceiling(&rows[first])?);
+    let seen = Seen::AboveCeiling { row, per_s, connections, ceiling_per_s };
+    Some(FlawedRows { code: Flaw::AboveCeiling, seen, rows: found })
 }
 
 /// Finds attempts that took longer than the timeout and did not fail. The timeout then does not limit how long a caller
@@ -207,31 +184,27 @@ fn unbound(
     rows: &[ClientRow],
     derived: &[Option<Derived>],
     labels: &[String],
-) -> FlawedRows {
-    let timeout = table.setting.timeout_ms.map_or(f64::INFINITY, |ms| ms / 1e3);
+) -> Option<FlawedRows> {
+    let timeout_s = table.setting.timeout_ms? / 1e3;
     let cycle = |index: usize| derived[index].as_ref().map_or(0.0, |d| d.cycle_s);
     let few = |index: &usize| rows[*index].measured.few_errors();
-    let found: Vec<usize> = (0..rows.len()).filter(|&index| cycle(index) > timeout).filter(few).collect();
-    let worst = found.iter().copied().max_by(|a, b| cycle(*a).total_cmp(&cycle(*b)));
-    let message = worst.map(|index| {
-        format!(
-            "{}: {} under way at {}/s take {:.1} s each, though the nominal timeout is {timeout} s and {} % failed; no latency is shown",
-            labels[index],
-            rows[index].measured.concurrency,
-            rows[index].measured.requests_per_s,
-            cycle(index),
-            rows[index].measured.error_percent
-        )
-    });
-    FlawedRows {
-        code: Flaw::Lab(findings::Code::Trial(Doubt::HiddenQueueing)),
-        seen: What::Said(message.unwrap_or_default()),
-        rows: found,
-    }
+    let found: Vec<usize> = (0..rows.len()).filter(|&index| cycle(index) > timeout_s).filter(few).collect();
+    let worst = found.iter().copied().max_by(|a, b| cycle(*a).total_cmp(&cycle(*b)))?;
+    let m = &rows[worst].measured;
+    let seen = Seen::Unbound {
+        row: labels[worst].clone(),
+        under_way: m.concurrency,
+        per_s: m.requests_per_s,
+        each_s: cycle(worst),
+        timeout_s,
+        failed: m.error_percent / 100.0,
+    };
+    let code = Flaw::Lab(findings::Code::Trial(Doubt::HiddenQueueing));
+    Some(FlawedRows { code, seen, rows: found })
 }
 
 /// The published ranking of each client's best row, beside the ranking of its best row with few errors.
-fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> findings::Table {
+fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> Ranking {
     let best = |client: &str, ranked: bool| {
         let indices = (0..rows.len()).filter(|&row| rows[row].system == client);
         let indices = indices.filter(|&row| !ranked || rows[row].measured.few_errors());
@@ -257,37 +230,25 @@ fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> findings::
         findings::Row { cells, block: false }
     };
     let figure = |name| column(name, Unit::AsPrinted);
-    let percent = RANKED_ERRORS * 100.0;
-    let missing: Vec<&str> = published
-        .iter()
-        .map(|&index| rows[index].system.as_str())
-        .filter(|client| ranked.iter().all(|&index| rows[index].system != *client))
-        .collect();
-    let beyond: Vec<&str> =
-        ranked.iter().filter(|index| above.contains(index)).map(|&index| labels[index].as_str()).collect();
-    let mut notes = Vec::new();
-    if !missing.is_empty() {
-        notes.push(format!("no row with {percent} % errors or fewer: {}", missing.join(", ")));
-    }
-    if !beyond.is_empty() {
-        notes.push(format!("above what the pool can carry one request at a time: {}", beyond.join(", ")));
-    }
-    findings::Table {
-        title: "Ranking".to_owned(),
-        about: format!(
-            "Each client's best row: as published, and among the rows with {percent} % errors or fewer."
-        ),
+    let clients = published.iter().map(|&index| &rows[index].system);
+    let unranked = clients.filter(|client| ranked.iter().all(|&index| rows[index].system != **client));
+    let above = ranked.iter().filter(|index| above.contains(index));
+    let table = findings::Table {
         columns: vec![
             figure("#"),
             Column::words("as published"),
             figure("Req/sec"),
             figure("Error %"),
-            Column::words(format!("at {percent} % errors or fewer")),
+            Column::words("with few errors"),
             figure("Req/sec"),
             figure("Error %"),
         ],
         keys: 1,
         rows: (0..published.len()).map(line).collect(),
-        notes,
+    };
+    Ranking {
+        table,
+        unranked: unranked.cloned().collect(),
+        above_ceiling: above.map(|&index| labels[index].clone()).collect(),
     }
 }

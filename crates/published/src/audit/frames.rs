@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{FrameFigures, FrameRow, PublishedTable};
-use super::{AuditParts, Flaw, FlawedRows, What, indices, times};
+use super::super::shape::way_name;
+use super::super::{Found, FrameFigures, FrameRow, Inverted, PublishedTable, Seen, SendersRate};
+use super::{AuditParts, Flaw, FlawedRows, indices};
 use lab::doubt::{Doubt, FEWEST, HALVES};
 use lab::findings::{self, CLIFF};
 
@@ -39,31 +40,29 @@ fn ways(rows: &[FrameRow]) -> Ways<'_> {
     ways
 }
 
-fn way_name((framing, active): &(String, String)) -> String {
-    format!("{{packet,{framing}}} {active}")
+fn name((framing, active): &(String, String)) -> String {
+    way_name(framing, active)
 }
 
 /// Finds rows whose rate is the sender's: from the smallest size up, the rate hardly falls although the size grows many
 /// times.
 fn generator_bound(ways: &Ways) -> FlawedRows {
-    let (mut bound, mut words) = (Vec::new(), Vec::new());
+    let (mut bound, mut slow, mut faster) = (Vec::new(), Vec::new(), Vec::new());
     for (way, rows) in ways {
         let Some((_, smallest)) = rows.first() else { continue };
         let alike = rows.iter().take_while(|(_, m)| m.mean() > (1.0 - HALVES) * smallest.mean());
         let alike: Vec<_> = alike.collect();
         let Some((_, largest)) = alike.last() else { continue };
-        let grown = largest.frame_size / smallest.frame_size;
-        if grown < APART {
+        if largest.frame_size / smallest.frame_size < APART {
             continue;
         }
         bound.extend(alike.iter().map(|(index, _)| *index));
-        words.push(format!(
-            "{}: messages of {} and of {} bytes come at rates {:.0} % apart, though {grown:.0} times the bytes",
-            way_name(way),
-            smallest.frame_size,
-            largest.frame_size,
-            (1.0 - largest.mean() / smallest.mean()) * 100.0
-        ));
+        slow.push(SendersRate {
+            way: name(way),
+            from: smallest.frame_size,
+            to: largest.frame_size,
+            apart: 1.0 - largest.mean() / smallest.mean(),
+        });
     }
     // If another way to receive gets more from the same sender, the sender's rate is not a fixed ceiling.
     let first = |rows: &Vec<(usize, &FrameFigures)>| rows.first().map(|(index, m)| (*index, m.mean()));
@@ -72,17 +71,11 @@ fn generator_bound(ways: &Ways) -> FlawedRows {
     for (way, rows) in ways {
         let better =
             first(rows).filter(|(index, mean)| ceiling > 0.0 && !bound.contains(index) && *mean > ceiling);
-        if let Some((_, mean)) = better {
-            words.push(format!(
-                "the same sender reaches {} of that with {}",
-                times(mean / ceiling),
-                way_name(way)
-            ));
-        }
+        faster.extend(better.map(|(_, mean)| (name(way), mean / ceiling)));
     }
     bound.sort_unstable();
     let code = Flaw::Lab(findings::Code::Trial(Doubt::GeneratorBound));
-    FlawedRows { code, seen: What::Said(words.join("; ")), rows: bound }
+    FlawedRows { code, seen: Seen::SendersRate { ways: slow, faster }, rows: bound }
 }
 
 /// Finds a size at which the fastest way is the slowest at every other size.
@@ -93,8 +86,7 @@ fn inverted(rows: &[FrameRow]) -> FlawedRows {
         sizes.entry(key).or_default().push((index, row));
     }
     sizes.retain(|_, ways| ways.len() >= 3);
-    let mut found =
-        FlawedRows { code: Flaw::Contradiction, seen: What::Said(String::new()), rows: Vec::new() };
+    let (mut seen, mut found) = (Vec::new(), Vec::new());
     for ((framing, size), ways) in &sizes {
         let mut sorted = ways.clone();
         sorted.sort_by(|a, b| b.1.measured.mean().total_cmp(&a.1.measured.mean()));
@@ -106,88 +98,66 @@ fn inverted(rows: &[FrameRow]) -> FlawedRows {
             slow.is_some_and(|(_, row)| knob(row, "active") == fastest)
         };
         if clear && others.len() >= 2 && others.iter().all(|(_, ways)| slowest(ways)) {
-            let order: Vec<String> = sorted.iter().map(|(_, row)| knob(row, "active")).collect();
-            found.seen = What::Said(format!(
-                "at {size} bytes {{packet,{framing}}} has the order {}, and at {} other sizes {fastest} is the slowest",
-                order.join(" > "),
-                others.len()
-            ));
-            found.rows.extend(ways.iter().map(|(at, _)| *at));
+            let order = sorted.iter().map(|(_, row)| knob(row, "active")).collect();
+            seen.push(Inverted { size: *size, framing: framing.clone(), order, others: others.len() });
+            found.extend(ways.iter().map(|(at, _)| *at));
         }
     }
-    found
+    FlawedRows { code: Flaw::Contradiction, seen: Seen::Inverted(seen), rows: found }
 }
 
 fn malformed(rows: &[FrameRow]) -> FlawedRows {
-    let flaws: Vec<&str> = rows.iter().filter_map(|row| row.measured.flaw.as_deref()).collect();
+    let misprints = rows.iter().filter_map(|row| row.measured.misprint.clone());
     FlawedRows {
         code: Flaw::MalformedCell,
-        seen: What::Said(flaws.join("; ")),
-        rows: indices(rows, |row| row.measured.flaw.is_some()),
+        seen: Seen::Misprints(misprints.collect()),
+        rows: indices(rows, |row| row.measured.misprint.is_some()),
     }
 }
 
 /// Finds rows with so few messages that the last, incomplete one is a visible share.
 fn few(table: &PublishedTable, rows: &[FrameRow], labels: &[String]) -> FlawedRows {
     let found = indices(rows, |row| row.measured.runs.iter().any(|n| *n < FEWEST as f64));
-    let window = table.setting.window_s.map_or(String::new(), |s| format!(" in {s} s"));
-    let words = found.iter().map(|&index| {
-        format!(
-            "{}: only {} operations ended{window}",
-            labels[index],
-            rows[index].measured.runs[0].min(rows[index].measured.runs[1])
-        )
-    });
-    FlawedRows {
-        code: Flaw::Lab(findings::Code::Trial(Doubt::TooShort)),
-        seen: What::Said(words.collect::<Vec<_>>().join("; ")),
-        rows: found,
-    }
+    let ended = |&index: &usize| {
+        let [first, second] = rows[index].measured.runs;
+        (labels[index].clone(), first.min(second))
+    };
+    let seen =
+        Seen::FewOperations { rows: found.iter().map(ended).collect(), window_s: table.setting.window_s };
+    FlawedRows { code: Flaw::Lab(findings::Code::Trial(Doubt::TooShort)), seen, rows: found }
 }
 
 /// Falls between neighbouring sizes that larger messages do not explain, the deepest first.
-fn cliffs(ways: &Ways) -> Vec<String> {
-    let mut cliffs: Vec<(f64, String)> = Vec::new();
+fn cliffs(ways: &Ways) -> Vec<Found> {
+    let mut cliffs: Vec<(f64, Found)> = Vec::new();
     for (way, rows) in ways {
         for pair in rows.windows(2) {
             let (small, large) = (pair[0].1, pair[1].1);
             let fall = small.mean() / large.mean();
             let grown = large.frame_size / small.frame_size;
             if grown < APART && fall / grown >= CLIFF {
-                let sentence = format!(
-                    "{}: a cliff, {} fewer messages of {} than of {} bytes",
-                    way_name(way),
-                    times(fall),
-                    large.frame_size,
-                    small.frame_size
-                );
-                cliffs.push((fall / grown, sentence));
+                let (from, to) = (small.frame_size, large.frame_size);
+                cliffs.push((fall / grown, Found::Cliff { way: name(way), from, to, fewer: fall }));
             }
         }
     }
     cliffs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    cliffs.into_iter().map(|(_, sentence)| sentence).collect()
+    cliffs.into_iter().map(|(_, cliff)| cliff).collect()
 }
 
 /// Compares two framings with the same `active`, size by size.
-fn framings(ways: &Ways) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for ((framing, active), rows) in ways {
-        let others = ways.iter().filter(|((f, a), _)| f > framing && a == active);
-        for (way, others) in others {
-            let ratio = |size: f64, mean: f64| {
-                let (_, same_size) = rows.iter().find(|(_, m)| m.frame_size == size)?;
-                Some(format!("{:.2} at {size}", mean / same_size.mean()))
+fn framings(ways: &Ways) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (against, rows) in ways {
+        let (framing, active) = against;
+        for (of, others) in ways.iter().filter(|((f, a), _)| f > framing && a == active) {
+            let ratio = |(_, m): &(usize, &FrameFigures)| {
+                let (_, same_size) = rows.iter().find(|(_, other)| other.frame_size == m.frame_size)?;
+                Some((m.frame_size, m.mean() / same_size.mean()))
             };
-            let ratios: Vec<String> =
-                others.iter().filter_map(|(_, m)| ratio(m.frame_size, m.mean())).collect();
-            sentences.push(format!(
-                "{} by {}, messages: {}",
-                way_name(way),
-                way_name(&(framing.clone(), active.clone())),
-                ratios.join(", ")
-            ));
+            let sizes = others.iter().filter_map(ratio).collect();
+            found.push(Found::Ways { of: name(of), against: name(against), sizes });
         }
     }
-    sentences
+    found
 }

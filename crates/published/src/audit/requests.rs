@@ -1,8 +1,10 @@
 //! Audits rows of wrk: void rows, latencies that were left out, hidden queues, and unsteady runs.
 
-use super::super::{PublishedTable, RequestRow};
-use super::{AuditParts, Flaw, FlawedRows, What, indices};
-use lab::doubt::{Doubt, Evidence, HALVES, Setting, doubts};
+use super::super::{
+    Cap, Censored, Found, PublishedRow, PublishedTable, RequestRow, Seen, ThreadRates, UnsteadyRow, VoidRow,
+};
+use super::{AuditParts, Flaw, FlawedRows, indices};
+use lab::doubt::{Doubt, Evidence, HALVES, TrialKind, doubts};
 use lab::findings;
 use lab::observation::{Latency, Measurement};
 
@@ -12,25 +14,23 @@ pub(super) fn audit(table: &PublishedTable, rows: &[RequestRow], labels: &[Strin
     parts.doubts.extend([
         errors(rows, labels),
         censored(table, rows, labels),
-        own(table, rows, Doubt::HiddenQueueing),
+        trial_doubt(table, rows, Doubt::HiddenQueueing, labels),
         unsteady(table, rows, labels),
     ]);
     parts
 }
 
 fn errors(rows: &[RequestRow], labels: &[String]) -> FlawedRows {
-    let code = findings::Code::Errors;
-    let mut message = "operations failed".to_owned();
-    for (row, label) in rows.iter().zip(labels).filter(|(row, _)| row.measured.void()) {
-        let m = &row.measured;
-        message.push_str(&format!(
-            "; the row of {label} is void: {} requests, {} read errors, {} MB read, nothing verified",
-            m.requests, m.read_errors, m.read_mb
-        ));
-    }
+    let void = rows.iter().zip(labels).filter(|(row, _)| row.measured.void());
+    let void = void.map(|(PublishedRow { measured: m, .. }, label)| VoidRow {
+        row: label.clone(),
+        requests: m.requests,
+        read_errors: m.read_errors,
+        read_bytes: m.read_mb * 1024.0 * 1024.0,
+    });
     FlawedRows {
-        code: Flaw::Lab(code),
-        seen: What::Said(message),
+        code: Flaw::Lab(findings::Code::Errors),
+        seen: Seen::Errors { void: void.collect() },
         rows: indices(rows, |row| row.measured.errors > 0 || row.measured.void()),
     }
 }
@@ -38,20 +38,16 @@ fn errors(rows: &[RequestRow], labels: &[String]) -> FlawedRows {
 fn censored(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> FlawedRows {
     let found = indices(rows, |row| row.measured.timeouts > 0);
     let cap = table.setting.latency_cap_ms;
-    let sentences = found.iter().map(|&row| {
+    let censored = found.iter().map(|&row| {
         let m = &rows[row].measured;
-        let beyond = cap.map_or(String::new(), |cap| {
+        let cap = cap.map(|cap_ms| {
             let kept = m.requests.saturating_sub(m.timeouts) as f64;
-            let mean = (kept * m.latency_mean_ms + m.timeouts as f64 * cap) / m.requests as f64;
-            format!(
-                " they took {cap} ms or more, so the mean is at least {mean:.1} ms instead of {}, and the maximum of {} ms only tells the cap",
-                m.latency_mean_ms, m.latency_max_ms
-            )
+            let least_mean_ms = (kept * m.latency_mean_ms + m.timeouts as f64 * cap_ms) / m.requests as f64;
+            Cap { cap_ms, least_mean_ms, mean_ms: m.latency_mean_ms, max_ms: m.latency_max_ms }
         });
-        format!("{}: {} answers were counted and left out of the latency:{beyond}", labels[row], m.timeouts)
+        Censored { row: labels[row].clone(), answers: m.timeouts, cap }
     });
-    let message = sentences.collect::<Vec<_>>().join("; ");
-    FlawedRows { code: Flaw::CensoredLatency, seen: What::Said(message), rows: found }
+    FlawedRows { code: Flaw::CensoredLatency, seen: Seen::Censored(censored.collect()), rows: found }
 }
 
 /// Converts a row to a measurement. Answers that wrk counted as complete are successes, as in its rate.
@@ -76,55 +72,49 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 }
 
 /// A doubt that Narrows has about its own trials, over the same figures.
-fn own(table: &PublishedTable, rows: &[RequestRow], code: Doubt) -> FlawedRows {
-    let setting = Setting { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
-    let found = rows.iter().enumerate().filter_map(|(at, row)| {
-        let seen =
-            doubts(&measurement(table, row), &setting).into_iter().find(|seen| seen.doubt() == code)?;
-        Some((at, seen))
+fn trial_doubt(table: &PublishedTable, rows: &[RequestRow], code: Doubt, labels: &[String]) -> FlawedRows {
+    let kind = TrialKind { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
+    let found = rows.iter().enumerate().filter_map(|(index, row)| {
+        let seen = doubts(&measurement(table, row), &kind).into_iter().find(|seen| seen.doubt() == code)?;
+        Some((index, (labels[index].clone(), seen)))
     });
-    let (rows, seen): (Vec<usize>, Vec<Evidence>) = found.unzip();
-    FlawedRows { code: Flaw::Lab(findings::Code::Trial(code)), seen: What::Evidence(seen), rows }
+    let (rows, seen): (Vec<usize>, Vec<(String, Evidence)>) = found.unzip();
+    FlawedRows { code: Flaw::Lab(findings::Code::Trial(code)), seen: Seen::Evidence(seen), rows }
 }
 
 /// Finds unsteady runs: the samples of a thread's rate scatter more than their mean, or all threads at that mean would
 /// have done more than was done. The latter happens because wrk takes a sample only if there were answers, so that a
 /// long gap counts no more than a short one.
 fn unsteady(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> FlawedRows {
-    let threads = table.setting.threads.unwrap_or(0) as f64;
+    let threads = table.setting.threads.unwrap_or(0);
     let found = rows.iter().enumerate().filter_map(|(index, row)| {
         let m = &row.measured;
         let scatter = m.thread_rate_stdev / m.thread_rate_mean;
-        let together = threads * m.thread_rate_mean;
-        let mut why = Vec::new();
-        if scatter > 1.0 {
-            why.push(format!("a thread's rate scatters by {scatter:.1} times its mean"));
-        }
-        if together > (1.0 + HALVES) * m.requests_per_s {
-            let shown = m.requests_per_s;
-            why.push(format!(
-                "{threads} threads at their mean make {together:.0}/s where {shown:.0}/s was done"
-            ));
-        }
-        (!why.is_empty()).then(|| (index, format!("{}: {}", labels[index], why.join(", "))))
+        let rates = ThreadRates {
+            threads,
+            together_per_s: threads as f64 * m.thread_rate_mean,
+            done_per_s: m.requests_per_s,
+        };
+        let seen = UnsteadyRow {
+            row: labels[index].clone(),
+            scatter: Some(scatter).filter(|scatter| *scatter > 1.0),
+            threads: Some(rates).filter(|rates| rates.together_per_s > (1.0 + HALVES) * rates.done_per_s),
+        };
+        (seen.scatter.is_some() || seen.threads.is_some()).then_some((index, seen))
     });
-    let (rows, messages): (Vec<usize>, Vec<String>) = found.unzip();
+    let (rows, seen): (Vec<usize>, Vec<UnsteadyRow>) = found.unzip();
     let code = Flaw::Lab(findings::Code::Trial(Doubt::UnsteadyWindow));
-    FlawedRows { code, seen: What::Said(messages.join("; ")), rows }
+    FlawedRows { code, seen: Seen::Unsteady(seen), rows }
 }
 
 /// The published order, and the rows that do not belong in it.
-fn order(rows: &[RequestRow]) -> String {
+fn order(rows: &[RequestRow]) -> Found {
     let mut sorted: Vec<&RequestRow> = rows.iter().collect();
     sorted.sort_by(|a, b| b.measured.requests_per_s.total_cmp(&a.measured.requests_per_s));
-    let name = |row: &&RequestRow| format!("{} {:.0}/s", row.system, row.measured.requests_per_s);
-    let valid: Vec<String> = sorted.iter().filter(|row| !row.measured.void()).map(name).collect();
-    let invalid: Vec<&str> =
-        sorted.iter().filter(|row| row.measured.void()).map(|row| row.system.as_str()).collect();
-    let without = if invalid.is_empty() {
-        String::new()
-    } else {
-        format!("; without a figure: {}", invalid.join(", "))
-    };
-    format!("order by verified requests: {}{without}", valid.join(" > "))
+    let (void, verified): (Vec<&RequestRow>, Vec<&RequestRow>) =
+        sorted.into_iter().partition(|row| row.measured.void());
+    Found::Order {
+        verified: verified.iter().map(|row| (row.system.clone(), row.measured.requests_per_s)).collect(),
+        void: void.iter().map(|row| row.system.clone()).collect(),
+    }
 }

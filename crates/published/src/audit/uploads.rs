@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use systems::{Point, Value};
 
-use super::super::{PublishedTable, Rows, UploadRow};
-use super::{AuditParts, Flaw, FlawedRows, What, times};
-use lab::experiment::grid::show_size;
+use super::super::{Found, LessTime, PublishedTable, Rows, Seen, Step, UploadRow};
+use super::{AuditParts, Flaw, FlawedRows};
 
 pub(super) fn audit(table: &PublishedTable, rows: &[UploadRow], all: &[PublishedTable]) -> AuditParts {
     let repeatability = Repeatability::of(table, all);
     let steps = steps(table, rows, &repeatability);
-    let mut parts = AuditParts { found: repeatability.sentences(), ..AuditParts::default() };
-    parts.found.extend(systems(rows));
-    parts.found.extend(steps.iter().filter(|step| step.clear).map(Step::sentence));
-    parts.doubts = vec![mean_without_spread(table, rows), less_time_for_more(rows), within_noise(&steps)];
-    parts
+    let (clear, unclear): (Vec<StepRows>, Vec<StepRows>) = steps.into_iter().partition(|step| step.clear);
+    let found = repeatability.found().chain(systems(rows));
+    AuditParts {
+        found: found.chain(clear.into_iter().map(|step| Found::Step(step.step))).collect(),
+        ranking: None,
+        doubts: vec![mean_without_spread(table, rows), less_time_for_more(rows), within_noise(unclear)],
+    }
 }
 
 /// How far apart repeated rows of one configuration are, by runtime. Only larger differences mean something.
@@ -68,74 +69,32 @@ impl Repeatability {
         self.by_variant.get(variant).map_or(0.0, |repeated| repeated.apart)
     }
 
-    fn sentences(&self) -> Vec<String> {
-        let sentence = |(variant, repeated): (&String, &Repeated)| {
-            let times: Vec<String> = repeated.times.iter().map(|t| format!("{t:.0}")).collect();
-            let knobs: Vec<String> =
-                repeated.point.iter().map(|(knob, value)| format!("{knob} {}", shown(knob, value))).collect();
-            format!(
-                "{variant}: one configuration ({}) stands {} times in the document's tables: {} ms, {:.1} % apart",
-                knobs.join(", "),
-                times.len(),
-                times.join(", "),
-                repeated.apart * 100.0
-            )
-        };
-        self.by_variant.iter().map(sentence).collect()
+    fn found(&self) -> impl Iterator<Item = Found> {
+        self.by_variant.iter().map(|(variant, repeated)| Found::Repeated {
+            runtime: variant.clone(),
+            knobs: repeated.point.clone(),
+            times_ms: repeated.times.clone(),
+        })
     }
 }
 
-/// A step from one value of a knob to the next while everything else is equal. The ratios tell how many times longer
-/// uploads took.
-struct Step {
-    knob: String,
-    from: Value,
-    to: Value,
-    ratios: Vec<f64>,
-    /// The rows of both values.
+/// A step of a knob, with the rows of both values.
+struct StepRows {
+    step: Step,
     rows: Vec<usize>,
     /// Whether all comparisons point the same way and exceed the repeatability.
     clear: bool,
 }
 
-impl Step {
-    fn range(&self) -> (f64, f64) {
-        let low = self.ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        (low, self.ratios.iter().copied().fold(0.0, f64::max))
-    }
-
-    fn sentence(&self) -> String {
-        let (low, high) = self.range();
-        let (how, least, most) =
-            if high < 1.0 { ("less", 1.0 / high, 1.0 / low) } else { ("more", low, high) };
-        let (least, most) = (times(least), times(most));
-        let range = if least == most { least } else { format!("{least} to {most}") };
-        let comparisons = match self.ratios.len() {
-            1 => "the one comparison".to_owned(),
-            2 => "both comparisons".to_owned(),
-            n => format!("all {n} comparisons"),
-        };
-        format!("`{}` {} instead of {}: {range} {how} time in {comparisons}", self.knob, self.to, self.from)
-    }
-}
-
 /// All steps between neighbouring values of a knob. Leaves out the size, because more work takes longer.
-fn steps(table: &PublishedTable, rows: &[UploadRow], repeatability: &Repeatability) -> Vec<Step> {
+fn steps(table: &PublishedTable, rows: &[UploadRow], repeatability: &Repeatability) -> Vec<StepRows> {
     let knobs = table.columns.iter().filter(|c| c.knob.is_some() && c.name != "size");
     let mut steps = Vec::new();
     for knob in knobs.map(|column| &column.name) {
         let values: BTreeSet<&Value> = rows.iter().filter_map(|row| row.point.get(knob)).collect();
         let values: Vec<&Value> = values.into_iter().collect();
         for pair in values.windows(2) {
-            let mut step = Step {
-                knob: knob.clone(),
-                from: pair[0].clone(),
-                to: pair[1].clone(),
-                ratios: Vec::new(),
-                rows: Vec::new(),
-                clear: false,
-            };
-            let mut beyond = true;
+            let (mut ratios, mut pairs, mut beyond) = (Vec::new(), Vec::new(), true);
             for (i, a) in rows.iter().enumerate().filter(|(_, row)| row.point.get(knob) == Some(pair[0])) {
                 let mut there = a.point.clone();
                 there.insert(knob.clone(), pair[1].clone());
@@ -146,43 +105,28 @@ fn steps(table: &PublishedTable, rows: &[UploadRow], repeatability: &Repeatabili
                 let Some((j, b)) = other else { continue };
                 let ratio = b.measured.mean_ms / a.measured.mean_ms;
                 beyond &= ratio.max(1.0 / ratio) > 1.0 + repeatability.share(&a.variant);
-                step.ratios.push(ratio);
-                step.rows.extend([i, j]);
+                ratios.push(ratio);
+                pairs.extend([i, j]);
             }
-            let (low, high) = step.range();
-            step.clear = beyond && (low > 1.0 || high < 1.0);
-            steps.extend((!step.ratios.is_empty()).then_some(step));
+            if !ratios.is_empty() {
+                let one_way = ratios.iter().all(|r| *r > 1.0) || ratios.iter().all(|r| *r < 1.0);
+                let step = Step { knob: knob.clone(), from: pair[0].clone(), to: pair[1].clone(), ratios };
+                steps.push(StepRows { step, rows: pairs, clear: beyond && one_way });
+            }
         }
     }
     steps
 }
 
-fn within_noise(steps: &[Step]) -> FlawedRows {
-    let unclear: Vec<&Step> = steps.iter().filter(|step| !step.clear).collect();
-    let words = unclear.iter().map(|step| {
-        let (low, high) = step.range();
-        format!("`{}` {} instead of {}: {low:.2} to {high:.2} times as long", step.knob, step.to, step.from)
-    });
-    let message = format!(
-        "steps that point both ways, or are no larger than repetitions of one configuration: {}",
-        words.collect::<Vec<_>>().join("; ")
-    );
+fn within_noise(unclear: Vec<StepRows>) -> FlawedRows {
     let rows: BTreeSet<usize> = unclear.iter().flat_map(|step| step.rows.iter().copied()).collect();
-    FlawedRows { code: Flaw::WithinNoise, seen: What::Said(message), rows: rows.into_iter().collect() }
+    let seen = Seen::Noise(unclear.into_iter().map(|step| step.step).collect());
+    FlawedRows { code: Flaw::WithinNoise, seen, rows: rows.into_iter().collect() }
 }
 
 fn mean_without_spread(table: &PublishedTable, rows: &[UploadRow]) -> FlawedRows {
-    let of = table.setting.operations.map_or(String::new(), |n| format!(" of {n} uploads"));
-    let message = format!("a mean{of}, and neither spread nor median");
-    FlawedRows { code: Flaw::MeanWithoutSpread, seen: What::Said(message), rows: (0..rows.len()).collect() }
-}
-
-/// Formats a knob's value.
-fn shown(knob: &str, value: &Value) -> String {
-    match value {
-        Value::Integer(bytes) if knob == "size" => show_size(*bytes),
-        _ => value.to_string(),
-    }
+    let seen = Seen::Mean { operations: table.setting.operations };
+    FlawedRows { code: Flaw::MeanWithoutSpread, seen, rows: (0..rows.len()).collect() }
 }
 
 fn size_of(row: &UploadRow) -> Option<i64> {
@@ -204,25 +148,25 @@ fn less_time_for_more(rows: &[UploadRow]) -> FlawedRows {
         rest.remove("size");
         alike.entry((&row.variant, &row.system, rest)).or_default().push((size, index));
     }
-    let (mut words, mut found) = (Vec::new(), BTreeSet::new());
+    let (mut seen, mut found) = (Vec::new(), BTreeSet::new());
     for ((variant, system, _), mut sizes) in alike {
         sizes.sort_unstable();
         for pair in sizes.windows(2) {
-            let [(less, small), (more, large)] = [pair[0], pair[1]];
-            let [short, long] = [small, large].map(|index| rows[index].measured.mean_ms);
-            if more > less && long < short {
-                let (less, more) = (show_size(less), show_size(more));
-                words.push(format!("{system} {variant}: {less} took {short} ms and {more} {long} ms"));
-                found.extend([small, large]);
+            let [(small, first), (large, second)] = [pair[0], pair[1]];
+            let [small_ms, large_ms] = [first, second].map(|index| rows[index].measured.mean_ms);
+            if large > small && large_ms < small_ms {
+                let (system, runtime) = (system.to_owned(), variant.to_owned());
+                seen.push(LessTime { system, runtime, small, small_ms, large, large_ms });
+                found.extend([first, second]);
             }
         }
     }
-    let message = format!("more work in less time: {}", words.join("; "));
-    FlawedRows { code: Flaw::Contradiction, seen: What::Said(message), rows: found.into_iter().collect() }
+    let rows = found.into_iter().collect();
+    FlawedRows { code: Flaw::Contradiction, seen: Seen::LessTime(seen), rows }
 }
 
 /// Compares two systems at each size, with the ratio under each runtime.
-fn systems(rows: &[UploadRow]) -> Vec<String> {
+fn systems(rows: &[UploadRow]) -> Vec<Found> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
         if !names.contains(&row.system.as_str()) {
@@ -231,28 +175,17 @@ fn systems(rows: &[UploadRow]) -> Vec<String> {
     }
     let [first, second] = names[..] else { return Vec::new() };
     let sizes: BTreeSet<i64> = rows.iter().filter_map(size_of).collect();
-    let sentence = |size: i64| {
-        let time = |system: &str, variant: &str| {
-            let found =
-                rows.iter().find(|r| r.system == system && r.variant == variant && size_of(r) == Some(size));
-            found.map(|row| row.measured.mean_ms)
-        };
-        let variants: BTreeSet<&str> = rows.iter().map(|row| row.variant.as_str()).collect();
-        let ratios: Vec<(f64, String)> = variants
-            .into_iter()
-            .filter_map(|variant| {
-                let ratio = time(second, variant)? / time(first, variant)?;
-                Some((ratio, format!("{ratio:.2} with {variant}")))
-            })
-            .collect();
-        let flips = ratios.iter().any(|(r, _)| *r < 1.0) && ratios.iter().any(|(r, _)| *r > 1.0);
-        let words: Vec<&str> = ratios.iter().map(|(_, words)| words.as_str()).collect();
-        let what = if flips {
-            ": which of them is faster depends on the runtime, or on a single upload"
-        } else {
-            ""
-        };
-        format!("{second} by {first} at {}: {}{what}", show_size(size), words.join(", "))
+    let variants: BTreeSet<&str> = rows.iter().map(|row| row.variant.as_str()).collect();
+    let time = |system: &str, variant: &str, size: i64| {
+        let found =
+            rows.iter().find(|r| r.system == system && r.variant == variant && size_of(r) == Some(size));
+        found.map(|row| row.measured.mean_ms)
     };
-    sizes.into_iter().map(sentence).collect()
+    let at_size = |size: i64| {
+        let ratios = variants.iter().filter_map(|variant| {
+            Some(((*variant).to_owned(), time(second, variant, size)? / time(first, variant, size)?))
+        });
+        Found::Systems { of: second.to_owned(), against: first.to_owned(), size, ratios: ratios.collect() }
+    };
+    sizes.into_iter().map(at_size).collect()
 }

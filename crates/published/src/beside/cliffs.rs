@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::today::same_side;
-use super::{Pair, Today, all, decided, shown, unless_held_back, within};
-use lab::findings::{CLIFF, Shape};
+use super::{Pair, Today, all, shape, within};
+use lab::findings::{CLIFF, Shape, ShapeFigures, SizeRatio};
 
 /// Sizes that are further apart say nothing about what is between them.
 const APART: f64 = 10.0;
@@ -37,24 +37,26 @@ fn falls(
         if grown >= APART || then / grown < CLIFF {
             return None;
         }
-        let what = format!("framing {framing}, active {active}, from {small} to {large} bytes");
-        let what = format!("{what}: {} fewer frames then", shown((then, then)));
-        let (Some(rate), Some(fallen)) = (before.today(), after.today()) else {
-            return Some(Shape { agrees: None, text: format!("{what}; not measured today") });
-        };
-        let now = rate / fallen;
+        let now = before.today().zip(after.today()).map(|(rate, fallen)| rate / fallen);
         let ratio = before.now.zip(after.now).and_then(|(a, b)| today.ratio(a, b, 1));
-        let agrees = within(ratio, (CLIFF * grown, f64::INFINITY));
-        let text = format!("{what}, {} today", shown((now, now)));
-        Some(unless_held_back(decided(agrees, text), [**before, **after]))
+        let agrees = within(ratio.filter(|_| now.is_some()), (CLIFF * grown, f64::INFINITY));
+        let figures = ShapeFigures::Cliff {
+            framing: framing.clone(),
+            active: active.clone(),
+            from: **small,
+            to: **large,
+            then,
+            today: now,
+        };
+        Some(shape(agrees, figures, [**before, **after]))
     };
     rows.windows(2).filter_map(fall).collect()
 }
 
 /// Compares the runtime's framing with the program's, size by size.
 fn framings(ways: &Ways, today: &Today) -> Option<Shape> {
-    let find = |framing: &str| ways.iter().find(|((f, active), _)| f == framing && active == "once");
-    let ((_, program), (_, runtime)) = (find("0")?, find("4")?);
+    let find = |framing: &str| ways.get(&(framing.to_owned(), "once".to_owned()));
+    let (program, runtime) = (find("0")?, find("4")?);
     let in_both = |size: &&i64| {
         runtime[*size].both().is_some() && program.get(*size).is_some_and(|b| b.both().is_some())
     };
@@ -63,24 +65,15 @@ fn framings(ways: &Ways, today: &Today) -> Option<Shape> {
         let (four, zero) = (runtime[size], program[size]);
         let (then, now) = (four.then? / zero.then?, four.today()? / zero.today()?);
         let ratio = four.now.zip(zero.now).and_then(|(a, b)| today.ratio(a, b, sizes.len()));
-        Some((*size, then, now, same_side(then, ratio)))
+        Some(SizeRatio { size: *size, then, today: now, same: same_side(then, ratio) })
     };
-    let ratios: Vec<(i64, f64, f64, Option<bool>)> = sizes.iter().filter_map(|size| ratio(size)).collect();
+    let ratios: Vec<SizeRatio> = sizes.iter().filter_map(|size| ratio(size)).collect();
     if ratios.is_empty() {
         return None;
     }
-    let words: Vec<String> =
-        ratios.iter().map(|(size, then, now, _)| format!("{then:.2} and {now:.2} at {size}")).collect();
-    let which = |wanted: Option<bool>, said: &str| {
-        let found = ratios.iter().filter(|row| row.3 == wanted).map(|row| row.0.to_string());
-        let found: Vec<String> = found.collect();
-        if found.is_empty() { String::new() } else { format!("; {said} at {}", found.join(", ")) }
-    };
-    let (against, open) = (which(Some(false), "not the same"), which(None, "not decided by these rounds"));
-    let found = Shape {
-        agrees: all(ratios.iter().map(|row| row.3)),
-        text: format!("framing 4 by 0, active once, then and today: {}{open}{against}", words.join(", ")),
-    };
-    let rows = ratios.iter().flat_map(|(size, ..)| [runtime[size], program[size]]);
-    Some(unless_held_back(found, rows))
+    let agrees = all(ratios.iter().map(|ratio| ratio.same));
+    let rows = ratios.iter().flat_map(|ratio| [runtime[&ratio.size], program[&ratio.size]]);
+    let rows: Vec<&Pair> = rows.collect();
+    let [of, against, active] = ["4", "0", "once"].map(str::to_owned);
+    Some(shape(agrees, ShapeFigures::Framings { of, against, active, sizes: ratios }, rows))
 }

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use super::super::{ClientRow, PublishedTable};
 use super::today::{same_side, side};
-use super::{FLAT, Pair, Today, all, figures, fixed, likeness, shown, stand_in, stands_for, within};
-use lab::findings::{self, Cell, Column, Estimate, ExperimentFindings, RANKED_ERRORS, Shape, Unit, column};
+use super::{FLAT, Pair, Today, all, figures, fixed, likeness, stand_in, stands_for, within};
+use lab::findings::{
+    self, Cell, ChangedOrder, Column, Estimate, ExperimentFindings, OrderOfTwo, Placed, Presence, Shape,
+    ShapeFigures, Unit, column,
+};
 
 /// A system with its figures then and today.
 struct Entry<'a> {
@@ -33,14 +36,14 @@ pub(super) fn requests(
     let mut shapes = vec![order(today, &entries)];
     let void = pairs.iter().filter(|pair| pair.then.is_none());
     shapes.extend(void.map(|pair| {
-        let now = pair.today();
         let ran = estimates.iter().any(|e| stands_for(table, pair.system, "", e).is_some());
-        let words = match now {
-            Some(_) => "today it has one",
-            None if ran => "nor has it today",
-            None => "it was not run today",
+        let today = match pair.today() {
+            Some(_) => Presence::Measured,
+            None if ran => Presence::NoFigure,
+            None => Presence::NotRun,
         };
-        Shape { agrees: None, text: format!("{} had no figure that counts then; {words}", pair.system) }
+        let figures = ShapeFigures::Void { system: pair.system.to_owned(), today };
+        Shape { agrees: None, at_limit: false, figures }
     }));
     shapes
 }
@@ -84,22 +87,7 @@ pub(super) fn clients(
         ],
         block: false,
     };
-    let mut beside = empty(table);
-    beside.rows = best.iter().map(line).collect();
-    let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
-    (beside, vec![order(today, &entries)])
-}
-
-fn empty(table: &PublishedTable) -> findings::Table {
-    findings::Table {
-        title: format!("Beside {}", table.name),
-        about: format!(
-            "Beside the published table {} ({}): each client's best row with {} % errors or fewer, how many times less than the \
-             best of all, then and today.",
-            table.name,
-            table.source,
-            RANKED_ERRORS * 100.0
-        ),
+    let beside = findings::Table {
         columns: vec![
             Column::words("client"),
             Column::words("published at"),
@@ -108,70 +96,54 @@ fn empty(table: &PublishedTable) -> findings::Table {
             column("today", Unit::Times),
         ],
         keys: 1,
-        rows: Vec::new(),
-        notes: Vec::new(),
-    }
+        rows: best.iter().map(line).collect(),
+    };
+    let entries: Vec<Entry> = best.into_iter().map(|(_, entry)| entry).collect();
+    (beside, vec![order(today, &entries)])
 }
 
 /// Compares both orders: whether every two systems that have both figures are in the same order.
 fn order(today: &Today, entries: &[Entry]) -> Shape {
-    let mut text = format!(
-        "order then: {}; today: {}",
-        chain(entries, |e| e.then, false),
-        chain(entries, |e| e.today(), true)
-    );
     let common: Vec<(&Entry, f64, &Estimate)> =
         entries.iter().filter(|e| e.today().is_some()).filter_map(|e| Some((e, e.then?, e.now?))).collect();
     let several = common.len() * common.len().saturating_sub(1) / 2;
-    let (mut against, mut held, mut open, mut agreements) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut pairs, mut agreements) = (Vec::new(), Vec::new());
     for (i, (a, a_then, a_now)) in common.iter().enumerate() {
         for (b, b_then, b_now) in &common[i + 1..] {
             let then = today.figure.advantage(*a_then, *b_then);
             let ratio = today.ratio(a_now, b_now, several);
-            let names = format!("{} and {}", a.system, b.system);
             // A system that the generator limited may be faster than the one before it.
             let slower = if ratio.is_some_and(|r| r.estimate > 1.0) { b_now } else { a_now };
-            if slower.is_lower_bound() {
-                held.push(names);
-                agreements.push(None);
-                continue;
-            }
-            let same = same_side(then, ratio);
+            let same = same_side(then, ratio).filter(|_| !slower.is_lower_bound());
             agreements.push(same);
-            match same {
-                Some(true) => {}
-                None => open.push(names),
-                Some(false) if side(then) == 0 || within(ratio, (1.0 / FLAT, FLAT)) == Some(true) => {
-                    against.push(format!("{names} are level in one of the two"));
-                }
-                Some(false) => against.push(format!("{names} are the other way round today")),
-            }
+            let level = side(then) == 0 || within(ratio, (1.0 / FLAT, FLAT)) == Some(true);
+            let order = match same {
+                Some(true) => continue,
+                Some(false) if level => ChangedOrder::Level,
+                Some(false) => ChangedOrder::Turned,
+                None if slower.is_lower_bound() => ChangedOrder::AtLimit,
+                None => ChangedOrder::Undecided,
+            };
+            pairs.push(OrderOfTwo { first: a.system.to_owned(), second: b.system.to_owned(), order });
         }
     }
-    if !held.is_empty() {
-        text.push_str(&format!("; the generator was at its limit: no order of {}", held.join(", ")));
-    }
-    if !open.is_empty() {
-        text.push_str(&format!("; these rounds do not decide the order of {}", open.join(", ")));
-    }
-    if !against.is_empty() {
-        text.push_str(&format!("; {}", against.join(", ")));
-    }
-    if common.len() < 2 {
-        text.push_str("; fewer than two of them are in both");
-    }
-    Shape { agrees: all(agreements).filter(|_| common.len() > 1), text }
+    let figures = ShapeFigures::Order {
+        then: chain(entries, |e| e.then, false),
+        today: chain(entries, |e| e.today(), true),
+        in_both: common.len(),
+        pairs,
+    };
+    Shape { agrees: all(agreements).filter(|_| common.len() > 1), at_limit: false, figures }
 }
 
-/// Formats systems by their figures, the best first: `A > B (2.0x less)`.
-fn chain(entries: &[Entry], figure: fn(&Entry) -> Option<f64>, bounds: bool) -> String {
+/// The systems by their figures, the best first.
+fn chain(entries: &[Entry], figure: fn(&Entry) -> Option<f64>, bounds: bool) -> Vec<Placed> {
     let mut sorted: Vec<(&Entry, f64)> = entries.iter().filter_map(|e| Some((e, figure(e)?))).collect();
     sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let parts = sorted.iter().map(|(entry, figure)| {
-        let behind = sorted[0].1 / figure;
-        let least = if bounds && entry.now.is_some_and(Estimate::is_lower_bound) { " at least" } else { "" };
-        let by = if behind > 1.0 { format!(" ({} less)", shown((behind, behind))) } else { String::new() };
-        format!("{}{least}{by}", entry.system)
-    });
-    if sorted.is_empty() { "nothing".to_owned() } else { parts.collect::<Vec<_>>().join(" > ") }
+    let place = |(entry, figure): &(&Entry, f64)| Placed {
+        system: entry.system.to_owned(),
+        behind: sorted[0].1 / figure,
+        at_least: bounds && entry.now.is_some_and(Estimate::is_lower_bound),
+    };
+    sorted.iter().map(place).collect()
 }

@@ -7,9 +7,8 @@ use systems::{Point, Value};
 
 use super::super::PublishedTable;
 use super::today::same_size;
-use super::{FLAT, Pair, SAME_SIZE, Today, all, decided, range, shown, systems_of, unless_held_back, within};
-use lab::experiment::grid::show_size;
-use lab::findings::Shape;
+use super::{FLAT, Pair, SAME_SIZE, Today, all, range, shape, systems_of, within};
+use lab::findings::{BestValues, Range, Shape, ShapeFigures};
 
 pub(super) fn steps(table: &PublishedTable, pairs: &[Pair], today: &Today) -> Vec<Shape> {
     let knobs = table.varied().filter(|column| column.name != "size");
@@ -52,8 +51,6 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
         range(groups.iter().filter_map(|s| Some(time(slowest(s, time)?) / time(quickest(s, time)?))))
     };
     let (then, now) = (factor(|step| step.then)?, factor(|step| step.now)?);
-    let mut text =
-        format!("`{name}` from its worst to its best value: {} then, {} today", shown(then), shown(now));
     // The best and the worst are chosen by the result, which counts as comparing all values with each other.
     let several: usize = groups.iter().map(|s| s.len() * (s.len() - 1) / 2).sum();
     let ratio = |a: &Step, b: &Step| today.ratio(a.pair.now?, b.pair.now?, several);
@@ -61,16 +58,13 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
         let ends = quickest(series, |step| step.now).zip(slowest(series, |step| step.now));
         same_size(then, ends.and_then(|(best, worst)| ratio(best, worst)))
     }));
+    let mut best = None;
     // A knob that changes nothing has no best value.
-    if then.1 >= FLAT && now.1 >= FLAT {
-        let best = |time: fn(&Step) -> f64| {
+    if then.high >= FLAT && now.high >= FLAT {
+        let values = |time: fn(&Step) -> f64| {
             groups.iter().filter_map(|s| Some(quickest(s, time)?.value)).collect::<BTreeSet<&Value>>()
         };
-        let words = |values: &BTreeSet<&Value>| {
-            values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-        };
-        let (best_then, best_now) = (best(|step| step.then), best(|step| step.now));
-        text.push_str(&format!("; the best is {} then, {} today", words(&best_then), words(&best_now)));
+        let (best_then, best_now) = (values(|step| step.then), values(|step| step.now));
         // If no other value is better today than the best value then, the optimum has not moved.
         let as_good = all(groups.iter().map(|series| {
             let published_best = series.iter().filter(|step| best_then.contains(step.value));
@@ -78,15 +72,13 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
             let others = series.iter().filter(|step| step.value != published_best.value);
             all(others.map(|other| within(ratio(other, published_best), (0.0, FLAT))))
         }));
-        if best_then != best_now && as_good == Some(true) {
-            text.push_str(", from which it is less than 5 % away");
-        } else if best_then != best_now && as_good.is_none() {
-            text.push_str(", which may be as good");
-        }
         agrees = all([agrees, as_good]);
+        let [then, today] =
+            [best_then, best_now].map(|values| values.into_iter().cloned().collect::<Vec<Value>>());
+        best = Some(BestValues { then, today, as_good });
     }
     let own = pairs.iter().filter(|pair| pair.both().is_some());
-    Some(unless_held_back(decided(agrees, text), own))
+    Some(shape(agrees, ShapeFigures::Knob { knob: name.to_owned(), then, today: now, best }, own))
 }
 
 /// The ratio of the later system to the earlier at each size.
@@ -104,13 +96,16 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
         let couples: Vec<(&Pair, &Pair)> =
             variants.iter().filter_map(|v| Some((find(first, v)?, find(second, v)?))).collect();
         let then = range(couples.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
-        let what = format!("{second} by {first} at {}: {} the time then", show_size(size), shown(then));
-        let found = times(&couples, then, several, today);
-        let Some((now, agrees)) = found else {
-            return Some(Shape { agrees: None, text: format!("{what}; one of them is missing today") });
+        let (now, agrees) = times(&couples, then, several, today).unzip();
+        let figures = ShapeFigures::Times {
+            of: second.to_owned(),
+            against: first.to_owned(),
+            system: None,
+            size: Some(size),
+            then,
+            today: now,
         };
-        let text = format!("{what}, {} today", shown(now));
-        Some(unless_held_back(decided(agrees, text), couples.iter().flat_map(|(a, b)| [*a, *b])))
+        Some(shape(agrees.flatten(), figures, couples.iter().flat_map(|(a, b)| [*a, *b])))
     };
     sizes.into_iter().filter_map(at_size).collect()
 }
@@ -119,16 +114,16 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
 /// on the same side of 1. None if no couple ran.
 fn times(
     couples: &[(&Pair, &Pair)],
-    then: (f64, f64),
+    then: Range,
     several: usize,
     today: &Today,
-) -> Option<((f64, f64), Option<bool>)> {
+) -> Option<(Range, Option<bool>)> {
     let ran = || couples.iter().filter_map(|(a, b)| Some((b.today()? / a.today()?, a.now?, b.now?)));
     let now = range(ran().map(|(ratio, ..)| ratio))?;
     let allowed = match () {
-        () if then.0 > FLAT => ((then.0 / SAME_SIZE).max(FLAT), then.1 * SAME_SIZE),
-        () if then.1 < 1.0 / FLAT => (then.0 / SAME_SIZE, (then.1 * SAME_SIZE).min(1.0 / FLAT)),
-        () => (then.0 / SAME_SIZE, then.1 * SAME_SIZE),
+        () if then.low > FLAT => ((then.low / SAME_SIZE).max(FLAT), then.high * SAME_SIZE),
+        () if then.high < 1.0 / FLAT => (then.low / SAME_SIZE, (then.high * SAME_SIZE).min(1.0 / FLAT)),
+        () => (then.low / SAME_SIZE, then.high * SAME_SIZE),
     };
     let agreements = ran().map(|(_, a, b)| within(today.ratio(a, b, several), allowed));
     Some((now, all(agreements)))
@@ -153,11 +148,16 @@ fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
     }
     let shapes = couples.iter().filter_map(|((system, size), rows)| {
         let then = range(rows.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
-        let place = size.map_or(String::new(), |size| format!(" at {}", show_size(size)));
         let (now, agrees) = times(rows, then, couples.len(), today)?;
-        let (then, now) = (shown(then), shown(now));
-        let text = format!("{second} by {first}, {system}{place}: {then} the time then, {now} today");
-        Some(unless_held_back(decided(agrees, text), rows.iter().flat_map(|(a, b)| [*a, *b])))
+        let figures = ShapeFigures::Times {
+            of: second.to_owned(),
+            against: first.to_owned(),
+            system: Some((*system).to_owned()),
+            size: *size,
+            then,
+            today: Some(now),
+        };
+        Some(shape(agrees, figures, rows.iter().flat_map(|(a, b)| [*a, *b])))
     });
     shapes.collect()
 }

@@ -7,7 +7,7 @@ use systems::{Catalog, Source, Workload, is_reference};
 use super::*;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Form, TABLES, list};
-use lab::findings::{ExperimentFindings, findings};
+use lab::findings::{BestValues, ChangedOrder, OrderOfTwo, Placed, Presence, findings};
 use lab::observation::{Latency, Measurement, Observation, Outcome, Trial};
 use lab::plan::plan;
 
@@ -126,10 +126,19 @@ fn beside_of(e: &ExperimentFindings) -> &Beside {
     e.beside.first().expect("a published table")
 }
 
-/// The shape whose sentence begins with these words.
-fn shape<'a>(beside: &'a Beside, begins: &str) -> &'a Shape {
-    let found = beside.shapes.iter().find(|c| c.text.starts_with(begins));
-    found.unwrap_or_else(|| panic!("{begins:?}: {:#?}", beside.shapes))
+/// What a shape says: whether it agrees, and its figures.
+fn first(beside: &Beside) -> (Option<bool>, &ShapeFigures) {
+    (beside.shapes[0].agrees, &beside.shapes[0].figures)
+}
+
+fn range_of(low: f64, high: f64) -> Range {
+    Range { low, high }
+}
+
+/// The same in tenths.
+fn tenths(range: Range) -> Range {
+    let rounded = |ratio: f64| (ratio * 10.0).round() / 10.0;
+    range_of(rounded(range.low), rounded(range.high))
 }
 
 const BUFFERS: &str = "published = \"cowboy-buffers\"";
@@ -148,18 +157,19 @@ fn buffers(rounds: u32, ms: impl Fn(u32) -> [f64; 3]) -> ExperimentFindings {
 fn a_buffer_that_moves_as_published_agrees() {
     let e = buffers(3, |_| [350.0, 115.0, 50.0]);
     let beside = beside_of(&e);
-    assert_eq!(
-        beside.shapes,
-        [Shape {
-            agrees: Some(true),
-            text: "`buffer` from its worst to its best value: 6.9x to 9.0x then, 7.0x today; the best is 262144 then, \
-                   262144 today"
-                .to_owned()
-        }]
-    );
-    assert_eq!(beside.differences[..2], ["`expect`: true then, false today", "`size`: 1G then, 64M today"]);
-    assert_eq!(beside.differences[2], "cowboy2 stands for cowboy2_so_buffer today");
-    assert!(beside.differences[3].contains("10 of 16 published rows"), "{:?}", beside.differences);
+    let [Shape { agrees: Some(true), at_limit: false, figures }] = &beside.shapes[..] else {
+        panic!("{beside:?}")
+    };
+    let ShapeFigures::Knob { knob, then, today, best } = figures else { panic!("{beside:?}") };
+    assert_eq!((knob.as_str(), tenths(*then), *today), ("buffer", range_of(6.9, 9.0), range_of(7.0, 7.0)));
+    let large = vec![Value::Integer(262_144)];
+    assert_eq!(*best, Some(BestValues { then: large.clone(), today: large, as_good: Some(true) }));
+    let knob = |knob: &str, then, today| Difference::Knob { knob: knob.to_owned(), then, today: vec![today] };
+    let [expect, size, system, rows] = &beside.differences[..] else { panic!("{beside:?}") };
+    assert_eq!(*expect, knob("expect", Value::Boolean(true), Value::Boolean(false)));
+    assert_eq!(*size, knob("size", Value::Integer(1 << 30), Value::Integer(1 << 26)));
+    assert_eq!(*system, stand_in("cowboy2", "cowboy2_so_buffer", None));
+    assert!(matches!(rows, Difference::RowsMissing { rows, of: 16, .. } if rows.len() == 10), "{rows:?}");
     let table = &beside_of(&e).table;
     let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["runtime", "buffer", "published", "today"]);
@@ -171,7 +181,22 @@ fn a_buffer_that_moves_as_published_agrees() {
     assert_eq!(table.rows.len(), 6);
     assert_eq!((ratio(2, 2), ratio(0, 3), ratio(1, 3), ratio(2, 3)), (1.0, 7.0, 2.3, 1.0));
     assert_eq!(ratio(3, 2), 5684.605 / 822.515);
-    assert!(table.rows[3].block && table.notes[0].starts_with("agrees: `buffer`"), "{:?}", table.notes);
+    assert!(table.rows[3].block);
+}
+
+fn stand_in(system: &str, stands_for: &str, runtime: Option<&str>) -> Difference {
+    let [system, stands_for] = [system, stands_for].map(str::to_owned);
+    Difference::StandIn { system, stands_for, runtime: runtime.map(str::to_owned) }
+}
+
+fn best_of(shape: &Shape) -> (i64, Option<bool>) {
+    match &shape.figures {
+        ShapeFigures::Knob { best: Some(BestValues { today, as_good, .. }), .. } => match today[..] {
+            [Value::Integer(value)] => (value, *as_good),
+            _ => panic!("{shape:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -179,31 +204,27 @@ fn another_best_value_or_another_size_of_effect_differs() {
     let beside = |ms| beside_of(&buffers(3, move |_| ms)).shapes[0].clone();
     let other = beside([350.0, 40.0, 50.0]);
     assert_eq!(other.agrees, Some(false));
-    assert!(other.text.ends_with("the best is 262144 then, 8192 today"), "{}", other.text);
+    assert_eq!(best_of(&other), (8192, Some(false)));
     assert_eq!(beside([60.0, 55.0, 50.0]).agrees, Some(false), "1.2x is not 6.9x");
     assert_eq!(beside([50.0, 50.0, 50.0]).agrees, Some(false), "flat is not 6.9x");
     let near = beside([350.0, 49.0, 50.0]);
-    assert_eq!(near.agrees, Some(true), "a value as good as the best is no other optimum: {}", near.text);
-    assert!(near.text.ends_with("8192 today, from which it is less than 5 % away"), "{}", near.text);
+    assert_eq!(near.agrees, Some(true), "a value as good as the best is no other optimum: {near:?}");
+    assert_eq!(best_of(&near), (8192, Some(true)));
 }
 
 #[test]
-fn what_rounds_contradict_or_are_too_few_for_is_open() {
+fn a_difference_with_contradicting_or_too_few_rounds_is_undecided() {
     let contradicted =
         buffers(3, |round| if round == 1 { [350.0, 40.0, 50.0] } else { [350.0, 115.0, 50.0] });
-    let seen = &beside_of(&contradicted).shapes[0];
-    assert_eq!(seen.agrees, None);
-    assert!(seen.text.ends_with("these rounds do not decide it"), "{}", seen.text);
     let few = buffers(2, |_| [350.0, 115.0, 50.0]);
-    let seen = &beside_of(&few).shapes[0];
-    assert_eq!(seen.agrees, None);
-    assert!(seen.text.ends_with("these rounds do not decide it"), "{}", seen.text);
-    let notes = &beside_of(&few).table.notes;
-    assert!(notes[0].starts_with("open: "), "{notes:?}");
+    for e in [contradicted, few] {
+        let seen = &beside_of(&e).shapes[0];
+        assert_eq!((seen.agrees, seen.at_limit), (None, false), "{seen:?}");
+    }
 }
 
 #[test]
-fn the_same_version_is_taken_before_another_and_the_two_are_not_mixed() {
+fn the_same_version_is_preferred_and_versions_are_not_mixed() {
     let grid = "[[grid]]\nsize = \"1G\"\nbuffer = [1460, 262144]\n\
                 [[grid]]\nsystems = [\"cowboy2\"]\nsize = \"1G\"\nbuffer = 8192\n";
     let text = experiment("upload", "ms_per_upload", BUFFERS, "\"cowboy2\", \"cowboy2-10\"", grid);
@@ -213,10 +234,10 @@ fn the_same_version_is_taken_before_another_and_the_two_are_not_mixed() {
         measurement(Workload::Upload, if small && !other { 800.0 } else { 100.0 })
     });
     let beside = beside_of(&e);
-    assert_eq!(beside.shapes[0].agrees, Some(true), "{beside:?}");
-    assert!(beside.shapes[0].text.contains("8.0x today"), "{beside:?}");
+    let (Some(true), ShapeFigures::Knob { today, .. }) = first(beside) else { panic!("{beside:?}") };
+    assert_eq!(*today, range_of(8.0, 8.0));
     assert_eq!(beside_of(&e).table.rows.len(), 4, "8192 ran with the other version only");
-    assert!(beside.differences.iter().all(|sentence| !sentence.contains("stands for")), "{beside:?}");
+    assert!(!beside.differences.iter().any(|d| matches!(d, Difference::StandIn { .. })), "{beside:?}");
 }
 
 #[test]
@@ -230,27 +251,31 @@ fn systems_are_compared_at_each_size() {
             measurement(Workload::Upload, slow * if word(trial, "size") == "1048576" { 2.0 } else { 700.0 })
         })
     };
+    let times = |e: &ExperimentFindings, bytes: i64| {
+        let found = beside_of(e).shapes.iter().find_map(|shape| match &shape.figures {
+            ShapeFigures::Times { of, against, size: Some(size), then, today, .. } if *size == bytes => {
+                assert_eq!([of, against], ["cowboy2.10.0", "cowboy1.1.2"]);
+                Some((shape.agrees, tenths(*then), *today))
+            }
+            _ => None,
+        });
+        found.unwrap()
+    };
     let e = run("\"cowboy1\", \"cowboy2\"", 9.0);
-    let large = shape(beside_of(&e), "cowboy2.10.0 by cowboy1.1.2 at 1G");
-    assert_eq!(large.agrees, Some(true));
-    assert!(large.text.ends_with("7.6x to 10.7x the time then, 9.0x today"), "{}", large.text);
+    let today = Some(range_of(9.0, 9.0));
+    let large = range_of(7.6, 10.7);
+    assert_eq!(times(&e, 1 << 30), (Some(true), large, today));
     // The published mean at 1M was that of a few slow uploads.
-    let small = shape(beside_of(&e), "cowboy2.10.0 by cowboy1.1.2 at 1M");
-    assert_eq!(small.agrees, Some(false));
-    assert!(small.text.ends_with("0.73x to 2.3x the time then, 9.0x today"), "{}", small.text);
-    assert_eq!(
-        shape(beside_of(&run("\"cowboy1\", \"cowboy2\"", 2.0)), "cowboy2.10.0 by cowboy1.1.2 at 1G").agrees,
-        Some(false)
-    );
+    assert_eq!(times(&e, 1 << 20), (Some(false), range_of(0.7, 2.3), today));
+    assert_eq!(times(&run("\"cowboy1\", \"cowboy2\"", 2.0), 1 << 30).0, Some(false));
     let alone = run("\"cowboy2\"", 9.0);
-    let large = shape(beside_of(&alone), "cowboy2.10.0 by cowboy1.1.2 at 1G");
-    assert_eq!(large.agrees, None);
-    assert!(large.text.ends_with("one of them is missing today"), "{}", large.text);
-    assert!(beside_of(&alone).differences.contains(&"not run today: cowboy1.1.2".to_owned()));
+    assert_eq!(times(&alone, 1 << 30), (None, large, None));
+    let absent = Difference::NotRun { systems: vec!["cowboy1.1.2".to_owned()] };
+    assert!(beside_of(&alone).differences.contains(&absent));
 }
 
 #[test]
-fn the_cliff_of_frames_is_looked_for_where_it_was() {
+fn the_cliff_of_frames_is_expected_at_its_published_size() {
     let run = |sizes: &str, four: f64| {
         let grid =
             format!("[[grid]]\nframing = [\"0\", \"4\"]\nbuffer = [1460, 8192]\nframe_size = [{sizes}]\n");
@@ -263,21 +288,32 @@ fn the_cliff_of_frames_is_looked_for_where_it_was() {
             measurement(Workload::Frames, if slow { four } else { 400_000.0 })
         })
     };
+    let cliff = |e: &ExperimentFindings, way: &str| {
+        let found = beside_of(e).shapes.iter().find_map(|shape| match &shape.figures {
+            ShapeFigures::Cliff { framing, active, from: 1400, to: 1500, then, today } if active == way => {
+                assert_eq!(framing, "4");
+                let tenths = |ratio: f64| (ratio * 10.0).round() / 10.0;
+                Some((shape.agrees, tenths(*then), today.map(tenths)))
+            }
+            _ => None,
+        });
+        found.unwrap()
+    };
+    let ahead = |e: &ExperimentFindings| {
+        let last = beside_of(e).shapes.last().unwrap().clone();
+        let ShapeFigures::Framings { of, against, sizes, .. } = last.figures else { panic!("{last:?}") };
+        assert_eq!([of, against], ["4", "0"]);
+        (last.agrees, sizes.into_iter().map(|at| (at.size, at.same)).collect::<Vec<_>>())
+    };
     let e = run("1400, 1500", 70_000.0);
-    let cliff = shape(beside_of(&e), "framing 4, active once, from 1400 to 1500 bytes");
-    assert_eq!(cliff.agrees, Some(true));
-    assert!(cliff.text.ends_with("5.6x fewer frames then, 5.7x today"), "{}", cliff.text);
-    assert_eq!(shape(beside_of(&e), "framing 4, active true, from 1400").agrees, None, "it did not run");
-    let ahead = shape(beside_of(&e), "framing 4 by 0");
-    assert_eq!(ahead.agrees, Some(true));
-    assert!(ahead.text.contains("0.97 and 1.00 at 1400, 0.18 and 0.17 at 1500"), "{}", ahead.text);
+    assert_eq!(cliff(&e, "once"), (Some(true), 5.6, Some(5.7)));
+    assert_eq!(cliff(&e, "true"), (None, 1.7, None), "it did not run");
+    assert_eq!(ahead(&e), (Some(true), vec![(1400, Some(true)), (1500, Some(true))]));
     let flat = run("1400, 1500", 400_000.0);
-    assert_eq!(shape(beside_of(&flat), "framing 4, active once, from 1400").agrees, Some(false));
-    let ahead = shape(beside_of(&flat), "framing 4 by 0");
-    assert!(ahead.agrees == Some(false) && ahead.text.ends_with("not the same at 1500"), "{}", ahead.text);
+    assert_eq!(cliff(&flat, "once").0, Some(false));
+    assert_eq!(ahead(&flat), (Some(false), vec![(1400, Some(true)), (1500, Some(false))]));
     let elsewhere = run("1456, 1457", 400_000.0);
-    let cliff = shape(beside_of(&elsewhere), "framing 4, active once, from 1400");
-    assert!(cliff.agrees.is_none() && cliff.text.ends_with("not measured today"), "{}", cliff.text);
+    assert_eq!(cliff(&elsewhere, "once"), (None, 5.6, None));
     assert_eq!(beside_of(&elsewhere).table.rows.len(), 0);
 }
 
@@ -292,31 +328,43 @@ fn servers(systems: &str, rates: &[(&str, f64)]) -> ExperimentFindings {
     })
 }
 
+/// The first shape, which is an order: whether it agrees, the systems then and today, and the pairs that changed.
+fn order_of(e: &ExperimentFindings) -> (Option<bool>, Vec<String>, Vec<String>, Vec<OrderOfTwo>) {
+    let (agrees, ShapeFigures::Order { then, today, pairs, .. }) = first(beside_of(e)) else {
+        panic!("{e:?}")
+    };
+    let names = |placed: &[Placed]| placed.iter().map(|placed| placed.system.clone()).collect();
+    (agrees, names(then), names(today), pairs.clone())
+}
+
+fn changed(first: &str, second: &str, order: ChangedOrder) -> OrderOfTwo {
+    OrderOfTwo { first: first.to_owned(), second: second.to_owned(), order }
+}
+
 #[test]
-fn the_order_of_servers_is_that_of_one_request_per_connection() {
+fn the_order_of_servers_is_compared_as_published() {
     let all = "\"iodash\", \"boost-asio\", \"node\", \"libuv\"";
     let e = servers(all, &[("iodash", 40e3), ("boost-asio", 36e3), ("node", 6e3), ("libuv", 35e3)]);
-    let order = &beside_of(&e).shapes[0];
-    assert_eq!(order.agrees, Some(true), "{}", order.text);
-    assert_eq!(
-        order.text,
-        "order then: IODash > Boost (1.23x less) > Node.js (7.3x less); today: IODash > Boost (1.11x less) > libuv (1.14x \
-         less) > Node.js (6.7x less)"
-    );
-    let libuv = &beside_of(&e).shapes[1];
-    assert_eq!(libuv.text, "libuv had no figure that counts then; today it has one");
-    assert_eq!(beside_of(&e).differences, ["`connections`: 10000 then, 1000 today"]);
+    let (agrees, then, today, pairs) = order_of(&e);
+    assert_eq!((agrees, pairs), (Some(true), vec![]));
+    assert_eq!(then, ["IODash", "Boost", "Node.js"]);
+    assert_eq!(today, ["IODash", "Boost", "libuv", "Node.js"]);
+    let void = ShapeFigures::Void { system: "libuv".to_owned(), today: Presence::Measured };
+    assert_eq!(beside_of(&e).shapes[1].figures, void);
+    let [then, today] = [10_000, 1000].map(Value::Integer);
+    let connections = Difference::Knob { knob: "connections".to_owned(), then, today: vec![today] };
+    assert_eq!(beside_of(&e).differences, [connections]);
     let turned = servers(all, &[("iodash", 30e3), ("boost-asio", 36e3), ("node", 6e3), ("libuv", 35e3)]);
-    let order = &beside_of(&turned).shapes[0];
-    assert_eq!(order.agrees, Some(false));
-    assert!(order.text.ends_with("IODash and Boost are the other way round today"), "{}", order.text);
+    let (agrees, .., pairs) = order_of(&turned);
+    assert_eq!((agrees, pairs), (Some(false), vec![changed("IODash", "Boost", ChangedOrder::Turned)]));
     let level = servers(all, &[("iodash", 36e3), ("boost-asio", 36e3), ("node", 6e3), ("libuv", 35e3)]);
-    assert_eq!(beside_of(&level).shapes[0].agrees, Some(false));
+    let (agrees, .., pairs) = order_of(&level);
+    assert_eq!((agrees, pairs), (Some(false), vec![changed("IODash", "Boost", ChangedOrder::Level)]));
 }
 
 /// By chance, three rounds of noise point the same way in a quarter of all runs.
 #[test]
-fn equal_servers_are_rarely_put_in_an_order() {
+fn equal_servers_are_rarely_ranked() {
     let grid = "[[grid]]\nconnections = 10000\nkeep_alive = false\n";
     let systems = "\"iodash\", \"boost-asio\", \"node\"";
     let text = experiment("requests", "requests_per_s", "published = \"iodash\"", systems, grid);
@@ -325,38 +373,34 @@ fn equal_servers_are_rarely_put_in_an_order() {
             let mut rng = stats::SplitMix64::new(seed * 1000 + u64::from(trial.index));
             measurement(Workload::Requests, 40e3 * (0.1 * rng.normal()).exp())
         });
-        let order = &beside_of(&e).shapes[0];
-        order.agrees == Some(true) || order.text.contains("the other way round")
+        let (agrees, .., pairs) = order_of(&e);
+        agrees == Some(true) || pairs.iter().any(|pair| pair.order == ChangedOrder::Turned)
     });
     assert!(claims.count() <= 10, "more than one in twenty");
 }
 
 #[test]
-fn what_the_generator_held_back_is_open() {
+fn a_scenario_that_the_generator_held_back_is_undecided() {
     let grid = "[[grid]]\nconnections = 10000\nkeep_alive = false\n";
     let systems = "\"iodash\", \"boost-asio\", \"node\"";
     let order = |bound: &[&str]| {
         let text = experiment("requests", "requests_per_s", "published = \"iodash\"", systems, grid);
-        let e = ran(&text, 3, |trial| {
+        ran(&text, 3, |trial| {
             let system = trial.scenario.system.as_str();
             let rates = [("iodash", 40e3), ("boost-asio", 30e3), ("node", 6e3)];
             let rate = rates.iter().find(|(name, _)| *name == system).unwrap().1;
             let mut m = measurement(Workload::Requests, rate);
             m.generator.busiest_core = if bound.contains(&system) { 0.99 } else { 0.5 };
             m
-        });
-        beside_of(&e).shapes[0].clone()
+        })
     };
-    assert_eq!(order(&[]).agrees, Some(true));
-    assert_eq!(order(&["iodash"]).agrees, Some(true), "the first may be faster still");
+    assert_eq!(order_of(&order(&[])).0, Some(true));
+    assert_eq!(order_of(&order(&["iodash"])).0, Some(true), "the first may be faster still");
     let open = order(&["iodash", "boost-asio"]);
-    assert_eq!(open.agrees, None);
-    assert!(open.text.contains("today: IODash at least > Boost"), "{}", open.text);
-    assert!(
-        open.text.ends_with("the generator was at its limit: no order of IODash and Boost"),
-        "{}",
-        open.text
-    );
+    let (agrees, .., pairs) = order_of(&open);
+    assert_eq!((agrees, pairs), (None, vec![changed("IODash", "Boost", ChangedOrder::AtLimit)]));
+    let (_, ShapeFigures::Order { today, .. }) = first(beside_of(&open)) else { panic!() };
+    assert_eq!(today.iter().map(|placed| placed.at_least).collect::<Vec<_>>(), [true, true, false]);
 
     let grid = "[[grid]]\nsize = \"1G\"\nreuse = false\nbuffer = [1460, 262144]\n";
     let e = ran(&experiment("upload", "ms_per_upload", BUFFERS, "\"cowboy2\"", grid), 3, |trial| {
@@ -366,17 +410,17 @@ fn what_the_generator_held_back_is_open() {
         m
     });
     let held = &beside_of(&e).shapes[0];
-    assert_eq!(held.agrees, None);
-    assert!(held.text.contains("7.0x today") && held.text.ends_with("lower bounds"), "{}", held.text);
+    assert_eq!((held.agrees, held.at_limit), (None, true));
 }
 
 #[test]
-fn servers_that_did_not_run_are_missing() {
+fn servers_that_did_not_run_are_listed_as_missing() {
     let e = servers("\"node\", \"libuv\"", &[("node", 6e3), ("libuv", 35e3)]);
     let beside = beside_of(&e);
     assert_eq!(beside.shapes[0].agrees, None);
-    assert!(beside.shapes[0].text.ends_with("fewer than two of them are in both"), "{beside:?}");
-    assert!(beside.differences.contains(&"not run today: IODash, Boost".to_owned()), "{beside:?}");
+    assert!(matches!(first(beside).1, ShapeFigures::Order { in_both: 1, .. }), "{beside:?}");
+    let absent = Difference::NotRun { systems: vec!["IODash".to_owned(), "Boost".to_owned()] };
+    assert!(beside.differences.contains(&absent), "{beside:?}");
 }
 
 #[test]
@@ -400,9 +444,8 @@ fn clients_are_ranked_at_their_best_with_few_errors() {
         }
         m
     });
-    let order = &beside_of(&e).shapes[0];
-    assert_eq!(order.agrees, Some(true), "{}", order.text);
-    assert!(order.text.ends_with("today: MachineGun > Httpc (1.80x less)"), "{}", order.text);
+    let (agrees, _, today, _) = order_of(&e);
+    assert_eq!((agrees, today), (Some(true), vec!["MachineGun".to_owned(), "Httpc".to_owned()]));
     let table = &beside_of(&e).table;
     let row = |client: &str| table.rows.iter().find(|r| r.cells[0] == Cell::Text(client.to_owned())).unwrap();
     let text = |word: &str| Cell::Text(word.to_owned());
@@ -411,16 +454,14 @@ fn clients_are_ranked_at_their_best_with_few_errors() {
     assert_eq!(row("MachineGun").cells[3..], [today, Cell::Number(1.0)]);
     assert_eq!(row("Buoy").cells[1..], [const { Cell::Empty }; 4], "no row with few errors, then or today");
     let beside = beside_of(&e);
-    assert!(
-        beside.differences.contains(&"Buoy ran, and none of its rows may be ranked".to_owned()),
-        "{beside:?}"
-    );
-    assert!(beside.differences.iter().all(|sentence| !sentence.starts_with("MachineGun ran")), "{beside:?}");
+    let unranked: Vec<&Difference> =
+        beside.differences.iter().filter(|d| matches!(d, Difference::Unranked { .. })).collect();
+    assert_eq!(unranked, [&Difference::Unranked { system: "Buoy".to_owned() }]);
     assert_eq!(row("Mojito").cells[3..], [const { Cell::Empty }; 2], "it did not run");
 }
 
 #[test]
-fn an_experiment_without_a_table_or_with_another_figure_has_nothing_beside() {
+fn an_experiment_without_a_table_or_with_another_figure_is_not_compared() {
     let grid = "[[grid]]\nsize = \"1G\"\nbuffer = [1460, 8192]\n";
     for (figure, published) in [("ms_per_upload", ""), ("bytes_per_s", BUFFERS)] {
         let text = experiment("upload", figure, published, "\"cowboy2\"", grid);
@@ -429,53 +470,5 @@ fn an_experiment_without_a_table_or_with_another_figure_has_nothing_beside() {
     }
 }
 
-#[test]
-fn an_experiment_with_an_unknown_table_is_refused() {
-    let text = experiment(
-        "upload",
-        "ms_per_upload",
-        "published = \"cowboy-bufers\"",
-        "\"cowboy2\"",
-        "[[grid]]\nsize = 1\n",
-    );
-    let error = Experiment::parse(&Source::new("experiments/e.toml", text)).unwrap_err().one_line();
-    assert!(error.contains("e.toml:6:13: there is no published table `cowboy-bufers`"), "{error}");
-    assert!(error.contains("did you mean `cowboy-buffers`?"), "{error}");
-}
-
-#[test]
-fn the_ready_made_experiments_and_the_tables_name_each_other() {
-    let home = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let catalog = Catalog::load(home);
-    let mut named = BTreeSet::new();
-    let experiments = list(home).into_iter().map(|(name, experiment)| (name, experiment.unwrap()));
-    for (name, experiment, published) in experiments
-        .flat_map(|(name, e)| e.published.clone().into_iter().map(move |p| (name.clone(), e.clone(), p)))
-    {
-        let table = super::super::load(&published).unwrap();
-        assert_eq!(table.workload, experiment.workload, "{name}: {published}");
-        named.insert((name, published.clone()));
-        // A misspelled knob would match nothing.
-        let columns = table.columns.iter().filter(|c| c.knob.is_some()).map(|c| &c.name);
-        for knob in columns.chain(table.fixed.keys()).chain(table.defaults.keys()) {
-            let has =
-                |system: &String| catalog.get(system).is_ok_and(|m| m.knobs.iter().any(|(k, _)| k == knob));
-            let known = experiment.workload.knob(knob).is_some() || table.systems.values().flatten().any(has);
-            assert!(known, "{published}: nobody has a knob `{knob}`");
-        }
-    }
-    for table in super::super::tables().unwrap() {
-        assert!(TABLES.contains(&table.name.as_str()), "an experiment cannot name {}", table.name);
-        let experiment = table.experiment.clone().unwrap();
-        assert!(named.contains(&(experiment, table.name.clone())), "{} beside no run", table.name);
-        // A variant that no system has would match nothing.
-        for variant in table.runtimes.values().flatten() {
-            let mut systems = table.systems.values().flatten();
-            assert!(systems.any(|name| catalog.get(&format!("{name}@{variant}")).is_ok()), "{variant}");
-        }
-        let printed: BTreeSet<&str> = table.rows.keys().into_iter().map(|(_, runtime, _)| runtime).collect();
-        assert!(table.runtimes.keys().all(|runtime| printed.contains(runtime.as_str())), "{}", table.name);
-    }
-}
-
+mod named;
 mod several;

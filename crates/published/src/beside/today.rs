@@ -1,34 +1,28 @@
 //! Which shapes today's rounds decide. Ratios are taken within rounds, and the intervals of one shape hold together.
 //!
-//! As with verdicts, nothing is claimed within the noise floor, and a shape is undecided if its interval does not
-//! decide it.
-
-use stats::Design;
+//! As with verdicts, a shape is undecided if its interval does not decide it.
 
 use super::{FLAT, SAME_SIZE};
 use lab::experiment::Figure;
-use lab::findings::{Estimate, NoiseFloor, Ratio, log_ratios};
+use lab::findings::{Estimate, ExperimentFindings, Range, Ratio, Rows};
 
 /// How today's rows are compared.
-pub(super) struct Today {
+pub(super) struct Today<'a> {
     pub figure: Figure,
-    design: Design,
-    /// The logarithm of the smallest difference that the run can claim.
-    floor: Option<f64>,
+    estimates: &'a [Estimate],
+    rows: Rows,
 }
 
-impl Today {
-    pub fn new(figure: Figure, design: Design, floor: Option<&NoiseFloor>) -> Self {
-        Self { figure, design, floor: floor.map(|floor| floor.smallest.ln()) }
+impl<'a> Today<'a> {
+    pub fn new(found: &'a ExperimentFindings) -> Self {
+        Self { figure: found.figure, estimates: &found.estimates, rows: Rows::of(found) }
     }
 
-    /// How many times better `a` is than `b`. The interval holds together with those of all `several` ratios of a
-    /// shape, and is at least as wide as the noise floor. None with fewer than three rounds or without a noise floor.
+    /// How many times better `a` is than `b`. The interval holds together with those of all `several` ratios of a shape.
+    /// None with fewer than three rounds.
     pub fn ratio(&self, a: &Estimate, b: &Estimate, several: usize) -> Option<Ratio> {
-        let compared = self.design.compare(&log_ratios(self.figure, &a.by_round, &b.by_round))?;
-        let (low, high) = compared.location.interval(self.design.level(several));
-        let (estimate, floor) = (compared.location.estimate, self.floor?);
-        Some(Ratio::of_logs(estimate, low.min(estimate - floor), high.max(estimate + floor)))
+        let position = |e: &Estimate| self.estimates.iter().position(|known| known.scenario == e.scenario);
+        self.rows.ratio_among(position(a)?, position(b)?, several)
     }
 }
 
@@ -69,8 +63,9 @@ pub(super) fn same_side(then: f64, now: Option<Ratio>) -> Option<bool> {
 }
 
 /// Whether a factor has the size of the published ones: flat if they were, or else within their widened range.
-pub(super) fn same_size(then: (f64, f64), now: Option<Ratio>) -> Option<bool> {
-    let range = if then.1 < FLAT { (1.0 / FLAT, FLAT) } else { (then.0 / SAME_SIZE, then.1 * SAME_SIZE) };
+pub(super) fn same_size(then: Range, now: Option<Ratio>) -> Option<bool> {
+    let flat = then.high < FLAT;
+    let range = if flat { (1.0 / FLAT, FLAT) } else { (then.low / SAME_SIZE, then.high * SAME_SIZE) };
     within(now, range)
 }
 
@@ -83,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interval_leaves_open_is_open() {
+    fn a_comparison_is_open_if_its_interval_allows_both_sides() {
         let table = [
             // Then, today's interval, on the same side?
             (2.0, ratio(1.1, 3.0), Some(true)),
@@ -100,15 +95,16 @@ mod tests {
         for (then, now, expected) in table {
             assert_eq!(same_side(then, now), expected, "{then} {now:?}");
         }
-        assert_eq!(same_size((6.0, 9.0), ratio(5.0, 8.0)), Some(true));
-        assert_eq!(same_size((6.0, 9.0), ratio(2.0, 8.0)), None);
-        assert_eq!(same_size((6.0, 9.0), ratio(1.0, 3.0)), Some(false));
-        assert_eq!(same_size((1.0, 1.01), ratio(1.0, 1.03)), Some(true));
-        assert_eq!(same_size((1.0, 1.01), ratio(1.1, 1.3)), Some(false));
+        let range = |low, high| Range { low, high };
+        assert_eq!(same_size(range(6.0, 9.0), ratio(5.0, 8.0)), Some(true));
+        assert_eq!(same_size(range(6.0, 9.0), ratio(2.0, 8.0)), None);
+        assert_eq!(same_size(range(6.0, 9.0), ratio(1.0, 3.0)), Some(false));
+        assert_eq!(same_size(range(1.0, 1.01), ratio(1.0, 1.03)), Some(true));
+        assert_eq!(same_size(range(1.0, 1.01), ratio(1.1, 1.3)), Some(false));
     }
 
     #[test]
-    fn one_that_is_not_so_decides_and_one_that_is_open_leaves_all_open() {
+    fn one_contradiction_decides_and_one_open_case_leaves_all_open() {
         assert_eq!(all([]), Some(true));
         assert_eq!(all([Some(true), Some(true)]), Some(true));
         assert_eq!(all([Some(true), None]), None);

@@ -50,7 +50,7 @@ fn frames() -> String {
 const FRAMES: &str = "system,frame_size,framing,active,messages\n";
 
 #[test]
-fn sound_clients_are_not_doubted() {
+fn sound_clients_raise_no_doubt() {
     let setting = "attempts = 500000\ndelay_ms = 10\ntimeout_ms = 1000";
     let audit = audit_of(&pools(setting), &format!("{POOLS}a,1,32,64,3000,0\nb,1,32,64,2900,0.9\n"));
     assert_eq!(codes(&audit), [], "{:?}", audit.warnings);
@@ -61,7 +61,7 @@ fn sound_clients_are_not_doubted() {
 }
 
 #[test]
-fn what_is_not_known_is_not_checked() {
+fn checks_without_the_necessary_data_are_skipped() {
     let rows = format!("{POOLS}a,1,32,2048,9000,99.4\na,1,64,2048,9000,0\n");
     assert_eq!(codes(&audit_of(&pools(""), &rows)), [ERRORS]);
     // A row without a success has no duration. More callers than attempts make no attempt.
@@ -71,7 +71,7 @@ fn what_is_not_known_is_not_checked() {
 }
 
 #[test]
-fn a_sound_run_of_wrk_is_not_doubted() {
+fn a_sound_run_of_wrk_raises_no_doubt() {
     let names = Rows::required(Workload::Requests);
     let columns: Vec<(&str, &str)> = names.iter().map(|name| (*name, "")).collect();
     let head = head("requests", "connections = 100\nthreads = 2", &columns);
@@ -83,7 +83,7 @@ fn a_sound_run_of_wrk_is_not_doubted() {
 }
 
 #[test]
-fn sound_frames_and_uploads_are_not_doubted() {
+fn sound_frames_and_uploads_raise_no_doubt() {
     let rows = format!("{FRAMES}a,10,4,once,900 - 910\na,100,4,once,700 - 710\na,1000,4,once,300 - 310\n");
     assert_eq!(codes(&audit_of(&frames(), &rows)), []);
     let columns = [("system", ""), ("size", "size"), ("mean_ms", "")];
@@ -92,7 +92,7 @@ fn sound_frames_and_uploads_are_not_doubted() {
 }
 
 #[test]
-fn mistakes_are_shown_with_their_place() {
+fn mistakes_are_shown_with_their_position() {
     let good = pools("");
     let row = "a,1,32,64,3000,0\n";
     assert!(read(&good, &format!("{POOLS}{row}")).is_ok());
@@ -126,7 +126,7 @@ fn mistakes_are_shown_with_their_place() {
 }
 
 #[test]
-fn mistakes_in_what_is_said_of_a_table_are_shown_with_their_place() {
+fn mistakes_in_the_description_of_a_table_are_shown_with_their_position() {
     let good = pools("");
     let rows = format!("{POOLS}a,1,32,64,3000,0\n");
     for (from, to, words) in [
@@ -143,7 +143,7 @@ fn mistakes_in_what_is_said_of_a_table_are_shown_with_their_place() {
 }
 
 #[test]
-fn cells_of_two_runs_are_read_as_they_were_printed() {
+fn cells_of_two_runs_are_read_as_printed() {
     let table = |cell: &str| read(&frames(), &format!("{FRAMES}a,10,4,once,{cell}\n"));
     for (cell, runs, flawed) in [
         ("\"1,000 - 2,000\"", [1000.0, 2000.0], false),
@@ -152,7 +152,7 @@ fn cells_of_two_runs_are_read_as_they_were_printed() {
         ("6 - 5", [6.0, 5.0], true),
     ] {
         let Rows::Frames(rows) = table(cell).unwrap().rows else { panic!() };
-        assert_eq!((rows[0].measured.runs, rows[0].measured.flaw.is_some()), (runs, flawed), "{cell}");
+        assert_eq!((rows[0].measured.runs, rows[0].measured.misprint.is_some()), (runs, flawed), "{cell}");
     }
     for cell in ["5", "5 - 6 - 7", "a - b", "", "0 - 0", "5 - x"] {
         let error = table(cell).unwrap_err().one_line();
@@ -161,7 +161,7 @@ fn cells_of_two_runs_are_read_as_they_were_printed() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_nearest() {
+fn an_unknown_name_is_an_error_that_suggests_the_nearest() {
     let error = load("iodsh").unwrap_err().one_line();
     assert_says(&error, &["there is no table `iodsh`", "did you mean `iodash`?", "cowboy-buffers"]);
 }

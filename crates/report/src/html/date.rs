@@ -1,6 +1,7 @@
-//! Seconds since the epoch as a date; all that a report needs of a calendar.
+//! Formats seconds since the Unix epoch as a date.
 
-/// `2026-01-31 09:05`, in UTC. Civil dates from days as in Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+/// Formats a time in UTC: `2026-01-31 09:05`. The date is computed as in Hinnant's "chrono-Compatible Low-Level Date
+/// Algorithms".
 pub(super) fn utc(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as i64;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -18,7 +19,7 @@ pub(super) fn utc(unix_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn dates() {
+    fn dates_agree_with_those_of_date() {
         // By `date -u -d @N`.
         for (seconds, shown) in [
             (0.0, "1970-01-01 00:00"),

@@ -1,21 +1,21 @@
-//! A figure on the page: caption, legend, the drawing for wide and for narrow screens, its data as a table.
+//! A figure on the page: its caption, its legend, its drawing for wide and narrow screens, and its data as a table.
 
 use std::fmt::Write;
 
 use super::sentence;
 use crate::svg::{Drawing, Style, Width, escape};
 
-/// A figure with its words.
+/// A figure with its caption and legend.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Figure {
-    /// What it shows, in a line; also its text alternative.
+    /// One line that says what it shows. It is also the text alternative.
     pub(super) title: String,
-    /// How to read it, and what it shows to those who do not see it.
+    /// How to read it. It is also the description for those who do not see it.
     pub(super) about: String,
-    /// Series and how they look; empty where the figure names its rows itself.
+    /// The series and their styles. Empty if the figure names its rows.
     pub(super) legend: Vec<(String, Style)>,
     pub(super) drawing: Drawing,
-    /// Whether it stands alone, across the page.
+    /// Whether it takes the whole width of the page.
     pub(super) main: bool,
 }
 

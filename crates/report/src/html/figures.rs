@@ -1,4 +1,4 @@
-//! From findings to figures: the one place that knows both. Chooses what is drawn; computes nothing that is not there.
+//! Makes figures from findings. Chooses what is drawn, and computes no new values.
 
 mod comparisons;
 mod course;
@@ -16,10 +16,10 @@ use systems::{Point, Value, is_reference};
 use super::figure::Figure;
 use crate::svg::{Axis, HUES, Interval, NOT_RANKED, Scale, Style, Ticks};
 
-/// What `lab::findings` gives as an interval.
+/// The name of the intervals that `lab::findings` computes.
 const INTERVAL: &str = "95 % interval";
 
-/// Stands for the system where knobs are left out; no knob may have this name.
+/// The name that leaves out the system where names of knobs leave out knobs. No knob may have it.
 const SYSTEM: &str = "systems";
 
 /// More series than these cannot be told apart in one figure.
@@ -31,7 +31,7 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// In the order in which the systems appear.
+    /// The systems, in the order in which they appear.
     pub(super) fn of(findings: &Findings) -> Self {
         let mut hues = BTreeMap::new();
         let scenarios = findings.experiments.iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
@@ -42,19 +42,19 @@ impl Palette {
         Self { hues }
     }
 
-    /// Whether this word is a system that has a colour.
+    /// Whether this word is the name of a system with a colour.
     pub(super) fn knows(&self, word: &str) -> bool {
         self.hues.contains_key(word) || is_reference(word)
     }
 
-    /// Beyond the palette's colours, systems repeat them with other shapes.
+    /// The style of a system. If there are more systems than colours, colours repeat with other shapes.
     pub(super) fn style(&self, system: &str, shape: usize) -> Style {
         let hue = self.hues.get(system).copied();
         Style { hue: hue.map(|at| at % HUES), shape: shape + hue.unwrap_or(0) / HUES, hollow: false }
     }
 }
 
-/// The figures that answer an experiment: its knobs, its scenarios.
+/// The figures that show the answer: its knobs and its scenarios.
 pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
     let view = View::new(e, palette);
     if view.rows.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> 
     figures
 }
 
-/// Figures of what explains the answer, and of what it stands on.
+/// The figures that explain the answer, and those of the data behind it.
 pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
     let view = View::new(e, palette);
     let all = [
@@ -86,13 +86,13 @@ pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
     all.into_iter().flatten().collect()
 }
 
-/// An experiment as the figures look at it.
+/// The parts of an experiment that figures use.
 struct View<'a> {
     e: &'a ExperimentFindings,
     palette: &'a Palette,
-    /// The knobs that have more than one value.
+    /// The knobs with more than one value.
     varied: Vec<&'a Knob>,
-    /// The scenarios that have a figure.
+    /// The scenarios with a figure.
     rows: Vec<&'a Estimate>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> View<'a> {
         Self { e, palette, varied, rows }
     }
 
-    /// What is measured, in words, and its unit.
+    /// The measured quantity in words, and its unit.
     fn quantity(&self) -> (&'static str, Unit) {
         match self.e.figure {
             Quantity::MsPerUpload => ("time per upload", Unit::Milliseconds),
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
         if self.e.figure.more_is_better() { "higher is better" } else { "lower is better" }
     }
 
-    /// The axis of the figure, over these values and their intervals.
+    /// The axis of the quantity, over these values and their intervals.
     fn axis(&self, values: &[(f64, Option<Interval>)]) -> Axis {
         let (name, unit) = self.quantity();
         let all = values.iter().flat_map(|(v, i)| [*v, i.map_or(*v, |i| i.0), i.map_or(*v, |i| i.1)]);
@@ -127,23 +127,23 @@ impl<'a> View<'a> {
         Axis { label: format!("{name} ({}{log})", self.better()), unit, scale, ticks: Ticks::Round }
     }
 
-    /// Whether knobs that are no numbers, or systems alone, are what the experiment walks.
+    /// Whether the experiment varies no knob with numeric values.
     fn choices(&self) -> bool {
         self.varied.iter().all(|knob| !numeric(knob))
     }
 
-    /// How a row of its own looks: an outline where it is not ranked.
+    /// The style of a scenario: an outline if it is not ranked.
     fn style(&self, row: &Estimate) -> Style {
         Style { hollow: !row.is_ranked(), ..self.palette.style(&row.scenario.system, 0) }
     }
 
-    /// A knob's value at a scenario, as people read it.
+    /// The value of a knob in a scenario, formatted.
     fn value(&self, row: &Estimate, knob: &str) -> Option<String> {
         let axis = self.e.axes.iter().find(|axis| axis.knob == knob)?;
         Some(axis.show(row.scenario.point.get(knob)?))
     }
 
-    /// What stands still in a comparison: system and knobs, without some, in brackets; empty where nothing else varies.
+    /// The system and the knobs that are equal in a comparison, in brackets. Empty if nothing else varies.
     fn context(&self, row: &Estimate, without: &[&str]) -> String {
         let mut words = self.words(row, without);
         let several = self.rows.iter().any(|e| !e.is_reference() && e.scenario.system != row.scenario.system);
@@ -153,7 +153,7 @@ impl<'a> View<'a> {
         if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
     }
 
-    /// A scenario in a line, without some of its knobs.
+    /// A scenario in one line, without these knobs.
     fn label(&self, row: &Estimate, without: &[&str]) -> String {
         let words = self.words(row, without);
         let system = &row.scenario.system;
@@ -170,17 +170,18 @@ impl<'a> View<'a> {
         words
     }
 
-    /// Which of two is the better one: whatever is ranked before all that is not, then what may be compared.
+    /// Orders two scenarios: the better one is greater. Ranked scenarios are greater than others, and those that may be
+    /// ranked are greater than those that may not.
     fn order(&self, a: &Estimate, b: &Estimate) -> Ordering {
-        let standing = |e: &Estimate| (e.is_ranked(), e.ranks());
-        let worth = |e: &Estimate| {
+        let rank = |e: &Estimate| (e.is_ranked(), e.ranks());
+        let value = |e: &Estimate| {
             let figure = e.figure.unwrap_or(f64::NAN);
             if self.e.figure.more_is_better() { figure } else { -figure }
         };
-        standing(a).cmp(&standing(b)).then_with(|| worth(a).total_cmp(&worth(b)))
+        rank(a).cmp(&rank(b)).then_with(|| value(a).total_cmp(&value(b)))
     }
 
-    /// The best scenario of each system, and the reference where the best of all would be compared with it.
+    /// The best scenario of each system, and the reference of the best of all.
     fn best(&self) -> Vec<&'a Estimate> {
         let mut best: BTreeMap<&str, &'a Estimate> = BTreeMap::new();
         for &row in self.rows.iter().filter(|row| !row.is_reference()) {
@@ -192,41 +193,43 @@ impl<'a> View<'a> {
         let mut chosen: Vec<&Estimate> = best.into_values().collect();
         chosen.sort_by(|a, b| self.order(b, a));
         chosen.truncate(SERIES - 1);
-        let of = chosen.first().copied();
+        let first = chosen.first().copied();
         let reference = self.rows.iter().filter(|row| row.is_reference());
         let agrees = |row: &&&Estimate| {
-            of.is_none_or(|of| row.scenario.point.iter().all(|(k, v)| of.scenario.point.get(k) == Some(v)))
+            first.is_none_or(|first| {
+                row.scenario.point.iter().all(|(k, v)| first.scenario.point.get(k) == Some(v))
+            })
         };
         chosen.extend(reference.clone().find(agrees).or_else(|| reference.clone().next()));
         chosen
     }
 
-    /// What marks and whiskers are, for the words below a figure.
+    /// The meaning of marks and whiskers, for a caption.
     fn how_to_read(&self) -> String {
         let (rounds, percent) = (self.e.rounds, INTERVAL);
         if self.rows.iter().all(|row| row.interval.is_none()) {
             return match rounds {
-                1 => "Marks are figures of one round: too few for intervals.".to_owned(),
-                _ => format!("Marks are medians over {rounds} rounds: too few for intervals."),
+                1 => "Marks are figures of one round, which is too few for intervals.".to_owned(),
+                _ => format!("Marks are medians over {rounds} rounds, which are too few for intervals."),
             };
         }
         format!(
-            "Marks are medians over up to {rounds} rounds, whiskers {percent}s. Comparisons inside rounds know more."
+            "Marks are medians over up to {rounds} rounds, whiskers are {percent}s. Comparisons within rounds are more exact."
         )
     }
 }
 
-/// What outlines are, for the words below a figure and for its legend; nothing where there are none.
+/// The meaning of outlines, for a caption and for a legend. Empty if there are none.
 fn outlines(mut drawn: impl Iterator<Item = bool>) -> (&'static str, Vec<(String, Style)>) {
     if !drawn.any(|hollow| hollow) {
         return ("", Vec::new());
     }
     let swatch = |word: &str, hollow| (word.to_owned(), Style { hue: None, shape: 0, hollow });
-    let words = " Hollow is what is not ranked: the warnings, or too few rounds for an interval, are why.";
+    let words = " Hollow marks are not ranked, because of warnings or too few rounds for an interval.";
     (words, vec![swatch("ranked", false), swatch(NOT_RANKED, true)])
 }
 
-/// Whether a knob's values have an order and distances.
+/// Whether all values of a knob are numbers.
 fn numeric(knob: &Knob) -> bool {
     knob.values.iter().all(|value| matches!(value, Value::Integer(_)))
 }

@@ -1,4 +1,4 @@
-//! One experiment, part by part: figures and tables, and whatever is said of them.
+//! The section of one experiment: its figures, tables and sentences.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::parts::{ORDER, Part};
 use crate::svg::escape;
 use crate::words;
 
-/// More scenarios than these are folded away.
+/// The most scenarios that are shown unfolded.
 const NAMED: usize = 4;
 
 /// Writes the section; `index` makes its ids unique.
@@ -33,8 +33,8 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
         Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
         Part::Tables => {
             for (i, each) in words::tables(e).iter().enumerate() {
-                if each.title != e.title {
-                    heading(out, &each.title);
+                if each.caption.title != e.title {
+                    heading(out, &each.caption.title);
                 }
                 table::write(out, &format!("e{index}-t{i}"), each, palette);
             }
@@ -45,9 +45,9 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             list(out, "Trials far from the others of their scenario", e.outliers.iter().map(words::outlier));
         }
         Part::Beside => {
-            for (i, beside) in e.beside.iter().enumerate() {
-                heading(out, &beside.table.title);
-                table::write(out, &format!("e{index}-b{i}"), &beside.table, palette);
+            for (i, each) in words::beside(e).iter().enumerate() {
+                heading(out, &each.caption.title);
+                table::write(out, &format!("e{index}-b{i}"), each, palette);
             }
         }
         Part::Explanations => {
@@ -61,7 +61,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
         }
         Part::Notes => list(out, "Notes", words::notes(e).into_iter()),
-        // Among the facts of the environment.
+        // The environment shows them.
         Part::Versions => {}
     }
 }

@@ -1,43 +1,43 @@
-//! Axes: from values to a share of the way, and the values worth a label.
+//! Axes: the positions of values, and the values that are labelled.
 
 use lab::findings::Unit;
 
 use super::canvas::width_of;
 use crate::number::show;
 
-/// From this ratio between the largest and the smallest value, an axis is logarithmic.
+/// An axis is logarithmic if the ratio of the largest to the smallest value is at least this.
 const WIDE: f64 = 20.0;
 
 /// How values are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// Equal steps; begins at zero, so that lengths are honest.
+    /// Equal steps have equal lengths. It begins at zero, so that lengths can be compared.
     Linear,
-    /// Equal ratios; for positive values only.
+    /// Equal ratios have equal lengths. All values must be positive.
     Log,
 }
 
 impl Scale {
-    /// Logarithmic where the values are positive and span more than a linear axis can show.
+    /// Logarithmic if the values are positive and span more than a linear axis can show.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let (low, high) = bounds(values);
         if low > 0.0 && high / low >= WIDE { Self::Log } else { Self::Linear }
     }
 }
 
-/// Which values get a label.
+/// The values that are labelled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ticks {
-    /// Round ones.
+    /// Round values.
     Round,
-    /// These, as far as they do not run into each other.
+    /// These values, except where labels would overlap.
     At(Vec<(f64, String)>),
 }
 
-/// An axis: what is along it, and how.
+/// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
-    /// The quantity, with its unit where the ticks do not carry it.
+    /// The quantity, with its unit if the ticks do not show it.
     pub(crate) label: String,
     pub(crate) unit: Unit,
     pub(crate) scale: Scale,
@@ -45,7 +45,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// A value as a person reads it: its tick's word where it has one.
+    /// Formats a value, as its tick if it has one.
     pub(crate) fn word(&self, value: f64) -> String {
         let named = match &self.ticks {
             Ticks::At(ticks) => ticks.iter().find(|(at, _)| *at == value),
@@ -65,7 +65,7 @@ impl Axis {
             }
             Scale::Linear => {}
             Scale::Log if low > 0.0 => {
-                // A little air, so that no mark stands on the frame.
+                // Leave a margin, so that no mark touches the frame.
                 let air = ((high.ln() - low.ln()) * 0.04).max(0.02).exp();
                 (low, high) = ((low / air).max(f64::MIN_POSITIVE), (high * air).min(f64::MAX));
             }
@@ -121,7 +121,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// How far along a value is, 0..=1; what lies outside is at an end.
+    /// The position of a value, 0..=1. Values outside the range are at an end.
     fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -134,23 +134,23 @@ impl Range {
     }
 }
 
-/// A range between two places on the canvas.
+/// A range between two positions on the canvas.
 pub(super) struct Span {
     pub(super) range: Range,
-    /// Where its low end lies.
+    /// The position of its low end.
     pub(super) from: f64,
-    /// Where its high end lies.
+    /// The position of its high end.
     pub(super) to: f64,
 }
 
 impl Span {
-    /// Where a value lies.
+    /// The position of a value.
     pub(super) fn at(&self, value: f64) -> f64 {
         self.from + self.range.share(value) * (self.to - self.from)
     }
 }
 
-/// Leaves out what would run into its neighbour; the last stays.
+/// Leaves out labels that would overlap with the next. The last is kept.
 pub(super) fn apart(ticks: Vec<(f64, String)>, at: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
     let room = |a: &(f64, String), b: &(f64, String)| {
         (at(b.0) - at(a.0)).abs() >= (width_of(&a.1) + width_of(&b.1)) / 2.0 + 6.0
@@ -167,14 +167,14 @@ pub(super) fn apart(ticks: Vec<(f64, String)>, at: impl Fn(f64) -> f64) -> Vec<(
     kept
 }
 
-/// The smallest and the largest of the finite values; (0, 1) without any.
+/// The smallest and the largest of the finite values, or (0, 1) if there are none.
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = values.filter(|v| v.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if low.is_finite() { (low, high) } else { (0.0, 1.0) }
 }
 
-/// 1, 2 or 5 times a power of ten, of which about five make up the span.
+/// A step of 1, 2 or 5 times a power of ten, about a fifth of the span.
 fn step(span: f64) -> f64 {
     if !span.is_finite() || span <= 0.0 {
         return 1.0;
@@ -189,7 +189,7 @@ fn step(span: f64) -> f64 {
     }
 }
 
-/// Powers of ten; with 2 and 5 between them where there are few, every second or third where there are many.
+/// Powers of ten. If there are few, 2 and 5 times them as well; if there are many, every second or third.
 fn log_ticks(range: &Range, about: usize) -> Vec<f64> {
     let power = |v: f64| (v.log10().floor() as i32).clamp(f64::MIN_10_EXP, f64::MAX_10_EXP);
     let (first, last) = (power(range.low), power(range.high));
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_span_beyond_a_linear_axis_is_logarithmic() {
+    fn an_axis_over_a_large_ratio_is_logarithmic() {
         assert_eq!(Scale::of([1460.0, 524_288.0].into_iter()), Scale::Log);
         assert_eq!(Scale::of([1.0, 4.0].into_iter()), Scale::Linear);
         assert_eq!(Scale::of([0.0, 1e6].into_iter()), Scale::Linear);
     }
 
     #[test]
-    fn no_values_or_equal_ones_still_make_an_axis() {
+    fn an_axis_without_values_or_with_equal_values_is_valid() {
         for scale in [Scale::Linear, Scale::Log] {
             for values in [&[][..], &[0.0], &[5.0, 5.0], &[f64::NAN], &[-3.0, -1.0], &[1e-300, 1e300]] {
                 let axis = axis(scale, Unit::Count);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_do_not_run_into_each_other() {
+    fn labels_do_not_overlap() {
         let ticks: Vec<(f64, String)> = (0..100).map(|i| (f64::from(i), format!("label {i}"))).collect();
         let kept = apart(ticks, |v| v * 3.0);
         assert_eq!(kept.last().unwrap().0, 99.0);

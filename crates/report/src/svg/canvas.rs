@@ -1,13 +1,13 @@
-//! The pen: elements appended to a string, numbers to a tenth of a pixel, text escaped.
+//! Appends SVG elements to a string, with numbers to a tenth of a pixel and escaped text.
 
 use std::fmt::Write;
 
 use super::{SHAPES, Style, escape};
 
-/// About how wide a character is at the figures' size of 12 pixels; fonts differ, so this is on the wide side.
+/// The approximate width of a character at 12 pixels. Fonts differ, so this is an upper estimate.
 const CHARACTER: f64 = 7.4;
 
-/// Where a text's anchor is.
+/// The position of a text's anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -37,7 +37,7 @@ impl Canvas {
         self.path(class, &format!("M{} {}L{} {}", n(from.0), n(from.1), n(to.0), n(to.1)));
     }
 
-    /// A rectangle; `style` may hold its own colour, `tip` is what hovering shows.
+    /// Draws a rectangle. `style` may set its colour, and `tip` is its tooltip.
     pub(super) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), style: &str, tip: &str) {
         let style = if style.is_empty() { String::new() } else { format!(" style=\"{style}\"") };
         let (x, y, w, h) = (n(at.0), n(at.1), n(size.0.max(0.0)), n(size.1.max(0.0)));
@@ -59,7 +59,7 @@ impl Canvas {
             write!(self.body, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escape(text));
     }
 
-    /// The mark of a style, centred.
+    /// Draws the mark of a style, centred.
     pub(super) fn mark(&mut self, style: Style, x: f64, y: f64, tip: &str) {
         let d = match style.shape % SHAPES {
             0 => format!("M{} {}a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", n(x - 4.0), n(y)),
@@ -78,18 +78,18 @@ fn tooltip(tip: &str) -> String {
     if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) }
 }
 
-/// A coordinate.
+/// Formats a coordinate.
 pub(super) fn n(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;
     format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
-/// About how wide a text will be.
+/// The approximate width of a text.
 pub(super) fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// The text, or as much of its beginning as fits, with an ellipsis.
+/// Cuts a text that does not fit, with an ellipsis.
 pub(super) fn fitted(text: &str, width: f64) -> String {
     if width_of(text) <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Values by two knobs: a grid of cells from dark (bad) to bright (good), the best of those that are ranked framed.
+//! A grid of values by two knobs. Cells go from dark (bad) to bright (good), and the best ranked cell is framed.
 
 use lab::findings::Unit;
 
@@ -6,8 +6,8 @@ use super::canvas::{Anchor, Canvas, fitted, width_of};
 use super::{Data, NOT_RANKED, Width};
 use crate::number::show;
 
-/// Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13, 2018) at six places: even steps of brightness, and alike for
-/// those who do not tell red from green.
+/// Six colours of the map Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13, 2018). Their brightness grows in even
+/// steps, and they look alike to people who are colour-blind.
 const STOPS: [[f64; 3]; 6] = [
     [0.0, 32.0, 77.0],
     [49.0, 68.0, 107.0],
@@ -17,29 +17,29 @@ const STOPS: [[f64; 3]; 6] = [
     [255.0, 233.0, 69.0],
 ];
 
-/// From this ratio between the largest and the smallest value, brightness follows ratios instead of differences.
+/// Brightness follows ratios instead of differences if the ratio of the largest to the smallest value is at least this.
 const WIDE: f64 = 8.0;
 
 /// A value of the grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) value: f64,
-    /// Whether it has a place in a ranking; else it is never the best.
+    /// Whether it is ranked. Otherwise it cannot be the best.
     pub(crate) ranked: bool,
 }
 
 /// A grid of values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Heat {
-    /// The knob that the columns are, and its values.
+    /// The knob of the columns, and its values.
     pub(crate) across: (String, Vec<String>),
-    /// The knob that the rows are, and its values.
+    /// The knob of the rows, and its values.
     pub(crate) down: (String, Vec<String>),
-    /// Row by row; None where nothing was measured.
+    /// The cells, row by row. None if there is no figure.
     pub(crate) cells: Vec<Vec<Option<Cell>>>,
     pub(crate) unit: Unit,
     pub(crate) more_is_better: bool,
-    /// The smallest and the largest value of this figure and those that are compared with it.
+    /// The smallest and the largest value of all grids that are compared.
     pub(crate) range: (f64, f64),
 }
 
@@ -62,7 +62,7 @@ impl Heat {
         if self.more_is_better { values.max_by(f64::total_cmp) } else { values.min_by(f64::total_cmp) }
     }
 
-    /// Draws it; returns the height.
+    /// Draws the grid and returns its height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let gutter = self.down.1.iter().map(|word| width_of(word)).fold(0.0, f64::max) + 10.0;
         let left = gutter.clamp(30.0, width.units() / 4.0);
@@ -77,7 +77,7 @@ impl Heat {
         for (i, word) in self.across.1.iter().enumerate() {
             let middle = left + wide * (i as f64 + 0.5);
             let half = width_of(word) / 2.0;
-            // Labels that would run into each other are left out.
+            // Leave out labels that would overlap.
             if middle - half >= free {
                 canvas.text("tick", Anchor::Middle, (middle, 33.0), word);
                 free = middle + half + 5.0;
@@ -127,7 +127,7 @@ impl Heat {
         }
     }
 
-    /// The value in words; whoever does not see the edge of a cell that is not ranked reads of it.
+    /// The value in words. They also say whether the cell is not ranked.
     fn words(&self, cell: Cell) -> String {
         let shown = show(cell.value, self.unit);
         if cell.ranked { shown } else { format!("{shown} ({NOT_RANKED})") }
@@ -151,7 +151,7 @@ fn colour(share: f64) -> [u8; 3] {
     [0, 1, 2].map(|i| (STOPS[at][i] * (1.0 - part) + STOPS[at + 1][i] * part).round() as u8)
 }
 
-/// Relative luminance (WCAG 2), roughly: good enough to choose black or white ink.
+/// The approximate relative luminance (WCAG 2), exact enough to choose between black and white text.
 fn brightness(colour: [u8; 3]) -> f64 {
     let linear = colour.map(|c| (f64::from(c) / 255.0).powf(2.2));
     0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

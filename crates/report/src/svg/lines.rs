@@ -1,4 +1,4 @@
-//! Values along an axis: sweeps of a knob, percentiles, the course of a window.
+//! Line charts: sweeps of a knob, percentiles, the course of a window.
 
 use super::axis::{Axis, Range, Span, apart};
 use super::canvas::{Anchor, Canvas, n, width_of};
@@ -10,18 +10,18 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) interval: Option<Interval>,
-    /// Whether it is shown and not ranked.
+    /// Whether it is drawn as an outline, because it is not ranked.
     pub(crate) hollow: bool,
 }
 
 impl Point {
-    /// Nothing but a value at its place.
+    /// A ranked point without an interval.
     pub(crate) fn new(x: f64, y: f64) -> Self {
         Self { x, y, interval: None, hollow: false }
     }
 }
 
-/// Points that belong together, ascending in x.
+/// Connected points, ascending in x.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub(crate) label: String,
@@ -29,7 +29,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<Point>,
 }
 
-/// A stretch of the x axis worth a look, with a word above it.
+/// A marked part of the x axis, with a label above it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Band {
     pub(crate) from: f64,
@@ -44,13 +44,13 @@ pub(crate) struct Lines {
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
     pub(crate) bands: Vec<Band>,
-    /// What an interval is, for the table of the data; empty where no point has one.
+    /// The name of the intervals, for the table of the data. Empty if no point has one.
     pub(crate) interval: String,
 }
 
-/// Where the plot lies, and what it shows: from the left to the right, and from the bottom to the top.
+/// The area of the plot: its x range from left to right, and its y range from bottom to top.
 struct Plot {
-    /// The upper edge of everything, labels included.
+    /// The upper edge of the chart, including labels.
     edge: f64,
     x: Span,
     y: Span,
@@ -61,20 +61,20 @@ impl Lines {
         self.series.iter().flat_map(|series| &series.points)
     }
 
-    /// Everything that must be on the x axis.
+    /// All x values that must be on the axis.
     pub(super) fn xs(&self) -> impl Iterator<Item = f64> + Clone {
         let banded = self.bands.iter().flat_map(|band| [band.from, band.to]);
         self.points().map(|p| p.x).chain(banded)
     }
 
-    /// Draws it; returns the height.
+    /// Draws the chart and returns its height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let height = if width == Width::Wide { 340.0 } else { 270.0 };
         self.draw_at(canvas, width, (0.0, height), self.x.range(self.xs()));
         height
     }
 
-    /// Draws it from this edge downwards in this height, over these values of x.
+    /// Draws the chart below this edge, with this height and over these values of x.
     pub(super) fn draw_at(&self, canvas: &mut Canvas, width: Width, (edge, height): (f64, f64), x: Range) {
         let inset = if width == Width::Wide { 18.0 } else { 10.0 };
         let marks = if self.bands.is_empty() { 0.0 } else { 16.0 };
@@ -88,9 +88,9 @@ impl Lines {
         self.frame(canvas, &plot, inset, width);
         self.bands(canvas, &plot);
         for (i, series) in self.series.iter().enumerate() {
-            // Whiskers of different series at one x stand beside each other.
+            // Shift the whiskers of different series at the same x, so that they do not overlap.
             let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 1.5;
-            self.one(canvas, &plot, series, shift);
+            self.draw_series(canvas, &plot, series, shift);
         }
     }
 
@@ -132,7 +132,7 @@ impl Lines {
         }
     }
 
-    fn one(&self, canvas: &mut Canvas, plot: &Plot, series: &Series, shift: f64) {
+    fn draw_series(&self, canvas: &mut Canvas, plot: &Plot, series: &Series, shift: f64) {
         canvas.open(&series.style.class());
         let at = |p: &Point| (plot.x.at(p.x), plot.y.at(p.y));
         let path: Vec<String> = series
@@ -158,7 +158,7 @@ impl Lines {
         canvas.close();
     }
 
-    /// The value in words; whoever does not see a hollow mark reads of it.
+    /// The value in words. They also say whether the point is not ranked.
     fn value(&self, p: &Point) -> String {
         let word = self.y.word(p.y);
         if p.hollow { format!("{word} ({NOT_RANKED})") } else { word }

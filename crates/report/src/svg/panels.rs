@@ -1,4 +1,4 @@
-//! Line charts one below the other over one x axis: quantities of different units that belong together in time.
+//! Line charts below each other with one x axis, for quantities of different units over the same time.
 
 use super::canvas::Canvas;
 use super::lines::Lines;
@@ -8,11 +8,11 @@ use super::{Data, Width};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Panels(pub(crate) Vec<Lines>);
 
-/// Of one panel: lower than a figure that stands alone, so that two of them fit a screen.
+/// The height of a panel. It is lower than a single chart, so that two fit on a screen.
 const HEIGHT: f64 = 210.0;
 
 impl Panels {
-    /// Draws them; returns the height.
+    /// Draws the charts and returns their height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let Some(last) = self.0.last() else { return HEIGHT };
         let x = last.x.range(self.0.iter().flat_map(Lines::xs));

@@ -1,42 +1,43 @@
-//! Values one below the other: ratios with their intervals, rankings, memory.
+//! Charts with a row for each value: ratios with their intervals, rankings, memory.
 
 use super::axis::{Axis, Span, apart};
 use super::canvas::{Anchor, Canvas, fitted, n, width_of};
 use super::{Data, Interval, NOT_RANKED, Style, Width};
 
-/// One line of the figure.
+/// One row of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) label: String,
     pub(crate) style: Style,
     pub(crate) value: f64,
     pub(crate) interval: Option<Interval>,
-    /// What stands at the right: the value in words, a verdict.
+    /// The text at the right: the formatted value, or a verdict.
     pub(crate) note: String,
 }
 
-/// Rows over one axis.
+/// Rows with a common axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) x: Axis,
-    /// A line across all rows: "no difference".
+    /// The value of a line across all rows, which means no difference.
     pub(crate) rule: Option<f64>,
-    /// A stretch across all rows that says nothing.
+    /// The range of noise, drawn as a band across all rows.
     pub(crate) noise: Option<Interval>,
-    /// Bars from zero instead of marks.
+    /// Whether to draw bars from zero instead of marks.
     pub(crate) bars: bool,
     pub(crate) rows: Vec<Row>,
-    /// What an interval is, for the table of the data.
+    /// The name of the intervals, for the table of the data.
     pub(crate) interval: String,
 }
 
 const TOP: f64 = 8.0;
 
 impl Rows {
-    /// Draws it; returns the height.
+    /// Draws the chart and returns its height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
-        let longest = |of: fn(&Row) -> &str| self.rows.iter().map(|r| width_of(of(r))).fold(0.0, f64::max);
-        // Labels stand beside their rows where they leave them room, else above.
+        let longest =
+            |text: fn(&Row) -> &str| self.rows.iter().map(|r| width_of(text(r))).fold(0.0, f64::max);
+        // Labels are left of their rows if there is room, otherwise above.
         let wide = width != Width::Narrow && longest(|r| &r.label) < width.units() * 0.5;
         let notes = (longest(|r| &r.note) + 10.0).min(width.units() * 0.4);
         let gutter = if wide { longest(|r| &r.label) + 12.0 } else { 12.0 };
@@ -61,7 +62,7 @@ impl Rows {
                 (Anchor::Start, (0.0, y + 13.0), width.units())
             };
             canvas.text("label", anchor, at, &fitted(&row.label, room));
-            self.one(canvas, &x, row, middle);
+            self.draw_row(canvas, &x, row, middle);
             let note = fitted(&row.note, notes - 4.0);
             canvas.text("value", Anchor::Start, (x.to + 12.0, middle + 4.0), &note);
         }
@@ -89,7 +90,7 @@ impl Rows {
         canvas.close();
     }
 
-    fn one(&self, canvas: &mut Canvas, x: &Span, row: &Row, y: f64) {
+    fn draw_row(&self, canvas: &mut Canvas, x: &Span, row: &Row, y: f64) {
         canvas.open(&row.style.class());
         let mut tip = format!("{}: {}", row.label, self.value(row));
         if self.bars {
@@ -108,7 +109,7 @@ impl Rows {
         canvas.close();
     }
 
-    /// The value in words; whoever does not see a hollow mark reads of it.
+    /// The value in words. They also say whether the row is not ranked.
     fn value(&self, row: &Row) -> String {
         let word = self.x.word(row.value);
         if row.style.hollow { format!("{word} ({NOT_RANKED})") } else { word }

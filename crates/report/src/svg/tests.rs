@@ -1,4 +1,4 @@
-//! Drawings of plain numbers: named, whole, escaped, and with everything in their data.
+//! Tests of drawings: they are named, well-formed and escaped, and their tables have all data.
 
 use super::*;
 use lab::findings::Unit;
@@ -84,7 +84,7 @@ fn all() -> Vec<Drawing> {
 }
 
 #[test]
-fn drawings_are_whole_named_and_escaped() {
+fn drawings_are_well_formed_named_and_escaped() {
     for drawing in all() {
         for width in [Width::Wide, Width::Half, Width::Narrow] {
             let svg = drawing.svg(width, "f1", HOSTILE, HOSTILE);
@@ -116,7 +116,7 @@ fn coordinates_are_finite() {
 }
 
 #[test]
-fn the_data_is_what_is_drawn() {
+fn the_table_has_all_data_that_is_drawn() {
     let data = lines(&[(1.0, 2.0, Some((1.0, 3.0))), (100.0, 5.0, None)]).data();
     assert_eq!(data.columns.len(), 4);
     assert_eq!(data.rows[0], [HOSTILE, "1", "2", "1 to 3"]);
@@ -135,7 +135,7 @@ fn the_data_is_what_is_drawn() {
 }
 
 #[test]
-fn what_is_not_ranked_is_an_outline_and_says_so() {
+fn marks_that_are_not_ranked_are_outlines_with_a_note() {
     let best = |ranked: [bool; 2]| {
         let cell = |value, ranked| Some(Cell { value, ranked });
         let drawing = grid(vec![vec![cell(9.0, ranked[0]), cell(5.0, ranked[1])]], (5.0, 9.0));
@@ -165,11 +165,11 @@ fn what_is_not_ranked_is_an_outline_and_says_so() {
 }
 
 #[test]
-fn panels_share_their_x_axis_and_stand_below_each_other() {
+fn panels_share_their_x_axis_below_each_other() {
     let panels =
         vec![chart(&[(1.0, 2.0, None), (50.0, 4.0, None)]), chart(&[(50.0, 7.0, None), (900.0, 8.0, None)])];
     let svg = Drawing::Panels(Panels(panels)).svg(Width::Half, "f1", "t", "d");
-    // Both charts' points at 50, by the beginning of their mark's path.
+    // The points of both charts at 50, found by the beginning of their marks' paths.
     let marks = svg.split("<path class=\"mark\" d=\"M").skip(1).filter_map(|rest| rest.split('l').next());
     let places: Vec<Vec<f64>> =
         marks.map(|at| at.split(' ').filter_map(|number| number.parse().ok()).collect()).collect();

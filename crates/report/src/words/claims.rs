@@ -3,23 +3,42 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    By, Claim, Comparison, Counted, Estimate, ExperimentFindings, Interaction, Ratio, Reason, Silence,
+    Behind, By, Claim, Comparison, Counted, Estimate, ExperimentFindings, Interaction, Ratio, Reason, Silence,
 };
 use stats::Verdict;
 
 use super::verdicts::FAR;
-use crate::number::{chosen_percent, count, interval, interval_in_hundredths, times};
+use crate::number::{chosen_percent, count, interval, interval_in_hundredths, several, times};
 
-/// A sentence for each claim, in the findings' order: the first is the headline.
+/// A longer window is worth trying below this length, seconds.
+const SHORT_S: f64 = 1.0;
+
+/// A sentence for each claim with its reason, in the findings' order. The first is the headline.
 pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
-    let page = Page { e };
-    e.claims.iter().map(|claim| page.sentence(claim)).collect()
+    let wording = Wording { e };
+    e.claims.iter().map(|claim| with_reason(wording.sentence(claim), wording.reason(claim))).collect()
 }
 
-/// The headline; where there is none, why.
+/// The headline, or why there is none.
 pub fn answer(e: &ExperimentFindings) -> String {
-    let said = e.claims.first().map(|claim| Page { e }.sentence(claim));
-    said.or_else(|| e.silence().map(|why| silence(why).to_owned())).unwrap_or_default()
+    let (sentence, reason) = answer_and_reason(e);
+    with_reason(sentence, reason)
+}
+
+/// The headline without its reason, or why there is none; and the reason.
+pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<String>) {
+    let wording = Wording { e };
+    match e.claims.first() {
+        Some(claim) => (wording.sentence(claim), wording.reason(claim)),
+        None => (e.silence().map_or_else(String::new, |why| silence(why).to_owned()), None),
+    }
+}
+
+fn with_reason(sentence: String, reason: Option<String>) -> String {
+    match reason {
+        Some(reason) => format!("{sentence}: {reason}"),
+        None => sentence,
+    }
 }
 
 /// Why there is no claim.
@@ -37,48 +56,28 @@ fn silence(why: Silence) -> &'static str {
 }
 
 /// An experiment, whose estimates the claims refer to.
-struct Page<'a> {
+struct Wording<'a> {
     e: &'a ExperimentFindings,
 }
 
-impl Page<'_> {
+impl Wording<'_> {
     fn sentence(&self, claim: &Claim) -> String {
         match claim {
-            Claim::Knob { comparison, narrow, default, ties, reasons } => {
-                let ties = self.ties(&comparison.by, ties);
-                let sentence = format!(
-                    "{}{}: {} is {} {} than {} ({}{ties})",
-                    quoted(&comparison.by),
-                    if *narrow { " is the narrow place" } else { "" },
-                    self.name(&comparison.by, comparison.scenario),
-                    upwards(comparison),
-                    if comparison.verdict == Verdict::Faster { "faster" } else { "slower" },
-                    self.baseline(&comparison.by, comparison.against, *default),
-                    self.context(comparison)
-                );
-                self.explained(sentence, reasons)
+            Claim::Knob { comparison, narrow, default, ties, .. } => {
+                self.knob(comparison, *narrow, *default, ties)
             }
-            Claim::Cliff { comparison, reasons } => {
-                let sentence = format!(
+            Claim::Cliff { comparison, .. } => {
+                format!(
                     "{} has a cliff: {} is {} slower than {} ({})",
                     quoted(&comparison.by),
                     self.name(&comparison.by, comparison.scenario),
                     upwards(comparison),
                     self.name(&comparison.by, comparison.against),
                     self.context(comparison)
-                );
-                self.explained(sentence, reasons)
+                )
             }
-            Claim::Systems { comparison, unequal, reasons } => {
-                let names = [comparison.scenario, comparison.against].map(|at| self.name(&comparison.by, at));
-                let [faster, slower] = match (names, comparison.verdict) {
-                    (names, Verdict::Faster) => names,
-                    ([a, b], _) => [b, a],
-                };
-                let work = if *unequal { ", whose work is not the same" } else { "" };
-                let ratio = upwards(comparison);
-                let context = self.context(comparison);
-                self.explained(format!("{faster} is {ratio} faster than {slower}{work} ({context})"), reasons)
+            Claim::Systems { comparison, ties, rest, unequal, .. } => {
+                self.systems(comparison, ties, rest, *unequal)
             }
             Claim::NoDifference { by, threshold, against, default } => {
                 let within = chosen_percent(*threshold);
@@ -102,35 +101,80 @@ impl Page<'_> {
         }
     }
 
-    fn undecided(&self, c: &Comparison, default: bool, equal: usize, of: usize) -> String {
-        let Some(ratio) = c.ratio else { return String::new() };
-        let open = match (&c.by, equal) {
-            (By::System, 0) => "the systems are undecided".to_owned(),
-            (By::System, _) => {
+    /// What to set a knob to, and what that brings.
+    fn knob(&self, c: &Comparison, narrow: bool, default: bool, ties: &[usize]) -> String {
+        let knob = quoted(&c.by);
+        let (name, baseline) = (self.name(&c.by, c.scenario), self.baseline(&c.by, c.against, default));
+        let (ratio, context) = (upwards(c), self.context(c));
+        let place = if narrow { " is the narrow place" } else { "" };
+        match c.verdict {
+            Verdict::Faster => {
+                let ties = self.as_good(&c.by, ties, "good");
                 format!(
-                    "the systems make no difference in {equal} of {of} comparisons, and the others are undecided"
+                    "{knob}{place}: set it to {name}, which is {ratio} faster than {baseline}{ties} ({context})"
                 )
             }
-            (knob, 0) => format!("{} is undecided", quoted(knob)),
+            _ => format!("{knob}: leave it at {baseline}; {name} is {ratio} slower ({context})"),
+        }
+    }
+
+    /// Which system leads, by how much, and who follows.
+    fn systems(&self, c: &Comparison, ties: &[usize], rest: &[Behind], unequal: bool) -> String {
+        let name = |index: usize| self.name(&By::System, index);
+        let work = if unequal { ", whose work is not the same" } else { "" };
+        let mut behind = vec![format!("{} faster than {}{work}", upwards(c), name(c.against))];
+        behind.extend(rest.iter().map(|other| match other.ratio.filter(|ratio| ratio.low > 1.0) {
+            Some(ratio) => format!("{} than {}", sure(ratio), name(other.scenario)),
+            None => format!("ahead of {}", name(other.scenario)),
+        }));
+        let ties = self.as_good(&By::System, ties, "fast");
+        format!("{} leads: it is {}{ties} ({})", name(c.scenario), list(&behind), self.context(c))
+    }
+
+    /// The values or systems that may be as good as the one that is claimed to be the best.
+    fn as_good(&self, by: &By, ties: &[usize], good: &str) -> String {
+        let names: Vec<String> = ties.iter().map(|index| self.name(by, *index)).collect();
+        if names.is_empty() { String::new() } else { format!("; {} may be as {good}", list(&names)) }
+    }
+
+    fn undecided(&self, c: &Comparison, default: bool, equal: usize, of: usize) -> String {
+        let Some(ratio) = c.ratio else { return String::new() };
+        let hardly = ratio.is_hardly_measured();
+        let state = if hardly { "hardly measured" } else { "undecided" };
+        let open = match (&c.by, equal) {
+            (By::System, 0) => format!("the systems are {state}"),
+            (By::System, _) => {
+                format!(
+                    "the systems make no difference in {equal} of {of} comparisons, and the others are {state}"
+                )
+            }
+            (knob, 0) => format!("{} is {state}", quoted(knob)),
             (knob, _) => format!(
-                "{} makes no difference in {equal} of {of} comparisons, and the others are undecided",
+                "{} makes no difference in {equal} of {of} comparisons, and the others are {state}",
                 quoted(knob)
             ),
         };
-        let more = match c.verdict {
-            Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
-                format!("; over {FAR} more may decide it")
-            }
-            Verdict::Undecided { more_rounds: Some(more) } => format!("; {more} more may decide it"),
-            _ => String::new(),
+        let (name, baseline) = (self.name(&c.by, c.scenario), self.baseline(&c.by, c.against, default));
+        let seen = match hardly {
+            true => format!("trials of {name} and of {baseline} differ too much among themselves"),
+            false => format!("{name} is {} as fast as {baseline}", interval_in_hundredths(ratio)),
         };
-        format!(
-            "{open}: {} is {} as fast as {} ({}{more})",
-            self.name(&c.by, c.scenario),
-            interval_in_hundredths(ratio),
-            self.baseline(&c.by, c.against, default),
-            self.context(c)
-        )
+        format!("{open}: {seen} ({}; {})", self.context(c), self.help(c))
+    }
+
+    /// What would help most to decide a comparison.
+    fn help(&self, c: &Comparison) -> String {
+        let generator = [c.scenario, c.against]
+            .iter()
+            .any(|index| self.estimate(*index).is_some_and(Estimate::is_lower_bound));
+        match c.verdict {
+            _ if generator => "the load generator was the limit".to_owned(),
+            Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
+                format!("{} may decide it", several(more.into(), "more round"))
+            }
+            _ if self.e.timing.measure_s < SHORT_S => "a longer measure_s would help most".to_owned(),
+            _ => "a quieter machine would help most: see `narrows doctor`".to_owned(),
+        }
     }
 
     fn estimate(&self, at: usize) -> Option<&Estimate> {
@@ -157,22 +201,18 @@ impl Page<'_> {
         format!("{}{}", self.name(by, at), if default { ", the default" } else { "" })
     }
 
-    fn ties(&self, by: &By, ties: &[usize]) -> String {
-        let names: Vec<String> = ties.iter().map(|at| self.name(by, *at)).collect();
-        if names.is_empty() {
-            String::new()
-        } else {
-            format!("; {} cannot be told from it", names.join(", "))
-        }
+    /// The counts that explain a claim. None if there are none.
+    fn reason(&self, claim: &Claim) -> Option<String> {
+        let (Claim::Knob { reasons, .. } | Claim::Cliff { reasons, .. } | Claim::Systems { reasons, .. }) =
+            claim
+        else {
+            return None;
+        };
+        let words: Vec<String> = reasons.iter().map(|reason| self.counts(reason)).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// With the counts that explain it.
-    fn explained(&self, sentence: String, reasons: &[Reason]) -> String {
-        let words: Vec<String> = reasons.iter().map(|reason| self.reason(reason)).collect();
-        if words.is_empty() { sentence } else { format!("{sentence}: {}", words.join("; ")) }
-    }
-
-    fn reason(&self, reason: &Reason) -> String {
+    fn counts(&self, reason: &Reason) -> String {
         let unit = &self.e.workload.about().unit;
         let Reason { counted, faster, slower } = *reason;
         let what = match counted {
@@ -222,11 +262,27 @@ fn quoted(by: &By) -> String {
     by.knob().map_or_else(String::new, |knob| format!("`{knob}`"))
 }
 
-/// The better to the worse, with its interval; at least so, where the generator held the better one back.
+/// The ratio of the better to the worse. If the generator held the better one back, it is at least that.
 fn upwards(c: &Comparison) -> String {
     let least = if c.at_least { "at least " } else { "" };
     let ratio = c.ratio.as_ref().map(Ratio::upwards);
-    ratio.map_or_else(String::new, |ratio| format!("{least}{}", interval(ratio)))
+    ratio.map_or_else(String::new, |ratio| {
+        if ratio.is_hardly_measured() { sure(ratio) } else { format!("{least}{}", sure(ratio)) }
+    })
+}
+
+/// A ratio above 1 with its interval. If it is hardly measured, only its lower end is known.
+fn sure(ratio: Ratio) -> String {
+    if ratio.is_hardly_measured() { format!("at least {}", times(ratio.low)) } else { interval(ratio) }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// On what a knob's effect depends most.

@@ -3,7 +3,7 @@
 use lab::compare::{Alone, Difference, Incomparable, RunComparison};
 use lab::findings::Ratio;
 
-use crate::number::{interval_in_hundredths, times};
+use crate::number::interval_in_hundredths;
 
 /// Why two scenarios cannot be compared.
 pub(super) fn why(because: Incomparable) -> &'static str {
@@ -61,9 +61,4 @@ pub(crate) fn machine((experiment, ratio): (&String, &Ratio)) -> String {
     format!(
         "in {experiment} the reference was {ratio} as fast in the second: scenarios are compared as shares of it"
     )
-}
-
-/// Which differences are noise.
-pub(crate) fn floor((experiment, floor): (&String, &f64)) -> String {
-    format!("noise floor of {experiment}: {}; smaller differences are noise", times(*floor))
 }

@@ -1,7 +1,7 @@
 //! Sentences that the snapshots of the program have no run for.
 
 use lab::doubt::Evidence;
-use lab::findings::{By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence};
+use lab::findings::{Behind, By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence};
 use stats::Verdict;
 
 use super::{Advice, advice_on_trial, answer, headlines};
@@ -13,7 +13,7 @@ fn run() -> ExperimentFindings {
 }
 
 fn comparison(by: By, verdict: Verdict) -> Comparison {
-    let ratio = Some(Ratio { estimate: 2.0, low: 1.25, high: 1e6 });
+    let ratio = Some(Ratio { estimate: 2.0, low: 1.25, high: 3.2 });
     Comparison {
         scenario: 1,
         against: 0,
@@ -49,20 +49,40 @@ fn ties_lower_bounds_and_counts_are_said() {
     };
     assert_eq!(
         said(claim),
-        "`pool_size`: 16 is at least 2.0x [1.2, >9999] faster than 8, the default (fast; 4 rounds; 8, 16 cannot be told from it): \
+        "`pool_size`: set it to 16, which is at least 2.0x [1.2, 3.2] faster than 8, the default; 8 and 16 may be as good (fast; 4 rounds): \
          2.0 system calls a request against 8.0; 1,000 instructions a request against 25,000"
+    );
+    let slower = Claim::Knob {
+        comparison: Comparison {
+            ratio: Some(Ratio { estimate: 0.5, low: 0.4, high: 0.6 }),
+            at_least: false,
+            ..comparison(By::Knob("pool_size".to_owned()), Verdict::Slower)
+        },
+        narrow: true,
+        default: true,
+        ties: Vec::new(),
+        reasons: Vec::new(),
+    };
+    assert_eq!(
+        said(slower),
+        "`pool_size`: leave it at 8, the default; 16 is 2.0x [1.7, 2.5] slower (fast; 4 rounds)"
     );
 }
 
 #[test]
 fn systems_of_unequal_work_are_said_to_be() {
-    let mut comparison = comparison(By::System, Verdict::Slower);
-    (comparison.scenario, comparison.against) = (2, 0);
-    comparison.ratio = comparison.ratio.map(|ratio| ratio.inverse());
-    let claim = Claim::Systems { comparison, unequal: true, reasons: Vec::new() };
+    let comparison = Comparison { scenario: 0, against: 2, ..comparison(By::System, Verdict::Faster) };
+    let ratio = |low| Some(Ratio { estimate: 4.0, low, high: 50.0 });
+    let rest = vec![
+        Behind { scenario: 1, ratio: ratio(5.5) },
+        Behind { scenario: 3, ratio: ratio(1.5) },
+        Behind { scenario: 3, ratio: ratio(0.5) },
+    ];
+    let claim = Claim::Systems { comparison, ties: vec![2], rest, unequal: true, reasons: Vec::new() };
     assert_eq!(
         said(claim),
-        "fast is at least 2.0x [1.2, >9999] faster than slow, whose work is not the same (pool_size 8; 4 rounds)"
+        "fast leads: it is at least 2.0x [1.2, 3.2] faster than slow, whose work is not the same, 4.0x [5.5, 50.0] than fast, \
+         at least 1.50x than slow and ahead of slow; slow may be as fast (pool_size 8; 4 rounds)"
     );
 }
 
@@ -73,15 +93,31 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
         said(Claim::Undecided { comparison, default: false, equal, of: 3 })
     };
     let knob = || By::Knob("pool_size".to_owned());
-    let end = "16 is 2.00x [1.25, >9999] as fast as 8 (fast; 4 rounds";
-    assert_eq!(open(knob(), 0, Some(7)), format!("`pool_size` is undecided: {end}; 7 more may decide it)"));
+    let end = "16 is 2.00x [1.25, 3.20] as fast as 8 (fast; 4 rounds";
+    assert_eq!(
+        open(knob(), 0, Some(7)),
+        format!("`pool_size` is undecided: {end}; 7 more rounds may decide it)")
+    );
     assert_eq!(
         open(knob(), 2, None),
         format!(
-            "`pool_size` makes no difference in 2 of 3 comparisons, and the others are undecided: {end})"
+            "`pool_size` makes no difference in 2 of 3 comparisons, and the others are undecided: {end}; a quieter machine would help most: see `narrows doctor`)"
         )
     );
-    assert!(open(By::System, 0, Some(101)).ends_with("4 rounds; over 100 more may decide it)"));
+    assert!(
+        open(By::System, 0, Some(101))
+            .ends_with("4 rounds; a quieter machine would help most: see `narrows doctor`)")
+    );
+    let wild = Comparison {
+        ratio: Some(Ratio { estimate: 2.0, low: 0.1, high: 40.0 }),
+        at_least: false,
+        ..comparison(By::System, Verdict::Undecided { more_rounds: Some(30) })
+    };
+    assert_eq!(
+        said(Claim::Undecided { comparison: wild, default: false, equal: 0, of: 3 }),
+        "the systems are hardly measured: trials of fast and of fast differ too much among themselves \
+         (pool_size 16; 4 rounds; 30 more rounds may decide it)"
+    );
     let equal = |by| said(Claim::NoDifference { by, threshold: 0.05, against: 0, default: false });
     assert_eq!(equal(knob()), "`pool_size` makes no difference worth having: all values are within 5 % of 8");
     assert_eq!(
@@ -94,7 +130,13 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
 fn a_claim_about_what_is_not_there_is_no_panic() {
     let mut e = run();
     let far = Comparison { scenario: 99, against: 98, ..comparison(By::System, Verdict::Faster) };
-    e.claims = vec![Claim::Systems { comparison: far, unequal: false, reasons: Vec::new() }];
+    e.claims = vec![Claim::Systems {
+        comparison: far,
+        ties: vec![97],
+        rest: Vec::new(),
+        unequal: false,
+        reasons: Vec::new(),
+    }];
     assert_eq!(headlines(&e).len(), 1);
 }
 

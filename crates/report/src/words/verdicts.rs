@@ -4,36 +4,30 @@ use lab::compare::{Matched, RunComparison};
 use lab::findings::{
     By, Cell, Column, Comparison, Effect, ExperimentFindings, Ratio, Row, Table, Unit, column,
 };
-use stats::{Design, LEVEL, Verdict};
+use stats::{LEVEL, Verdict};
 
-use crate::number::{chosen_percent, times};
+use super::caption::{Caption, Captioned};
+use crate::number::{chosen_percent, several};
 
-/// What is so without a noise floor.
-pub(crate) const NO_FLOOR: &str = "No noise floor was measured, which takes the reference twice in three rounds: no difference can be claimed";
-
-/// So many more rounds are not worth a promise.
-pub(super) const FAR: u32 = 100;
-
-/// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
-pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Table> {
-    e.tables.iter().cloned().chain(effects(e)).chain(comparisons(e)).collect()
-}
+/// More rounds than these are not worth a prediction.
+pub(super) const FAR: u32 = 40;
 
 /// A comparison's verdict.
 pub(crate) fn verdict(c: &Comparison) -> String {
     let least = if c.at_least { ", at least" } else { "" };
     let step = matches!(c.by, By::Step(_));
+    let hardly = c.ratio.is_some_and(|ratio| ratio.is_hardly_measured());
+    let open = if hardly { "hardly measured" } else { "undecided" };
     match c.verdict {
         Verdict::Slower if c.is_cliff() => format!("a cliff{least}"),
         Verdict::Slower if step => format!("more than its work{least}"),
         Verdict::Faster if step => format!("less than its work{least}"),
         Verdict::NoDifference if step => "as its work".to_owned(),
-        Verdict::Undecided { more_rounds: Some(more) } if more > FAR => {
-            format!("undecided, over {FAR} more rounds")
+        Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
+            format!("{open}, {}", several(more.into(), "more round"))
         }
-        Verdict::Undecided { more_rounds: Some(1) } => "undecided, one more round".to_owned(),
-        Verdict::Undecided { more_rounds: Some(more) } => format!("undecided, some {more} more rounds"),
-        Verdict::Undecided { more_rounds: None } if c.ratio.is_none() => "not comparable".to_owned(),
+        Verdict::Undecided { .. } if c.ratio.is_none() => "not comparable".to_owned(),
+        Verdict::Undecided { .. } => open.to_owned(),
         Verdict::Faster | Verdict::Slower => format!("{}{least}", word(c.verdict)),
         plain => word(plain).to_owned(),
     }
@@ -52,7 +46,12 @@ fn ratio_columns() -> [Column; 3] {
     ["ratio", "low", "high"].map(|name| column(name, Unit::Times))
 }
 
+/// The cells are empty if the ratio is hardly measured, except for the end that excludes 1.
 fn ratio_cells(ratio: Option<Ratio>) -> [Cell; 3] {
+    if let Some(ratio) = ratio.filter(|ratio| ratio.is_hardly_measured()) {
+        let end = |end: f64, excludes: bool| if excludes { Cell::Number(end) } else { Cell::Empty };
+        return [Cell::Empty, end(ratio.low, ratio.low > 1.0), end(ratio.high, ratio.high < 1.0)];
+    }
     [ratio.map(|r| r.estimate), ratio.map(|r| r.low), ratio.map(|r| r.high)].map(Cell::from)
 }
 
@@ -62,21 +61,26 @@ fn percent_sure() -> String {
 }
 
 /// A line for each knob; None where nothing varies but the work.
-fn effects(e: &ExperimentFindings) -> Option<Table> {
-    (!e.effects.is_empty()).then(|| Table {
+pub(super) fn effects(e: &ExperimentFindings) -> Option<Captioned> {
+    let caption = Caption {
         title: "Main effects".to_owned(),
         about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
-                the interval allows for the choice. Of values that cannot be told apart, the one nearest to the default is the best."
+                the interval allows for the choice. Of values that are shown to be equally good, the one nearest to the default is the best."
             .to_owned(),
-        columns: ["knob", "best", "worst"]
-            .map(Column::words)
-            .into_iter()
-            .chain(ratio_columns())
-            .chain(["effect", "depends on", "best scenario"].map(Column::words))
-            .collect(),
-        keys: 1,
-        rows: e.effects.iter().map(|effect| effect_row(e, effect)).collect(),
         notes: Vec::new(),
+    };
+    (!e.effects.is_empty()).then(|| Captioned {
+        caption,
+        table: Table {
+            columns: ["knob", "best", "worst"]
+                .map(Column::words)
+                .into_iter()
+                .chain(ratio_columns())
+                .chain(["effect", "depends on", "best scenario"].map(Column::words))
+                .collect(),
+            keys: 1,
+            rows: e.effects.iter().map(|effect| effect_row(e, effect)).collect(),
+        },
     })
 }
 
@@ -110,27 +114,28 @@ fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
 }
 
 /// One line for each comparison; the last is the reference against itself. None where there is neither.
-fn comparisons(e: &ExperimentFindings) -> Option<Table> {
+pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
     let mut rows: Vec<Row> = e.comparisons.iter().filter_map(|c| comparison_row(e, c)).collect();
-    let twin = e.estimates.iter().find(|estimate| estimate.is_reference());
-    if let (Some(floor), Some(twin)) = (e.noise_floor, twin) {
-        let mut cells = vec![Cell::Text(e.label(&twin.scenario)), Cell::Text("itself".to_owned())];
+    let reference = e.estimates.iter().find(|estimate| estimate.is_reference());
+    if let (Some(floor), Some(reference)) = (e.noise_floor, reference) {
+        let mut cells = vec![Cell::Text(e.label(&reference.scenario)), Cell::Text("itself".to_owned())];
         cells.extend(ratio_cells(Some(floor.ratio)));
         cells.extend([Cell::Text("noise floor".to_owned()), Cell::Number(floor.rounds.into())]);
         rows.push(Row { cells, block: !rows.is_empty() });
     }
-    (!rows.is_empty()).then(|| Table {
-        title: "Comparisons".to_owned(),
-        about: how_compared(e),
-        columns: ["scenario", "against"]
-            .map(Column::words)
-            .into_iter()
-            .chain(ratio_columns())
-            .chain([Column::words("verdict"), column("rounds", Unit::Count)])
-            .collect(),
-        keys: 2,
-        rows,
-        notes: Vec::new(),
+    let caption = Caption { title: "Comparisons".to_owned(), about: how_compared(e), notes: Vec::new() };
+    (!rows.is_empty()).then(|| Captioned {
+        caption,
+        table: Table {
+            columns: ["scenario", "against"]
+                .map(Column::words)
+                .into_iter()
+                .chain(ratio_columns())
+                .chain([Column::words("verdict"), column("rounds", Unit::Count)])
+                .collect(),
+            keys: 2,
+            rows,
+        },
     })
 }
 
@@ -152,26 +157,16 @@ fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
 }
 
 fn how_compared(e: &ExperimentFindings) -> String {
-    let valid = match e.design {
-        Design::Once => "",
-        Design::AtEachLook => ", valid at all looks together",
-    };
-    let floor = e.noise_floor.map_or_else(
-        || NO_FLOOR.to_owned(),
-        |floor| {
-            let smallest = times(floor.smallest);
-            format!("Noise floor {smallest} (the reference against itself): smaller differences are noise")
-        },
-    );
+    let valid = if e.design.is_once() { "" } else { ", valid at all looks together" };
     format!(
-        "How many times faster, inside rounds; {} intervals{valid}; verdicts are corrected for all comparisons (Holm). Threshold {}. {floor}.",
+        "How many times faster, inside rounds; {} intervals{valid}; verdicts are corrected for all comparisons (Holm). Threshold {}.",
         percent_sure(),
         chosen_percent(e.threshold)
     )
 }
 
 /// The scenarios that two runs have in common.
-pub(crate) fn compared(found: &RunComparison) -> Table {
+pub(crate) fn compared(found: &RunComparison) -> Captioned {
     let two = found.matched.iter().any(|m| m.a != m.b);
     let several = found.matched.windows(2).any(|pair| pair[0].experiment != pair[1].experiment);
     let mut columns: Vec<Column> = several.then(|| Column::words("experiment")).into_iter().collect();
@@ -189,7 +184,7 @@ pub(crate) fn compared(found: &RunComparison) -> Table {
         cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
         Row { cells, block: false }
     };
-    Table {
+    let caption = Caption {
         title: format!("{} against {}", found.b, found.a),
         about: format!(
             "How many times faster {} is than {}, with {} intervals; verdicts are corrected for all (Holm).",
@@ -197,9 +192,7 @@ pub(crate) fn compared(found: &RunComparison) -> Table {
             found.a,
             percent_sure()
         ),
-        keys,
-        columns,
-        rows: found.matched.iter().map(row).collect(),
         notes: Vec::new(),
-    }
+    };
+    Captioned { caption, table: Table { keys, columns, rows: found.matched.iter().map(row).collect() } }
 }

@@ -1,11 +1,10 @@
-//! Warnings as sentences, each with what to do: those of experiments, of single trials, and of published tables; and trials that
-//! lie far from the others.
+//! Warnings as sentences, each with what to do: those of experiments and of single trials; and trials that lie far from the
+//! others.
 
 use lab::doubt::Evidence;
 use lab::findings::{
     Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning,
 };
-use published::Flaw;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,7 +62,7 @@ fn what(code: Code) -> String {
     }
 }
 
-fn remedy(code: Code) -> &'static str {
+pub(super) fn remedy(code: Code) -> &'static str {
     match code {
         Code::Incomplete => "wait, or continue with --resume",
         Code::TooFewTrials => "more --rounds; see the failures, if any",
@@ -79,25 +78,6 @@ fn remedy(code: Code) -> &'static str {
     }
 }
 
-/// Of a published table.
-pub(crate) fn advice_on_published(warning: &published::AuditWarning) -> Advice {
-    let rows = warning.evidence.iter().map(|(row, seen)| format!("{row}: {}", evidence(seen)));
-    let own = (!warning.message.is_empty()).then(|| warning.message.clone());
-    let seen: Vec<String> = own.into_iter().chain(rows).collect();
-    let remedy = match warning.code {
-        Flaw::CensoredLatency => "a load generator that keeps every sample; read the maximum as a cap",
-        Flaw::MeanWithoutSpread => "medians over rounds, with their spread: one slow operation moves a mean",
-        Flaw::WithinNoise => "do not read these as differences; more rounds, side by side, might show one",
-        Flaw::AboveCeiling => {
-            "count the connections at the server, and check that each answer belongs to its request"
-        }
-        Flaw::Contradiction => "measure it again before it is quoted",
-        Flaw::MalformedCell => "look the figure up where it was taken",
-        Flaw::Lab(code) => remedy(code),
-    };
-    Advice { message: format!("{} ({})", seen.join("; "), warning.places), remedy }
-}
-
 /// A trial that lies far from the others of its scenario, and why; such trials count like all.
 pub(crate) fn outlier(outlier: &Outlier) -> String {
     let Outlier { scenario, round, ratio, .. } = outlier;
@@ -109,12 +89,11 @@ pub(crate) fn outlier(outlier: &Outlier) -> String {
     format!("{scenario} in round {round} was {} as fast as its median, and counts: {because}", times(*ratio))
 }
 
-/// What the trials had to say, and which had no figure; each once.
+/// The trials without a figure, each once.
 pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
     let empty = e.unended.iter().map(|trial| {
         let why = evidence(&trial.evidence);
         format!("{}: a trial has no figure: {why}", trial.system)
     });
-    let all: std::collections::BTreeSet<String> = e.notes.iter().cloned().chain(empty).collect();
-    all.into_iter().collect()
+    empty.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
 }

@@ -24,7 +24,7 @@ fn home() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_broken_manifest_stops_nothing_else() {
+fn a_broken_manifest_does_not_affect_other_systems() {
     let home = home();
     let catalog = Catalog::load(home.path());
     let names: Vec<&str> = catalog.manifests().map(|manifest| manifest.name.as_str()).collect();
@@ -61,7 +61,7 @@ fn home_must_hold_both_folders() {
 }
 
 #[test]
-fn variants_are_systems_of_their_own() {
+fn variants_are_separate_systems() {
     let home = home();
     let folder = home.path().join("systems/reference");
     std::fs::write(folder.join("system.toml"), format!("{GOOD}[variants.old]\nenv = {{ A = \"1\" }}\n"))

@@ -18,7 +18,7 @@ struct Sample {
 }
 
 #[test]
-fn messages_have_place_reason_and_remedy() {
+fn messages_have_position_reason_and_remedy() {
     for (text, expected) in [
         (
             "name = \"a\"\nnmae = 1\n",
@@ -55,7 +55,7 @@ fn nearest_words() {
 }
 
 #[test]
-fn files_that_cannot_be_read() {
+fn unreadable_files_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let latin = folder.path().join("latin.toml");
     std::fs::write(&latin, b"a = 1\nb = \"\xe4\"\n").unwrap();

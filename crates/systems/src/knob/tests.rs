@@ -36,7 +36,7 @@ fn sizes() {
 }
 
 #[test]
-fn refusals_name_what_is_allowed() {
+fn refusals_name_the_allowed_values() {
     let bounded = Knob { min: Some(1), max: Some(1 << 20), ..knob(Kind::Size) };
     for (knob, text, part) in [
         (knob(Kind::Choice), "sockett", "one of `inet`, `socket`; did you mean `socket`?"),

@@ -56,7 +56,7 @@ fn parse(text: &str) -> Result<Manifest, InputError> {
 }
 
 #[test]
-fn the_contracts_example() {
+fn the_example_in_the_contracts_is_valid() {
     let manifest = parse(GOOD).unwrap();
     assert_eq!(manifest.role, Role::Server);
     assert_eq!(manifest.grace, Duration::from_secs(2));
@@ -83,7 +83,7 @@ fn inputs() {
 }
 
 #[test]
-fn the_rest_has_defaults() {
+fn optional_fields_have_defaults() {
     let text = "name='cowboy2'\nrole='client'\nworkloads=['clients']\nlanguage=''\nabout=''\n\
                 [start]\ncommand=['x']\n";
     let manifest = parse(text).unwrap();
@@ -178,7 +178,7 @@ fn assert_mistakes(before: &str, text: &str, cases: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn mistakes_have_place_and_remedy() {
+fn mistakes_have_position_and_remedy() {
     assert_mistakes("", GOOD, BROKEN);
 }
 
@@ -199,7 +199,7 @@ command = ["erl", "{port}", "{buffer}", "{variant}"]
 "#;
 
 #[test]
-fn variants_are_whole_manifests() {
+fn variants_are_complete_manifests() {
     let all = parse_all(&format!("{GOOD}{VARIANTS}")).unwrap();
     let names: Vec<&str> = all.iter().map(|manifest| manifest.name.as_str()).collect();
     assert_eq!(names, ["cowboy2", "cowboy2@emu", "cowboy2@other", "cowboy2@otp26"]);
@@ -229,7 +229,7 @@ fn variants_are_whole_manifests() {
 }
 
 #[test]
-fn mistakes_in_variants() {
+fn mistakes_in_variants_are_errors() {
     let cases = [
         ("[variants.emu]", "[variants.'a b']", ":11: `a b` cannot be a variant's name"),
         ("[variants.emu]", "[variants.emu]\nknobs = 1", "unknown field `knobs`"),
@@ -262,7 +262,7 @@ about = "no body"
 "#;
 
 #[test]
-fn a_server_of_the_users() {
+fn the_address_of_a_users_server_is_parsed() {
     let manifest = parse(ATTACHED).unwrap();
     let attached = manifest.attached().unwrap();
     assert_eq!((attached.url.as_str(), attached.port), ("http://127.0.0.1:8082", 8082));
@@ -277,7 +277,7 @@ fn a_server_of_the_users() {
 }
 
 #[test]
-fn mistakes_in_attaching() {
+fn mistakes_in_attaching_are_errors() {
     let cases = [
         ("http://127.0.0.1:8082/", "http://10.0.0.1:8082", "6:10: cannot attach to `http://10.0.0.1:8082`"),
         ("http://127.0.0.1:8082/", "127.0.0.1:8082", "cannot attach to"),

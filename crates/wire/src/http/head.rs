@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_same_but_for_case() {
+    fn names_are_compared_without_case() {
         for pos in 0..17 {
             for byte in (0..=255).filter(|&b| TOKEN[usize::from(b)]) {
                 let mut name = *b"Transfer-Encoding";

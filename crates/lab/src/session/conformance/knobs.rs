@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_one_that_no_trial_contradicts() {
+    fn a_difference_exists_only_if_no_trial_contradicts_it() {
         for (low, high, expected) in [
             ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], Some("x2.50")),
             ([4.0, 5.0, 6.0], [1.0, 2.0, 3.0], Some("x0.40")),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_a_knob() {
+    fn the_ends_of_a_knob_are_its_smallest_and_largest_values() {
         let ends = |lines: &str| ends(&knob(lines)).map(|(low, high)| format!("{low} {high}"));
         for (lines, expected) in [
             ("type='integer'\ndefault=5\nvalues=[10, 2, 7]", Some("2 10")),

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_replaced_and_the_others_stay() {
+    fn a_patch_replaces_only_the_fields_that_it_names() {
         let mut m = Measurement { attempts: 7, ..Measurement::default() };
         m.generator.busiest_core = 0.5;
         m.generator.cores = vec![3];
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_measurement_has_is_an_error_with_its_name() {
+    fn an_unknown_field_is_an_error_that_names_it() {
         for (fields, said) in [
             (json!({ "later": 5 }), "a measurement has no `later`"),
             (json!({ "generator": { "core": 1 } }), "a measurement has no `generator.core`"),

@@ -1,4 +1,4 @@
-//! The forest plot: what was compared, as ratios with their intervals beside the noise floor.
+//! The forest plot: the ratios of all comparisons with their intervals, and the noise floor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use super::super::figure::Figure;
 use super::{INTERVAL, SYSTEM, View};
 use crate::number::{show, times};
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
-use crate::words::{NO_FLOOR, verdict};
+use crate::words::verdict;
 
-/// More comparisons than these are cut to those that say most.
+/// The most comparisons that are drawn.
 const ROWS: usize = 24;
 
-/// All comparisons, or those that say most: decided ones first, the largest first.
+/// All comparisons, or the most important ones: decided before undecided, large before small.
 pub(super) fn forest(view: &View) -> Option<Figure> {
     let mut all: Vec<&Comparison> = view.e.comparisons.iter().filter(|c| c.ratio.is_some()).collect();
     let far = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.estimate.ln().abs());
@@ -27,21 +27,20 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
     }
     let rows: Vec<Row> = all.into_iter().filter_map(|c| row(view, c)).collect();
     let floor = view.e.noise_floor.map(|floor| floor.smallest);
-    let noise = match floor {
-        Some(floor) => format!(
-            "The grey stretch is the noise floor, {}: what the reference against itself differs by here.",
+    let noise = floor.map_or_else(String::new, |floor| {
+        format!(
+            " The grey band is the noise floor, {}: the difference between the reference and its twin.",
             times(floor)
-        ),
-        None => format!("{}.", NO_FLOOR),
-    };
+        )
+    });
     let cut = if count > ROWS {
-        format!(" {ROWS} of {count} comparisons, those that say most; the table has all.")
+        format!(" The figure shows the {ROWS} most important of {count} comparisons; the table has all.")
     } else {
         String::new()
     };
     (!rows.is_empty()).then(|| Figure {
         title: "Comparisons: how many times faster".to_owned(),
-        about: format!("Ratios inside rounds with {INTERVAL}s; right of 1 is faster. {noise}{cut}"),
+        about: format!("Ratios inside rounds with {INTERVAL}s; right of 1 is faster.{noise}{cut}"),
         legend: Vec::new(),
         drawing: Drawing::Rows(Rows {
             x: Axis {
@@ -60,7 +59,7 @@ pub(super) fn forest(view: &View) -> Option<Figure> {
     })
 }
 
-/// As many of each knob, and of the systems, as leave room for the others.
+/// Keeps an equal number of comparisons of each knob and of the systems, so that all fit.
 fn few_of_each(all: &mut Vec<&Comparison>) {
     let kinds: BTreeSet<&By> = all.iter().map(|c| &c.by).collect();
     let share = (ROWS / kinds.len().max(1)).max(1);
@@ -83,15 +82,19 @@ fn row(view: &View, c: &Comparison) -> Option<Row> {
             format!("{knob} {} against {}{context}", value(a), value(b))
         }
         By::System => {
-            let own = view.varied.iter().filter(|axis| !axis.workload);
-            let mut without: Vec<&str> = own.map(|axis| axis.knob.as_str()).collect();
+            let system_knobs = view.varied.iter().filter(|axis| !axis.workload);
+            let mut without: Vec<&str> = system_knobs.map(|axis| axis.knob.as_str()).collect();
             without.push(SYSTEM);
             let context = view.context(a, &without);
             format!("{} against {}{context}", a.scenario.system, b.scenario.system)
         }
     };
-    // How many more rounds may decide it stands in the table.
-    let word = if c.verdict.is_decided() { verdict(c) } else { "undecided".to_owned() };
+    // The table says how many more rounds may decide it.
+    let word = match c.verdict.is_decided() {
+        true => verdict(c),
+        false if ratio.is_hardly_measured() => "hardly measured".to_owned(),
+        false => "undecided".to_owned(),
+    };
     Some(Row {
         label,
         style: view.palette.style(&a.scenario.system, 0),

@@ -6,24 +6,24 @@ use super::super::figure::Figure;
 use super::View;
 use crate::svg::{Axis, Drawing, Lines, Panels, Point, Scale, Series, Style, Ticks};
 
-/// Rounds from which a course of them shows more than its ends.
+/// The fewest rounds of which a course is drawn.
 const ROUNDS: usize = 3;
 
-/// Percentiles with a label on the axis of a spectrum.
+/// The percentiles that are labelled on the axis of a spectrum.
 const LABELLED: [(f64, &str); 6] =
     [(0.0, "0"), (50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (99.99, "p99.99")];
 
-/// Whether operations are many and short, so that latencies and tenths of a window say something.
+/// Whether operations are so many and short that latencies and tenths of a window are meaningful.
 fn short_exchanges(view: &View) -> bool {
     view.e.workload.about().short_exchanges
 }
 
-/// How far up a percentile stands: each nine as long as the last, as in HdrHistogram's plots.
+/// The position of a percentile on its axis: each further nine takes the same length, as in HdrHistogram's plots.
 fn nines(percentile: f64) -> f64 {
     -(1.0 - percentile / 100.0).log10()
 }
 
-/// Response times by percentile, each system at its best.
+/// Response times by percentile, for the best scenario of each system.
 pub(super) fn spectrum(view: &View) -> Option<Figure> {
     if !short_exchanges(view) {
         return None;
@@ -52,30 +52,28 @@ pub(super) fn spectrum(view: &View) -> Option<Figure> {
     );
     figure(
         "Latency spectrum",
-        "Response times of all rounds together, each system at its best. A percentile is drawn only where ten samples lie \
-         beyond it. Lower is better.",
+        "Response times of all rounds together, for the best scenario of each system. A percentile is drawn only if ten \
+         samples lie beyond it. Lower is better.",
         panel.into_iter().collect(),
     )
 }
 
-/// What a heap profiler's curve is read for, beside what was done meanwhile.
+/// Memory over the window, as a heap profiler shows it, with the throughput.
 pub(super) fn window(view: &View) -> Option<Figure> {
     let panels = [throughput(view), memory(view)];
-    let (title, what) = match panels {
-        [Some(_), Some(_)] => {
-            ("Throughput and memory over the window", format!("{ANSWERS} Below it {MEMORY}"))
-        }
+    let (title, caption) = match panels {
+        [Some(_), Some(_)] => ("Throughput and memory over the window", format!("{ANSWERS} {MEMORY}")),
         [Some(_), None] => ("Throughput over the window", ANSWERS.to_owned()),
-        [None, _] => ("Memory over the window", format!("Shown is {MEMORY}")),
+        [None, _] => ("Memory over the window", MEMORY.to_owned()),
     };
-    let about = format!("{what} Medians over rounds, each system at its best.");
+    let about = format!("{caption} Medians over rounds, for the best scenario of each system.");
     figure(title, &about, panels.into_iter().flatten().collect())
 }
 
-const ANSWERS: &str = "Verified answers a second in each tenth of the measured window: a level line is a steady window, a \
-                       rising one an unfinished warm-up.";
-const MEMORY: &str =
-    "the memory of the system's processes (proportional set size): what goes on rising is not given back.";
+const ANSWERS: &str = "Verified answers per second in each tenth of the measured window: a level line means a steady window, \
+                       a rising one an unfinished warm-up.";
+const MEMORY: &str = "Memory of the system's processes (proportional set size): a line that keeps rising means that memory is \
+                      not given back.";
 
 /// Verified answers in each tenth of the window.
 fn throughput(view: &View) -> Option<Lines> {
@@ -91,7 +89,7 @@ fn throughput(view: &View) -> Option<Lines> {
     over_time("requests a second", Unit::PerSecond, series)
 }
 
-/// Memory wherever the sampler looked.
+/// Memory in each stretch of the window with samples.
 fn memory(view: &View) -> Option<Lines> {
     let point = |&(x, y): &(f64, f64)| Point::new(x, y);
     let series = series(view, |e| e.detail.memory_bytes.iter().map(point).collect());
@@ -110,11 +108,11 @@ fn over_time(quantity: &str, unit: Unit, series: Vec<Series>) -> Option<Lines> {
     lines(x, Axis { label, unit, scale, ticks: Ticks::Round }, series)
 }
 
-/// The figure in each round: whether the machine drifted while the run went on.
+/// The figure in each round, which shows whether the machine drifted during the run.
 pub(super) fn rounds(view: &View) -> Option<Figure> {
     let series = series(view, |e| {
-        let each = e.by_round.iter().filter(|(_, y)| y.is_finite());
-        each.map(|(round, y)| Point::new(f64::from(*round) + 1.0, *y)).collect()
+        let finite = e.by_round.iter().filter(|(_, y)| y.is_finite());
+        finite.map(|(round, y)| Point::new(f64::from(*round) + 1.0, *y)).collect()
     });
     if series.iter().map(|s| s.points.len()).max()? < ROUNDS {
         return None;
@@ -127,8 +125,8 @@ pub(super) fn rounds(view: &View) -> Option<Figure> {
         Axis { label: "round".to_owned(), unit: Unit::Count, scale: Scale::Linear, ticks: Ticks::At(ticks) };
     figure(
         "Round by round",
-        "The figure of each round, each system at its best. Lines that rise and fall together are the machine's doing: \
-         comparisons are made inside a round.",
+        "The figure of each round, for the best scenario of each system. If lines rise and fall together, the machine \
+         caused it, and comparisons within rounds are not affected.",
         lines(x, view.axis(&values), series).into_iter().collect(),
     )
 }
@@ -137,17 +135,17 @@ fn log(scale: Scale) -> &'static str {
     if scale == Scale::Log { " (logarithmic)" } else { "" }
 }
 
-/// A series for each system at its best, where it has points.
+/// A series for the best scenario of each system, if it has points.
 fn series(view: &View, points: impl Fn(&Estimate) -> Vec<Point>) -> Vec<Series> {
-    let each = view.best().into_iter().map(|e| Series {
+    let all = view.best().into_iter().map(|e| Series {
         label: view.label(e, &[]),
         style: view.palette.style(&e.scenario.system, 0),
         points: points(e),
     });
-    each.filter(|series| !series.points.is_empty()).collect()
+    all.filter(|series| !series.points.is_empty()).collect()
 }
 
-/// A chart, if there is a course: points that stand alone are shown beside others' only.
+/// A chart, if at least one series has more than one point.
 fn lines(x: Axis, y: Axis, series: Vec<Series>) -> Option<Lines> {
     series.iter().any(|s| s.points.len() > 1).then(|| Lines {
         x,
@@ -158,7 +156,7 @@ fn lines(x: Axis, y: Axis, series: Vec<Series>) -> Option<Lines> {
     })
 }
 
-/// None without a panel.
+/// A figure of these panels. None if there are none.
 fn figure(title: &str, about: &str, mut panels: Vec<Lines>) -> Option<Figure> {
     let mut legend: Vec<(String, Style)> = Vec::new();
     for series in panels.iter().flat_map(|panel| &panel.series) {

@@ -1,4 +1,4 @@
-//! Figures over knobs: one knob as a sweep, two as a grid.
+//! Figures over the values of knobs: a sweep of one knob, a grid of two.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::super::figure::Figure;
 use super::{INTERVAL, SERIES, View, number, numeric, outlines, rest};
 use crate::svg::{Axis, Band, Cell, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
 
-/// So many sweeps are drawn at most: those of the knobs that the answers name first.
+/// The most sweeps that are drawn. The knobs that the claims name first are chosen.
 const SWEEPS: usize = 3;
 
-/// A grid with fewer cells says less than its table.
+/// The fewest cells of a grid that is drawn.
 const FEWEST: usize = 4;
 
-/// So many grids are drawn at most, unless there are more systems: each has one.
+/// The most grids that are drawn, unless there are more systems. Each system has at least one.
 const GRIDS: usize = 6;
 
-/// More grids that are left out are not named.
+/// The most left-out grids that are named.
 const NAMED: usize = 8;
 
-/// One figure for each knob that has numbers: the one with the largest effect first.
+/// One figure for each numeric knob, the one with the largest effect first.
 pub(super) fn sweeps(view: &View) -> Vec<Figure> {
     let named = |knob: &Knob| {
-        let own =
+        let is_about_knob =
             |claim: &Claim| !matches!(claim, Claim::DependsOn { .. }) && claim.knob() == Some(&knob.knob);
-        view.e.claims.iter().position(own).unwrap_or(usize::MAX)
+        view.e.claims.iter().position(is_about_knob).unwrap_or(usize::MAX)
     };
     let mut knobs: Vec<&Knob> = view.varied.iter().copied().filter(|knob| numeric(knob)).collect();
     let several = knobs.iter().any(|knob| knob.values.len() > 2);
@@ -38,7 +38,7 @@ pub(super) fn sweeps(view: &View) -> Vec<Figure> {
     knobs.into_iter().filter_map(|knob| sweep(view, knob)).collect()
 }
 
-/// Scenarios that differ in one knob only, as a series.
+/// The label of a group, and its scenarios, which differ only in the knobs of the figure.
 type Group<'a> = (String, Vec<&'a Estimate>);
 
 fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
@@ -59,10 +59,7 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
     }
     let values: Vec<_> = series.iter().flat_map(|s| &s.points).map(|p| (p.y, p.interval)).collect();
     let shown = if groups.len() < all {
-        format!(
-            " {} of {all} series are drawn: each system at its best other knobs; the table has all.",
-            groups.len()
-        )
+        format!(" {} of {all} series are drawn, the best of each system; the table has all.", groups.len())
     } else {
         String::new()
     };
@@ -84,14 +81,16 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
     })
 }
 
-/// Steps between neighbouring values at which more is lost than the additional work explains.
+/// The cliffs between neighbouring values.
 fn bands(view: &View, knob: &Knob, walk: &Walk) -> Vec<Band> {
     let cliffs = view.e.comparisons.iter().filter(|c| c.is_cliff() && c.by == By::Step(knob.knob.clone()));
     let mut bands: Vec<Band> = Vec::new();
     for cliff in cliffs {
-        let at =
-            |at: usize| Some(walk.at(number(view.e.estimates.get(at)?.scenario.point.get(&knob.knob)?)?));
-        let (Some(from), Some(to)) = (at(cliff.against), at(cliff.scenario)) else { continue };
+        let position = |index: usize| {
+            let value = view.e.estimates.get(index)?.scenario.point.get(&knob.knob)?;
+            Some(walk.position(number(value)?))
+        };
+        let (Some(from), Some(to)) = (position(cliff.against), position(cliff.scenario)) else { continue };
         if bands.iter().all(|band| (band.from, band.to) != (from, to)) {
             bands.push(Band { from, to, label: "cliff".to_owned() });
         }
@@ -99,10 +98,10 @@ fn bands(view: &View, knob: &Knob, walk: &Walk) -> Vec<Band> {
     bands
 }
 
-/// A knob as an axis: its own values are what is worth a label.
+/// A knob as an axis. Its values are the ticks.
 struct Walk {
     axis: Axis,
-    /// Where values lie too close together for any scale: their order instead.
+    /// The values in order, if they are too close together for any scale.
     order: Option<Vec<f64>>,
 }
 
@@ -135,13 +134,13 @@ impl Walk {
             order: close.then_some(values),
         };
         let mut ticks: Vec<(f64, String)> =
-            knob.values.iter().filter_map(|v| Some((walk.at(number(v)?), knob.show(v)))).collect();
+            knob.values.iter().filter_map(|v| Some((walk.position(number(v)?), knob.show(v)))).collect();
         ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
         walk.axis.ticks = Ticks::At(ticks);
         walk
     }
 
-    fn at(&self, value: f64) -> f64 {
+    fn position(&self, value: f64) -> f64 {
         match &self.order {
             Some(order) => order.iter().filter(|known| **known < value).count() as f64,
             None => value,
@@ -153,10 +152,10 @@ fn groups<'a>(view: &View<'a>, knob: &Knob) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
     for &row in &view.rows {
         let label = view.label(row, &[&knob.knob]);
-        let own = rest(&row.scenario.point, &knob.knob);
+        let others = rest(&row.scenario.point, &knob.knob);
         let same = |group: &&mut Group<'a>| {
             let first = group.1[0];
-            first.scenario.system == row.scenario.system && rest(&first.scenario.point, &knob.knob) == own
+            first.scenario.system == row.scenario.system && rest(&first.scenario.point, &knob.knob) == others
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.1.push(row),
@@ -166,7 +165,7 @@ fn groups<'a>(view: &View<'a>, knob: &Knob) -> Vec<Group<'a>> {
     groups
 }
 
-/// All groups, or those with each system's best scenario where there are too many; and how many there were.
+/// All groups, or if there are too many, those with the best scenario of a system; and the number of all groups.
 fn chosen<'a>(view: &View<'a>, groups: Vec<Group<'a>>) -> (Vec<Group<'a>>, usize) {
     let all = groups.len();
     if all <= SERIES {
@@ -177,11 +176,11 @@ fn chosen<'a>(view: &View<'a>, groups: Vec<Group<'a>>) -> (Vec<Group<'a>>, usize
     (groups.into_iter().filter(holds).collect(), all)
 }
 
-/// A series' points; a system that does not have the knob stands at one height all along.
+/// The points of a series. A system without the knob gets a level line.
 fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
-    let at = |row: &Estimate, x: f64| {
+    let point = |row: &Estimate, x: f64| {
         let (interval, hollow) = (row.interval, !row.is_ranked());
-        Some(Point { interval, hollow, ..Point::new(walk.at(x), row.figure?) })
+        Some(Point { interval, hollow, ..Point::new(walk.position(x), row.figure?) })
     };
     if let [only] = rows
         && !only.scenario.point.contains_key(&knob.knob)
@@ -189,16 +188,16 @@ fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
         let values = || knob.values.iter().filter_map(number);
         let ends = [values().min_by(f64::total_cmp), values().max_by(f64::total_cmp)];
         let ends = ends.into_iter().flatten();
-        return ends.filter_map(|x| Some(Point { interval: None, ..at(only, x)? })).collect();
+        return ends.filter_map(|x| Some(Point { interval: None, ..point(only, x)? })).collect();
     }
     let mut points: Vec<Point> =
-        rows.iter().filter_map(|row| at(row, number(row.scenario.point.get(&knob.knob)?)?)).collect();
+        rows.iter().filter_map(|row| point(row, number(row.scenario.point.get(&knob.knob)?)?)).collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     points
 }
 
-/// Grids over the two knobs with the most values, one for each system and point of the others; for pools over the
-/// pool's size and the callers.
+/// Grids over the two knobs with the most values, one for each system and point of the other knobs. For pools they are
+/// over the number of callers and the size of the pool.
 pub(super) fn heats(view: &View) -> Vec<Figure> {
     let Some((across, down)) = pair(view) else { return Vec::new() };
     let mut panels: Vec<Group> = Vec::new();
@@ -217,26 +216,27 @@ pub(super) fn heats(view: &View) -> Vec<Figure> {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     panels.retain(|panel| panel.1.len() >= FEWEST);
     let cut = cut(view, &mut panels);
-    let each = panels.into_iter().map(|(label, rows)| heat(view, (across, down), &label, &rows, (low, high)));
-    let mut figures: Vec<Figure> = each.collect();
+    let figures =
+        panels.into_iter().map(|(label, rows)| heat(view, (across, down), &label, &rows, (low, high)));
+    let mut figures: Vec<Figure> = figures.collect();
     if let Some(last) = figures.last_mut() {
         last.about.push_str(&cut);
     }
     figures
 }
 
-/// Leaves as many grids as are drawn, in turns: the best of each system, then the second of each, and so on. Says what
-/// is left out.
+/// Keeps the grids that are drawn: the best of each system, then the second of each, and so on. Returns a sentence about
+/// the others.
 fn cut(view: &View, panels: &mut Vec<Group>) -> String {
     let all = panels.len();
     panels.iter_mut().for_each(|panel| panel.1.sort_by(|a, b| view.order(b, a)));
     let mut best_first: Vec<usize> = (0..all).collect();
     best_first.sort_by(|a, b| view.order(panels[*b].1[0], panels[*a].1[0]));
     let mut drawn: BTreeMap<&str, usize> = BTreeMap::new();
-    let turn = |at: usize| {
-        let turn = drawn.entry(&panels[at].1[0].scenario.system).or_default();
+    let turn = |index: usize| {
+        let turn = drawn.entry(&panels[index].1[0].scenario.system).or_default();
         *turn += 1;
-        (*turn, at)
+        (*turn, index)
     };
     let mut turns: Vec<(usize, usize)> = best_first.into_iter().map(turn).collect();
     turns.sort_unstable();
@@ -245,10 +245,10 @@ fn cut(view: &View, panels: &mut Vec<Group>) -> String {
         return String::new();
     }
     let mut left: Vec<Option<Group>> = std::mem::take(panels).into_iter().map(Some).collect();
-    panels.extend(turns.iter().take(most).filter_map(|(_, at)| left[*at].take()));
+    panels.extend(turns.iter().take(most).filter_map(|(_, index)| left[*index].take()));
     let left: Vec<String> = left.into_iter().flatten().map(|panel| panel.0).collect();
     let named = if left.len() <= NAMED { format!(", without {}", left.join("; ")) } else { String::new() };
-    format!(" {most} of {all} grids are drawn, of each system the best first{named}; the table has all.")
+    format!(" {most} of {all} grids are drawn, the best of each system first{named}; the table has all.")
 }
 
 fn pair<'a>(view: &View<'a>) -> Option<(&'a Knob, &'a Knob)> {
@@ -256,7 +256,7 @@ fn pair<'a>(view: &View<'a>) -> Option<(&'a Knob, &'a Knob)> {
     let preferred = ["concurrency", "pool_size", "pools"];
     let pools = view.e.workload.role() == Role::Client;
     let place = |knob: &Knob| preferred.iter().position(|name| pools && *name == knob.knob).unwrap_or(9);
-    // Stable: knobs with equally many values stay in the order of the experiment.
+    // The sort is stable, so knobs with equally many values keep the order of the experiment.
     knobs.sort_by_key(|knob| (place(knob), std::cmp::Reverse(knob.values.len())));
     let (across, down) = (*knobs.first()?, *knobs.get(1)?);
     (across.values.len() * down.values.len() >= 4).then_some((across, down))
@@ -281,7 +281,7 @@ fn heat(
     let frame = match rows.iter().filter(|row| row.is_ranked()).count() {
         0 => "no cell is framed, because none is ranked.",
         ranked if ranked < rows.len() => {
-            "the best of those that are ranked is framed, those with a dotted edge are not ranked."
+            "the best ranked cell is framed, and cells with a dotted edge are not ranked."
         }
         _ => "the best cell is framed.",
     };

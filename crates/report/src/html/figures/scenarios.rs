@@ -1,4 +1,4 @@
-//! Figures with a row for each scenario: the figure itself, the share of the ceiling, CPU time, memory.
+//! Figures with a row for each scenario: its figure, its share of the ceiling, its CPU time, its memory.
 
 use lab::findings::{Estimate, Unit};
 
@@ -7,10 +7,10 @@ use super::{INTERVAL, View, outlines};
 use crate::number::show;
 use crate::svg::{Axis, Drawing, Row, Rows, Scale, Ticks};
 
-/// More rows than these are cut to the first.
+/// The most rows that are drawn.
 const ROWS: usize = 30;
 
-/// Every scenario with its figure and how far its rounds lie apart, the best first, and last those that are not ranked.
+/// The figure of every scenario with its interval: ranked scenarios first, the best at the top.
 pub(super) fn ranking(view: &View) -> Figure {
     let mut order = view.rows.clone();
     order.sort_by(|a, b| view.order(b, a));
@@ -41,30 +41,32 @@ pub(super) fn ranking(view: &View) -> Figure {
     }
 }
 
-/// The share of the reference's speed, for each system at its best.
+/// The share of the reference's speed, for the best scenario of each system.
 pub(super) fn ceiling(view: &View) -> Option<Figure> {
-    let rows = of_best(view, |e| e.of_reference.filter(|_| !e.is_reference()), Unit::Share);
+    let rows = best_rows(view, |e| e.of_reference.filter(|_| !e.is_reference()), Unit::Share);
     let (title, about) = (
         "Share of the ceiling",
-        "The speed of each system, at its best, as a share of Narrows' own endpoint in the same rounds: what this machine can do.",
+        "The speed of the best scenario of each system, as a share of the speed of Narrows' own endpoint in the same rounds, \
+         which is the most that this machine can do.",
     );
     bars(title, about, "share of the reference's speed", Unit::Share, rows)
 }
 
-/// CPU time for each unit of work.
+/// CPU time per unit of work.
 pub(super) fn cpu(view: &View) -> Option<Figure> {
     let work = &view.e.workload.about().unit;
     let (unit, per) = (Unit::cost_of(work), work.long);
-    let rows = of_all(view, |e| e.cpu_s_per_unit, unit);
+    let rows = all_rows(view, |e| e.cpu_s_per_unit, unit);
     let about = format!(
-        "CPU time of the system's processes for each {per}; it repeats better than time, and often is the reason. Lower is better."
+        "CPU time of the system's processes for each {per}. It varies less than elapsed time, and often explains it. Lower is \
+         better."
     );
     bars("CPU time", &about, &format!("CPU time for each {per}"), unit, rows)
 }
 
-/// Memory at its highest: the figure that a heap profiler's curve is read for.
+/// Peak memory.
 pub(super) fn memory(view: &View) -> Option<Figure> {
-    let mut rows = of_all(view, |e| Some(e.peak_memory_bytes? as f64), Unit::Bytes);
+    let mut rows = all_rows(view, |e| Some(e.peak_memory_bytes? as f64), Unit::Bytes);
     let socket =
         |e: &Estimate| (e.socket_memory_bytes > 0).then(|| show(e.socket_memory_bytes as f64, Unit::Bytes));
     for (row, e) in rows.iter_mut().zip(measured(view, |e| e.peak_memory_bytes.is_some())) {
@@ -72,9 +74,9 @@ pub(super) fn memory(view: &View) -> Option<Figure> {
             row.note = format!("{} + {socket}", row.note);
         }
     }
-    let about = "The highest proportional set size of the system's processes, and beside it the growth of the kernel's \
+    let about = "The highest proportional set size of the system's processes, and after the + the growth of the kernel's \
                  socket memory on the whole machine. Lower is better.";
-    bars("Memory at its highest", about, "memory (proportional set size)", Unit::Bytes, rows)
+    bars("Peak memory", about, "memory (proportional set size)", Unit::Bytes, rows)
 }
 
 fn measured<'a>(view: &View<'a>, has: impl Fn(&Estimate) -> bool) -> Vec<&'a Estimate> {
@@ -82,17 +84,23 @@ fn measured<'a>(view: &View<'a>, has: impl Fn(&Estimate) -> bool) -> Vec<&'a Est
     if all.len() <= ROWS { all } else { view.best().into_iter().filter(|e| has(e)).collect() }
 }
 
-/// A row for each scenario; where there are many, for each system at its best.
-fn of_all(view: &View, value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
+/// A row for each scenario, or if there are too many, for the best scenario of each system.
+fn all_rows(view: &View, value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
     rows(view, &measured(view, |e| value(e).is_some()), value, unit)
 }
 
-fn of_best(view: &View, value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
+/// A row for the best scenario of each system.
+fn best_rows(view: &View, value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
     rows(view, &view.best(), value, unit)
 }
 
-fn rows(view: &View, of: &[&Estimate], value: impl Fn(&Estimate) -> Option<f64>, unit: Unit) -> Vec<Row> {
-    let each = of.iter().filter_map(|e| {
+fn rows(
+    view: &View,
+    estimates: &[&Estimate],
+    value: impl Fn(&Estimate) -> Option<f64>,
+    unit: Unit,
+) -> Vec<Row> {
+    let rows = estimates.iter().filter_map(|e| {
         let value = value(e).filter(|v| v.is_finite())?;
         Some(Row {
             label: view.label(e, &[]),
@@ -102,7 +110,7 @@ fn rows(view: &View, of: &[&Estimate], value: impl Fn(&Estimate) -> Option<f64>,
             note: show(value, unit),
         })
     });
-    each.collect()
+    rows.collect()
 }
 
 fn bars(title: &str, about: &str, axis: &str, unit: Unit, rows: Vec<Row>) -> Option<Figure> {

@@ -1,4 +1,4 @@
-//! Figures of made-up runs: what is drawn, in which order, and what is said of what is not.
+//! Tests of the figures of made-up runs: what they show, in which order, and what they say about the rest.
 
 use lab::session::{MeasurementPatch, Rule};
 
@@ -24,7 +24,7 @@ fn ranking(figure: &Figure) -> (Vec<&str>, Vec<bool>) {
 }
 
 #[test]
-fn a_row_that_is_not_ranked_stands_last_as_an_outline() {
+fn rows_that_are_not_ranked_come_last_as_outlines() {
     let fast = rule("fast", &[], 2.0);
     let slow = rule("slow", &[], 0.5);
     let fair = found(&["fast", "slow"], &[], &[fast.clone(), slow.clone()]);
@@ -36,7 +36,7 @@ fn a_row_that_is_not_ranked_stands_last_as_an_outline() {
     let figures = answered(&unfair);
     assert_eq!(ranking(&figures[0]), (vec!["reference-client", "slow", "fast"], vec![false, false, true]));
     assert_eq!(figures[0].legend.last().map(|(word, _)| word.as_str()), Some(NOT_RANKED));
-    assert!(figures[0].about.contains("Hollow is what is not ranked"), "{}", figures[0].about);
+    assert!(figures[0].about.contains("Hollow marks are not ranked"), "{}", figures[0].about);
     let mut page = String::new();
     figures[0].write(&mut page, "f");
     assert!(page.contains("mark hollow") && page.contains("(not ranked)</td>"), "{page}");
@@ -68,7 +68,7 @@ fn no_cell_that_is_not_ranked_is_framed() {
     let best = rule("a", &[("pool_size", 30), ("concurrency", 256)], 2.0);
     for (rules, said) in [
         (vec![best.clone()], "the best cell is framed."),
-        (vec![beyond_its_pool(best)], "those with a dotted edge are not ranked."),
+        (vec![beyond_its_pool(best)], "cells with a dotted edge are not ranked."),
         (vec![beyond_its_pool(rule("a", &[], 1.0))], "no cell is framed, because none is ranked."),
     ] {
         let figures = answered(&found(&["a"], &POOL, &rules));
@@ -79,7 +79,7 @@ fn no_cell_that_is_not_ranked_is_framed() {
         let outlined = heat.cells.iter().flatten().flatten().filter(|cell| !cell.ranked).count();
         let (framed, ranked, unranked) = match said {
             "the best cell is framed." => (1, true, 0),
-            "those with a dotted edge are not ranked." => (1, false, 1),
+            "cells with a dotted edge are not ranked." => (1, false, 1),
             _ => (0, false, 9),
         };
         assert_eq!(
@@ -100,7 +100,7 @@ fn each_system_has_a_grid_before_any_has_a_second() {
     let of = |system: &str| titles.iter().filter(|title| title.starts_with(system)).count();
     assert_eq!((of("a:"), of("b:")), (3, 3));
     let last = figures.iter().rfind(|figure| matches!(figure.drawing, Drawing::Heat(_))).expect("a grid");
-    let told = last.about.split(" 6 of 12 grids are drawn, of each system the best first, without ").nth(1);
+    let told = last.about.split(" 6 of 12 grids are drawn, the best of each system first, without ").nth(1);
     let told = told.and_then(|rest| rest.strip_suffix("; the table has all.")).expect("what is left out");
     let told: Vec<&str> = told.split("; ").collect();
     let mut both = [titles, told].concat();

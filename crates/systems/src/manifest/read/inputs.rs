@@ -7,10 +7,10 @@ use super::{Read, Reader};
 
 /// Reads the list. `$NAME` is the value of an environment variable; anything else is a path.
 pub(super) fn read(reader: &Reader, raw: &[Spanned<String>]) -> Read<Vec<BuildInput>> {
-    raw.iter().map(|input| one(reader, input)).collect()
+    raw.iter().map(|input| read_input(reader, input)).collect()
 }
 
-fn one(reader: &Reader, raw: &Spanned<String>) -> Read<BuildInput> {
+fn read_input(reader: &Reader, raw: &Spanned<String>) -> Read<BuildInput> {
     let text = raw.get_ref().as_str();
     if text.is_empty() {
         let help = "name a path, or an environment variable as \"$NAME\"";

@@ -1,0 +1,173 @@
+//! Tests of claims: which are made, in which order, and about which scenarios.
+
+use stats::Verdict;
+use systems::Value;
+use systems::is_reference;
+use systems::knob::Kind;
+
+use super::tests::{
+    Axes, buffers, int, measured, measurement, number, observe, one, plan_of, summary, value,
+};
+use super::*;
+use crate::experiment::Figure;
+
+#[test]
+fn claims_name_knobs_that_matter_and_knobs_that_do_not() {
+    let (plan, observations) = buffers();
+    let e = one(findings(&plan, &observations));
+    let [
+        Claim::Knob { comparison, narrow: true, ties, .. },
+        Claim::NoDifference { by, threshold: 0.05, against, .. },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    assert_eq!(summary(&e, comparison), ("buffer", ["262144", "1460"].map(str::to_owned), [6.9; 3]));
+    assert_eq!((comparison.verdict, comparison.rounds, ties.len()), (Verdict::Faster, 3, 0));
+    assert_eq!((by.knob(), value(&e, *against, "length")), (Some("length"), "8".to_owned()));
+}
+
+#[test]
+fn frames_have_a_pivot_table_and_a_cliff_is_claimed() {
+    let (sizes, framing) = (int(&[10, 1456, 1457]), ["0", "4"].map(|w| Value::Text(w.to_owned())));
+    let axes: Axes = &[("frame_size", Kind::Size, &sizes), ("framing", Kind::Choice, &framing)];
+    let plan = plan_of(Workload::Frames, Figure::FramesPerS, &["erlang-packet"], axes);
+    let observations = observe(&plan, |t| {
+        let slow = !is_reference(&t.scenario.system)
+            && t.scenario.point["framing"] == framing[1]
+            && number(t, "frame_size") == 1457;
+        let reference = is_reference(&t.scenario.system);
+        measured(measurement(
+            if slow {
+                4_000
+            } else if reference {
+                30_000
+            } else {
+                24_000
+            },
+            1.0,
+        ))
+    });
+    let e = one(findings(&plan, &observations));
+    let pivot = &e.tables[0];
+    let names: Vec<&str> = pivot.columns.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["frame_size", "0", "4", "reference"]);
+    let cells = |size: f64, four: f64| [size, 12_000.0, four, 15_000.0].map(Cell::Number).to_vec();
+    let rows: Vec<Vec<Cell>> = pivot.rows.iter().map(|row| row.cells.clone()).collect();
+    assert_eq!(rows, [cells(10.0, 12_000.0), cells(1456.0, 12_000.0), cells(1457.0, 2_000.0)]);
+    assert_eq!(e.tables[1].rows.len(), 9);
+    let [
+        Claim::Cliff { comparison: cliff, .. },
+        Claim::Knob { comparison: knob, narrow: true, .. },
+        Claim::DependsOn { knob: depends, interaction },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    assert_eq!(summary(&e, knob), ("framing", ["4", "0"].map(str::to_owned), [6.0; 3]));
+    assert_eq!((knob.verdict, value(&e, knob.scenario, "frame_size")), (Verdict::Slower, "1457".to_owned()));
+    assert_eq!(summary(&e, cliff), ("frame_size", ["1457", "1456"].map(str::to_owned), [6.0; 3]));
+    assert_eq!((depends.as_str(), interaction.knob.as_str()), ("framing", "frame_size"));
+    assert_eq!((interaction.value.as_str(), interaction.against.as_str()), ("4", "0"));
+    assert_eq!((interaction.most.0.as_str(), interaction.least.0.as_str()), ("10", "1457"));
+}
+
+#[test]
+fn a_system_that_the_generator_held_back_is_at_least_as_fast_as_claimed() {
+    let connections = int(&[1, 2]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["libuv", "node"], axes);
+    let observations = observe(&plan, |t| {
+        let fast = t.scenario.system == "libuv";
+        let slow = t.scenario.system == "node";
+        let mut m = measurement(
+            if fast {
+                20_000
+            } else if slow {
+                5000
+            } else {
+                30_000
+            },
+            5.0,
+        );
+        m.generator.busiest_core = if fast { 0.99 } else { 0.4 };
+        measured(m)
+    });
+    let e = one(findings(&plan, &observations));
+    let [
+        Claim::Systems { comparison: systems, unequal: false, .. },
+        // A lower bound may differ.
+        Claim::Undecided { comparison: open, equal: 1, of: 2, .. },
+    ] = &e.claims[..]
+    else {
+        panic!("{:?}", e.claims)
+    };
+    let system = |at: usize| e.estimates[at].scenario.system.as_str();
+    assert_eq!((system(systems.scenario), system(systems.against)), ("libuv", "node"));
+    assert_eq!((systems.verdict, systems.at_least), (Verdict::Faster, true));
+    assert_eq!(summary(&e, systems).2, [4.0; 3]);
+    assert_eq!(summary(&e, open), ("connections", ["2", "1"].map(str::to_owned), [1.0; 3]));
+    assert_eq!(system(open.scenario), "libuv");
+}
+
+#[test]
+fn systems_are_told_in_order_and_ties_apart() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let systems = ["slowest", "fast", "slow", "noisy"];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &systems, axes);
+    let observations = observe(&plan, |t| {
+        let answers = match t.scenario.system.as_str() {
+            "fast" => 20_000 + 10 * u64::from(t.round),
+            "noisy" => [30_000, 10_000, 20_000][t.round as usize],
+            "slow" => 10_000,
+            "slowest" => 5000,
+            _ => 60_000,
+        };
+        measured(measurement(answers, 5.0))
+    });
+    let e = one(findings(&plan, &observations));
+    let [Claim::Systems { comparison, ties, rest, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
+    let name = |index: usize| e.estimates[index].scenario.system.as_str();
+    assert_eq!((name(comparison.scenario), name(comparison.against)), ("fast", "slow"));
+    assert_eq!(ties.iter().map(|index| name(*index)).collect::<Vec<_>>(), ["noisy"]);
+    let rest: Vec<(&str, f64)> = rest
+        .iter()
+        .map(|other| (name(other.scenario), other.ratio.expect("a ratio").estimate.round()))
+        .collect();
+    assert_eq!(rest, [("slowest", 4.0)]);
+}
+
+#[test]
+fn a_difference_that_one_round_contradicts_is_undecided() {
+    let buffer = int(&[1460, 8192]);
+    let plan =
+        plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], &[("buffer", Kind::Size, &buffer)]);
+    let claims = |contradicted: bool| {
+        let observations = observe(&plan, |t| {
+            let slow = !is_reference(&t.scenario.system) && number(t, "buffer") == 1460;
+            let here = slow && !(contradicted && t.round == 1);
+            let reference = is_reference(&t.scenario.system);
+            measured(measurement(
+                20,
+                if here {
+                    300_000.0
+                } else if reference {
+                    100_000.0
+                } else {
+                    200_000.0
+                },
+            ))
+        });
+        one(findings(&plan, &observations))
+    };
+    let values = || ["8192", "1460"].map(str::to_owned);
+    let sure = claims(false);
+    let Claim::Knob { comparison, narrow: true, .. } = &sure.claims[0] else { panic!("{:?}", sure.claims) };
+    assert_eq!(summary(&sure, comparison), ("buffer", values(), [1.5; 3]));
+    let open = claims(true);
+    let Claim::Undecided { comparison, equal: 0, of: 1, .. } = &open.claims[0] else {
+        panic!("{:?}", open.claims)
+    };
+    assert_eq!(summary(&open, comparison), ("buffer", values(), [1.3, 0.7, 2.3]));
+}

@@ -1,0 +1,92 @@
+//! Which system to take: the leader at one point of the work, the systems that may be as fast, and the rest in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stats::Verdict;
+use systems::Point;
+
+use super::{Comparison, Estimate, Ratio};
+use crate::observation::projection;
+use crate::plan::Planned;
+
+/// A system behind the leader.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Behind {
+    /// Its scenario, as a position in the estimates.
+    pub scenario: usize,
+    /// How many times faster the leader is. None if it is not certainly faster.
+    pub ratio: Option<Ratio>,
+}
+
+/// The order of the systems at one point.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Order {
+    /// The leader against the fastest system that is certainly slower. Its verdict is `faster`.
+    pub lead: Comparison,
+    /// The systems that no other is certainly faster than, without the leader.
+    pub ties: Vec<usize>,
+    /// The others, the fastest first, without the one that the leader is compared with.
+    pub rest: Vec<Behind>,
+}
+
+/// The order at the point at which most comparisons are decided. None if none is decided at any point.
+pub(super) fn order(planned: &Planned, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
+    let mut points: BTreeMap<Point, Vec<&Comparison>> = BTreeMap::new();
+    for comparison in comparisons.iter().filter(|c| c.ratio.is_some()) {
+        let shared = projection(planned.workload, &planned.scenarios[comparison.scenario].point);
+        points.entry(shared).or_default().push(comparison);
+    }
+    let decided = |point: &[&Comparison]| point.iter().filter(|c| winner(c).is_some()).count();
+    let mut points: Vec<Vec<&Comparison>> = points.into_values().filter(|point| decided(point) > 0).collect();
+    // The first of those with the most, in the plan's order.
+    points.sort_by_key(|point| (usize::MAX - decided(point), point.iter().map(|c| c.against).min()));
+    order_at(planned, estimates, points.first()?)
+}
+
+fn order_at(planned: &Planned, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
+    let all: BTreeSet<usize> = comparisons.iter().flat_map(|c| [c.scenario, c.against]).collect();
+    let losers: BTreeSet<usize> = comparisons.iter().filter_map(|c| Some(winner(c)?.1)).collect();
+    let winners: BTreeSet<usize> = comparisons.iter().filter_map(|c| Some(winner(c)?.0)).collect();
+    let figure = |index: usize| estimates[index].figure.unwrap_or(f64::NAN);
+    let by_speed = |a: &usize, b: &usize| planned.figure.advantage(figure(*b), figure(*a)).total_cmp(&1.0);
+    let mut all: Vec<usize> = all.into_iter().collect();
+    all.sort_by(by_speed);
+    let leader = *all.iter().find(|index| winners.contains(index) && !losers.contains(index))?;
+    let of_leader = |other: usize| {
+        let pair = |c: &&&Comparison| [c.scenario, c.against].iter().all(|at| [leader, other].contains(at));
+        comparisons.iter().find(pair).map(|c| seen_from(leader, c))
+    };
+    let (ties, behind): (Vec<usize>, Vec<usize>) =
+        all.into_iter().filter(|index| *index != leader).partition(|index| !losers.contains(index));
+    let beaten = |other: &usize| of_leader(*other).filter(|c| c.verdict == Verdict::Faster);
+    let lead = behind.iter().find_map(beaten)?;
+    let rest = behind.iter().filter(|index| **index != lead.against);
+    let ratio = |index: &usize| beaten(index).and_then(|c| c.ratio);
+    let rest = rest.map(|index| Behind { scenario: *index, ratio: ratio(index) }).collect();
+    Some(Order { lead, ties, rest })
+}
+
+/// The faster and the slower scenario of a decided comparison.
+fn winner(c: &Comparison) -> Option<(usize, usize)> {
+    match c.verdict {
+        Verdict::Faster => Some((c.scenario, c.against)),
+        Verdict::Slower => Some((c.against, c.scenario)),
+        _ => None,
+    }
+}
+
+/// The same comparison with this scenario as the first.
+fn seen_from(first: usize, c: &Comparison) -> Comparison {
+    if c.scenario == first {
+        return c.clone();
+    }
+    let verdict = match c.verdict {
+        Verdict::Faster => Verdict::Slower,
+        Verdict::Slower => Verdict::Faster,
+        other => other,
+    };
+    let ratio = c.ratio.map(|ratio| ratio.inverse());
+    Comparison { scenario: c.against, against: c.scenario, ratio, verdict, ..c.clone() }
+}

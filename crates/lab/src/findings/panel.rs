@@ -1,0 +1,74 @@
+//! The figures of an experiment by round, in the form in which `stats` compares rows: logarithms, and higher is better.
+
+use std::collections::BTreeMap;
+
+use stats::{Design, FEWEST_ROUNDS, LEVEL, Location, LogRatio, Panel, PanelRow};
+
+use super::{Estimate, ExperimentFindings, Ratio};
+use crate::experiment::Figure;
+
+/// The rows of an experiment and the design by which they are compared. Rows are referred to by their position in the
+/// estimates.
+pub struct Rows {
+    panel: Panel,
+    design: Design,
+    figure: Figure,
+}
+
+impl Rows {
+    /// Takes the figures of these estimates, and those of the reference's twin, which no comparison refers to.
+    pub fn new(
+        figure: Figure,
+        design: Design,
+        estimates: &[Estimate],
+        twin: Option<&BTreeMap<u32, f64>>,
+    ) -> Self {
+        let sign = if figure.more_is_better() { 1.0 } else { -1.0 };
+        let row = |by_round: &BTreeMap<u32, f64>, system: bool| {
+            let logs = by_round.iter().map(|(round, figure)| (*round, sign * figure.ln()));
+            PanelRow { by_round: logs.filter(|(_, log)| log.is_finite()).collect(), system }
+        };
+        let own = estimates.iter().map(|e| row(&e.by_round, !e.is_reference()));
+        let panel = Panel::new(own.chain(twin.map(|by_round| row(by_round, false))).collect());
+        Self { panel, design, figure }
+    }
+
+    /// Takes the figures of an experiment's findings. They do not contain the twin's.
+    pub fn of(found: &ExperimentFindings) -> Self {
+        Self::new(found.figure, found.design, &found.estimates, None)
+    }
+
+    /// Compares two rows, less what is expected. None if they share too few rounds.
+    pub fn compare(&self, a: usize, b: usize, expected: f64) -> Option<LogRatio> {
+        self.design.compare(&self.panel, a, b, expected)
+    }
+
+    /// How many times better row `a` is than row `b`, with an interval that holds together with those of `several` ratios.
+    pub fn ratio_among(&self, a: usize, b: usize, several: usize) -> Option<Ratio> {
+        let location = self.ratio(a, b)?;
+        let (low, high) = location.interval(self.level(&location, several));
+        Some(Ratio::of_logs(location.estimate, low, high))
+    }
+
+    /// The logarithm of how many times better row `a` is than row `b`. None if they share too few rounds.
+    pub fn ratio(&self, a: usize, b: usize) -> Option<Location> {
+        let rounds = self.panel.shared_rounds(a, b);
+        self.panel.difference(a, b, &rounds).filter(|_| rounds.len() >= FEWEST_ROUNDS)
+    }
+
+    /// The level of one of `several` intervals that hold together, from as many rounds as the location has.
+    pub fn level(&self, location: &Location, several: usize) -> f64 {
+        LEVEL * self.design.share_after(location.n as u32) / several.max(1) as f64
+    }
+
+    /// The 95 % interval of a row's figure. None if it has too few rounds.
+    pub fn interval(&self, row: usize) -> Option<(f64, f64)> {
+        let mean = self.panel.mean(row).filter(|mean| mean.n >= FEWEST_ROUNDS)?;
+        let (low, high) = mean.interval(LEVEL);
+        Some(if self.figure.more_is_better() {
+            (low.exp(), high.exp())
+        } else {
+            ((-high).exp(), (-low).exp())
+        })
+    }
+}

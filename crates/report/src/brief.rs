@@ -1,0 +1,181 @@
+//! The answers for those in a hurry: a few lines for each experiment at the end of a run, and one screen for each in
+//! `narrows report`. `text` has everything.
+
+use std::fmt::Write;
+
+use lab::doubt::Doubt;
+use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning};
+
+use crate::cell;
+use crate::number::several;
+use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
+use crate::words::{Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed};
+
+/// The most rows and columns of characters of a table on one screen.
+const MOST_ROWS: usize = 24;
+const MOST_WIDTH: usize = 100;
+
+/// The most warnings of an experiment.
+const MOST_WARNINGS: usize = 3;
+
+/// The answer of each experiment: its first claim, or why there is none. Warnings that hold for the whole run come first.
+pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
+    let page = Page::new(width, colour);
+    let mut out = String::new();
+    warnings_of_the_run(&page, &mut out, findings);
+    for e in &findings.experiments {
+        page.paragraph(&mut out, BOLD, "", &e.name);
+        page.paragraph(&mut out, style(e), "  ", &answer(e));
+    }
+    let decided = findings.experiments.iter().any(|e| style(e) == GREEN);
+    if decided {
+        let how = "In brackets are 95 % intervals. What is said to be faster or slower is so with 95 % certainty, for all \
+                   comparisons of an experiment together.";
+        page.paragraph(&mut out, DIM, "", how);
+    }
+    out
+}
+
+/// All experiments, each on one screen: the answer, one table, the reason, the warnings that matter for the answer, and
+/// what the published figures say.
+pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
+    let page = Page::new(width, colour);
+    let mut out = String::new();
+    warnings_of_the_run(&page, &mut out, findings);
+    for (index, e) in findings.experiments.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        experiment(&page, &mut out, e);
+    }
+    out
+}
+
+/// Green if the first claim is decided.
+fn style(e: &ExperimentFindings) -> &'static str {
+    match e.claims.first() {
+        Some(Claim::Undecided { .. }) => YELLOW,
+        Some(_) => GREEN,
+        None => DIM,
+    }
+}
+
+fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
+    let (sentence, reason) = answer_and_reason(e);
+    page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
+    page.paragraph(out, style(e), "  ", &sentence);
+    if let Some(table) = e.tables.first() {
+        out.push('\n');
+        page.table(out, &on_one_screen(page, e, &table.table));
+    }
+    if let Some(reason) = reason {
+        page.paragraph(out, "", "  ", &format!("why: {reason}"));
+    }
+    let warnings: Vec<&Warning> = e.warnings.iter().filter(|warning| matters(e, warning)).collect();
+    for warning in warnings.iter().take(MOST_WARNINGS) {
+        let Advice { message, remedy } = advice(warning);
+        page.paragraph(out, YELLOW, "  ", &format!("warning: {message}. Remedy: {remedy}."));
+    }
+    for failure in e.failures.iter().take(MOST_WARNINGS) {
+        let trials = several(failure.trials.into(), "trial");
+        let line =
+            format!("failed: {} ({trials}) at {}: {}", failure.scenario, failure.stage, failure.reason);
+        page.paragraph(out, RED, "  ", &line);
+    }
+    e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));
+    if !e.excluded.is_empty() {
+        let names: Vec<&str> = e.excluded.iter().map(|excluded| excluded.system.as_str()).collect();
+        page.paragraph(out, DIM, "  ", &format!("not run here: {}; see `narrows systems`", names.join(", ")));
+    }
+}
+
+/// As many columns as fit, from the left, without empty ones; and as many rows.
+fn on_one_screen(page: &Page, e: &ExperimentFindings, table: &Table) -> Captioned {
+    let width = page.width.min(MOST_WIDTH);
+    let wide = |index: usize| {
+        let cells = table.rows.iter().map(|row| cell(&table.columns[index], &row.cells[index]));
+        let name = table.columns[index].name.clone();
+        cells.chain([name]).map(|cell| cell.chars().count()).max().unwrap_or(0) + 2
+    };
+    let has_cells = |index: &usize| table.rows.iter().any(|row| row.cells[*index] != Cell::Empty);
+    let mut total = 0;
+    let fits = |index: &usize| {
+        total += wide(*index);
+        *index < table.keys || total <= width + 2
+    };
+    let columns: Vec<usize> = (0..table.columns.len()).filter(has_cells).take_while(fits).collect();
+    let row = |row: &lab::findings::Row| lab::findings::Row {
+        cells: columns.iter().map(|index| row.cells[*index].clone()).collect(),
+        block: row.block,
+    };
+    let left_out = table.rows.len().saturating_sub(MOST_ROWS);
+    let notes = (left_out > 0).then(|| format!("{}: see --details", several(left_out as u64, "more row")));
+    Captioned {
+        caption: Caption { title: e.title.clone(), about: fixed(e), notes: notes.into_iter().collect() },
+        table: Table {
+            columns: columns.iter().map(|index| table.columns[*index].clone()).collect(),
+            keys: columns.iter().filter(|index| **index < table.keys).count(),
+            rows: table.rows.iter().take(MOST_ROWS).map(row).collect(),
+        },
+    }
+}
+
+/// Whether a warning is about the machine, and so about all experiments alike.
+fn is_of_the_run(code: Code) -> bool {
+    matches!(code, Code::Trial(Doubt::StolenTime | Doubt::CoresShared | Doubt::Throttled))
+}
+
+/// Whether a warning may change what the reader concludes from the answer. Trials that vary show in the intervals.
+fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
+    let shown_elsewhere = matches!(
+        warning.code,
+        Code::Unsteady
+            | Code::PercentileUnsupported
+            | Code::Trial(Doubt::TooShort | Doubt::UnsteadyWindow | Doubt::Bimodal | Doubt::WarmUpUnfinished)
+    );
+    if shown_elsewhere || is_of_the_run(warning.code) {
+        return false;
+    }
+    let about: Vec<String> = match e.claims.first() {
+        Some(
+            Claim::Knob { comparison, .. }
+            | Claim::Cliff { comparison, .. }
+            | Claim::Undecided { comparison, .. },
+        ) => labels(e, &[comparison.scenario, comparison.against]),
+        Some(Claim::Systems { comparison, ties, .. }) => {
+            labels(e, &[&[comparison.scenario, comparison.against][..], ties].concat())
+        }
+        _ => return true,
+    };
+    warning.scenarios.is_empty() || warning.scenarios.iter().any(|scenario| about.contains(scenario))
+}
+
+fn labels(e: &ExperimentFindings, scenarios: &[usize]) -> Vec<String> {
+    let known = scenarios.iter().filter_map(|index| e.estimates.get(*index));
+    known.map(|estimate| e.label(&estimate.scenario)).collect()
+}
+
+/// Warnings about the machine, each once, from the experiment that it concerns most.
+fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
+    let mut seen: Vec<(Code, &Warning, usize)> = Vec::new();
+    for warning in findings.experiments.iter().flat_map(|e| &e.warnings).filter(|w| is_of_the_run(w.code)) {
+        match seen.iter_mut().find(|(code, ..)| *code == warning.code) {
+            Some((_, most, count)) => {
+                *count += 1;
+                if warning.count > most.count {
+                    *most = warning;
+                }
+            }
+            None => seen.push((warning.code, warning, 1)),
+        }
+    }
+    for (_, warning, count) in seen {
+        let Advice { message, remedy } = advice(warning);
+        let all = findings.experiments.len();
+        let places = if all > 1 { format!(", and in {count} of {all} experiments") } else { String::new() };
+        page.paragraph(out, YELLOW, "", &format!("warning: {message}{places}. Remedy: {remedy}."));
+    }
+    if !out.is_empty() {
+        let _ = writeln!(out);
+    }
+}

@@ -1,0 +1,174 @@
+//! Sentences about published tables that neither the documentation nor the snapshots of the program show.
+
+use lab::findings::{
+    BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape, ShapeFigures, SizeRatio,
+};
+use published::{Found, LessTime, Seen, SendersRate, Step};
+use systems::Value;
+
+use super::beside::{difference, shape};
+use super::published::{found, seen};
+use crate::made_up::{found as run, rule};
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+const THEN: Range = Range { low: 7.55, high: 10.68 };
+
+fn knob(as_good: Option<bool>) -> ShapeFigures {
+    let [then, today] = [262_144, 8192].map(|value| vec![Value::Integer(value)]);
+    let best = Some(BestValues { then, today, as_good });
+    ShapeFigures::Knob { knob: "buffer".to_owned(), then: THEN, today: Range { low: 2.0, high: 2.0 }, best }
+}
+
+fn times(system: Option<&str>, today: Option<Range>) -> ShapeFigures {
+    let (of, against, system) = ("new".to_owned(), "old".to_owned(), system.map(str::to_owned));
+    ShapeFigures::Times { of, against, system, size: Some(1 << 30), then: THEN, today }
+}
+
+fn cliff(today: Option<f64>) -> ShapeFigures {
+    let [framing, active] = ["4", "once"].map(str::to_owned);
+    ShapeFigures::Cliff { framing, active, from: 1400, to: 1500, then: 5.63, today }
+}
+
+fn order(pairs: Vec<OrderOfTwo>, in_both: usize) -> ShapeFigures {
+    let placed = |system: &str, behind, at_least| Placed { system: system.to_owned(), behind, at_least };
+    let then = vec![placed("a", 1.0, false), placed("b", 1.227, false)];
+    ShapeFigures::Order { then, today: vec![placed("b", 1.0, true)], in_both, pairs }
+}
+
+#[test]
+fn shapes_are_said_with_what_leaves_them_open() {
+    let pair = |order| OrderOfTwo { first: "a".to_owned(), second: "b".to_owned(), order };
+    let range = "`buffer` from its worst to its best value: 7.5x to 10.7x then, 2.0x today";
+    let best = "; the best is 262144 then, 8192 today";
+    let undecided = "; these rounds do not decide it";
+    let then = "new took 7.5x to 10.7x the time of old";
+    let frames =
+        "with framing 4 and active once there were 5.6x fewer frames of 1500 than of 1400 bytes then";
+    let orders = "order then: a > b (1.23x less); today: b at least";
+    let all = [ChangedOrder::Turned, ChangedOrder::Level, ChangedOrder::Undecided, ChangedOrder::AtLimit];
+    for (agrees, figures, said) in [
+        (Some(false), knob(Some(false)), format!("differs: {range}{best}")),
+        (Some(true), knob(Some(true)), format!("agrees: {range}{best}, from which it is less than 5 % away")),
+        (None, knob(None), format!("open: {range}{best}, which may be as good{undecided}")),
+        (
+            Some(true),
+            times(None, Some(THEN)),
+            format!("agrees: {then} at 1G then, and takes 7.5x to 10.7x today"),
+        ),
+        (
+            None,
+            times(Some("x"), None),
+            format!("open: {then} with x at 1G then; one of them is missing today"),
+        ),
+        (None, cliff(Some(5.0)), format!("open: {frames}, and there are 5.0x fewer today{undecided}")),
+        (None, cliff(None), format!("open: {frames}; it was not measured today")),
+        (None, order(vec![], 1), format!("open: {orders}; fewer than two of them are in both")),
+        (
+            Some(false),
+            order(all.map(pair).to_vec(), 2),
+            format!(
+                "differs: {orders}; the generator was at its limit, which leaves open the order of a and b; these rounds do not \
+                 decide the order of a and b; a and b are level in one of the two; a and b are the other way round today"
+            ),
+        ),
+        (
+            None,
+            ShapeFigures::Void { system: "a".to_owned(), today: Presence::NoFigure },
+            "open: a had no figure that counts then; today it has none either".to_owned(),
+        ),
+    ] {
+        let of = Shape { agrees, at_limit: false, figures };
+        assert_eq!(shape(&of), said);
+        // `compare` reads reports.
+        let json = serde_json::to_string(&of).unwrap();
+        assert_eq!(serde_json::from_str::<Shape>(&json).unwrap(), of, "{json}");
+    }
+    let held = shape(&Shape { agrees: None, at_limit: true, figures: cliff(Some(5.0)) });
+    assert!(
+        held.ends_with("today; the generator was at its limit: some of today's figures are lower bounds")
+    );
+}
+
+#[test]
+fn framings_are_said_size_by_size() {
+    let [of, against, active] = ["4", "0", "once"].map(str::to_owned);
+    let at = |size, today, same| SizeRatio { size, then: 0.5, today, same };
+    let sizes = vec![at(10, 0.5, Some(true)), at(20, 1.0, Some(false)), at(30, 0.9, None)];
+    let figures = ShapeFigures::Framings { of, against, active, sizes };
+    assert_eq!(
+        shape(&Shape { agrees: Some(false), at_limit: false, figures }),
+        "differs: frames with framing 4 against framing 0, both with active once: 0.50x then and 0.50x today at 10, 0.50x then \
+         and 1.00x today at 20, 0.50x then and 0.90x today at 30; these rounds do not decide it at 30; it is not the same at 20"
+    );
+}
+
+#[test]
+fn what_is_not_as_in_the_document_is_said() {
+    let e = run(&["fast"], &[("pool_size", &[8])], &[rule("fast", &[], 1.0)]);
+    let system = || "x".to_owned();
+    let rows =
+        |count: usize| Difference::RowsMissing { system: system(), rows: vec!["r".to_owned(); count], of: 9 };
+    let missing = "published rows of x did not run today, or have no figure that may be compared";
+    let [then, today] = [8, 16].map(Value::Integer);
+    for (of, said) in [
+        (
+            Difference::Knob { knob: "pool_size".to_owned(), then, today: vec![today] },
+            "`pool_size`: 8 then, 16 today".to_owned(),
+        ),
+        (
+            Difference::StandIn {
+                system: system(),
+                stands_for: "y".to_owned(),
+                runtime: Some("z".to_owned()),
+            },
+            "x stands for y with z today".to_owned(),
+        ),
+        (Difference::NotRun { systems: words(&["a", "b"]) }, "not run today: a, b".to_owned()),
+        (Difference::Unranked { system: system() }, "x ran, and none of its rows may be ranked".to_owned()),
+        (rows(2), format!("2 of 9 {missing}: r; r")),
+        (rows(7), format!("7 of 9 {missing}")),
+    ] {
+        assert_eq!(difference(&e, &of), said);
+    }
+}
+
+#[test]
+fn what_is_found_in_other_tables_is_said() {
+    let step = |ratios: &[f64]| {
+        let [from, to] = [1, 2].map(Value::Integer);
+        Step { knob: "n".to_owned(), from, to, ratios: ratios.to_vec() }
+    };
+    assert_eq!(found(&Found::Step(step(&[0.5]))), "`n` 2 instead of 1: 2.0x less time in the one comparison");
+    assert_eq!(
+        found(&Found::Step(step(&[1.5, 2.0]))),
+        "`n` 2 instead of 1: 1.50x to 2.0x more time in both comparisons"
+    );
+    let ratios = [(String::new(), 2.0)].into();
+    let systems = Found::Systems { of: "a".to_owned(), against: "b".to_owned(), size: 1 << 20, ratios };
+    assert_eq!(found(&systems), "time of a against b at 1M: 2.00x");
+    let upload = LessTime {
+        system: "a".to_owned(),
+        runtime: String::new(),
+        small: 1 << 20,
+        small_ms: 12.0,
+        large: 2 << 20,
+        large_ms: 11.0,
+    };
+    assert_eq!(
+        seen(&Seen::LessTime(vec![upload])),
+        "more work took less time: a took 12.0 ms for 1M and 11.0 ms for 2M"
+    );
+    let way = SendersRate { way: "w".to_owned(), from: 10.0, to: 1500.0, apart: 0.125 };
+    let bound = Seen::SendersRate { ways: vec![way], faster: Vec::new() };
+    assert_eq!(
+        seen(&bound),
+        "w: messages of 10 and of 1500 bytes come at rates 12 % apart, although the bytes are 150 times as many"
+    );
+    assert_eq!(
+        seen(&Seen::Mean { operations: None }),
+        "each figure is a mean, with neither spread nor median"
+    );
+}

@@ -1,0 +1,133 @@
+//! The words above and below the tables of an experiment.
+
+use lab::experiment::Figure;
+use lab::experiment::grid::Axis;
+use lab::findings::{ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
+use stats::LEVEL;
+
+use super::caption::{Caption, Captioned};
+use super::verdicts::{comparisons, effects};
+use crate::number::{chosen_percent, several};
+
+/// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
+pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Captioned> {
+    let figures = e.tables.iter().map(|of| Captioned { caption: caption(e, of), table: of.table.clone() });
+    figures.chain(effects(e)).chain(comparisons(e)).collect()
+}
+
+/// The words of a table of figures.
+pub(crate) fn caption(e: &ExperimentFindings, table: &FigureTable) -> Caption {
+    let (title, about) = match table.kind {
+        TableKind::List | TableKind::Ranking => (e.title.clone(), format!("{}{}", fixed(e), medians(e))),
+        TableKind::Pivot => (e.title.clone(), format!("{}{}{}", fixed(e), medians(e), columns(e))),
+        TableKind::Counts => (format!("{}: the reason", e.title), counts(e)),
+    };
+    Caption { title, about, notes: table.notes.iter().map(note).collect() }
+}
+
+/// What is the same in every row: `Everywhere: size 64M, concurrency 1. `
+pub(crate) fn fixed(e: &ExperimentFindings) -> String {
+    let has = |axis: &Axis| {
+        let mut own = e.estimates.iter().filter(|estimate| !estimate.is_reference());
+        own.all(|estimate| estimate.scenario.point.contains_key(&axis.knob))
+    };
+    let fixed = e.axes.iter().filter(|axis| axis.values.len() == 1);
+    let (everywhere, somewhere): (Vec<&Axis>, Vec<&Axis>) = fixed.partition(|axis| has(axis));
+    let said = |(place, axes): (&str, Vec<&Axis>)| {
+        let words: Vec<String> =
+            axes.into_iter().map(|axis| format!("{} {}", axis.knob, axis.show(&axis.values[0]))).collect();
+        if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
+    };
+    [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat()
+}
+
+/// What the numbers are.
+fn medians(e: &ExperimentFindings) -> String {
+    let what = match e.figure {
+        Figure::MsPerUpload => "of each trial's mean time of an upload",
+        Figure::BytesPerS => "of verified payload bytes a second",
+        Figure::FramesPerS => "of frames a second, verified by the receiver's count",
+        Figure::RequestsPerS => "of verified answers a second",
+        Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
+    };
+    let rounds = several(e.rounds.into(), "round");
+    format!("Medians over {rounds} {what}, with the {} interval.", chosen_percent(1.0 - LEVEL))
+}
+
+/// What the columns of a pivot are.
+fn columns(e: &ExperimentFindings) -> String {
+    let varied = e.axes.iter().filter(|axis| axis.values.len() > 1 && axis.knob != "frame_size");
+    let knobs: Vec<&str> = varied.map(|axis| axis.knob.as_str()).collect();
+    if knobs.is_empty() { String::new() } else { format!(" Columns are {}.", knobs.join("/")) }
+}
+
+fn counts(e: &ExperimentFindings) -> String {
+    let counted = if e.estimates.iter().any(|estimate| estimate.work.calls_per_unit.is_some()) {
+        " System calls and reads are counted in a short drive of its own after the first round; a system that reads through \
+         io_uring has no calls for it."
+    } else {
+        ""
+    };
+    format!("Why: what the kernel did for the system; context switches are those of the windows.{counted}")
+}
+
+fn note(note: &Note) -> String {
+    match note {
+        Note::NothingFailed => "no trial failed, no operation failed".to_owned(),
+        Note::Errors { class, count } => format!("errors of class {class}: {count}"),
+        Note::Unranked => format!(
+            "rows without a rank have more than {} errors, no figure, fewer than 3 trials, counts that contradict the server's, or \
+             a warning that disqualifies them (more connections than the pool may have, a generator at its limit or behind its \
+             schedule, failures quicker than successes)",
+            chosen_percent(RANKED_ERRORS)
+        ),
+        Note::Tied => "rows of equal rank are tied: what separates them may be chance".to_owned(),
+        Note::CountsAgree => "the clients' counts agree with the server's in every trial".to_owned(),
+        Note::NotComparable { scenarios } => {
+            format!("not comparable (errors, or the generator was the limit): {}", scenarios.join("; "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::findings::{Note, TableKind};
+
+    use super::{caption, note};
+    use crate::made_up::{found, rule};
+
+    #[test]
+    fn what_is_held_fixed_says_where() {
+        let rules = [rule("a", &[], 1.0), rule("b", &[], 1.0)];
+        let mut e =
+            found(&["a", "b"], &[("pools", &[1]), ("pool_size", &[8]), ("concurrency", &[64])], &rules);
+        let table = e.tables[0].clone();
+        assert_eq!(table.kind, TableKind::Ranking);
+        let about = caption(&e, &table).about;
+        let begins =
+            "Everywhere: pools 1, pool_size 8, concurrency 64. Medians over 4 rounds of verified answers";
+        assert!(about.starts_with(begins), "{about}");
+        let b = e.estimates.iter_mut().find(|estimate| estimate.scenario.system == "b").unwrap();
+        b.scenario.point.remove("pool_size");
+        let about = caption(&e, &table).about;
+        let begins = "Everywhere: pools 1, concurrency 64. Where there is such a knob: pool_size 8. Medians";
+        assert!(about.starts_with(begins), "{about}");
+    }
+
+    #[test]
+    fn notes_say_what_is_not_in_the_cells() {
+        let scenarios = ["a x=1", "a x=2"].map(str::to_owned).to_vec();
+        for (of, said) in [
+            (Note::Errors { class: "busy".to_owned(), count: 3 }, "errors of class busy: 3"),
+            (
+                Note::NotComparable { scenarios },
+                "not comparable (errors, or the generator was the limit): a x=1; a x=2",
+            ),
+        ] {
+            assert_eq!(note(&of), said);
+        }
+        assert!(
+            note(&Note::Unranked).starts_with("rows without a rank have more than 1 % errors, no figure")
+        );
+    }
+}
