@@ -28,6 +28,9 @@ fn a_run_until_all_is_decided() {
     assert_snapshot!("report_markdown", lab.report("markdown"));
     assert_snapshot!("report_csv", rounded(&lab.report("csv")));
     assert_snapshot!("report_json", rounded(&lab.report("json")));
+    lab.narrows(&["report", "last", "--details", "--format", "json"])
+        .code(2)
+        .says(&["--details is for the text format"]);
     // When all is decided, there is nothing left to resume.
     assert_snapshot!("resumed", shown(&lab.narrows(&["run", "--resume", "last", "--fake", "truth.toml"])));
 }

@@ -50,6 +50,10 @@ pub struct Args {
 
 /// Prints the report of a saved run, or the list of runs.
 pub fn run(args: &Args) -> End {
+    if args.details && args.format != Format::Text {
+        let message = "--details is for the text format; the other formats always have everything";
+        return Err(common::Usage(message.to_owned()).into());
+    }
     let store = Store::read(&args.store.path)?;
     let text = match &args.run {
         Some(word) => {
