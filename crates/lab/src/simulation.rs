@@ -72,9 +72,13 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
 /// An executor in which value 1 is `better` times as good as the others. The reference is far better than all, so that
 /// it limits nothing.
 fn fake(noise: Noise, better: f64, seed: u64) -> Fake {
-    let point = Point::from([("knob".to_owned(), Value::Integer(1))]);
-    let rule = Rule { point, better: Some(better), ..Rule::default() };
-    Fake::new(1e6, vec![rule, fast_reference()], noise, seed)
+    Fake::new(1e6, vec![value_rule(1, better), fast_reference()], noise, seed)
+}
+
+/// Makes a value of the knob `better` times as good.
+pub(crate) fn value_rule(value: i64, better: f64) -> Rule {
+    let point = Point::from([("knob".to_owned(), Value::Integer(value))]);
+    Rule { point, better: Some(better), ..Rule::default() }
 }
 
 fn fast_reference() -> Rule {

@@ -280,10 +280,7 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
     published::beside(&mut found);
     common::print(&report::answers(&found, common::width(), common::colour()))?;
     common::print(&where_the_rest_is(&found, run, &header, path))?;
-    let resume = || match path == Path::new(common::STORE) {
-        true => format!("`narrows run --resume {run}` does what is missing"),
-        false => format!("`narrows run --resume {run} --store {}` does what is missing", path.display()),
-    };
+    let resume = || format!("`narrows run --resume {run}{}` does what is missing", store_option(path));
     match done {
         Ok(true) => {}
         Ok(false) => {
@@ -304,6 +301,14 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
     Ok(ExitCode::FAILURE)
 }
 
+/// The option that a further command needs to find the store; empty for the usual one.
+fn store_option(path: &Path) -> String {
+    match path == Path::new(common::STORE) {
+        true => String::new(),
+        false => format!(" --store {}", path.display()),
+    }
+}
+
 /// Writes the page with figures next to the store, and says how to see everything.
 fn where_the_rest_is(found: &Findings, run: RunId, header: &RunHeader, path: &Path) -> String {
     let page = path.with_extension("html");
@@ -317,10 +322,7 @@ fn where_the_rest_is(found: &Findings, run: RunId, header: &RunHeader, path: &Pa
             String::new()
         }
     };
-    let store = match path == Path::new(common::STORE) {
-        true => String::new(),
-        false => format!(" --store {}", path.display()),
-    };
+    let store = store_option(path);
     let failed: u32 = found.experiments.iter().flat_map(|e| &e.failures).map(|failure| failure.trials).sum();
     let failed = if failed > 0 {
         format!("{} failed.\n", number::several(failed.into(), "trial"))

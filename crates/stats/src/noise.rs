@@ -27,19 +27,22 @@ pub struct Noise {
 
 impl Default for Noise {
     fn default() -> Self {
-        Self {
-            spread: 0.0,
-            tails: 30,
-            slow_share: 0.0,
-            slow_by: 0.0,
-            drift: 0.0,
-            drift_trials: 100.0,
-            correlation: 0.0,
-        }
+        Self::NONE
     }
 }
 
 impl Noise {
+    /// No noise. With a `spread` it is normal.
+    pub const NONE: Self = Self {
+        spread: 0.0,
+        tails: 30,
+        slow_share: 0.0,
+        slow_by: 0.0,
+        drift: 0.0,
+        drift_trials: 100.0,
+        correlation: 0.0,
+    };
+
     /// The noise under which the guarantees of Narrows are tested: tails of Student's t with 3 degrees of freedom, one trial
     /// in twenty up to 50 % slower, a drift of 20 % up and down within 100 trials (some two minutes), and half of each
     /// disturbance left over in the next trial.

@@ -182,7 +182,7 @@ impl Taking<'_> {
             for library in libraries {
                 let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if !name.starts_with('.') {
-                    self.library(&format!("{place}/{name}"), &library, taken)?;
+                    self.take_library(&format!("{place}/{name}"), &library, taken)?;
                 }
             }
         }
@@ -192,7 +192,7 @@ impl Taking<'_> {
     /// Adds one library: its sources as they were before the build, and the folders to which its build writes as they
     /// were after it. If it has sources, compiled files do not count at all, because two variants of a system may
     /// compile the same library in turn.
-    fn library(&mut self, name: &str, library: &Path, taken: Taken) -> Result<(), String> {
+    fn take_library(&mut self, name: &str, library: &Path, taken: Taken) -> Result<(), String> {
         let sources = SOURCES.iter().any(|folder| library.join(folder).is_dir());
         let (compiled, generated) = if sources { (COMPILED, GENERATED) } else { (&[][..], &[][..]) };
         self.files(name, library, Without { names: &MADE, extensions: generated }, taken)?;

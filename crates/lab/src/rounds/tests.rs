@@ -7,20 +7,14 @@ use stats::{LOOKS, Noise};
 
 use super::*;
 use crate::observation::{Outcome, Scenario, Trial};
-use crate::session::{Executor, Fake, Interrupted, Progress, Rule, carry_out, observe};
-use crate::simulation::{Rounds, plan};
+use crate::session::{Executor, Fake, Interrupted, Progress, carry_out, observe};
+use crate::simulation::{Rounds, plan, value_rule};
 use crate::store::{RunHeader, Store};
-use systems::{Point, Value};
 
 /// Value 1 of the knob is twice as fast as the others, and value 2 half a percent faster. There is noise.
 fn fake(seed: u64) -> Fake {
-    let rule = |value: i64, better: f64| Rule {
-        point: Point::from([("knob".to_owned(), Value::Integer(value))]),
-        better: Some(better),
-        ..Rule::default()
-    };
     let noise = Noise { spread: 0.03, ..Noise::default() };
-    Fake::new(1e6, vec![rule(1, 2.0), rule(2, 1.005)], noise, seed)
+    Fake::new(1e6, vec![value_rule(1, 2.0), value_rule(2, 1.005)], noise, seed)
 }
 
 /// Carries out a plan that grows, without a store.

@@ -4,9 +4,8 @@
 use std::sync::OnceLock;
 
 use stats::{LEVEL, Noise, SplitMix64, Verdict};
-use systems::{Point, Value};
 
-use super::{RUNS, Rounds, fast_reference, plan};
+use super::{RUNS, Rounds, fast_reference, plan, value_rule};
 use crate::findings::{Comparison, ExperimentFindings, findings};
 use crate::observation::Observation;
 use crate::session::{Fake, Rule, observe};
@@ -55,15 +54,8 @@ fn regret(rounds: u32, rule: fn(&ExperimentFindings) -> usize) -> Regret {
         let mut better: Vec<f64> =
             (0..VALUES).map(|_| (1.5_f64.ln() + rng.unit() * 4_f64.ln()).exp()).collect();
         better[0] = 1.0;
-        let mut rules: Vec<Rule> = better
-            .iter()
-            .enumerate()
-            .map(|(value, better)| Rule {
-                point: Point::from([("knob".to_owned(), Value::Integer(value as i64))]),
-                better: Some(*better),
-                ..Rule::default()
-            })
-            .collect();
+        let mut rules: Vec<Rule> =
+            better.iter().enumerate().map(|(value, better)| value_rule(value as i64, *better)).collect();
         // Far better than all values, so that it limits nothing.
         rules.extend([fast_reference(), fast_reference()]);
         let mut fake = Fake::new(1e6, rules, Noise::SHARED_MACHINE, seed + 1_000_000);

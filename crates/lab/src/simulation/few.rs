@@ -4,9 +4,8 @@
 use std::sync::OnceLock;
 
 use stats::{Noise, SplitMix64, Verdict};
-use systems::{Point, Value};
 
-use super::{RUNS, Rounds, plan, run};
+use super::{RUNS, Rounds, fast_reference, plan, run, value_rule};
 use crate::session::{Fake, Rule};
 
 /// One value of several is `better` times as good as the default.
@@ -67,13 +66,11 @@ impl Trial {
             let mut rng = SplitMix64::new(seed + 5_000_000);
             let mut rules: Vec<Rule> = (0..values)
                 .map(|value| Rule {
-                    point: Point::from([("knob".to_owned(), Value::Integer(value))]),
-                    better: (value == 1).then_some(better),
                     noisier: Some(noisier.factor(value, &mut rng)),
-                    ..Rule::default()
+                    ..value_rule(value, if value == 1 { better } else { 1.0 })
                 })
                 .collect();
-            rules.push(super::fast_reference());
+            rules.push(fast_reference());
             let fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
             let ended = run(plan(values, rounds, seed), fake, better);
             let comparisons = &ended.found;
@@ -123,15 +120,7 @@ fn few_rounds_find_what_is_large() {
     }
 }
 
-const NORMAL: Noise = Noise {
-    spread: 0.08,
-    tails: 30,
-    slow_share: 0.0,
-    slow_by: 0.0,
-    drift: 0.0,
-    drift_trials: 100.0,
-    correlation: 0.0,
-};
+const NORMAL: Noise = Noise { spread: 0.08, ..Noise::NONE };
 
 /// The noise in which equal values are compared: its name, the noise, how rows differ, and the share of runs that may be
 /// wrong.
@@ -176,14 +165,9 @@ fn few_rounds_are_rarely_wrong() {
 fn predictions(values: i64, better: f64, noise: Noise) -> [u32; 2] {
     let mut counts = [0, 0];
     for seed in 0..RUNS / 4 {
-        let rule = |value: i64, better: f64| Rule {
-            point: Point::from([("knob".to_owned(), Value::Integer(value))]),
-            better: Some(better),
-            ..Rule::default()
-        };
         // The same trials, and more of them.
         let verdict = |rounds: u32| {
-            let rules = vec![rule(1, better), super::fast_reference()];
+            let rules = vec![value_rule(1, better), fast_reference()];
             let fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
             run(plan(values, Rounds::Fixed(rounds), seed), fake, better).found[0].verdict
         };
