@@ -316,6 +316,7 @@ fn systems_and_experiments_from_values_run() {
         about: String::new(),
         workload: Workload::Requests,
         figure: Figure::RequestsPerS,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };

@@ -18,6 +18,7 @@ use systems::Value;
 pub use environment::Difference;
 pub use select::{Selection, Side};
 
+use crate::experiment::Figure;
 use crate::findings::{Estimate, ExperimentFindings, Findings, Ratio, Rows, log_ratios};
 use crate::observation::Scenario;
 
@@ -41,6 +42,8 @@ pub struct Chosen {
 pub struct Matched {
     /// The experiment.
     pub experiment: String,
+    /// The figure that is compared.
+    pub figure: Figure,
     /// The first scenario, as `system knob=value …`.
     pub a: String,
     /// The second scenario. It equals the first if one scenario of two runs is compared.
@@ -150,12 +153,13 @@ impl Entry<'_> {
         std::iter::once(system.clone()).chain(knobs).collect::<Vec<_>>().join(" ")
     }
 
-    /// The logarithms of its ratios to the reference of the same round, at its own point or else at the only one. None if
+    /// The logarithms of its ratios to the yardstick of the same round, at its own point or else at the only one. None if
     /// there are too few rounds.
-    fn to_reference(self) -> Option<Vec<f64>> {
-        let wanted = self.estimate.scenario.reference();
-        let mut references = self.experiment.estimates.iter().filter(|e| e.is_reference());
-        let reference = references.clone().find(|e| e.scenario == wanted).or_else(|| references.next())?;
+    fn to_yardstick(self) -> Option<Vec<f64>> {
+        let wanted = self.experiment.yardstick(&self.estimate.scenario);
+        let mut all = self.experiment.estimates.iter();
+        let reference =
+            all.clone().find(|e| e.scenario == wanted).or_else(|| all.find(|e| e.is_reference()))?;
         let ratios = log_ratios(self.experiment.figure, &self.estimate.by_round, &reference.by_round);
         (ratios.len() >= FEWEST_ROUNDS).then(|| ratios.into_iter().map(|(_, ratio)| ratio).collect())
     }
@@ -175,7 +179,7 @@ impl<'a> Pair<'a> {
         let seen = if same_run {
             within_a_run(a, b)
         } else {
-            let location = a.to_reference().zip(b.to_reference()).and_then(|(a, b)| difference(&b, &a));
+            let location = a.to_yardstick().zip(b.to_yardstick()).and_then(|(a, b)| difference(&b, &a));
             location.map(|location: Location| {
                 let (low, high) = location.interval(LEVEL);
                 LogRatio { location, low, high, level: LEVEL, p: location.p() }
@@ -202,6 +206,7 @@ impl<'a> Pair<'a> {
         };
         Matched {
             experiment: self.a.experiment.name.clone(),
+            figure: self.a.experiment.figure,
             a: self.a.label(None),
             b: self.b.label(None),
             rounds: rounds.into(),

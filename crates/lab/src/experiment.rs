@@ -18,6 +18,7 @@ use systems::input::{self, suggestion};
 use systems::{InputError, Manifest, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
+use crate::ask::Ask;
 use crate::observation::Timing;
 
 /// The timeout of one operation in seconds, unless the file sets it.
@@ -62,6 +63,9 @@ pub struct Subject {
     pub workload: Workload,
     /// The figure that its table shows.
     pub figure: Figure,
+    /// Further figures, each with comparisons and a table of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Figure>,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
     /// The smallest difference that matters, as a share: 0.05 is 5 %.
@@ -77,6 +81,10 @@ pub struct Experiment {
     pub systems: Vec<Spanned<String>>,
     /// Whether it runs only when it is named, or with `--all`.
     pub on_request: bool,
+    /// The system that the others are set beside. None if that is the reference.
+    pub base: Option<String>,
+    /// What is sent, if it is not what docs/contracts.md says.
+    pub ask: Option<Ask>,
     /// The position of the figure in the file.
     figure: Range<usize>,
     quick: Schedule,
@@ -99,6 +107,13 @@ pub struct Schedule {
 struct Block {
     systems: Option<Vec<Spanned<String>>>,
     axes: Vec<(Spanned<String>, Vec<Spanned<Value>>)>,
+}
+
+impl Subject {
+    /// All figures, the first of them in front.
+    pub fn figures(&self) -> impl Iterator<Item = Figure> {
+        std::iter::once(self.figure).chain(self.also.iter().copied())
+    }
 }
 
 impl Deref for Experiment {
@@ -149,6 +164,9 @@ impl Experiment {
             published: Some(spanned(0, Values::Many(tables))),
             threshold: Some(spanned(0, subject.threshold)),
             on_request: false,
+            base: None,
+            request: None,
+            also: subject.also.into_iter().map(|figure| spanned(0, figure)).collect(),
             quick: form(),
             full: form(),
         };
@@ -301,6 +319,10 @@ struct ExperimentFile {
     threshold: Option<Spanned<f64>>,
     #[serde(default)]
     on_request: bool,
+    base: Option<Spanned<String>>,
+    request: Option<Ask>,
+    #[serde(default)]
+    also: Vec<Spanned<Figure>>,
     quick: FormFile,
     full: FormFile,
 }
@@ -309,9 +331,13 @@ impl ExperimentFile {
     /// Checks everything that can be checked without the catalog.
     fn check(self, source: &Source) -> Result<Experiment, InputError> {
         check_systems(source, &self.systems)?;
-        if !self.workload.about().figures.contains(self.figure.get_ref()) {
-            let message = format!("this figure does not exist for the workload `{}`", self.workload);
-            return Err(source.error(self.figure.span(), message, figures()));
+        let figure = self.workload_figure(source, &self.figure)?;
+        let also = self.also.iter().map(|figure| self.workload_figure(source, figure));
+        let also = also.collect::<Result<Vec<_>, _>>()?;
+        let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
+        if let Some(base) = self.base.as_ref().filter(|base| !named(base.get_ref())) {
+            let message = format!("the base `{}` is not among the systems", base.get_ref());
+            return Err(source.error(base.span(), message, "name one of `systems`"));
         }
         let published = match self.published {
             Some(tables) => published(source, tables)?,
@@ -323,7 +349,8 @@ impl ExperimentFile {
             title: self.title,
             about: self.about,
             workload: self.workload,
-            figure: *self.figure.get_ref(),
+            figure,
+            also,
             published,
             threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,
         };
@@ -331,11 +358,24 @@ impl ExperimentFile {
             subject,
             systems: self.systems,
             on_request: self.on_request,
+            base: self.base.map(Spanned::into_inner),
+            ask: self.request,
             figure: self.figure.span(),
             quick: self.quick.check(source)?,
             full: self.full.check(source)?,
             source: source.clone(),
         })
+    }
+}
+
+impl ExperimentFile {
+    /// Checks that a figure exists for the workload.
+    fn workload_figure(&self, source: &Source, figure: &Spanned<Figure>) -> Result<Figure, InputError> {
+        if self.workload.about().figures.contains(figure.get_ref()) {
+            return Ok(*figure.get_ref());
+        }
+        let message = format!("this figure does not exist for the workload `{}`", self.workload);
+        Err(source.error(figure.span(), message, figures()))
     }
 }
 

@@ -42,7 +42,7 @@ pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, log_ratio
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::Effort;
-pub use estimate::{Estimate, RANKED_ERRORS, figure_of};
+pub use estimate::{Estimate, RANKED_ERRORS};
 pub use leader::Behind;
 pub use outlier::Outlier;
 pub use panel::Rows;
@@ -73,7 +73,7 @@ pub struct ExperimentFindings {
     pub trials_planned: u32,
     /// The number of trials with an observation, including failed ones.
     pub trials_done: u32,
-    /// The reference compared with itself. None unless the reference and its twin ran in three rounds.
+    /// The yardstick compared with itself. None unless it and its twin ran in three rounds.
     pub noise_floor: Option<NoiseFloor>,
     /// Claims, the largest effect first. The first is the headline.
     pub claims: Vec<Claim>,
@@ -132,9 +132,11 @@ pub fn comparisons_asked(planned: &Planned) -> usize {
 
 /// Computes the findings of a plan's observations, complete or not. The crate `published` adds `beside` later.
 pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
-    let experiments = plan.experiments.iter().map(|planned| {
+    let experiments = plan.experiments.iter().flat_map(|planned| {
         let observations = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
-        experiment_findings(planned, plan, &observations.collect::<Vec<_>>())
+        let observations: Vec<&Observation> = observations.collect();
+        let views = planned.views().into_iter();
+        views.map(move |view| experiment_findings(&view, plan, &observations)).collect::<Vec<_>>()
     });
     Findings { experiments: experiments.collect() }
 }

@@ -3,6 +3,7 @@
 //! Only [`session`] affects systems, and only [`store`] writes to the disk. [`experiment`] reads experiment files. Everything
 //! else here is pure.
 
+pub mod ask;
 pub mod compare;
 pub mod doubt;
 pub mod experiment;

@@ -117,9 +117,12 @@ pub struct Trial {
     pub scenario: Scenario,
     /// The durations and the timeout.
     pub timing: Timing,
-    /// Whether this is the reference's second trial in the round. The difference between the two is noise.
+    /// Whether this is the yardstick's second trial in the round. The difference between the two is noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
+    /// Whether the kernel's work for the system is counted after the window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
 }
 
 /// The durations of a trial in seconds.
@@ -309,6 +312,14 @@ pub struct KernelCounts {
     pub reads: Option<u64>,
     /// Instructions in user and kernel mode. None if the processor does not count them.
     pub instructions: Option<u64>,
+}
+
+impl KernelCounts {
+    /// A count for each payload byte or operation. None if there was none.
+    pub fn per_operation(&self, count: u64, unit: &WorkUnit) -> Option<f64> {
+        let operations = if unit.bytes { self.bytes } else { self.operations };
+        (operations > 0).then(|| count as f64 / operations as f64)
+    }
 }
 
 /// What the generator used during the measured window.

@@ -7,7 +7,8 @@
 //! which looks like a difference between systems that feel it differently.
 //!
 //! In the full form, the reference runs in every round at each point of the workload, and at one of them twice: A against
-//! A. In the quick form it runs once in each round, because rounds are what decides.
+//! A. In the quick form it runs once in each round, because rounds are what decides. An experiment with a base has no
+//! reference: the base runs twice in each round.
 //!
 //! A plan without a fixed number of rounds grows (`lab::rounds`, [`Plan::grow`]). The order of the added trials depends
 //! only on the seed and on the number of trials planned before.
@@ -20,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use stats::{Design, LOOKS, SplitMix64, shuffle};
 use systems::{Catalog, InputError, Manifest, Point, Role, Value, is_reference};
 
+use crate::ask::Ask;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
-use crate::experiment::{Form, Subject};
+use crate::experiment::{Experiment, Figure, Form, Subject};
 use crate::observation::{Scenario, Timing, Trial};
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
@@ -57,6 +59,22 @@ pub struct Setup {
     pub axes: Vec<Axis>,
     /// Systems that could not run here.
     pub excluded: Vec<Excluded>,
+    /// The scenario that all are set beside. None if that is the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// What is sent, if it is not what docs/contracts.md says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+}
+
+/// The scenario that the others are set beside, instead of the reference.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Base {
+    /// The scenario. Each round contains it twice.
+    pub scenario: Scenario,
+    /// The command that starts it, or the URL of a server that its user started. Shares of two bases can be compared only if
+    /// these are equal.
+    pub command: String,
 }
 
 /// What a plan knows of one experiment.
@@ -93,6 +111,16 @@ impl Deref for Planned {
 }
 
 impl Setup {
+    /// The scenario that a scenario is set beside in each round: the base, or the reference at its point.
+    pub fn yardstick(&self, scenario: &Scenario) -> Scenario {
+        self.base.as_ref().map_or_else(|| scenario.reference(), |base| base.scenario.clone())
+    }
+
+    /// Whether a scenario is one that others are set beside.
+    pub fn is_yardstick(&self, scenario: &Scenario) -> bool {
+        self.base.as_ref().map_or_else(|| scenario.is_reference(), |base| base.scenario == *scenario)
+    }
+
     /// Describes a scenario in one line: the system, and the knobs that the experiment varies.
     pub fn label(&self, scenario: &Scenario) -> String {
         let mut words = vec![scenario.system.clone()];
@@ -117,15 +145,16 @@ const START_REFERENCE_S: f64 = 0.1;
 pub(crate) const COUNTING_S: f64 = 0.2;
 
 /// Whether the kernel's work is counted after a trial. It is in the first round only, because counts hardly vary.
-/// Clients are not counted, because they drive themselves.
-pub(crate) fn is_counted(trial: &Trial) -> bool {
-    trial.round == 0 && trial.scenario.workload().role() == Role::Server
+/// Clients are not counted, because they drive themselves. A figure that is a count needs it in each round.
+fn is_counted(planned: &Planned, round: u32) -> bool {
+    let each = planned.figures().any(Figure::needs_counts);
+    (round == 0 || each) && planned.workload.role() == Role::Server
 }
 
 /// The expected duration of a trial, seconds: start, warm-up, measured window and counting.
 pub fn estimate_s(trial: &Trial) -> f64 {
     let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
-    let counting = if is_counted(trial) { COUNTING_S } else { 0.0 };
+    let counting = if trial.counted { COUNTING_S } else { 0.0 };
     start + trial.timing.warmup_s + trial.timing.measure_s + counting
 }
 
@@ -136,8 +165,22 @@ impl Planned {
         of_system.or(axis.default.as_ref())
     }
 
-    /// The scenario that each round of the full form contains twice: the first of the reference's.
+    /// The experiment as seen by each of its figures.
+    pub(crate) fn views(&self) -> Vec<Self> {
+        let view = |figure| {
+            let mut view = self.clone();
+            view.setup.subject.also = self.figures().filter(|other| *other != figure).collect();
+            view.setup.subject.figure = figure;
+            view
+        };
+        self.figures().map(view).collect()
+    }
+
+    /// The scenario that each round contains twice: the base, or in the full form the first of the reference's.
     pub fn twin(&self) -> Option<&Scenario> {
+        if let Some(base) = &self.base {
+            return Some(&base.scenario);
+        }
         let full = self.form == Form::Full;
         self.scenarios.iter().find(|scenario| full && is_reference(&scenario.system))
     }
@@ -161,7 +204,12 @@ impl Plan {
     /// The expected duration of one more round of all experiments, seconds.
     pub fn round_s(&self) -> f64 {
         let first = self.trials.iter().filter(|trial| trial.round == 0);
-        first.map(|trial| estimate_s(&Trial { round: 1, ..trial.clone() })).sum()
+        let later = |trial: &Trial| {
+            let planned = self.experiments.iter().find(|planned| planned.name == trial.scenario.experiment);
+            let counted = planned.is_some_and(|planned| is_counted(planned, 1));
+            estimate_s(&Trial { round: 1, counted, ..trial.clone() })
+        };
+        first.map(later).sum()
     }
 
     /// Adds rounds to experiments, given by index, until each has as many as stated. They go over the experiments in turn.
@@ -238,7 +286,8 @@ fn push_round(trials: &mut Vec<Trial>, round: u32, planned: &Planned, rng: &mut 
     shuffle(&mut order, rng);
     for (scenario, twin) in order {
         let index = trials.len() as u32;
-        trials.push(Trial { index, round, scenario: scenario.clone(), timing: planned.timing, twin });
+        let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
+        trials.push(Trial { index, round, scenario, timing, twin, counted });
     }
 }
 
@@ -259,12 +308,14 @@ fn planned(
         }
     }
     scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));
+    let base = base(experiment, &scenarios, catalog);
     let system = experiment.workload.reference();
     let missing = match catalog.reference_for(experiment.workload) {
         Some(_) => excluded.get(system).cloned(),
         None => Some("its manifest is missing or broken".to_owned()),
     };
     match missing {
+        _ if base.is_some() => {}
         Some(reason) => left_out.push(Excluded { system: system.to_owned(), reason }),
         None => {
             // Who names the reference wants all of its points.
@@ -282,10 +333,20 @@ fn planned(
         timing: schedule.timing,
         axes: all.axes,
         excluded: left_out,
+        base,
+        ask: experiment.ask.clone(),
     };
     let apply = apply(&scenarios, catalog);
     let defaults = manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect();
     Ok(Planned { setup, scenarios, apply, defaults })
+}
+
+/// The scenario that the experiment names as its base: the first of that system's.
+fn base(experiment: &Experiment, scenarios: &[Scenario], catalog: &Catalog) -> Option<Base> {
+    let name = experiment.base.as_ref()?;
+    let scenario = scenarios.iter().find(|scenario| scenario.system == *name)?.clone();
+    let command = catalog.get(name).ok()?.program.command_line();
+    Some(Base { scenario, command })
 }
 
 /// The manifests of the systems that take part.

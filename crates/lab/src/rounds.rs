@@ -56,7 +56,10 @@ fn one_round(experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
         let measured = |o: &&&Observation| matches!(o.outcome, Outcome::Measured(_));
         let of_systems = observations.iter().filter(measured).filter(|o| !o.trial.scenario.is_reference());
         let first = of_systems.clone().next().map(|o| &o.trial.scenario);
-        planned.rounds < MOST_ROUNDS && of_systems.clone().any(|o| Some(&o.trial.scenario) != first)
+        // A base is compared with its twin.
+        planned.rounds < MOST_ROUNDS
+            && (planned.base.is_some() && of_systems.clone().next().is_some()
+                || of_systems.clone().any(|o| Some(&o.trial.scenario) != first))
     };
     let open = experiments.iter().enumerate().filter(|(_, (planned, seen))| compares(planned, seen));
     let cost_s: f64 = open.clone().map(|(_, (planned, seen))| round_s(planned, seen)).sum();

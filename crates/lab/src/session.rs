@@ -11,6 +11,7 @@ pub mod conformance;
 mod drive;
 mod driver;
 mod fake;
+mod look;
 mod place;
 mod trial_error;
 mod window;
@@ -21,6 +22,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
 pub use fake::{Fake, MeasurementPatch, Rule};
+pub use look::{Answer, LONGEST_CONTENT, Look};
+pub use trial_error::TrialError;
 
 use crate::observation::{Observation, Outcome, Trial};
 use crate::plan::Plan;

@@ -48,6 +48,7 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -58,6 +59,8 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         timing: Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 },
         axes,
         excluded: Vec::new(),
+        base: None,
+        ask: None,
     };
     let planned = Planned { setup, scenarios, apply: Default::default(), defaults: Default::default() };
     let (design, budget_s) = match rounds {

@@ -162,14 +162,13 @@ impl Requests {
         if !expected {
             return Err(Fault::new(ErrorClass::Status, Seen::Status(answer.status)));
         }
-        if let Some(body) = &self.expect.body {
-            if answer.length != body.len() as u64 {
-                let seen = Seen::Count { expected: body.len() as u64, got: answer.length };
-                return Err(Fault::new(ErrorClass::Length, seen));
-            }
-            if answer.differs {
-                return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
-            }
+        let length = self.expect.body.as_ref().map(|body| body.len() as u64).or(self.expect.length);
+        if let Some(expected) = length.filter(|length| *length != answer.length) {
+            let seen = Seen::Count { expected, got: answer.length };
+            return Err(Fault::new(ErrorClass::Length, seen));
+        }
+        if answer.differs {
+            return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
         }
         if answer.id_differs {
             return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));

@@ -97,12 +97,14 @@ pub struct Expect {
     pub status: Option<u16>,
     /// The required body; `None` accepts any.
     pub body: Option<Vec<u8>>,
+    /// The required length of the body; `None` accepts any.
+    pub length: Option<u64>,
 }
 
 impl Expect {
     /// Status 200 and exactly this body.
     pub fn exactly(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: Some(200), body: Some(body.into()) }
+        Self { status: Some(200), body: Some(body.into()), length: None }
     }
 }
 

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use lab::compare::{Chosen, RunComparison, Selection, Side, compare};
-use lab::findings::{Findings, findings};
+use lab::compare::{Chosen, Matched, RunComparison, Selection, Side, compare};
+use lab::findings::{Findings, Ratio, findings};
 use lab::store::Store;
 use report::number::exact_times;
 use serde::Deserialize;
-use stats::LEVEL;
 
 use crate::common::{self, End, Usage};
+use crate::condition::{Condition, FAILED};
 
 /// The format of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -35,7 +35,7 @@ pub struct Args {
     /// The run to compare with the baseline, in the same form
     #[arg(value_name = "B")]
     b: String,
-    /// Exit with code 3 if a scenario of B certainly meets this condition, such as `throughput<0.97` or `time>1.1`, or if
+    /// Exit with code 3 if a scenario of B certainly meets this condition, such as `throughput<0.97` or `cpu>1.03`, or if
     /// it cannot be judged because of errors, a missing figure, fewer than 3 rounds or a missing counterpart
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
@@ -49,9 +49,6 @@ pub struct Args {
     store: common::StoreArg,
 }
 
-/// The exit code if a condition of `--fail-if` holds, or if a scenario cannot be judged.
-const FAILED: u8 = 3;
-
 /// Compares and prints. A scenario that cannot be judged does not pass `--fail-if`, because its server may no longer
 /// start.
 pub fn run(args: &Args) -> End {
@@ -60,8 +57,7 @@ pub fn run(args: &Args) -> End {
         false => text.parse::<Side>().map_err(Usage),
     };
     let (left, right) = (parse(&args.a)?, parse(&args.b)?);
-    let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
-    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(Usage)?;
+    let conditions = Condition::all(&args.fail_if).map_err(Usage)?;
     let (a, b) = (choose(&args.a, left, &args.store.path)?, choose(&args.b, right, &args.store.path)?);
     if a.identity == b.identity && a.selection == b.selection {
         return Err(Usage(format!(
@@ -85,7 +81,11 @@ pub fn run(args: &Args) -> End {
         Format::Json => report::comparison_json(&found),
     };
     common::print(&text)?;
-    let failed: Vec<String> = conditions.iter().flat_map(|condition| condition.broken_by(&found)).collect();
+    let absent = conditions.iter().find(|c| !found.matched.iter().any(|m| c.is_about(m.figure)));
+    if let Some(condition) = absent {
+        bail!(Usage(format!("--fail-if {}: the runs do not have this figure in common", condition.text)));
+    }
+    let failed: Vec<String> = conditions.iter().flat_map(|condition| broken(condition, &found)).collect();
     failed.iter().for_each(common::say);
     let unjudged = if conditions.is_empty() { Vec::new() } else { report::unjudged(&found) };
     unjudged.iter().for_each(|scenario| common::say(format_args!("cannot be judged: {scenario}")));
@@ -95,6 +95,23 @@ pub fn run(args: &Args) -> End {
         );
     }
     Ok(if failed.is_empty() && unjudged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// A line for each scenario that certainly meets the condition.
+fn broken(condition: &Condition, found: &RunComparison) -> Vec<String> {
+    let about = found.matched.iter().filter(|m| condition.is_about(m.figure));
+    let broken =
+        about.filter_map(|m| Some((m, m.ratio?))).filter(|(m, r)| condition.holds(m.figure, *r, m.p));
+    let line = |(m, ratio): (&Matched, Ratio)| {
+        format!(
+            "failed: {} {}: {} as fast: {}",
+            m.experiment,
+            m.b,
+            exact_times(ratio.estimate),
+            condition.text
+        )
+    };
+    broken.map(line).collect()
 }
 
 /// Reads one side: a saved run, or a report in a file.
@@ -146,78 +163,5 @@ fn read(path: &Path) -> anyhow::Result<Report> {
             report::SCHEMA
         ),
         None => bail!(form()),
-    }
-}
-
-/// The ratio that a condition limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Metric {
-    /// The ratio of operations per second.
-    Throughput,
-    /// The ratio of the time per operation.
-    Time,
-}
-
-/// A condition of `--fail-if`.
-#[derive(Debug, Clone, PartialEq)]
-struct Condition {
-    text: String,
-    metric: Metric,
-    below: bool,
-    bound: f64,
-}
-
-impl Condition {
-    fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |problem: &str| {
-            Err(format!("--fail-if {text:?}: {problem}; write throughput<0.97 or time>1.1, ratios of B to A"))
-        };
-        let text = text.trim();
-        let Some(sign) = text.find(['<', '>']) else { return wrong("< or > is missing") };
-        let metric = match text[..sign].trim() {
-            "throughput" => Metric::Throughput,
-            "time" => Metric::Time,
-            _ => return wrong("it must begin with `throughput` or `time`"),
-        };
-        match text[sign + 1..].trim().parse::<f64>() {
-            Ok(bound) if bound.is_finite() && bound > 0.0 => {
-                Ok(Self { text: text.to_owned(), metric, below: &text[sign..=sign] == "<", bound })
-            }
-            _ => wrong("the bound must be a number above 0"),
-        }
-    }
-
-    /// A line for each scenario that certainly meets the condition: its whole interval is beyond the bound.
-    fn broken_by(&self, found: &RunComparison) -> Vec<String> {
-        let broken = found.matched.iter().filter(|m| {
-            let Some(ratio) = m.ratio else { return false };
-            let ratio = if self.metric == Metric::Time { ratio.inverse() } else { ratio };
-            let beyond = if self.below { ratio.high < self.bound } else { ratio.low > self.bound };
-            // A bound on the other side of 1 does not need a significant difference.
-            let trivial = if self.below { self.bound > 1.0 } else { self.bound < 1.0 };
-            beyond && (trivial || m.p.is_some_and(|p| p <= LEVEL))
-        });
-        broken
-            .map(|m| {
-                let ratio = m.ratio.map_or(f64::NAN, |r| r.estimate);
-                format!("failed: {} {}: {} as fast: {}", m.experiment, m.b, exact_times(ratio), self.text)
-            })
-            .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conditions_are_parsed_as_users_write_them() {
-        let good = Condition::parse(" throughput < 0.97 ").unwrap();
-        assert_eq!((good.metric, good.below, good.bound), (Metric::Throughput, true, 0.97));
-        assert_eq!(Condition::parse("time>1.1").unwrap().metric, Metric::Time);
-        for bad in ["", "throughput", "throughput<", "throughput<x", "speed<1", "time>-1", "time>inf", "<0.9"]
-        {
-            assert!(Condition::parse(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use load::target::{self, Body, Expect, FrameStream, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
 use report::Interval;
@@ -16,6 +16,7 @@ use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
+use crate::traffic::{GapsChoice, RequestBody, TrafficArgs, positive};
 
 mod live;
 mod max_rate;
@@ -27,9 +28,8 @@ mod summary;
 pub struct Args {
     /// http://host:port/path or frames://host:port
     target: String,
-    /// Number of concurrent connections
-    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = positive)]
-    connections: usize,
+    #[command(flatten)]
+    traffic: TrafficArgs,
     /// Number of generator threads
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
@@ -42,48 +42,9 @@ pub struct Args {
     /// Drive for this long before the measurement begins
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "0s", conflicts_with = "number")]
     warmup: Duration,
-    /// Timeout of one exchange, from its last byte that was sent
-    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
-    timeout: Duration,
-    /// Open loop: arrivals per second (1000, 10k), or a ramp from one rate to another (1k..50k), independent of the answers
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    rate: Option<(f64, f64)>,
-    /// The gaps between arrivals of an open loop
-    #[arg(long, value_enum, default_value_t, requires = "rate")]
-    gaps: GapsChoice,
     /// The seed of Poisson gaps
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
     seed: u64,
-    /// One request per connection
-    #[arg(long)]
-    close: bool,
-    /// Concurrent requests per connection
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
-    pipeline: usize,
-    /// The method [default: GET, or POST with a body]
-    #[arg(short = 'X', long, value_name = "METHOD")]
-    request: Option<String>,
-    /// Add a header `Name: value`, or replace the default one of that name
-    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
-    headers: Vec<(String, String)>,
-    /// Send this file as the body
-    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
-    body: Option<PathBuf>,
-    /// Send a body of this size (64K, 1M, 1G), filled with a seeded pattern
-    #[arg(long, value_name = "SIZE", value_parser = common::size)]
-    body_size: Option<u64>,
-    /// Send `Expect: 100-continue` and wait for the answer, at most a second
-    #[arg(long)]
-    expect_continue: bool,
-    /// Accept only this status [default: any 2xx]
-    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
-    expect_status: Option<u16>,
-    /// Payload bytes of a frame [default: 1000]
-    #[arg(long, value_name = "SIZE", value_parser = common::size)]
-    frame_size: Option<u64>,
-    /// Bytes of the length prefix of a frame: 1, 2 or 4 [default: 4]
-    #[arg(long, value_name = "BYTES", value_parser = prefix)]
-    frame_prefix: Option<Prefix>,
     /// Allow a target on another machine
     #[arg(long)]
     allow_remote: bool,
@@ -217,25 +178,17 @@ impl Args {
             (Some(count), _) => Stop::Count(count),
             (None, _) => Stop::After(self.duration),
         };
-        if self.pipeline > 1 && self.close {
-            bail!(Usage("--pipeline cannot be used with --close".to_owned()));
-        }
-        let mut job = Job::new(Target { address, traffic }, self.connections, stop);
-        job.pipeline = self.pipeline;
-        if let Some((from, to)) = self.rate {
-            if matches!(job.target.traffic, Traffic::Frames(_)) {
-                bail!(Usage(
-                    "--rate needs requests; frames are sent as fast as the receiver accepts them".to_owned()
-                ));
-            }
-            let gaps = match self.gaps {
+        let mut job = Job::new(Target { address, traffic }, self.traffic.connections, stop);
+        job.pipeline = self.traffic.pipeline;
+        if let Some((from, to)) = self.traffic.rate {
+            let gaps = match self.traffic.gaps {
                 GapsChoice::Constant => Gaps::Constant,
                 GapsChoice::Poisson => Gaps::Poisson(self.seed),
             };
             job.arrivals = Arrivals::Open(ArrivalSchedule { from, to, gaps });
         }
         job.warmup = self.warmup;
-        job.timeout = self.timeout;
+        job.timeout = self.traffic.timeout;
         job.backend = self.reactor.into();
         job.reports = (!self.json).then_some(live::EVERY);
         job.threads = (0..self.threads)
@@ -245,68 +198,42 @@ impl Args {
     }
 
     fn frames(&self) -> FrameStream {
-        let prefix = self.frame_prefix.unwrap_or(Prefix::Four);
-        FrameStream { size: self.frame_size.unwrap_or(1000), prefix, count: self.number }
+        let prefix = self.traffic.frame_prefix.unwrap_or(Prefix::Four);
+        FrameStream { size: self.traffic.frame_size.unwrap_or(1000), prefix, count: self.number }
     }
 
     /// The first option that contradicts another or does not apply to the scheme.
     fn contradiction(&self, scheme: &str) -> Option<String> {
         let available = systems::machine::available_cores();
         let missing = self.cores.iter().find(|core| !available.contains(core));
-        let http_only = self.body.is_some()
-            || self.body_size.is_some()
-            || self.request.is_some()
-            || !self.headers.is_empty()
-            || self.expect_continue
-            || self.expect_status.is_some()
-            || self.close
-            || self.pipeline > 1;
-        match scheme {
-            _ if self.duration.is_zero() && self.number.is_none() => {
-                Some("-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned())
-            }
-            _ if self.find_max_rate && self.rate.is_some_and(|(from, to)| from != to) => {
-                Some("--find-max-rate starts at one rate: --rate must not be a ramp".to_owned())
-            }
-            _ if missing.is_some() => Some(format!(
-                "--cores: this process may not run on core {}, only on {available:?}",
-                missing.unwrap_or(&0)
-            )),
-            "frames" if http_only => Some(
-                "bodies, methods, headers, statuses, --close and --pipeline work only with http://, not with frames://"
-                    .to_owned(),
-            ),
-            "http" if self.frame_size.is_some() || self.frame_prefix.is_some() => {
-                Some("--frame-size and --frame-prefix work only with frames://".to_owned())
-            }
-            _ => None,
+        if self.duration.is_zero() && self.number.is_none() {
+            return Some(
+                "-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned(),
+            );
         }
+        if self.find_max_rate && self.traffic.rate.is_some_and(|(from, to)| from != to) {
+            return Some("--find-max-rate starts at one rate: --rate must not be a ramp".to_owned());
+        }
+        if let Some(core) = missing {
+            return Some(format!("--cores: this process may not run on core {core}, only on {available:?}"));
+        }
+        self.traffic.contradiction(scheme).map(str::to_owned)
     }
 
     fn http(&self, url: &Url) -> anyhow::Result<Http> {
-        let body = match (&self.body, self.body_size) {
-            (Some(path), _) => {
-                let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-                Body::Bytes(Arc::new(bytes))
-            }
-            (None, Some(size)) => Body::Pattern(size),
-            (None, None) => Body::None,
-        };
-        if self.expect_continue && body.is_empty() {
-            bail!(Usage("--expect-continue needs a body: --body FILE or --body-size SIZE".to_owned()));
-        }
-        let method = match (&self.request, &body) {
-            (Some(method), _) => method.clone(),
-            (None, Body::None) => "GET".to_owned(),
-            (None, _) => "POST".to_owned(),
-        };
+        let body = self.traffic.body()?;
+        let method = self.traffic.method(&body);
         Ok(Http {
             method,
-            headers: self.headers.clone(),
-            body,
-            keep_alive: !self.close,
-            expect_continue: self.expect_continue,
-            expect: Expect { status: self.expect_status, body: None },
+            headers: self.traffic.headers.clone(),
+            body: match body {
+                RequestBody::None => Body::None,
+                RequestBody::Bytes(bytes) => Body::Bytes(Arc::new(bytes)),
+                RequestBody::Size(size) => Body::Pattern(size),
+            },
+            keep_alive: !self.traffic.close,
+            expect_continue: self.traffic.expect_continue,
+            expect: Expect { status: self.traffic.expect_status, ..Expect::default() },
             ..Http::get(url.authority(), url.path.as_str())
         })
     }
@@ -315,52 +242,4 @@ impl Args {
 /// Makes usage errors of the errors that the user's arguments caused.
 fn classify(error: LoadError) -> anyhow::Error {
     if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
-}
-
-/// The gaps between arrivals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum GapsChoice {
-    /// All gaps are equal.
-    #[default]
-    Constant,
-    /// Gaps are exponentially distributed, as if users were independent.
-    Poisson,
-}
-
-/// Parses a rate or a ramp: `1000`, `10k`, `1k..50k`.
-fn rate(text: &str) -> Result<(f64, f64), String> {
-    let number = |text: &str| {
-        let (number, factor) = match text.strip_suffix(['k', 'K']) {
-            Some(number) => (number, 1000.0),
-            None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
-        };
-        let rate = number.parse::<f64>().ok().map(|rate| rate * factor);
-        rate.filter(|rate| (0.001..=1e8).contains(rate))
-            .ok_or_else(|| format!("{text:?} is not a rate: write 500, 10k or 1k..50k"))
-    };
-    match text.split_once("..") {
-        Some((from, to)) => Ok((number(from)?, number(to)?)),
-        None => number(text).map(|rate| (rate, rate)),
-    }
-}
-
-fn positive(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|number| (1..=1_000_000).contains(number))
-        .ok_or_else(|| "it must be a number from 1 to 1000000".to_owned())
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or_else(|| "write it as `Name: value`".to_owned())?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
-fn prefix(text: &str) -> Result<Prefix, String> {
-    match text {
-        "1" => Ok(Prefix::One),
-        "2" => Ok(Prefix::Two),
-        "4" => Ok(Prefix::Four),
-        _ => Err("it must be 1, 2 or 4".to_owned()),
-    }
 }

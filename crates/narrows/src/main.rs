@@ -5,6 +5,7 @@
 mod client;
 mod common;
 mod compare_verb;
+mod condition;
 mod doctor_verb;
 mod load_verb;
 mod published_verb;
@@ -12,6 +13,8 @@ mod report_verb;
 mod run_verb;
 mod serve_verb;
 mod systems_verb;
+mod traffic;
+mod try_verb;
 
 use std::process::ExitCode;
 
@@ -29,6 +32,8 @@ struct Cli {
 enum Verb {
     /// Run experiments; each trial starts its system anew
     Run(run_verb::Args),
+    /// Compare commands, settings of a command, or servers that run already
+    Try(Box<try_verb::Args>),
     /// Drive one target
     Load(load_verb::Args),
     /// Serve the reference endpoints: /, /echo, /upload, /wait/MS
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let end = match cli.verb {
         Verb::Run(args) => run_verb::run(&args, files),
+        Verb::Try(args) => try_verb::run(&args, files),
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),
         Verb::Published(args) => published_verb::run(&args),

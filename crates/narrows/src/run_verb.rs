@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -121,13 +122,35 @@ pub fn run(args: &Args, files: Limit) -> End {
         None => begin(args, &catalog, &store, &mut *executor)?,
     };
     let Some((run, plan)) = begun else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let done = carry_out(&mut *executor, &store, run, &plan, &cancel, args.quiet)?;
+    finish(&store, run, done, &args.store.path, Screen::Answers)
+}
+
+/// Carries out what is missing of a run, and shows its progress. Says whether all was done, or why not.
+pub fn carry_out(
+    executor: &mut dyn Executor,
+    store: &Store,
+    run: RunId,
+    plan: &Plan,
+    cancel: &AtomicBool,
+    quiet: bool,
+) -> anyhow::Result<Result<bool, StoreError>> {
     let pending = store.missing(run)?;
-    announce(&plan, pending.len(), run);
-    executor.prepare(&plan, &pending, &mut |line| common::say(line));
-    let mut progress = progress::RunProgress::new(&plan, &pending, store.observations(run)?, args.quiet);
-    let done = session::carry_out(&mut *executor, &store, run, &cancel, &mut progress);
+    announce(plan, pending.len(), run);
+    executor.prepare(plan, &pending, &mut |line| common::say(line));
+    let mut progress = progress::RunProgress::new(plan, &pending, store.observations(run)?, quiet);
+    let done = session::carry_out(executor, store, run, cancel, &mut progress);
     progress.clear();
-    finish(&store, run, done, &args.store.path)
+    Ok(done)
+}
+
+/// What is printed at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// A few lines for each experiment.
+    Answers,
+    /// The answer and a table for each.
+    Tables,
 }
 
 /// Finds a saved run and its plan.
@@ -269,7 +292,7 @@ fn announce(plan: &Plan, pending: usize, run: RunId) {
 const USUAL_SPREAD: f64 = 0.1;
 
 /// Prints the answers, where the rest is, and how to resume the run if it is unfinished.
-fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path) -> End {
+pub fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path, screen: Screen) -> End {
     let (header, observations) = match (store.header(run), store.observations(run)) {
         (Ok(header), Ok(observations)) => (header, observations),
         // If something stopped the run, report that error.
@@ -278,7 +301,11 @@ fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path
     let plan = &header.plan;
     let mut found = findings(plan, &observations);
     published::beside(&mut found);
-    common::print(&report::answers(&found, common::width(), common::colour()))?;
+    let (width, colour) = (common::width(), common::colour());
+    common::print(&match screen {
+        Screen::Answers => report::answers(&found, width, colour),
+        Screen::Tables => report::brief(&found, width, colour),
+    })?;
     common::print(&where_the_rest_is(&found, run, &header, path))?;
     let resume = || format!("`narrows run --resume {run}{}` does what is missing", store_option(path));
     match done {
@@ -345,10 +372,10 @@ fn anything_measured(plan: &Plan, observations: &[Observation]) -> bool {
 }
 
 /// A seed that differs from run to run. It is saved, so that a run can be repeated.
-fn new_seed() -> u64 {
+pub fn new_seed() -> u64 {
     since_epoch().as_nanos() as u64 % 1_000_000
 }
 
-fn since_epoch() -> Duration {
+pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -9,7 +9,9 @@ use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warn
 use crate::cell;
 use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
-use crate::words::{Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed};
+use crate::words::{
+    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, noise,
+};
 
 /// The most rows and columns of characters of a table on one screen.
 const MOST_ROWS: usize = 24;
@@ -70,6 +72,9 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
     }
     if let Some(reason) = reason {
         page.paragraph(out, "", "  ", &format!("why: {reason}"));
+    }
+    if let Some(noise) = noise(e) {
+        page.paragraph(out, DIM, "  ", &noise);
     }
     let warnings: Vec<&Warning> = e.warnings.iter().filter(|warning| matters(e, warning)).collect();
     for warning in warnings.iter().take(MOST_WARNINGS) {

@@ -49,6 +49,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         scenario: scenario.clone(),
         timing: TIMING,
         twin: false,
+        counted: false,
     };
     let trials = rounds.enumerate().map(trial).collect();
     let subject = Subject {
@@ -57,6 +58,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         about: String::new(),
         workload: Workload::Clients,
         figure: Quantity::RequestsPerS,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -67,6 +69,8 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         timing: TIMING,
         axes: knobs.iter().map(axis).collect(),
         excluded: Vec::new(),
+        base: None,
+        ask: None,
     };
     let planned = Planned { setup, scenarios, apply: Default::default(), defaults: Default::default() };
     Plan { seed: 1, design: stats::Design::ONCE, budget_s: None, experiments: vec![planned], trials }

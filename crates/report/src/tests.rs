@@ -87,6 +87,7 @@ fn fixed() -> Findings {
         about: "Does it matter?".to_owned(),
         workload: serde_json::from_str("\"upload\"").unwrap(),
         figure: Figure::MsPerUpload,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -97,6 +98,8 @@ fn fixed() -> Findings {
         timing: lab::observation::Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 },
         axes: Vec::new(),
         excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
+        base: None,
+        ask: None,
     };
     Findings {
         experiments: vec![ExperimentFindings {

@@ -21,7 +21,7 @@ pub use claims::{answer, headlines};
 pub use runs::{alone, unjudged};
 pub(crate) use runs::{difference, machine, without_counterpart};
 pub(crate) use tables::{caption, fixed, tables};
-pub(crate) use verdicts::{compared, verdict};
+pub(crate) use verdicts::{compared, noise, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
 pub(crate) use warnings::{notes, outlier};
 

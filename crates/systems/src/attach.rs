@@ -16,7 +16,11 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// Finds the processes that listen. The error says what was found instead.
     pub(crate) fn find(attached: &Attached) -> Result<Self, String> {
-        let port = attached.port;
+        Self::at(attached.port)
+    }
+
+    /// Finds the processes that listen on a port of 127.0.0.1.
+    pub(crate) fn at(port: u16) -> Result<Self, String> {
         let pids = ports::listeners(port);
         if !pids.is_empty() {
             return Ok(Self { pids });

@@ -35,11 +35,14 @@ pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Resul
     let folder = context.home.join("target/systems");
     let out = folder.join(&manifest.name);
     let work = Work { manifest, context, versions, out: &out };
-    fs::create_dir_all(&folder).map_err(|e| work.wrong(format!("cannot make {}: {e}", folder.display())))?;
     let Some(build) = &manifest.build else {
-        fs::create_dir_all(&out).map_err(|e| work.wrong(format!("cannot make {}: {e}", out.display())))?;
+        if manifest.program.uses("out") {
+            fs::create_dir_all(&out)
+                .map_err(|e| work.wrong(format!("cannot make {}: {e}", out.display())))?;
+        }
         return Ok(Built { out, version: None });
     };
+    fs::create_dir_all(&folder).map_err(|e| work.wrong(format!("cannot make {}: {e}", folder.display())))?;
     let lock = work.lock(build)?;
     let stamp = work.stamp(build)?;
     let last = fs::read_to_string(work.beside("stamp"));

@@ -15,14 +15,34 @@ pub enum Figure {
     FramesPerS,
     /// Verified answers per second.
     RequestsPerS,
+    /// The median of response times, in microseconds, counted from when a request was due.
+    P50Us,
     /// The 99th percentile of response times, in microseconds, counted from when a request was due.
     P99Us,
+    /// CPU seconds of the system for each unit of the workload.
+    CpuPerUnit,
+    /// System calls for each unit of the workload.
+    CallsPerUnit,
+    /// Instructions, in user and kernel mode, for each unit of the workload.
+    InstructionsPerUnit,
+    /// The largest proportional set size of the system, in bytes.
+    MemoryBytes,
 }
 
 impl Figure {
     /// All figures, in the order of docs/contracts.md.
-    pub const ALL: [Self; 5] =
-        [Self::MsPerUpload, Self::BytesPerS, Self::FramesPerS, Self::RequestsPerS, Self::P99Us];
+    pub const ALL: [Self; 10] = [
+        Self::MsPerUpload,
+        Self::BytesPerS,
+        Self::FramesPerS,
+        Self::RequestsPerS,
+        Self::P50Us,
+        Self::P99Us,
+        Self::CpuPerUnit,
+        Self::CallsPerUnit,
+        Self::InstructionsPerUnit,
+        Self::MemoryBytes,
+    ];
 
     /// The word used in experiments and reports.
     pub fn name(self) -> &'static str {
@@ -31,21 +51,28 @@ impl Figure {
             Self::BytesPerS => "bytes_per_s",
             Self::FramesPerS => "frames_per_s",
             Self::RequestsPerS => "requests_per_s",
+            Self::P50Us => "p50_us",
             Self::P99Us => "p99_us",
+            Self::CpuPerUnit => "cpu_per_unit",
+            Self::CallsPerUnit => "calls_per_unit",
+            Self::InstructionsPerUnit => "instructions_per_unit",
+            Self::MemoryBytes => "memory_bytes",
         }
     }
 
-    /// Whether a larger number is better; false for times.
+    /// Whether a larger number is better; false for times and costs.
     pub fn more_is_better(self) -> bool {
-        match self {
-            Self::MsPerUpload | Self::P99Us => false,
-            Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS => true,
-        }
+        matches!(self, Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS)
     }
 
     /// Whether the figure exists only in an open loop. In a closed loop no request is due while the server stalls.
     pub fn needs_rate(self) -> bool {
-        self == Self::P99Us
+        matches!(self, Self::P50Us | Self::P99Us)
+    }
+
+    /// Whether the figure needs the kernel's counts of each trial.
+    pub fn needs_counts(self) -> bool {
+        matches!(self, Self::CallsPerUnit | Self::InstructionsPerUnit)
     }
 
     /// How many times better `a` is than `b`: above 1 if `a` is better, for both kinds of figures.

@@ -2,6 +2,7 @@
 //!
 //! Knows processes, files and `/proc`; knows nothing of the traffic that work becomes, of statistics or of reports.
 
+pub mod allotment;
 mod attach;
 pub mod build;
 pub mod calls;
@@ -12,6 +13,7 @@ mod group;
 pub mod input;
 pub mod install;
 pub mod knob;
+pub mod launch;
 pub mod machine;
 pub mod manifest;
 mod output;
@@ -22,8 +24,9 @@ pub mod process;
 mod ready;
 mod reference;
 pub mod sample;
+mod service;
 mod stamp;
-mod template;
+pub mod template;
 mod wait;
 pub mod work;
 mod workload;
@@ -34,11 +37,13 @@ pub use error::{Stage, SystemError};
 pub use figure::Figure;
 pub use input::{InputError, Source};
 pub use knob::{Knob, Point, Value};
+pub use launch::Launch;
 pub use machine::{Environment, Limit, Placement, raise_file_limit};
 pub use manifest::{Draft, Manifest};
 pub use ports::{free_port, port_free};
 pub use probe::{Availability, Context, Missing, availability};
-pub use process::{Exit, Launch, Running, Stopped};
+pub use process::{Exit, Running, Stopped};
 pub use sample::{Sampler, Use};
+pub use service::Service;
 pub use work::{Work, is_reference};
 pub use workload::{Role, Workload};

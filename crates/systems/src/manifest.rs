@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::allotment;
 use crate::input::{InputError, Source};
 use crate::knob::{Knob, Point, Value};
 use crate::template;
@@ -104,6 +105,24 @@ pub enum Program {
     Attached(Attached),
 }
 
+impl Program {
+    /// Whether the start command, its environment or a hook contains the placeholder.
+    pub(crate) fn uses(&self, placeholder: &str) -> bool {
+        matches!(self, Self::Started(start) if start.uses(placeholder))
+    }
+
+    /// Its start command with its environment, or the URL that it is attached to. One line, with placeholders.
+    pub fn command_line(&self) -> String {
+        match self {
+            Self::Attached(attached) => attached.url.clone(),
+            Self::Started(start) => {
+                let env = start.env.iter().map(|(name, value)| format!("{name}={value}"));
+                env.chain(start.command.iter().cloned()).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
 /// A server that its user starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
@@ -140,6 +159,32 @@ pub struct Start {
     pub command: Vec<String>,
     /// Variables to add to the environment. Values may contain placeholders.
     pub env: BTreeMap<String, String>,
+    /// Whether a server chooses its port itself. Narrows then finds the socket on which its processes listen.
+    pub finds_port: bool,
+    /// Commands around the trials. They may contain the placeholders of `command`.
+    pub hooks: Hooks,
+}
+
+/// Commands that run around the trials of a system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Runs once for each point, before its first trial.
+    pub setup: Option<Vec<String>>,
+    /// Runs before each trial.
+    pub prepare: Option<Vec<String>>,
+    /// Runs after each trial, when the system has stopped.
+    pub conclude: Option<Vec<String>>,
+}
+
+impl Hooks {
+    /// The commands with their names.
+    pub fn all(&self) -> [(&'static str, Option<&Vec<String>>); 3] {
+        [
+            ("setup", self.setup.as_ref()),
+            ("prepare", self.prepare.as_ref()),
+            ("conclude", self.conclude.as_ref()),
+        ]
+    }
 }
 
 /// How a server shows that it is ready.
@@ -149,6 +194,8 @@ pub struct Ready {
     pub http: Option<String>,
     /// The start has failed after this time.
     pub timeout: Duration,
+    /// Whether the socket may belong to a process outside the group, such as a container's. That process is measured.
+    pub outside: bool,
 }
 
 impl Manifest {
@@ -186,10 +233,12 @@ impl Manifest {
         self.workloads.contains(&workload)
     }
 
-    /// The definition of a knob of this system or of the workload, if it applies to that workload.
+    /// The definition of a knob of this system, of the workload, or of all systems, if it applies to that workload.
     pub fn knob(&self, workload: Workload, name: &str) -> Option<&Knob> {
         let of_system = self.knobs.get(name).filter(|knob| knob.workloads.contains(&workload));
-        of_system.or_else(|| workload.knob(name))
+        of_system
+            .or_else(|| workload.knob(name))
+            .or_else(|| self.attached().is_none().then(|| allotment::knob(name))?)
     }
 
     /// All knobs that apply to a workload, the workload's own first.
@@ -265,7 +314,7 @@ impl Fill<'_> {
         command.iter().map(|argument| self.text(argument)).collect()
     }
 
-    fn value(&self, name: &str) -> Option<String> {
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
         let path = |path: &Path| Some(path.to_string_lossy().into_owned());
         match name {
             "narrows" => path(self.narrows),

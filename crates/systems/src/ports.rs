@@ -1,6 +1,6 @@
 //! TCP ports on 127.0.0.1: finds free ones, and finds who listens on the others.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
@@ -96,6 +96,16 @@ pub(crate) fn holder(port: u16, group: u32) -> Holder {
     if proc::listening(port).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
 }
 
+/// The ports on which processes of this group listen.
+pub(crate) fn of_group(group: u32) -> BTreeSet<u16> {
+    let members = proc::members(group);
+    let held = |inode: u64| {
+        let inode = HashSet::from([inode]);
+        members.iter().any(|pid| proc::holds(*pid, &inode))
+    };
+    proc::listeners().into_iter().filter(|(_, inode)| held(*inode)).map(|(port, _)| port).collect()
+}
+
 fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {
     pids.filter(|pid| proc::holds(*pid, inodes)).collect()
 }
@@ -132,6 +142,8 @@ mod tests {
         let port = free_port().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         assert_eq!(holder(port, group), Holder::Group);
+        assert!(of_group(group).contains(&port));
+        assert!(of_group(u32::MAX).is_empty());
         assert_eq!(holder(port, u32::MAX), Holder::Stranger);
         drop(listener);
         assert_eq!(holder(port, group), Holder::Unsettled);

@@ -134,14 +134,19 @@ pub(crate) fn tcp_memory_pages() -> Option<u64> {
 
 /// The inodes of the sockets that listen on a TCP port, at any address.
 pub(crate) fn listening(port: u16) -> HashSet<u64> {
+    listeners().into_iter().filter(|(its_port, _)| *its_port == port).map(|(_, inode)| inode).collect()
+}
+
+/// The ports of all listening TCP sockets, at any address, with the sockets' inodes.
+pub(crate) fn listeners() -> Vec<(u16, u64)> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| fs::File::open(table).ok());
-    tables.flat_map(|table| parse_listening(BufReader::new(table), port)).collect()
+    tables.flat_map(|table| parse_listening(BufReader::new(table))).collect()
 }
 
 /// Reads a table of sockets only as far as they listen. The kernel lists these first (its documentation says so). After
 /// them it lists connections, and tens of thousands that linger after a trial took it more than 0.1 s.
-fn parse_listening(table: impl BufRead, port: u16) -> Vec<u64> {
+fn parse_listening(table: impl BufRead) -> Vec<(u16, u64)> {
     const LISTEN: &str = "0A";
     let rows = table.lines().skip(1).map_while(Result::ok).map_while(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -149,7 +154,7 @@ fn parse_listening(table: impl BufRead, port: u16) -> Vec<u64> {
         let its_port = u16::from_str_radix(address.rsplit(':').next()?, 16).ok()?;
         (*state == LISTEN).then_some((its_port, inode.parse().ok()?))
     });
-    rows.filter(|(its_port, _)| *its_port == port).map(|(_, inode)| inode).collect()
+    rows.collect()
 }
 
 /// Whether the process holds one of these sockets.
@@ -189,9 +194,8 @@ mod tests {
             "  sl  local_address rem_address   st\n{listening}{six}{}cut",
             row("0100007F:1F90", "06", 0)
         );
-        assert_eq!(parse_listening(text.as_bytes(), 8080), [5, 7]);
-        assert_eq!(parse_listening(text.as_bytes(), 80), [0; 0]);
-        assert_eq!(parse_listening(&b""[..], 80), [0; 0]);
+        assert_eq!(parse_listening(text.as_bytes()), [(8080, 5), (8081, 6), (8080, 7)]);
+        assert_eq!(parse_listening(&b""[..]), []);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! A running system: starts it for one trial (or attaches to it), waits until it is ready, talks to it, and stops it.
+//! A running system: waits until it is ready, talks to it, and stops it. It was started for one trial, or found running.
 //!
 //! Knows manifests and processes; knows nothing of the traffic. A stopped system leaves no processes behind.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -15,31 +15,14 @@ use crate::calls::Calls;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
 use crate::group::{Group, Waited};
-use crate::knob::Point;
-use crate::manifest::{Fill, Manifest, Program, Start};
-use crate::output::{LONGEST_LINE, Line, SHOWN, Tail};
+use crate::launch::Launch;
+use crate::manifest::Program;
+use crate::output::{LONGEST_LINE, Line, Tail};
 use crate::ports::{self, Holder};
 use crate::ready;
 use crate::sample::{Sampler, Whose};
 use crate::wait::poll;
 use crate::workload::Role;
-
-/// What is needed to start a system.
-#[derive(Debug, Clone, Copy)]
-pub struct Launch<'a> {
-    /// The system.
-    pub manifest: &'a Manifest,
-    /// Its build folder, as [`crate::build::build`] returned it.
-    pub out: &'a Path,
-    /// The port on which a server must listen; `None` for clients.
-    pub port: Option<u16>,
-    /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
-    pub point: &'a Point,
-    /// The cores that it may use; an empty slice means all.
-    pub cores: &'a [usize],
-    /// The running binary.
-    pub narrows: &'a Path,
-}
 
 /// A system that was started or found running. Dropping it kills what was started.
 pub struct Running {
@@ -50,11 +33,17 @@ pub struct Running {
     system: String,
     http: Option<String>,
     grace: Duration,
+    /// The port on which a server listens; `None` as long as it is not known, and for clients.
     port: Option<u16>,
+    finds_port: bool,
+    /// Whether the socket may belong to another process.
+    outside: bool,
+    /// The processes to measure, if they are not those that were started.
+    measured: Option<Theirs>,
 }
 
 /// A system's processes.
-enum Held {
+pub(crate) enum Held {
     /// Narrows started them and stops them.
     Ours(Group),
     /// The user started them; they are only watched.
@@ -83,106 +72,6 @@ pub struct Stopped {
     pub tail: String,
 }
 
-impl Launch<'_> {
-    /// Starts the program, or finds the one that the user started. It is not ready yet.
-    ///
-    /// Call this from a thread that outlives the system: when that thread ends, the kernel kills the program, so that
-    /// it does not survive a crash of Narrows.
-    pub fn start(&self) -> Result<Running, SystemError> {
-        let wrong = |reason: String| SystemError::new(Stage::Start, &self.manifest.name, reason);
-        let start = match &self.manifest.program {
-            Program::Started(start) => start,
-            Program::Attached(attached) => {
-                let theirs = Theirs::find(attached)
-                    .map_err(|why| wrong(format!("{why}; start it with: {}", attached.get)))?;
-                return Ok(self.running(Held::Theirs(theirs), Tail::new(SHOWN), None, None));
-            }
-        };
-        if self.manifest.role == Role::Server && self.port.is_none() {
-            return Err(wrong("a server was started without a port".to_owned()));
-        }
-        if let Some(port) = self.port.filter(|port| !frees_up(*port)) {
-            let owner = ports::owner(port);
-            return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
-        }
-        let command = self.command(start).map_err(wrong)?;
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut group = Group::spawn(command, self.cores).map_err(|e| {
-            let dir = self.manifest.dir.display();
-            wrong(format!(
-                "cannot start `{program}` in {dir}: {e}; check start.command and whether it is installed"
-            ))
-        })?;
-        let tail = Tail::new(SHOWN);
-        if let Some(stream) = group.child().stderr.take() {
-            tail.drain(stream);
-        }
-        let stdout = group.child().stdout.take();
-        let lines = match (self.manifest.role, stdout) {
-            (Role::Client, Some(stream)) => Some(tail.lines(stream)),
-            (Role::Server, Some(stream)) => {
-                tail.drain(stream);
-                None
-            }
-            (_, None) => None,
-        };
-        let stdin = group.child().stdin.take();
-        Ok(self.running(Held::Ours(group), tail, stdin, lines))
-    }
-
-    fn running(
-        &self,
-        held: Held,
-        tail: Tail,
-        stdin: Option<ChildStdin>,
-        lines: Option<Receiver<Line>>,
-    ) -> Running {
-        Running {
-            held,
-            tail,
-            stdin,
-            lines,
-            system: self.manifest.name.clone(),
-            http: self.manifest.ready.http.clone(),
-            grace: self.manifest.grace,
-            port: self.port.filter(|_| self.manifest.role == Role::Server),
-        }
-    }
-
-    /// The arguments of its start command and its environment, with the placeholders filled in; empty for a server that
-    /// the user starts.
-    pub fn words(&self) -> Result<Vec<String>, SystemError> {
-        let Program::Started(start) = &self.manifest.program else { return Ok(Vec::new()) };
-        let command =
-            self.command(start).map_err(|why| SystemError::new(Stage::Start, &self.manifest.name, why))?;
-        let environment = command.get_envs().map(|(name, value)| {
-            format!("{}={}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())
-        });
-        Ok(command.get_args().map(|word| word.to_string_lossy().into_owned()).chain(environment).collect())
-    }
-
-    fn command(&self, start: &Start) -> Result<Command, String> {
-        let cores =
-            if self.cores.is_empty() { crate::machine::available_cores().len() } else { self.cores.len() };
-        let fill = Fill {
-            manifest: self.manifest,
-            narrows: self.narrows,
-            out: self.out,
-            cores,
-            start: Some((self.port, self.point)),
-        };
-        let mut arguments = fill.command(&start.command)?.into_iter();
-        let mut command = Command::new(arguments.next().ok_or("start.command is empty")?);
-        command.args(arguments).current_dir(&self.manifest.dir);
-        for (name, value) in &start.env {
-            command.env(name, fill.text(value)?);
-        }
-        self.manifest.set_environment(&mut command)?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Ok(command)
-    }
-}
-
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running")
@@ -193,12 +82,40 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
+    pub(crate) fn new(
+        launch: &Launch<'_>,
+        held: Held,
+        tail: Tail,
+        stdin: Option<ChildStdin>,
+        lines: Option<Receiver<Line>>,
+    ) -> Self {
+        let manifest = launch.manifest;
+        Self {
+            held,
+            tail,
+            stdin,
+            lines,
+            system: manifest.name.clone(),
+            http: manifest.ready.http.clone(),
+            grace: manifest.grace,
+            port: launch.port.filter(|_| manifest.role == Role::Server),
+            finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
+            outside: manifest.ready.outside,
+            measured: None,
+        }
+    }
+
     /// The id of its first process.
     pub fn pid(&self) -> u32 {
         match &self.held {
             Held::Ours(group) => group.id(),
             Held::Theirs(theirs) => theirs.pid(),
         }
+    }
+
+    /// The port on which it listens. Known when a server is ready; `None` for clients.
+    pub fn port(&self) -> Option<u16> {
+        self.port
     }
 
     /// Whether its first process still runs.
@@ -217,6 +134,9 @@ impl Running {
     }
 
     fn whose(&self) -> Whose {
+        if let Some(theirs) = &self.measured {
+            return Whose::Theirs(theirs.clone());
+        }
         match &self.held {
             Held::Ours(group) => Whose::Group(group.id()),
             Held::Theirs(theirs) => Whose::Theirs(theirs.clone()),
@@ -230,7 +150,10 @@ impl Running {
 
     /// Waits until a server serves: it accepts a connection or answers 200, as its manifest says, and the socket
     /// belongs to it. For a client this returns at once, because a client announces in a line that it is ready.
-    pub fn wait_ready(&self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
+    pub fn wait_ready(&mut self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
+        if self.finds_port {
+            self.port = Some(self.find_port(deadline, cancel)?);
+        }
         let Some(port) = self.port else { return Ok(()) };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
@@ -249,9 +172,14 @@ impl Running {
             return Err(self.wrong(Stage::Ready, "interrupted"));
         }
         let reason = match holder {
+            Some(Holder::Stranger) if self.outside => {
+                let theirs = Theirs::at(port).map_err(|why| self.wrong(Stage::Ready, &why))?;
+                self.measured = Some(theirs);
+                return Ok(());
+            }
             Some(Holder::Stranger) => format!(
                 "port {port} is served by {}, not by the process group that was started: a system must listen \
-                 itself and must not daemonize",
+                 itself and must not daemonize; ready.outside = true measures that process",
                 ports::owner(port)
             ),
             Some(_) => return Ok(()),
@@ -262,6 +190,34 @@ impl Running {
             }
         };
         Err(self.wrong(Stage::Ready, &reason))
+    }
+
+    /// Waits until its processes listen on a port.
+    fn find_port(&self, deadline: Instant, cancel: &AtomicBool) -> Result<u16, SystemError> {
+        let Held::Ours(group) = &self.held else { return Err(self.wrong(Stage::Ready, "it has no port")) };
+        let mut found = BTreeSet::new();
+        poll(deadline, || {
+            found = ports::of_group(group.id());
+            !found.is_empty() || cancel.load(Ordering::Relaxed) || !self.alive()
+        });
+        if let Some(exit) = self.held.exited() {
+            return Err(self.died(Stage::Ready, exit));
+        }
+        let mut ports = found.iter();
+        match (ports.next(), ports.next()) {
+            (Some(port), None) => Ok(*port),
+            (None, _) => {
+                Err(self.wrong(Stage::Ready, "its processes listen on no TCP port; see ready.timeout_s"))
+            }
+            (Some(_), Some(_)) => {
+                let all: Vec<String> = found.iter().map(u16::to_string).collect();
+                let reason = format!(
+                    "its processes listen on several ports, {}: tell it one with {{port}} in its command",
+                    all.join(" and ")
+                );
+                Err(self.wrong(Stage::Ready, &reason))
+            }
+        }
     }
 
     /// Who holds the port that just answered. `None` means that the socket changed hands meanwhile: ask again.
@@ -362,12 +318,6 @@ impl Running {
     }
 }
 
-/// Whether the port is free now or within a moment. A program that another thread is starting holds a copy of every
-/// socket until its exec, including the one that tested whether the port is free.
-fn frees_up(port: u16) -> bool {
-    poll(Instant::now() + Duration::from_millis(100), || ports::port_free(port))
-}
-
 fn nonblocking(stdin: &ChildStdin) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let fd = stdin.as_raw_fd();
@@ -400,6 +350,8 @@ fn write_within(stdin: &mut ChildStdin, mut bytes: &[u8], patience: Duration) ->
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]

@@ -1,5 +1,7 @@
 //! Placeholders in commands: `{port}`, `{out}`, `{KNOB}`. A literal brace is written twice. Pure.
 
+use std::ops::Range;
+
 /// Replaces each `{name}` in `text` with `value(name)`. The error says what is wrong.
 pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
@@ -27,8 +29,34 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(out)
 }
 
+/// A part of a text: where it stands, and its name or what is wrong with it.
+pub type Place = (Range<usize>, String);
+
+/// The names of the placeholders in `text`, in order, and where each stands with its braces.
+///
+/// # Errors
+/// A single brace: where it stands, and what is wrong.
+pub fn places(text: &str) -> Result<Vec<Place>, Place> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(index) = text[at..].find(['{', '}']).map(|index| at + index) {
+        let brace = &text[index..=index];
+        let rest = &text[index + 1..];
+        if rest.starts_with(brace) {
+            at = index + 2;
+            continue;
+        }
+        let Some(end) = (brace == "{").then(|| rest.find('}')).flatten() else {
+            return Err((index..index + 1, format!("a single `{brace}`")));
+        };
+        at = index + end + 2;
+        found.push((index..at, rest[..end].to_owned()));
+    }
+    Ok(found)
+}
+
 /// The names of the placeholders in `text`, in order. A single brace is an error.
-pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
+pub fn names(text: &str) -> Result<Vec<String>, String> {
     let found = std::cell::RefCell::new(Vec::new());
     expand(text, |name| {
         found.borrow_mut().push(name.to_owned());
@@ -64,5 +92,8 @@ mod tests {
             }
         }
         assert_eq!(names("{a}{{b}}{c}"), Ok(vec!["a".to_owned(), "c".to_owned()]));
+        assert_eq!(places("{a}{{b}}ö{c}"), Ok(vec![(0..3, "a".to_owned()), (10..13, "c".to_owned())]));
+        assert_eq!(places("ab}"), Err((2..3, "a single `}`".to_owned())));
+        assert_eq!(places("a{b"), Err((1..2, "a single `{`".to_owned())));
     }
 }

@@ -51,7 +51,7 @@ fn a_server_is_started_pinned_and_stopped() {
     for ready in ["http='/'", "tcp=true"] {
         let manifest = helper_server(&home, "", ready);
         let core = *systems::machine::available_cores().last().unwrap();
-        let running = home.start_on(&manifest, Some(free_port().unwrap()), &[core]).unwrap();
+        let mut running = home.start_on(&manifest, Some(free_port().unwrap()), &[core]).unwrap();
         running.wait_ready(late(), &CALM).unwrap();
         let pid = running.pid();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -72,7 +72,7 @@ fn a_server_that_answers_something_else_is_not_ready() {
     let home = Home::new();
     let manifest = helper_server(&home, "HELPER_STATUS = '503 Busy'", "http='/'");
     let port = free_port().unwrap();
-    let running = home.start(&manifest, Some(port)).unwrap();
+    let mut running = home.start(&manifest, Some(port)).unwrap();
     eventually("it listens", || !systems::port_free(port));
     let error = running.wait_ready(soon(), &CALM).unwrap_err();
     assert_eq!(error.stage, Stage::Ready);
@@ -83,7 +83,7 @@ fn a_server_that_answers_something_else_is_not_ready() {
 fn a_program_that_dies_at_once_is_quoted() {
     let home = Home::new();
     let manifest = home.server("echo out; echo boom >&2; exit 3", "");
-    let running = home.start(&manifest, Some(free_port().unwrap())).unwrap();
+    let mut running = home.start(&manifest, Some(free_port().unwrap())).unwrap();
     let error = running.wait_ready(late(), &CALM).unwrap_err();
     assert_eq!(error.to_string(), "probe: ready: its program exited with code 3 before it was ready");
     assert!(error.output.contains("boom") && error.output.contains("out"), "{error:?}");
@@ -97,7 +97,7 @@ fn a_program_that_is_never_ready_fails_the_check() {
     let home = Home::new();
     let seconds = odd_seconds();
     let manifest = home.server(&format!("echo waiting; exec sleep {seconds}"), "");
-    let running = home.start(&manifest, Some(free_port().unwrap())).unwrap();
+    let mut running = home.start(&manifest, Some(free_port().unwrap())).unwrap();
     eventually("it prints", || running.tail() == "waiting");
     let error = running.wait_ready(soon(), &CALM).unwrap_err();
     assert!(error.reason.starts_with("not ready in time: no connection on 127.0.0.1:"), "{error}");
@@ -202,7 +202,7 @@ fn a_port_in_use_and_another_process_on_it_are_detected() {
     let home = Home::new();
     let port = free_port().unwrap();
     let manifest = home.server("exec sleep 6000", "");
-    let running = home.start(&manifest, Some(port)).unwrap();
+    let mut running = home.start(&manifest, Some(port)).unwrap();
     let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let me = std::process::id();
     let error = running.wait_ready(late(), &CALM).unwrap_err();

@@ -29,7 +29,9 @@ pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Di
     values(&mut all, "", &a.environment, &b.environment);
     let shared = |e: &&ExperimentFindings| matched.iter().any(|m| m.experiment == e.name);
     for left in a.findings.experiments.iter().filter(shared) {
-        if let Some(right) = b.findings.experiments.iter().find(|e| e.name == left.name) {
+        if let Some(right) =
+            b.findings.experiments.iter().find(|e| e.name == left.name && e.figure == left.figure)
+        {
             experiment(&mut all, left, right);
         }
     }
@@ -84,6 +86,8 @@ fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentF
     ] {
         add(what.to_owned(), seconds(&a.timing).to_string(), seconds(&b.timing).to_string(), true);
     }
+    let base = |e: &ExperimentFindings| e.base.as_ref().map_or("-".to_owned(), |base| base.command.clone());
+    add("base".to_owned(), base(a), base(b), true);
     add("form".to_owned(), form(a), form(b), false);
     for system in a.versions.keys().filter(|system| b.versions.contains_key(*system)) {
         add(format!("version of {system}"), a.versions[system].clone(), b.versions[system].clone(), false);

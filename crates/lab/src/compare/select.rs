@@ -116,7 +116,7 @@ fn means(text: &str, value: &Value) -> bool {
 }
 
 /// What must be equal in two scenarios to pair them: everything that neither side selects.
-type Key = (String, Option<String>, Point);
+type Key = (String, &'static str, Option<String>, Point);
 
 /// The scenarios that a side selects. A side that selects nothing follows the other.
 fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> {
@@ -130,7 +130,8 @@ fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> 
                 point.remove(knob);
             }
             let named = selection.system.is_some();
-            let key = (scenario.experiment.clone(), (!named).then(|| scenario.system.clone()), point);
+            let figure = experiment.figure.name();
+            let key = (scenario.experiment.clone(), figure, (!named).then(|| scenario.system.clone()), point);
             // A reference is compared only if the user names it.
             if !estimate.is_reference() || named {
                 entries.entry(key).or_insert(Entry { experiment, estimate });
@@ -146,7 +147,8 @@ pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<
     let (mut pairs, mut unmatched) = (Vec::new(), Vec::new());
     let alone = |first: bool, other: &Chosen, entry: &Entry| {
         let name = &entry.experiment.name;
-        let other = other.findings.experiments.iter().find(|e| e.name == *name);
+        let figure = entry.experiment.figure;
+        let other = other.findings.experiments.iter().find(|e| e.name == *name && e.figure == figure);
         Alone { first, experiment: name.clone(), scenario: entry.label(other) }
     };
     for (key, entry) in left {
@@ -157,7 +159,7 @@ pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<
     }
     unmatched.extend(right.values().map(|entry| alone(false, a, entry)));
     let order = |entry: &Entry| {
-        let experiment = a.findings.experiments.iter().position(|e| e.name == entry.experiment.name);
+        let experiment = a.findings.experiments.iter().position(|e| std::ptr::eq(e, entry.experiment));
         let estimate = entry.experiment.estimates.iter().position(|e| std::ptr::eq(e, entry.estimate));
         (experiment, estimate)
     };

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use systems::allotment;
 use systems::input::suggestion;
 use systems::knob::Kind;
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
@@ -239,7 +240,9 @@ fn known_knobs<'a>(
     let names = experiment.systems.iter().map(Spanned::get_ref).chain(&overrides.systems);
     let workload = experiment.workload.knobs().map(|(name, _)| name);
     let manifests = names.filter_map(|name| catalog.get(name).ok());
-    workload.chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
+    workload
+        .chain([allotment::CORES])
+        .chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
 }
 
 /// All scenarios of a form. For each system, they are the union of the products of its blocks, over the knobs that any

@@ -256,6 +256,7 @@ fn subject(figure: Figure) -> Subject {
         about: String::new(),
         workload: Workload::Requests,
         figure,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     }

@@ -57,6 +57,9 @@ pub(super) struct Asked {
 
 /// All comparisons that the experiment asks for.
 pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
+    if planned.ask.as_ref().is_some_and(|ask| ask.unequal) {
+        return Vec::new();
+    }
     let threshold = planned.threshold.ln_1p();
     let mut all = Vec::new();
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
@@ -93,7 +96,7 @@ pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
         // Several uploads share the machine, so each takes longer.
         Purpose::Sharing => planned.figure == Figure::MsPerUpload,
         // A higher rate is not more work for one request. The question is whether response times stay the same.
-        Purpose::Rate => planned.figure != Figure::P99Us,
+        Purpose::Rate => !planned.figure.needs_rate(),
         Purpose::Behaviour => false,
     }
 }

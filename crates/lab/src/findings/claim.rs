@@ -92,6 +92,8 @@ pub enum Silence {
     NothingMeasured,
     /// There is only one scenario.
     OneScenario,
+    /// The systems answer differently, and were measured all the same.
+    UnequalWork,
     /// No two scenarios differ in exactly one knob or in the system.
     NothingComparable,
     /// Comparisons need more rounds.
@@ -159,6 +161,8 @@ impl ExperimentFindings {
             Silence::NoSystem
         } else if systems.iter().all(|e| e.trials == 0) {
             Silence::NothingMeasured
+        } else if self.ask.as_ref().is_some_and(|ask| ask.unequal) {
+            Silence::UnequalWork
         } else if self.comparisons.is_empty() && systems.len() == 1 {
             Silence::OneScenario
         } else if self.comparisons.is_empty() {

@@ -54,12 +54,12 @@ pub(super) fn is_hardly_measured(low: f64, high: f64) -> bool {
     high >= 10.0 * low
 }
 
-/// The noise of a run: the reference compared with itself.
+/// The noise of a run: the yardstick compared with itself.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NoiseFloor {
-    /// Rounds in which the reference and its twin ran.
+    /// Rounds in which the yardstick and its twin ran.
     pub rounds: u32,
-    /// The ratio of the reference to its twin, although both are the same.
+    /// The ratio of the yardstick to its twin, although both are the same.
     pub ratio: Ratio,
     /// The end of the interval that is farther from 1.
     pub smallest: f64,
@@ -115,16 +115,16 @@ pub fn log_ratios(figure: Figure, a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>
     both.filter(|(_, ratio)| ratio.is_finite()).collect()
 }
 
-/// Compares the reference with its twin.
+/// Compares the yardstick with its twin.
 pub(super) fn floor(
     planned: &Planned,
     estimates: &[Estimate],
     observations: &[&Observation],
 ) -> Option<NoiseFloor> {
-    let reference = estimates.iter().find(|e| e.is_reference())?;
+    let yardstick = estimates.iter().find(|e| planned.is_yardstick(&e.scenario))?;
     let twin = estimate::twin(planned, observations);
     let ratios: Vec<f64> =
-        log_ratios(planned.figure, &reference.by_round, &twin).into_iter().map(|(_, ratio)| ratio).collect();
+        log_ratios(planned.figure, &yardstick.by_round, &twin).into_iter().map(|(_, ratio)| ratio).collect();
     let location = Location::of(&ratios).filter(|_| ratios.len() >= FEWEST_ROUNDS)?;
     let (low, high) = location.interval(LEVEL);
     Some(NoiseFloor {
@@ -143,7 +143,10 @@ pub(super) fn comparisons(planned: &Planned, estimates: &[Estimate], rows: &Rows
     };
     let seen: Vec<(Asked, Option<LogRatio>)> = asked(planned).into_iter().map(compare).collect();
     let p: Vec<f64> = seen.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.p)).collect();
-    let mut p = family(planned, &seen).correct(&p).into_iter();
+    // Each figure is a question of its own, and the promise holds for all of them together.
+    let figures = planned.figures().count() as f64;
+    let corrected = family(planned, &seen).correct(&p).into_iter();
+    let mut p = corrected.map(|p| (p * figures).min(1.0));
     let judged = seen.into_iter().map(|(asked, seen)| {
         let seen = seen.and_then(|seen| Some((seen, p.next()?)));
         comparison(asked, seen, estimates)

@@ -32,11 +32,7 @@ impl Effort {
     /// Computes the effort of one scenario's trials.
     pub(super) fn of<'a>(unit: &WorkUnit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let counted = trials.clone().find_map(|m| m.counted);
-        let per_unit = |count: Option<u64>| {
-            let counted = counted?;
-            let units = if unit.bytes { counted.bytes } else { counted.operations };
-            (units > 0).then_some(count? as f64 / units as f64)
-        };
+        let per_unit = |count: Option<u64>| counted?.per_operation(count?, unit);
         let reads = counted.and_then(|c| c.reads).filter(|reads| *reads > 0);
         Self {
             switches_per_unit: median_ratio(

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
 use systems::is_reference;
+use systems::work::WorkUnit;
 
 use super::Detail;
 use super::Rows;
@@ -13,7 +14,7 @@ use super::ceiling;
 use super::effort::Effort;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts};
 use crate::experiment::Figure;
-use crate::observation::{Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
+use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
 
 /// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
@@ -37,7 +38,7 @@ pub struct Estimate {
     pub spread: Option<Spread>,
     /// The figure of each round's trial.
     pub by_round: BTreeMap<u32, f64>,
-    /// The speed as a share of the reference's, the median of the rounds' ratios. 1 is as fast as the reference.
+    /// The speed as a share of the yardstick's ([`Setup::yardstick`]), the median of the rounds' ratios. 1 is as fast.
     pub of_reference: Option<f64>,
     /// CPU seconds of the system per request, payload byte (`upload`) or frame, the median over trials.
     pub cpu_s_per_unit: Option<f64>,
@@ -130,14 +131,25 @@ impl Estimate {
 /// The estimate is the median over trials, so that one disturbed trial does not move it.
 ///
 /// A rate is None if no operation ended in the window, because those under way may be about to end.
-pub fn figure_of(figure: Figure, m: &Measurement) -> Option<f64> {
+fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
     let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
+    let percentile =
+        |percent: f64| percentile_of_buckets(&m.response_us.buckets, percent).map(|us| us as f64);
+    let counted = |of: fn(&KernelCounts) -> Option<u64>| {
+        let counts = m.counted.as_ref()?;
+        counts.per_operation(of(counts)?, unit).map(|each| each * unit.size)
+    };
     match figure {
         Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
         Figure::BytesPerS => rate(m.payload_bytes),
         Figure::FramesPerS => rate(m.units),
         Figure::RequestsPerS => rate(m.successes),
-        Figure::P99Us => percentile_of_buckets(&m.response_us.buckets, 99.0).map(|us| us as f64),
+        Figure::P50Us => percentile(50.0),
+        Figure::P99Us => percentile(99.0),
+        Figure::CpuPerUnit => (m.worth(unit) > 0.0).then(|| m.system.cpu_s / m.worth(unit) * unit.size),
+        Figure::CallsPerUnit => counted(|counts| counts.system_calls),
+        Figure::InstructionsPerUnit => counted(|counts| counts.instructions),
+        Figure::MemoryBytes => Some(m.system.peak_pss_bytes as f64).filter(|bytes| *bytes > 0.0),
     }
 }
 
@@ -164,7 +176,7 @@ pub(super) fn estimates(
     let trials = |scenario: &Scenario| measured.get(scenario).unwrap_or(&none);
     let estimates = planned.scenarios.iter().map(|scenario| {
         let failed = failed.get(scenario).copied().unwrap_or(0);
-        estimate(planned.figure, scenario, trials(scenario), trials(&scenario.reference()), failed)
+        estimate(planned.figure, scenario, trials(scenario), trials(&planned.yardstick(scenario)), failed)
     });
     let mut estimates: Vec<Estimate> = estimates.collect();
     let twin = twin(planned, observations);
@@ -183,11 +195,12 @@ fn around(figure: Option<f64>, interval: Option<(f64, f64)>) -> Option<(f64, f64
     Some((low.min(figure), high.max(figure)))
 }
 
-/// The figure of the reference's twin in each round.
+/// The figure of the twin in each round.
 pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap<u32, f64> {
     let twins = observations.iter().filter(|observation| observation.trial.twin);
+    let unit = &planned.workload.about().unit;
     let figures = twins.filter_map(|observation| match &observation.outcome {
-        Outcome::Measured(m) => Some((observation.trial.round, figure_of(planned.figure, m)?)),
+        Outcome::Measured(m) => Some((observation.trial.round, figure_of(planned.figure, unit, m)?)),
         Outcome::Failed(_) => None,
     });
     figures.collect()
@@ -197,16 +210,17 @@ fn estimate(
     figure: Figure,
     scenario: &Scenario,
     trials: &ByRound,
-    reference: &ByRound,
+    yardstick: &ByRound,
     failed: u32,
 ) -> Estimate {
     let all = || trials.values().copied();
     let unit = &scenario.workload().about().unit;
-    let figures: Vec<f64> = all().filter_map(|m| figure_of(figure, m)).collect();
+    let figure_of = |m: &Measurement| figure_of(figure, unit, m);
+    let figures: Vec<f64> = all().filter_map(figure_of).collect();
     let sample = Sample::new(figures).ok();
     let pairs = trials.iter().filter_map(|(round, m)| {
-        let (value, ceiling) = (figure_of(figure, m)?, figure_of(figure, reference.get(round)?)?);
-        Some(if figure.more_is_better() { (value, ceiling) } else { (ceiling, value) })
+        let (value, base) = (figure_of(m)?, figure_of(yardstick.get(round)?)?);
+        Some(if figure.more_is_better() { (value, base) } else { (base, value) })
     });
     let mut errors = BTreeMap::new();
     for (class, count) in all().flat_map(|m| &m.errors).filter(|(_, count)| **count > 0) {
@@ -229,7 +243,7 @@ fn estimate(
         figure: sample.as_ref().map(Sample::median),
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
-        by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(figure, m)?))).collect(),
+        by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(m)?))).collect(),
         of_reference: median_ratio(pairs),
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),

@@ -36,7 +36,7 @@ pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> FigureTable {
     }
     let size = planned.axes.iter().find(|axis| axis.knob == ROWS);
     let first = size.map_or(Column::words(ROWS), |axis| knob_column(axis, ROWS));
-    let unit = figure_column(planned.figure).unit;
+    let unit = figure_column(planned).unit;
     let names =
         columns.iter().map(|(system, point)| Column { name: name(system, point, &others, several), unit });
     let width = columns.len();

@@ -47,6 +47,19 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// Of a figure.
+    pub fn of(figure: Figure) -> Self {
+        match figure {
+            Figure::MsPerUpload => Self::Milliseconds,
+            Figure::BytesPerS => Self::BytesPerSecond,
+            Figure::FramesPerS | Figure::RequestsPerS => Self::PerSecond,
+            Figure::P50Us | Figure::P99Us => Self::Microseconds,
+            Figure::CpuPerUnit => Self::SecondsPerOperation,
+            Figure::CallsPerUnit | Figure::InstructionsPerUnit => Self::Count,
+            Figure::MemoryBytes => Self::Bytes,
+        }
+    }
+
     /// Of CPU time for each unit of work.
     pub fn cost_of(work: &systems::work::WorkUnit) -> Self {
         if work.bytes { Self::SecondsPerByte } else { Self::SecondsPerOperation }
@@ -197,14 +210,21 @@ pub(super) fn knob_column(axis: &Axis, name: &str) -> Column {
 }
 
 /// The heading and unit of a figure.
-pub(super) fn figure_column(figure: Figure) -> Column {
-    match figure {
-        Figure::MsPerUpload => column("time", Unit::Milliseconds),
-        Figure::BytesPerS => column("bytes/s", Unit::BytesPerSecond),
-        Figure::FramesPerS => column("frames/s", Unit::PerSecond),
-        Figure::RequestsPerS => column("req/s", Unit::PerSecond),
-        Figure::P99Us => column("p99", Unit::Microseconds),
-    }
+pub(super) fn figure_column(planned: &Planned) -> Column {
+    let unit = planned.workload.about().unit.short;
+    let name = match planned.figure {
+        Figure::MsPerUpload => "time".to_owned(),
+        Figure::BytesPerS => "bytes/s".to_owned(),
+        Figure::FramesPerS => "frames/s".to_owned(),
+        Figure::RequestsPerS => "req/s".to_owned(),
+        Figure::P50Us => "p50".to_owned(),
+        Figure::P99Us => "p99".to_owned(),
+        Figure::CpuPerUnit => format!("CPU/{unit}"),
+        Figure::CallsPerUnit => format!("calls/{unit}"),
+        Figure::InstructionsPerUnit => format!("instr/{unit}"),
+        Figure::MemoryBytes => "memory".to_owned(),
+    };
+    column(name, Unit::of(planned.figure))
 }
 
 /// Column by column: a heading and how a row fills it.
@@ -225,6 +245,7 @@ fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
 /// What every table says of a row's figure and its cost, behind the keys. Columns that would be zero throughout are
 /// left out; the notes say so.
 fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
+    let own = figure.name.clone();
     let end = |name: &str, high: bool| {
         part(Column { name: name.to_owned(), ..figure.clone() }, move |e| {
             let known = e.interval.filter(|(low, high)| !is_hardly_measured(*low, *high));
@@ -238,7 +259,8 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
         }));
     }
-    parts.push(part(column("of ref", Unit::Share), |e| e.of_reference.into()));
+    let yardstick = if planned.base.is_some() { "of base" } else { "of ref" };
+    parts.push(part(column(yardstick, Unit::Share), |e| e.of_reference.into()));
     // Else the words above the table say it: medians over so many rounds.
     if rows.iter().any(|e| e.trials != planned.rounds) {
         parts.push(part(column("n", Unit::Count), |e| Cell::Number(e.trials.into())));
@@ -252,7 +274,7 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         }));
     }
     if planned.workload.about().short_exchanges {
-        parts.extend(latencies(planned.figure, rows));
+        parts.extend(latencies(rows));
     }
     let work = &planned.workload.about().unit;
     parts.push(part(column(format!("CPU/{}", work.short), Unit::cost_of(work)), |e| e.cpu_s_per_unit.into()));
@@ -263,21 +285,19 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
             if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
         }));
     }
-    parts
+    // What is the figure stands in front already, trial by trial.
+    let (front, rest): (Vec<Part>, Vec<Part>) = (parts.drain(..1).collect(), parts);
+    front.into_iter().chain(rest.into_iter().filter(|(column, _)| column.name != own)).collect()
 }
 
 /// Response times; where they differ from service times for a known reason (a schedule, a pool), those and what lies between.
-fn latencies(figure: Figure, rows: &[&Estimate]) -> Vec<Part<'static>> {
+fn latencies(rows: &[&Estimate]) -> Vec<Part<'static>> {
     let micros = |name: &str, of: fn(&Estimate) -> Option<u64>| {
         part(column(name, Unit::Microseconds), move |e| count(of(e)))
     };
     let share =
         |name: &str, of: fn(&Estimate) -> Option<f64>| part(column(name, Unit::Share), move |e| of(e).into());
-    let mut parts = vec![micros("p50", |e| e.p50_us)];
-    // Where it is the figure, it stands there already, trial by trial.
-    if figure != Figure::P99Us {
-        parts.push(micros("p99", |e| e.p99_us));
-    }
+    let mut parts = vec![micros("p50", |e| e.p50_us), micros("p99", |e| e.p99_us)];
     let waits = rows.iter().any(|e| e.pool_wait_p50_us.is_some());
     let open = rows.iter().any(|e| e.late_share.is_some());
     if waits {
@@ -304,7 +324,7 @@ fn rows<'a>(parts: &[Part], estimates: impl IntoIterator<Item = &'a Estimate>) -
 pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> FigureTable {
     let mut parts = keys(planned);
     let keys = parts.len();
-    parts.extend(measures(planned, estimates, figure_column(planned.figure), false));
+    parts.extend(measures(planned, estimates, figure_column(planned), false));
     let mut rows = rows(&parts, estimates.iter().copied());
     for (i, row) in rows.iter_mut().enumerate() {
         row.block = i > 0 && estimates[i].scenario.system != estimates[i - 1].scenario.system;

@@ -52,6 +52,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         about: String::new(),
         workload,
         figure,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -62,6 +63,8 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         timing,
         axes: axes.iter().map(axis).collect(),
         excluded: Vec::new(),
+        base: None,
+        ask: None,
     };
     let (apply, defaults) = Default::default();
     let planned = Planned { setup, scenarios: scenarios.clone(), apply, defaults };
@@ -69,12 +72,9 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));
     let planned_trials =
         (0..3).flat_map(|number| round.clone().map(move |(scenario, twin)| (number, scenario, twin)));
-    let trials = planned_trials.enumerate().map(|(i, (round, scenario, twin))| Trial {
-        index: i as u32,
-        round,
-        scenario,
-        timing,
-        twin,
+    let trials = planned_trials.enumerate().map(|(index, (round, scenario, twin))| {
+        let index = index as u32;
+        Trial { index, round, scenario, timing, twin, counted: false }
     });
     let (trials, experiments) = (trials.collect(), vec![planned]);
     Plan { seed: 1, design: Design::ONCE, budget_s: None, trials, experiments }

@@ -1,16 +1,18 @@
 //! The bench on which systems are tested: assigns cores, builds systems and executes trials.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use systems::allotment;
 use systems::build::{Built, build};
 use systems::machine::{Environment, Limit, Placement};
+use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
-use systems::process::Launch;
-use systems::{Catalog, Role, SystemError};
+use systems::{Catalog, Launch, Point, Role, SystemError};
 
+use crate::ask::Ask;
 use crate::observation::{Outcome, Trial};
 use crate::plan::Plan;
 use crate::session::place::Place;
@@ -29,6 +31,10 @@ pub struct Bench {
     /// The versions of what systems need, by system, as far as they were probed.
     versions: HashMap<String, String>,
     built: HashMap<String, Result<Built, SystemError>>,
+    /// What is sent, by experiment, if it is not what docs/contracts.md says.
+    asks: HashMap<String, Ask>,
+    /// The points of systems whose setup has run.
+    set_up: HashSet<(String, Point)>,
 }
 
 impl Bench {
@@ -41,7 +47,8 @@ impl Bench {
         cancel: Arc<AtomicBool>,
     ) -> Self {
         let (versions, built) = (HashMap::new(), HashMap::new());
-        Self { catalog, narrows, placement, cancel, files, versions, built }
+        let (asks, set_up) = (HashMap::new(), HashSet::new());
+        Self { catalog, narrows, placement, cancel, files, versions, built, asks, set_up }
     }
 
     /// Records the versions that a probe found of what a system needs. The system's build depends on them.
@@ -75,11 +82,11 @@ impl Bench {
         built
     }
 
-    /// Builds the trial's system, and calls `act` with it and, if it is a server, with its port.
+    /// Builds the trial's system, and calls `act` with it.
     pub(super) fn with_place<T>(
         &mut self,
         trial: &Trial,
-        act: impl FnOnce(&Place<'_>, Option<u16>) -> Result<T, TrialError>,
+        act: impl FnOnce(&Place<'_>) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
@@ -90,13 +97,13 @@ impl Bench {
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
             (library, needs) => library.or_else(|| needs.cloned()),
         };
-        let port = match (manifest.role, manifest.attached()) {
-            (_, Some(attached)) => Some(attached.port),
-            (Role::Server, None) => Some(
+        let port = match (manifest.role, &manifest.program) {
+            (_, Program::Attached(attached)) => Some(attached.port),
+            (Role::Server, Program::Started(start)) if !start.finds_port => Some(
                 systems::ports::free_port()
                     .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?,
             ),
-            (Role::Client, None) => None,
+            (Role::Server | Role::Client, Program::Started(_)) => None,
         };
         let place = Place {
             trial,
@@ -108,12 +115,16 @@ impl Bench {
                 out: &built.out,
                 port,
                 point: &trial.scenario.point,
-                cores: &self.placement.system,
+                cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,
             },
             version: version.unwrap_or_default(),
+            ask: self.asks.get(&trial.scenario.experiment),
         };
-        act(&place, port)
+        if self.set_up.insert((system.clone(), trial.scenario.point.clone())) {
+            place.hook("setup")?;
+        }
+        act(&place)
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
@@ -148,6 +159,7 @@ impl Executor for Bench {
 
     /// Builds the systems of the pending trials.
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
+        self.asks = plan.experiments.iter().filter_map(|e| Some((e.name.clone(), e.ask.clone()?))).collect();
         let Limit { before, now, .. } = self.files;
         if now > before {
             say(&format!(
@@ -173,9 +185,13 @@ impl Executor for Bench {
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
-        let end = self.with_place(trial, |place, port| match port {
-            Some(port) => drive::measure(place, port),
-            None => clients::measure(place),
+        let end = self.with_place(trial, |place| {
+            place.hook("prepare")?;
+            let measured = match place.manifest.role {
+                Role::Server => drive::measure(place),
+                Role::Client => clients::measure(place),
+            };
+            place.hook("conclude").and(measured)
         });
         match end {
             // A complete measurement is kept, even if the user interrupted after it.

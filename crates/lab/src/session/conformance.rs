@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 use systems::process::{Exit, Running};
-use systems::{Manifest, Point, Work, Workload};
+use systems::{Manifest, Point, Role, Work, Workload};
 
 use super::bench::Bench;
 use super::place::Place;
@@ -102,9 +102,9 @@ const STOP: &str =
 fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), TrialError> {
     for workload in &manifest.workloads {
         let trial = trial(manifest, *workload, Point::new())?;
-        let result = bench.with_place(&trial, |place, port| match port {
-            Some(port) => check_server(place, port, checks),
-            None => client::check(place, checks),
+        let result = bench.with_place(&trial, |place| match place.manifest.role {
+            Role::Server => check_server(place, checks),
+            Role::Client => client::check(place, checks),
         });
         if let Err(TrialError::Failed(failure)) = &result {
             checks.add(
@@ -122,10 +122,11 @@ fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) ->
     Ok(())
 }
 
-fn check_server(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), TrialError> {
+fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError> {
     let workload = place.workload();
     let began = Instant::now();
     let running = place.start()?;
+    let port = running.port().unwrap_or_default();
     let ready = format!("after {:.0} ms", began.elapsed().as_secs_f64() * 1000.0);
     checks.add(&format!("{workload}: is ready in time"), CheckVerdict::Kept, ready, "");
     match place.work() {
@@ -187,7 +188,7 @@ fn check_stop(place: &Place<'_>, port: u16, running: Running, checks: &mut Check
 fn trial(manifest: &Manifest, workload: Workload, point: Point) -> Result<Trial, TrialError> {
     let scenario = Scenario::new("check", manifest.name.as_str(), workload, point)
         .map_err(|why| TrialError::failed("drive", why))?;
-    Ok(Trial { index: 0, round: 0, twin: false, scenario, timing: TIMING })
+    Ok(Trial { index: 0, round: 0, twin: false, counted: false, scenario, timing: TIMING })
 }
 
 fn with_output(reason: &str, output: &str) -> String {

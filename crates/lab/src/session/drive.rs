@@ -7,7 +7,6 @@ use systems::machine;
 use systems::process::Running;
 
 use crate::observation::{KernelCounts, Measurement};
-use crate::plan::is_counted;
 use crate::session::driver::{Driver, Orders};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
@@ -15,9 +14,9 @@ use crate::session::window::Window;
 
 /// Starts the server, checks that it does equal work, drives it for the trial's time, counts the kernel's work if the
 /// plan asks for that, and stops the server.
-pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, TrialError> {
-    let (driver, orders) = (place.driver(), place.orders(port));
+pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let running = place.start()?;
+    let (driver, orders) = (place.driver(), place.orders(running.port().unwrap_or_default()));
     check_equal_work(place, &driver, &orders, &running)?;
     // The generator's thread calls this exactly when the window opens and closes.
     let window = Mutex::new(Window::new(running.sampler()));
@@ -31,7 +30,7 @@ pub(super) fn measure(place: &Place<'_>, port: u16) -> Result<Measurement, Trial
     };
     let mut measured = driver.drive(&orders, &watch)?;
     running.check_alive()?;
-    measured.counted = is_counted(place.trial).then(|| count(&driver, &orders, &running)).flatten();
+    measured.counted = place.trial.counted.then(|| count(&driver, &orders, &running)).flatten();
     let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
     running.stop();
     place.record(&window.into_inner().unwrap_or_else(PoisonError::into_inner).readings(), &mut measured);

@@ -2,6 +2,7 @@
 //! knows only the address and the expected answer.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use systems::Work;
 use systems::work::Upload;
 use wire::frames::Prefix;
 
+use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::trial_error::TrialError;
@@ -23,8 +25,8 @@ pub(super) struct Orders {
     pub work: Work,
     /// The server's address.
     pub address: SocketAddr,
-    /// The body of a right answer to `GET /`.
-    pub answer: String,
+    /// The request of the workload `requests`, and its right answers.
+    pub ask: Ask,
     /// The durations and the timeout.
     pub timing: Timing,
     /// The trial's round. All systems of a round get the same arrivals.
@@ -37,6 +39,8 @@ pub(super) struct Driver<'a> {
     pub cancel: &'a AtomicBool,
 }
 
+/// The longest body of a request that surely ends inside a window.
+const SHORT_BODY: u64 = 1 << 20;
 /// The largest body and the most connections while the kernel's work is counted.
 const COUNTED_BODY: u64 = 16 << 20;
 const COUNTED_CONNECTIONS: usize = 100;
@@ -57,7 +61,7 @@ impl Driver<'_> {
         job.connections = job.connections.min(COUNTED_CONNECTIONS);
         (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
         if let Work::Upload(work) = &orders.work {
-            job.target.traffic = Traffic::Http(upload(orders, work, work.size.min(COUNTED_BODY)));
+            job.target.traffic = Traffic::Http(upload(work, work.size.min(COUNTED_BODY)));
         }
         self.tally(&job, &|_| {})
     }
@@ -91,7 +95,12 @@ impl Driver<'_> {
                 "drive",
                 "pipeline above 1 needs keep_alive = true: a connection that closes after its first answer loses the other requests",
             )),
-            Work::Requests(work) => Ok(Job { pipeline: work.pipeline as usize, ..job }),
+            Work::Requests(work) => {
+                // A long body would rarely end inside a window that is cut.
+                let long = matches!(orders.ask.body, Payload::Size(size) if size > SHORT_BODY);
+                let ending = if long { Ending::Finish } else { job.ending };
+                Ok(Job { pipeline: work.pipeline as usize, ending, ..job })
+            }
             Work::Upload(_) | Work::Frames(_) | Work::Clients(_) => Ok(Job { ending: Ending::Finish, ..job }),
         }
     }
@@ -112,29 +121,47 @@ pub(super) fn schedule(work: &Work, round: u32) -> Option<ArrivalSchedule> {
 /// are few and small.
 fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialError> {
     match &orders.work {
-        Work::Upload(work) => {
-            Ok((Traffic::Http(upload(orders, work, check.unwrap_or(work.size))), work.concurrency))
-        }
+        Work::Upload(work) => Ok((Traffic::Http(upload(work, check.unwrap_or(work.size))), work.concurrency)),
         Work::Frames(work) => {
             let (size, count) = if check.is_some() { (10, Some(3)) } else { (work.frame_size, None) };
             Ok((Traffic::Frames(FrameStream { size, prefix: Prefix::Four, count }), work.connections))
         }
-        Work::Requests(work) => Ok((Traffic::Http(get(orders, work.keep_alive)), work.connections)),
+        Work::Requests(work) => Ok((Traffic::Http(asked(orders, work.keep_alive)), work.connections)),
         Work::Clients(_) => Err(TrialError::failed("drive", "a client is not driven")),
     }
 }
 
-fn get(orders: &Orders, keep_alive: bool) -> Http {
-    Http { keep_alive, expect: Expect::exactly(orders.answer.as_str()), ..Http::get("127.0.0.1", "/") }
+/// The requests that the orders ask for.
+fn asked(orders: &Orders, keep_alive: bool) -> Http {
+    let Ask { method, path, headers, body, expect_continue, status, answer, .. } = &orders.ask;
+    let (content, length) = match answer {
+        Demand::Any => (None, None),
+        Demand::Length(length) => (None, Some(*length)),
+        Demand::Content(bytes) => (Some(bytes.0.clone()), None),
+    };
+    Http {
+        method: method.clone(),
+        headers: headers.clone(),
+        body: match body {
+            Payload::None => Body::None,
+            Payload::Bytes(bytes) => Body::Bytes(Arc::new(bytes.0.clone())),
+            Payload::Size(size) => Body::Pattern(*size),
+        },
+        keep_alive,
+        expect_continue: *expect_continue,
+        expect: Expect { status: *status, body: content, length },
+        ..Http::get(orders.address.to_string(), path.as_str())
+    }
 }
 
-fn upload(orders: &Orders, work: &Upload, size: u64) -> Http {
+fn upload(work: &Upload, size: u64) -> Http {
     Http {
         method: "POST".to_owned(),
         path: "/upload".to_owned(),
         body: Body::Pattern(size),
         expect_continue: work.expect && size > 0,
         expect: Expect::exactly(size.to_string()),
-        ..get(orders, work.reuse)
+        keep_alive: work.reuse,
+        ..Http::get("127.0.0.1", "/")
     }
 }

@@ -5,13 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use systems::machine::Placement;
-use systems::process::{Launch, Running};
-use systems::{Manifest, Work, Workload};
+use systems::manifest::Program;
+use systems::process::Running;
+use systems::{Launch, Manifest, Work, Workload};
 
+use crate::ask::{Ask, Bytes, Demand};
 use crate::observation::{Measurement, Trial};
 use crate::session::driver::{Driver, Orders};
 use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
+
+/// What docs/contracts.md asks of a server: `GET /`, and the answer that its manifest declares.
+fn contract(manifest: &Manifest) -> Ask {
+    let answer = Demand::Content(Bytes(manifest.answer_body().as_bytes().to_vec()));
+    Ask { status: Some(200), answer, ..Ask::get("/") }
+}
 
 /// Everything that is needed to execute one trial on the bench.
 pub(super) struct Place<'a> {
@@ -21,6 +29,8 @@ pub(super) struct Place<'a> {
     pub cancel: &'a AtomicBool,
     pub launch: Launch<'a>,
     pub version: String,
+    /// What is sent, if it is not what docs/contracts.md says.
+    pub ask: Option<&'a Ask>,
 }
 
 impl Place<'_> {
@@ -35,7 +45,7 @@ impl Place<'_> {
 
     /// Starts the system and waits until it is ready.
     pub(super) fn start(&self) -> Result<Running, TrialError> {
-        let running = self.launch.start()?;
+        let mut running = self.launch.start()?;
         match running.wait_ready(Instant::now() + self.manifest.ready.timeout, self.cancel) {
             Ok(()) => Ok(running),
             Err(_) if self.cancelled() => Err(TrialError::Interrupted),
@@ -57,9 +67,19 @@ impl Place<'_> {
         Orders {
             work: *self.work(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-            answer: self.manifest.answer_body().to_owned(),
+            ask: self.ask.cloned().unwrap_or_else(|| contract(self.manifest)),
             timing: self.trial.timing,
             round: self.trial.round,
+        }
+    }
+
+    /// Runs a command of the system's hooks, if it has it.
+    pub(super) fn hook(&self, name: &str) -> Result<(), TrialError> {
+        let Program::Started(start) = &self.manifest.program else { return Ok(()) };
+        let command = start.hooks.all().into_iter().find(|(known, _)| *known == name);
+        match command.and_then(|(_, command)| command) {
+            Some(command) => self.launch.hook(name, command, self.cancel).map_err(TrialError::from),
+            None => Ok(()),
         }
     }
 
@@ -71,7 +91,7 @@ impl Place<'_> {
     /// Adds the readings of the system's side to the driver's measurement.
     pub(super) fn record(&self, readings: &Readings, measurement: &mut Measurement) {
         readings.record(measurement);
-        measurement.system.cores = self.exclusive(&self.placement.system);
+        measurement.system.cores = self.exclusive(self.launch.cores);
         measurement.system.unequal =
             self.manifest.answer.as_ref().map(|answer| answer.about.clone()).unwrap_or_default();
         measurement.system.version.clone_from(&self.version);

@@ -6,7 +6,8 @@ use systems::SystemError;
 use crate::observation::Failure;
 
 /// Why a trial ended without a measurement.
-pub(super) enum TrialError {
+#[derive(Debug)]
+pub enum TrialError {
     /// The user interrupted it.
     Interrupted,
     /// The system or the driver failed.

@@ -19,15 +19,31 @@ fn header(trials: u32) -> RunHeader {
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
+        also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };
-    let setup =
-        Setup { subject, form: Form::Quick, rounds: trials, timing, axes: Vec::new(), excluded: Vec::new() };
+    let setup = Setup {
+        subject,
+        form: Form::Quick,
+        rounds: trials,
+        timing,
+        axes: Vec::new(),
+        excluded: Vec::new(),
+        base: None,
+        ask: None,
+    };
     let planned =
         Planned { setup, scenarios: Vec::new(), apply: Default::default(), defaults: Default::default() };
     let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
-    let trial = |index| Trial { index, round: index, scenario: scenario.clone(), timing, twin: false };
+    let trial = |index| Trial {
+        index,
+        round: index,
+        scenario: scenario.clone(),
+        timing,
+        twin: false,
+        counted: false,
+    };
     let trials = (0..trials).map(trial).collect();
     RunHeader {
         started_unix_s: 1.5,

@@ -105,13 +105,19 @@ impl<'a> View<'a> {
 
     /// The measured quantity in words, and its unit.
     fn quantity(&self) -> (&'static str, Unit) {
-        match self.e.figure {
-            Quantity::MsPerUpload => ("time per upload", Unit::Milliseconds),
-            Quantity::BytesPerS => ("payload bytes a second", Unit::BytesPerSecond),
-            Quantity::FramesPerS => ("frames a second", Unit::PerSecond),
-            Quantity::RequestsPerS => ("requests a second", Unit::PerSecond),
-            Quantity::P99Us => ("p99 response time", Unit::Microseconds),
-        }
+        let name = match self.e.figure {
+            Quantity::MsPerUpload => "time per upload",
+            Quantity::BytesPerS => "payload bytes a second",
+            Quantity::FramesPerS => "frames a second",
+            Quantity::RequestsPerS => "requests a second",
+            Quantity::P50Us => "median response time",
+            Quantity::P99Us => "p99 response time",
+            Quantity::CpuPerUnit => "CPU time for each unit of work",
+            Quantity::CallsPerUnit => "system calls for each unit of work",
+            Quantity::InstructionsPerUnit => "instructions for each unit of work",
+            Quantity::MemoryBytes => "memory",
+        };
+        (name, Unit::of(self.e.figure))
     }
 
     fn better(&self) -> &'static str {

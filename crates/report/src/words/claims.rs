@@ -3,12 +3,13 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Counted, Estimate, ExperimentFindings, Interaction, Ratio, Reason, Silence,
+    Behind, By, Claim, Comparison, Counted, Estimate, ExperimentFindings, Interaction, Ratio, Reason,
+    Silence, Unit,
 };
 use stats::Verdict;
 
 use super::verdicts::FAR;
-use crate::number::{chosen_percent, count, interval, interval_in_hundredths, several, times};
+use crate::number::{chosen_percent, count, interval, interval_in_hundredths, several, show, times};
 
 /// A longer window is worth trying below this length, seconds.
 const SHORT_S: f64 = 1.0;
@@ -30,7 +31,11 @@ pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<Strin
     let wording = Wording { e };
     match e.claims.first() {
         Some(claim) => (wording.sentence(claim), wording.reason(claim)),
-        None => (e.silence().map_or_else(String::new, |why| silence(why).to_owned()), None),
+        None => match (e.silence(), &e.base) {
+            (Some(Silence::OneScenario), Some(base)) => (wording.alone(&base.scenario.system), None),
+            (Some(why), _) => (silence(why).to_owned(), None),
+            (None, _) => (String::new(), None),
+        },
     }
 }
 
@@ -48,10 +53,25 @@ fn silence(why: Silence) -> &'static str {
         Silence::NoSystem => "there is nothing to compare: no system ran but the reference",
         Silence::NothingMeasured => "nothing was measured: every trial of every system failed",
         Silence::OneScenario => "there is nothing to compare: one system at one point",
+        Silence::UnequalWork => "nothing is compared: the systems answer differently",
         Silence::NothingComparable => "there is nothing to compare: no two rows differ in one thing only",
         Silence::TooFewRounds => "too few rounds: a comparison takes three",
         Silence::NoRatio => "nothing can be compared: errors or no figure",
         Silence::NothingStandsOut => "nothing stands out",
+    }
+}
+
+/// What is compared, if it is no rate and no time of an operation.
+fn figure_in_words(e: &ExperimentFindings) -> Option<String> {
+    let unit = e.workload.about().unit.name;
+    match e.figure {
+        Figure::MsPerUpload | Figure::BytesPerS | Figure::FramesPerS | Figure::RequestsPerS => None,
+        Figure::P50Us => Some("p50".to_owned()),
+        Figure::P99Us => Some("p99".to_owned()),
+        Figure::CpuPerUnit => Some(format!("CPU a {unit}")),
+        Figure::CallsPerUnit => Some(format!("system calls a {unit}")),
+        Figure::InstructionsPerUnit => Some(format!("instructions a {unit}")),
+        Figure::MemoryBytes => Some("memory".to_owned()),
     }
 }
 
@@ -101,20 +121,58 @@ impl Wording<'_> {
         }
     }
 
+    /// The figure and the cost of a system that runs alone.
+    fn alone(&self, system: &str) -> String {
+        let Some(e) = self.e.estimates.iter().find(|e| e.scenario.system == system) else {
+            return String::new();
+        };
+        let unit = Unit::of(self.e.figure);
+        let shown = |value: f64| show(value, unit);
+        let mut words = match (e.figure, e.interval) {
+            (Some(figure), Some((low, high))) => {
+                vec![format!("{} [{}, {}]", shown(figure), shown(low), shown(high))]
+            }
+            (Some(figure), None) => vec![shown(figure)],
+            (None, _) => return format!("{system}: no figure"),
+        };
+        let work = &self.e.workload.about().unit;
+        if let Some(cost) = e.cpu_s_per_unit {
+            words.push(format!("{} of CPU a {}", show(cost, Unit::cost_of(work)), work.name));
+        }
+        words.extend(e.peak_memory_bytes.map(|bytes| show(bytes as f64, Unit::Bytes)));
+        let rounds = several(self.e.rounds.into(), "round");
+        format!("{system}: {}{} ({rounds})", words.join(", "), self.of_what(", "))
+    }
+
+    /// The figure, where it is not the one that a workload is usually judged by.
+    fn of_what(&self, before: &str) -> String {
+        figure_in_words(self.e).map_or_else(String::new, |what| format!("{before}{what}"))
+    }
+
+    /// The words for better, worse and as good.
+    fn words(&self) -> [&'static str; 3] {
+        use Figure::{CallsPerUnit, CpuPerUnit, InstructionsPerUnit, MemoryBytes};
+        match self.e.figure {
+            CpuPerUnit | CallsPerUnit | InstructionsPerUnit | MemoryBytes => ["better", "worse", "good"],
+            _ => ["faster", "slower", "fast"],
+        }
+    }
+
     /// What to set a knob to, and what that brings.
     fn knob(&self, c: &Comparison, narrow: bool, default: bool, ties: &[usize]) -> String {
         let knob = quoted(&c.by);
         let (name, baseline) = (self.name(&c.by, c.scenario), self.baseline(&c.by, c.against, default));
         let (ratio, context) = (upwards(c), self.context(c));
         let place = if narrow { " is the narrow place" } else { "" };
+        let [faster, slower, _] = self.words();
         match c.verdict {
             Verdict::Faster => {
                 let ties = self.as_good(&c.by, ties, "good");
                 format!(
-                    "{knob}{place}: set it to {name}, which is {ratio} faster than {baseline}{ties} ({context})"
+                    "{knob}{place}: set it to {name}, which is {ratio} {faster} than {baseline}{ties} ({context})"
                 )
             }
-            _ => format!("{knob}: leave it at {baseline}; {name} is {ratio} slower ({context})"),
+            _ => format!("{knob}: leave it at {baseline}; {name} is {ratio} {slower} ({context})"),
         }
     }
 
@@ -122,12 +180,13 @@ impl Wording<'_> {
     fn systems(&self, c: &Comparison, ties: &[usize], rest: &[Behind], unequal: bool) -> String {
         let name = |index: usize| self.name(&By::System, index);
         let work = if unequal { ", whose work is not the same" } else { "" };
-        let mut behind = vec![format!("{} faster than {}{work}", upwards(c), name(c.against))];
+        let [faster, _, fast] = self.words();
+        let mut behind = vec![format!("{} {faster} than {}{work}", upwards(c), name(c.against))];
         behind.extend(rest.iter().map(|other| match other.ratio.filter(|ratio| ratio.low > 1.0) {
             Some(ratio) => format!("{} than {}", sure(ratio), name(other.scenario)),
             None => format!("ahead of {}", name(other.scenario)),
         }));
-        let ties = self.as_good(&By::System, ties, "fast");
+        let ties = self.as_good(&By::System, ties, fast);
         format!("{} leads: it is {}{ties} ({})", name(c.scenario), list(&behind), self.context(c))
     }
 
@@ -157,7 +216,9 @@ impl Wording<'_> {
         let (name, baseline) = (self.name(&c.by, c.scenario), self.baseline(&c.by, c.against, default));
         let seen = match hardly {
             true => format!("trials of {name} and of {baseline} differ too much among themselves"),
-            false => format!("{name} is {} as fast as {baseline}", interval_in_hundredths(ratio)),
+            false => {
+                format!("{name} is {} as {} as {baseline}", interval_in_hundredths(ratio), self.words()[2])
+            }
         };
         format!("{open}: {seen} ({}; {})", self.context(c), self.help(c))
     }
@@ -238,9 +299,7 @@ impl Wording<'_> {
     fn context(&self, c: &Comparison) -> String {
         let own = c.by.knob();
         let mut words = Vec::new();
-        if self.e.figure == Figure::P99Us {
-            words.push("p99".to_owned());
-        }
+        words.extend(figure_in_words(self.e));
         if let Some(Estimate { scenario: of, .. }) = self.estimate(c.scenario) {
             if own.is_some() {
                 words.push(of.system.clone());

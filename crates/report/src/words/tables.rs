@@ -1,5 +1,6 @@
 //! The words above and below the tables of an experiment.
 
+use lab::ask::{Ask, Demand};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
@@ -38,7 +39,19 @@ pub(crate) fn fixed(e: &ExperimentFindings) -> String {
             axes.into_iter().map(|axis| format!("{} {}", axis.knob, axis.show(&axis.values[0]))).collect();
         if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
     };
-    [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat()
+    let fixed = [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat();
+    format!("{fixed}{}", e.ask.as_ref().map_or_else(String::new, asked))
+}
+
+/// What was sent, and what was demanded of each answer.
+fn asked(ask: &Ask) -> String {
+    let status = ask.status.map_or("2xx".to_owned(), |status| status.to_string());
+    let body = match &ask.answer {
+        Demand::Any => "with any body".to_owned(),
+        Demand::Length(length) => format!("with {} of any content", several(*length, "byte")),
+        Demand::Content(bytes) => format!("with the same {}", several(bytes.0.len() as u64, "byte")),
+    };
+    format!("{} {}: every answer was {status} {body}. ", ask.method, ask.path)
 }
 
 /// What the numbers are.
@@ -48,6 +61,11 @@ fn medians(e: &ExperimentFindings) -> String {
         Figure::BytesPerS => "of verified payload bytes a second",
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
         Figure::RequestsPerS => "of verified answers a second",
+        Figure::P50Us => "of each trial's median of response times, from when a request was due",
+        Figure::CpuPerUnit => "of the system's CPU time for each unit of work",
+        Figure::CallsPerUnit => "of the system's calls of the kernel for each unit of work",
+        Figure::InstructionsPerUnit => "of the system's instructions for each unit of work",
+        Figure::MemoryBytes => "of the largest proportional set size in each trial",
         Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
     };
     let rounds = several(e.rounds.into(), "round");

@@ -7,7 +7,7 @@ use lab::findings::{
 use stats::{LEVEL, Verdict};
 
 use super::caption::{Caption, Captioned};
-use crate::number::{chosen_percent, several};
+use crate::number::{chosen_percent, interval_in_hundredths, several};
 
 /// More rounds than these are not worth a prediction.
 pub(super) const FAR: u32 = 40;
@@ -116,9 +116,9 @@ fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
 /// One line for each comparison; the last is the reference against itself. None where there is neither.
 pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
     let mut rows: Vec<Row> = e.comparisons.iter().filter_map(|c| comparison_row(e, c)).collect();
-    let reference = e.estimates.iter().find(|estimate| estimate.is_reference());
-    if let (Some(floor), Some(reference)) = (e.noise_floor, reference) {
-        let mut cells = vec![Cell::Text(e.label(&reference.scenario)), Cell::Text("itself".to_owned())];
+    let yardstick = e.estimates.iter().find(|estimate| e.is_yardstick(&estimate.scenario));
+    if let (Some(floor), Some(yardstick)) = (e.noise_floor, yardstick) {
+        let mut cells = vec![Cell::Text(e.label(&yardstick.scenario)), Cell::Text("itself".to_owned())];
         cells.extend(ratio_cells(Some(floor.ratio)));
         cells.extend([Cell::Text("noise floor".to_owned()), Cell::Number(floor.rounds.into())]);
         rows.push(Row { cells, block: !rows.is_empty() });
@@ -137,6 +137,13 @@ pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
             rows,
         },
     })
+}
+
+/// The noise of a run with a base. A run with a reference shows it among the comparisons.
+pub(crate) fn noise(e: &ExperimentFindings) -> Option<String> {
+    let (floor, base) = (e.noise_floor?, e.base.as_ref()?);
+    let ratio = interval_in_hundredths(floor.ratio);
+    Some(format!("noise: {} beside itself is {ratio}", e.label(&base.scenario)))
 }
 
 fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {

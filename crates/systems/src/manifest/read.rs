@@ -15,7 +15,7 @@ use toml::Spanned;
 
 pub use draft::Draft;
 
-use super::{Answer, Attached, Build, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
+use super::{Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::{Kind, Knob};
 use crate::template;
@@ -73,7 +73,12 @@ pub(super) struct RawBuild {
 pub(super) struct RawStart {
     pub(super) command: RawCommand,
     #[serde(default)]
-    env: RawEnvironment,
+    pub(super) env: RawEnvironment,
+    #[serde(default)]
+    pub(super) finds_port: bool,
+    pub(super) setup: Option<RawCommand>,
+    pub(super) prepare: Option<RawCommand>,
+    pub(super) conclude: Option<RawCommand>,
 }
 
 #[derive(Deserialize)]
@@ -92,6 +97,8 @@ struct RawReady {
     tcp: Option<Spanned<bool>>,
     http: Option<Spanned<String>>,
     timeout_s: Option<Spanned<i64>>,
+    #[serde(default)]
+    outside: bool,
 }
 
 #[derive(Deserialize)]
@@ -325,10 +332,24 @@ impl Reader<'_> {
         let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
         let command = self.command(&raw.command, &known)?;
         let env = self.environment(&raw.env, &known)?;
-        let start = Start { command, env };
-        if server && !start.uses("port") {
-            let help = "put {port} into start.command or start.env: Narrows chooses the port";
+        let hook = |raw: &Option<RawCommand>| raw.as_ref().map(|raw| self.command(raw, &known)).transpose();
+        let hooks =
+            Hooks { setup: hook(&raw.setup)?, prepare: hook(&raw.prepare)?, conclude: hook(&raw.conclude)? };
+        let start = Start { command, env, finds_port: raw.finds_port, hooks };
+        let told = start.uses("port");
+        if server && !told && !start.finds_port {
+            let help =
+                "put {port} into start.command or start.env; with finds_port = true the server chooses it";
             return self.wrong(raw.command.span(), "the server is not told its port", help);
+        }
+        if start.finds_port && (told || !server) {
+            let help =
+                "remove one: with finds_port = true Narrows finds the port on which the server listens";
+            return self.wrong(
+                raw.command.span(),
+                "finds_port where the program is told its port or has none",
+                help,
+            );
         }
         Ok(start)
     }
@@ -444,7 +465,9 @@ impl Reader<'_> {
     }
 
     fn ready(&self, raw: Option<Spanned<RawReady>>, role: Role) -> Read<Ready> {
-        let Some(raw) = raw else { return Ok(Ready { http: None, timeout: Duration::from_secs(10) }) };
+        let Some(raw) = raw else {
+            return Ok(Ready { http: None, timeout: Duration::from_secs(10), outside: false });
+        };
         let span = raw.span();
         if role == Role::Client {
             return self.wrong(
@@ -453,7 +476,7 @@ impl Reader<'_> {
                 "remove it: a driver prints {\"event\":\"ready\"}",
             );
         }
-        let RawReady { tcp, http, timeout_s } = raw.into_inner();
+        let RawReady { tcp, http, timeout_s, outside } = raw.into_inner();
         let timeout = Duration::from_secs(self.number(timeout_s, 10, 1..=DAY_S, "timeout_s")?);
         match (tcp, http) {
             (Some(tcp), Some(_)) if *tcp.get_ref() => {
@@ -466,7 +489,7 @@ impl Reader<'_> {
                 let message = format!("`{}` is not a path", http.get_ref());
                 self.wrong(http.span(), message, "write a path such as \"/\", without spaces")
             }
-            (_, http) => Ok(Ready { http: http.map(Spanned::into_inner), timeout }),
+            (_, http) => Ok(Ready { http: http.map(Spanned::into_inner), timeout, outside }),
         }
     }
 
@@ -483,8 +506,10 @@ impl Reader<'_> {
 }
 
 impl Start {
-    fn uses(&self, placeholder: &str) -> bool {
-        let mut texts = self.command.iter().chain(self.env.values());
+    /// Whether the command, the environment or a hook contains the placeholder.
+    pub(crate) fn uses(&self, placeholder: &str) -> bool {
+        let hooks = self.hooks.all().into_iter().filter_map(|(_, command)| command).flatten();
+        let mut texts = self.command.iter().chain(self.env.values()).chain(hooks);
         texts
             .any(|text| template::names(text).is_ok_and(|names| names.iter().any(|name| name == placeholder)))
     }

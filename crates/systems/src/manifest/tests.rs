@@ -88,7 +88,7 @@ fn optional_fields_have_defaults() {
                 [start]\ncommand=['x']\n";
     let manifest = parse(text).unwrap();
     assert_eq!(manifest.grace, Duration::from_secs(1));
-    assert_eq!(manifest.ready, Ready { http: None, timeout: Duration::from_secs(10) });
+    assert_eq!(manifest.ready, Ready { http: None, timeout: Duration::from_secs(10), outside: false });
     assert!(manifest.build.is_none() && manifest.knobs.is_empty() && manifest.needs.is_empty());
 }
 

@@ -54,7 +54,7 @@ pub(super) static ABOUT: About = About {
     role: Role::Client,
     scheme: "http",
     unit: REQUEST,
-    figures: &[Figure::RequestsPerS],
+    figures: &[Figure::RequestsPerS, Figure::CpuPerUnit, Figure::MemoryBytes],
     short_exchanges: true,
     knobs: LazyLock::new(|| {
         let number = |range, values, about| number(WORKLOAD, Kind::Integer, range, values, about);

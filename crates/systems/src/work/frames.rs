@@ -32,7 +32,14 @@ pub(super) static ABOUT: About = About {
     role: Role::Server,
     scheme: "frames",
     unit: WorkUnit { bytes: false, size: 1.0, name: "frame", long: "frame", short: "op" },
-    figures: &[Figure::FramesPerS, Figure::BytesPerS],
+    figures: &[
+        Figure::FramesPerS,
+        Figure::BytesPerS,
+        Figure::CpuPerUnit,
+        Figure::CallsPerUnit,
+        Figure::InstructionsPerUnit,
+        Figure::MemoryBytes,
+    ],
     short_exchanges: false,
     knobs: LazyLock::new(|| {
         let number = |kind, range, values, about| number(WORKLOAD, kind, range, values, about);

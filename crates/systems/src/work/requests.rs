@@ -42,7 +42,15 @@ pub(super) static ABOUT: About = About {
     role: Role::Server,
     scheme: "http",
     unit: REQUEST,
-    figures: &[Figure::RequestsPerS, Figure::P99Us],
+    figures: &[
+        Figure::RequestsPerS,
+        Figure::P99Us,
+        Figure::P50Us,
+        Figure::CpuPerUnit,
+        Figure::CallsPerUnit,
+        Figure::InstructionsPerUnit,
+        Figure::MemoryBytes,
+    ],
     short_exchanges: true,
     knobs: LazyLock::new(|| {
         let number = |range, values, about| number(WORKLOAD, Kind::Integer, range, values, about);

@@ -41,7 +41,15 @@ pub(super) static ABOUT: About = About {
     role: Role::Server,
     scheme: "http",
     unit: WorkUnit { bytes: true, size: 1e6, name: "MB", long: "MB of body", short: "MB" },
-    figures: &[Figure::MsPerUpload, Figure::BytesPerS, Figure::RequestsPerS],
+    figures: &[
+        Figure::MsPerUpload,
+        Figure::BytesPerS,
+        Figure::RequestsPerS,
+        Figure::CpuPerUnit,
+        Figure::CallsPerUnit,
+        Figure::InstructionsPerUnit,
+        Figure::MemoryBytes,
+    ],
     short_exchanges: false,
     knobs: LazyLock::new(|| {
         let count = |range, values, about| number(WORKLOAD, Kind::Integer, range, values, about);

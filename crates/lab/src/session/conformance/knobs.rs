@@ -129,7 +129,7 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
     for value in ends {
         let point = Point::from([(name.to_owned(), value.clone())]);
         let trial = trial(manifest, manifest.workloads[0], point)?;
-        commands.push(bench.with_place(&trial, |place, _| {
+        commands.push(bench.with_place(&trial, |place| {
             // Use the same port, so that only the knob differs.
             let launch = systems::Launch { port: Some(1), ..place.launch };
             Ok(launch.words()?)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use toml::{Spanned, Value as Toml};
 
+use super::super::Hooks;
 use super::{RawBuild, RawCommand, RawKnob, RawManifest, RawReady, RawStart};
 use crate::knob::{Knob, Value};
 use crate::workload::{Role, Workload};
@@ -22,12 +23,22 @@ pub struct Draft {
     pub about: String,
     /// The build command. None if there is nothing to build.
     pub build: Option<Vec<String>>,
-    /// The start command.
+    /// The start command. Empty if its user starts it.
     pub command: Vec<String>,
+    /// The URL of a server that its user starts.
+    pub attach: Option<String>,
     /// Variables to add to the environment.
     pub env: BTreeMap<String, String>,
     /// The path of a GET that answers 200 when it is ready. If none, it is enough that it accepts a connection.
     pub ready: Option<String>,
+    /// How long the start may take, whole seconds. 10 if not set.
+    pub ready_timeout_s: Option<u32>,
+    /// Whether the socket may belong to a process outside the group.
+    pub outside: bool,
+    /// Whether a server chooses its port itself.
+    pub finds_port: bool,
+    /// Commands around the trials.
+    pub hooks: Hooks,
     /// Its own knobs.
     pub knobs: BTreeMap<String, Knob>,
     /// The absolute path of the folder in which its commands run.
@@ -47,7 +58,17 @@ fn words(command: Vec<String>) -> RawCommand {
 
 impl From<Draft> for RawManifest {
     fn from(draft: Draft) -> Self {
-        let ready = |path| RawReady { tcp: None, http: Some(spanned(path)), timeout_s: None };
+        let attached = draft.attach.is_some();
+        let is_server = draft.workloads.first().is_none_or(|workload| workload.role() == Role::Server);
+        let ready = (is_server && !attached).then(|| {
+            spanned(RawReady {
+                tcp: None,
+                http: draft.ready.map(spanned),
+                timeout_s: draft.ready_timeout_s.map(|seconds| spanned(seconds.into())),
+                outside: draft.outside,
+            })
+        });
+        let hook = |command: Option<Vec<String>>| command.map(words);
         let knobs = draft.knobs.into_iter().map(|(name, knob)| (spanned(name), spanned(raw(knob))));
         let env = draft.env.into_iter().map(|(name, value)| (spanned(name), spanned(value)));
         Self {
@@ -64,11 +85,18 @@ impl From<Draft> for RawManifest {
                 inputs: Vec::new(),
                 get: None,
             }),
-            start: Some(RawStart { command: words(draft.command), env: env.collect() }),
-            attach: None,
-            get: None,
+            start: (!attached).then(|| RawStart {
+                command: words(draft.command),
+                env: env.collect(),
+                finds_port: draft.finds_port,
+                setup: hook(draft.hooks.setup),
+                prepare: hook(draft.hooks.prepare),
+                conclude: hook(draft.hooks.conclude),
+            }),
+            get: attached.then(|| spanned("start it again".to_owned())),
+            attach: draft.attach.map(spanned),
             answer: None,
-            ready: draft.ready.map(|path| spanned(ready(path))),
+            ready,
             stop: None,
             knobs: knobs.collect(),
             variants: BTreeMap::new(),

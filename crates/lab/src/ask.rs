@@ -1,0 +1,109 @@
+//! What is sent to a system whose requests are not those of docs/contracts.md, and which of its answers are right.
+//!
+//! Values only. The session turns them into traffic, and the plan keeps them, so that a saved run says what it sent.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A request, and the answers that count as successes.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Additional headers. They replace default headers of the same name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The body of the request.
+    #[serde(default)]
+    pub body: Payload,
+    /// Whether to send `Expect: 100-continue` and wait for 100.
+    #[serde(default)]
+    pub expect_continue: bool,
+    /// The required status. None accepts any 2xx.
+    pub status: Option<u16>,
+    /// What the body of an answer must be.
+    #[serde(default)]
+    pub answer: Demand,
+    /// Whether the systems answer differently, and are measured without being compared.
+    #[serde(default)]
+    pub unequal: bool,
+}
+
+/// The body of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Payload {
+    /// No body and no Content-Length.
+    #[default]
+    None,
+    /// These bytes.
+    Bytes(Bytes),
+    /// This many bytes of the seeded pattern.
+    Size(u64),
+}
+
+/// What the body of a right answer is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demand {
+    /// Anything.
+    #[default]
+    Any,
+    /// Anything of this length in bytes.
+    Length(u64),
+    /// Exactly these bytes.
+    Content(Bytes),
+}
+
+/// Bytes. In JSON they are a text with one character for each byte, so that ASCII stays readable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Bytes(pub Vec<u8>);
+
+impl TryFrom<String> for Bytes {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let byte = |c: char| u8::try_from(c).map_err(|_| format!("`{c}` does not stand for a byte"));
+        text.chars().map(byte).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl From<Bytes> for String {
+    fn from(bytes: Bytes) -> Self {
+        bytes.0.into_iter().map(char::from).collect()
+    }
+}
+
+impl Ask {
+    /// A GET of `path` that any 2xx answers.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: Payload::None,
+            expect_continue: false,
+            status: None,
+            answer: Demand::Any,
+            unequal: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_survives_json() {
+        let all = Bytes((0..=255).collect());
+        let json = serde_json::to_string(&all).expect("it can be written");
+        assert_eq!(serde_json::from_str::<Bytes>(&json).expect("it can be read"), all);
+        assert!(serde_json::from_str::<Bytes>("\"€\"").is_err());
+    }
+}

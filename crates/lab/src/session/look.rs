@@ -1,0 +1,250 @@
+//! A first look at a system before anything is planned: it is started once and asked three times.
+//!
+//! Where no contract says what a right answer is, the answers that it gives here do. The exchanges use plain sockets, so
+//! that an answer is known byte by byte.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use systems::Work;
+use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
+
+use crate::ask::{Ask, Demand, Payload};
+use crate::observation::{Scenario, Timing, Trial};
+use crate::session::Bench;
+use crate::session::driver::Orders;
+use crate::session::place::Place;
+use crate::session::trial_error::TrialError;
+
+/// How many bytes of an answer are compared. Of a longer one only the length is.
+pub const LONGEST_CONTENT: usize = 1 << 20;
+
+/// How many exchanges a look makes.
+const EXCHANGES: usize = 3;
+
+/// How long an exchange may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a look at a scenario showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// The answers. Empty for work with a contract of its own, which was checked instead.
+    pub answers: Vec<Answer>,
+    /// Answers per second in a short closed loop, if that was asked for.
+    pub per_s: Option<f64>,
+}
+
+/// An answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// The length of its body in bytes.
+    pub length: u64,
+    /// The first [`LONGEST_CONTENT`] bytes of its body.
+    pub body: Vec<u8>,
+}
+
+impl Look {
+    /// The strictest demand that all answers meet: the same content, the same length, or nothing.
+    pub fn demand(&self) -> Demand {
+        let Some((first, rest)) = self.answers.split_first() else { return Demand::Any };
+        if rest.iter().any(|answer| answer.length != first.length) {
+            return Demand::Any;
+        }
+        let whole = first.body.len() as u64 == first.length;
+        match whole && rest.iter().all(|answer| answer.body == first.body) {
+            true => Demand::Content(crate::ask::Bytes(first.body.clone())),
+            false => Demand::Length(first.length),
+        }
+    }
+}
+
+impl Answer {
+    /// Whether the body is as demanded.
+    pub fn meets(&self, demand: &Demand) -> bool {
+        match demand {
+            Demand::Any => true,
+            Demand::Length(length) => self.length == *length,
+            Demand::Content(bytes) => self.length == bytes.0.len() as u64 && self.body == bytes.0,
+        }
+    }
+}
+
+impl Bench {
+    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. With `measured`, it is also driven
+    /// in a closed loop for that time.
+    ///
+    /// # Errors
+    /// It did not start, or an exchange failed. The user interrupted.
+    pub fn look(
+        &mut self,
+        scenario: &Scenario,
+        ask: &Ask,
+        measured: Option<Timing>,
+    ) -> Result<Look, TrialError> {
+        let timing = measured.unwrap_or(Timing { warmup_s: 0.0, measure_s: 0.01, timeout_s: 10.0 });
+        let trial =
+            Trial { index: 0, round: 0, scenario: scenario.clone(), timing, twin: false, counted: false };
+        self.with_place(&trial, |place| {
+            place.hook("prepare")?;
+            let seen = look(place, ask, measured.is_some());
+            place.hook("conclude").and(seen)
+        })
+    }
+}
+
+fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError> {
+    let running = place.start()?;
+    let orders = Orders { ask: ask.clone(), ..place.orders(running.port().unwrap_or_default()) };
+    let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
+    let mut answers = Vec::new();
+    if let Work::Requests(_) = place.work() {
+        for _ in 0..EXCHANGES {
+            let answer = exchange(orders.address, ask);
+            // A program that has died says more than a connection that was reset.
+            running.check_alive()?;
+            answers.push(answer.map_err(failed)?);
+        }
+    } else if let Some(wrong) = place.driver().equal_work(&orders, 100_003)? {
+        running.check_alive()?;
+        return Err(failed(wrong));
+    }
+    let per_s = match measured {
+        true => {
+            let m = place.driver().drive(&orders, &|_| {})?;
+            Some(m.successes as f64 / m.elapsed_s.max(f64::MIN_POSITIVE))
+        }
+        false => None,
+    };
+    running.check_alive()?;
+    running.stop();
+    if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, per_s }) }
+}
+
+/// Sends the request on a connection of its own, and reads the whole answer.
+fn exchange(address: SocketAddr, ask: &Ask) -> Result<Answer, String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut stream =
+        TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
+    let limits = stream.set_write_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
+    limits.map_err(|e| e.to_string())?;
+    // The server may answer before it has read a body. Its answer then says more than the failed write.
+    let sent = send(&mut stream, &address.to_string(), ask);
+    read(&mut stream, ask, deadline).map_err(|why| match sent {
+        Ok(()) => why,
+        Err(sent) => format!("{why}; {sent}"),
+    })
+}
+
+fn send(stream: &mut TcpStream, host: &str, ask: &Ask) -> Result<(), String> {
+    let body = match &ask.body {
+        Payload::None => None,
+        Payload::Bytes(bytes) => Some(bytes.0.len() as u64),
+        Payload::Size(size) => Some(*size),
+    };
+    let mut head = Vec::new();
+    let line = RequestLine {
+        method: &ask.method,
+        host,
+        path: &ask.path,
+        headers: &ask.headers,
+        body,
+        keep_alive: true,
+        expect_continue: false,
+    };
+    line.encode(&mut head).map_err(|e| e.to_string())?;
+    let wrong = |e: std::io::Error| format!("it does not read the request: {e}");
+    stream.write_all(&head).map_err(wrong)?;
+    match &ask.body {
+        Payload::None => {}
+        Payload::Bytes(bytes) => stream.write_all(&bytes.0).map_err(wrong)?,
+        Payload::Size(size) => {
+            let block = wire::pattern::block(*size, 1 << 16);
+            let mut left = *size;
+            while left > 0 {
+                let piece = left.min(block.len() as u64);
+                stream.write_all(&block[..piece as usize]).map_err(wrong)?;
+                left -= piece;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(stream: &mut TcpStream, ask: &Ask, deadline: Instant) -> Result<Answer, String> {
+    let mut decoder = ResponseDecoder::new();
+    decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
+    let mut answer = Answer { status: 0, length: 0, body: Vec::new() };
+    let mut buffer = [0; 1 << 14];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(format!("no complete answer within {} s", PATIENCE.as_secs()));
+        }
+        stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
+        let count = match stream.read(&mut buffer) {
+            Ok(count) => count,
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+            Err(e) => return Err(format!("its answer broke off: {e}")),
+        };
+        if count == 0 {
+            return match decoder.finish() {
+                Ok(true) => Ok(answer),
+                _ => Err("it closed the connection before a complete answer".to_owned()),
+            };
+        }
+        let mut rest = &buffer[..count];
+        loop {
+            let unreadable =
+                |_| format!("not an answer of HTTP/1: \"{}\"", rest[..rest.len().min(60)].escape_ascii());
+            let step = decoder.push(rest).map_err(unreadable)?;
+            rest = &rest[step.consumed..];
+            match step.event {
+                HttpEvent::NeedMore => break,
+                HttpEvent::Head(head) => answer.status = head.status,
+                HttpEvent::Body(data) => {
+                    answer.length += data.len() as u64;
+                    let room = LONGEST_CONTENT.saturating_sub(answer.body.len());
+                    answer.body.extend_from_slice(&data[..data.len().min(room)]);
+                }
+                // An interim answer is followed by the real one.
+                HttpEvent::End if (100..200).contains(&answer.status) => {}
+                HttpEvent::End => return Ok(answer),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::Bytes;
+
+    fn answers(bodies: &[&str]) -> Look {
+        let answer =
+            |body: &&str| Answer { status: 200, length: body.len() as u64, body: body.as_bytes().to_vec() };
+        Look { answers: bodies.iter().map(answer).collect(), per_s: None }
+    }
+
+    #[test]
+    fn the_strictest_demand_that_all_answers_meet_is_learnt() {
+        for (bodies, demand) in [
+            (vec!["ok", "ok", "ok"], Demand::Content(Bytes(b"ok".to_vec()))),
+            (vec!["12", "13", "14"], Demand::Length(2)),
+            (vec!["9", "10", "11"], Demand::Any),
+            (vec![""], Demand::Content(Bytes::default())),
+            (vec![], Demand::Any),
+        ] {
+            let look = answers(&bodies);
+            assert_eq!(look.demand(), demand, "{bodies:?}");
+            assert!(look.answers.iter().all(|answer| answer.meets(&demand)), "{bodies:?}");
+        }
+        // Of an answer that is longer than what is kept, only the length is demanded.
+        let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, body: vec![0; LONGEST_CONTENT] };
+        let look = Look { answers: vec![long; 3], per_s: None };
+        assert_eq!(look.demand(), Demand::Length(LONGEST_CONTENT as u64 + 1));
+    }
+}

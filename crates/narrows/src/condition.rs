@@ -1,0 +1,136 @@
+//! Conditions of `--fail-if`: a bound on the ratio of a figure to that of a baseline. `compare` and `try` share them.
+
+use lab::experiment::Figure;
+use lab::findings::Ratio;
+use stats::LEVEL;
+
+/// The exit code if a condition holds, or if a scenario cannot be judged.
+pub const FAILED: u8 = 3;
+
+/// What a condition limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Metric {
+    /// The ratio of operations per second; of figures that are times, the inverse.
+    Throughput,
+    /// The ratio of the time per operation; of figures that are rates, the inverse.
+    Time,
+    /// The ratio of one of these figures, as a number.
+    Of(&'static [Figure]),
+}
+
+/// The figures by their short names.
+const FIGURES: [(&str, &[Figure]); 7] = [
+    ("rate", &[Figure::RequestsPerS, Figure::FramesPerS, Figure::BytesPerS]),
+    ("p50", &[Figure::P50Us]),
+    ("p99", &[Figure::P99Us]),
+    ("cpu", &[Figure::CpuPerUnit]),
+    ("calls", &[Figure::CallsPerUnit]),
+    ("instructions", &[Figure::InstructionsPerUnit]),
+    ("memory", &[Figure::MemoryBytes]),
+];
+
+/// A condition of `--fail-if`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// As the user wrote it.
+    pub text: String,
+    metric: Metric,
+    below: bool,
+    bound: f64,
+}
+
+impl Condition {
+    /// Parses `rate<0.97` or `cpu>1.03`.
+    ///
+    /// # Errors
+    /// What is wrong, and the form.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let names = FIGURES.map(|(name, _)| name).join(", ");
+        let wrong = |problem: &str| {
+            Err(format!(
+                "--fail-if {text:?}: {problem}; write a ratio to the baseline such as throughput<0.97, time>1.1 or cpu>1.03"
+            ))
+        };
+        let text = text.trim();
+        let Some(sign) = text.find(['<', '>']) else { return wrong("< or > is missing") };
+        let metric = match text[..sign].trim() {
+            "throughput" => Metric::Throughput,
+            "time" => Metric::Time,
+            name => match FIGURES.into_iter().find(|(known, _)| *known == name) {
+                Some((_, figures)) => Metric::Of(figures),
+                None => return wrong(&format!("it must begin with throughput, time, {names}")),
+            },
+        };
+        match text[sign + 1..].trim().parse::<f64>() {
+            Ok(bound) if bound.is_finite() && bound > 0.0 => {
+                Ok(Self { text: text.to_owned(), metric, below: &text[sign..=sign] == "<", bound })
+            }
+            _ => wrong("the bound must be a number above 0"),
+        }
+    }
+
+    /// Parses all conditions of a command line.
+    ///
+    /// # Errors
+    /// The first that is wrong.
+    pub fn all(texts: &[String]) -> Result<Vec<Self>, String> {
+        texts.iter().map(|text| Self::parse(text)).collect()
+    }
+
+    /// Whether the condition is about this figure.
+    pub fn is_about(&self, figure: Figure) -> bool {
+        match self.metric {
+            Metric::Throughput | Metric::Time => true,
+            Metric::Of(figures) => figures.contains(&figure),
+        }
+    }
+
+    /// Whether a figure certainly meets the condition: its whole interval is beyond the bound. The ratio says how many times
+    /// better it is than the baseline, and `p` whether the two differ.
+    pub fn holds(&self, figure: Figure, ratio: Ratio, p: Option<f64>) -> bool {
+        let better_is_more = match self.metric {
+            Metric::Throughput => true,
+            Metric::Time => false,
+            Metric::Of(_) => figure.more_is_better(),
+        };
+        let ratio = if better_is_more { ratio } else { ratio.inverse() };
+        let beyond = if self.below { ratio.high < self.bound } else { ratio.low > self.bound };
+        // A bound on the other side of 1 does not need a significant difference.
+        let trivial = if self.below { self.bound > 1.0 } else { self.bound < 1.0 };
+        beyond && (trivial || p.is_some_and(|p| p <= LEVEL))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_parsed_as_users_write_them() {
+        let good = Condition::parse(" throughput < 0.97 ").unwrap();
+        assert_eq!((good.metric, good.below, good.bound), (Metric::Throughput, true, 0.97));
+        assert_eq!(Condition::parse("time>1.1").unwrap().metric, Metric::Time);
+        assert!(Condition::parse("cpu>1.03").unwrap().is_about(Figure::CpuPerUnit));
+        assert!(!Condition::parse("cpu>1.03").unwrap().is_about(Figure::P99Us));
+        for bad in ["", "throughput", "throughput<", "throughput<x", "speed<1", "time>-1", "time>inf", "<0.9"]
+        {
+            assert!(Condition::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_condition_is_about_the_figure_as_a_number() {
+        let ratio = |low: f64, estimate: f64, high: f64| Ratio { estimate, low, high };
+        let holds =
+            |text: &str, figure, ratio| Condition::parse(text).unwrap().holds(figure, ratio, Some(0.01));
+        // 0.8 times as good means 1.25 times the CPU time.
+        let worse = ratio(0.78, 0.8, 0.82);
+        assert!(holds("cpu>1.03", Figure::CpuPerUnit, worse));
+        assert!(!holds("cpu>1.25", Figure::CpuPerUnit, worse));
+        assert!(!holds("cpu<0.97", Figure::CpuPerUnit, worse));
+        assert!(holds("rate<0.97", Figure::RequestsPerS, worse));
+        assert!(holds("throughput<0.97", Figure::P99Us, worse));
+        assert!(!Condition::parse("cpu>1.03").unwrap().holds(Figure::CpuPerUnit, worse, Some(0.2)));
+        assert!(!holds("cpu>1.03", Figure::CpuPerUnit, ratio(0.9, 0.96, 1.02)));
+    }
+}

@@ -1,0 +1,170 @@
+//! The options that say what is sent. `load` and `try` share them.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use wire::frames::Prefix;
+
+use crate::common::{self, Usage};
+
+/// What is sent, and which answers are right.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TrafficArgs {
+    /// Number of concurrent connections
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = positive)]
+    pub connections: usize,
+    /// Timeout of one exchange, from its last byte that was sent
+    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
+    pub timeout: std::time::Duration,
+    /// Open loop: arrivals per second (1000, 10k), or a ramp from one rate to another (1k..50k), independent of the answers
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate: Option<(f64, f64)>,
+    /// The gaps between arrivals of an open loop
+    #[arg(long, value_enum, default_value_t, requires = "rate")]
+    pub gaps: GapsChoice,
+    /// One request per connection
+    #[arg(long)]
+    pub close: bool,
+    /// Concurrent requests per connection
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
+    pub pipeline: usize,
+    /// The method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub request: Option<String>,
+    /// Add a header `Name: value`, or replace the default one of that name
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
+    pub headers: Vec<(String, String)>,
+    /// Send this file as the body
+    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
+    pub body: Option<PathBuf>,
+    /// Send a body of this size (64K, 1M, 1G), filled with a seeded pattern
+    #[arg(long, value_name = "SIZE", value_parser = common::size)]
+    pub body_size: Option<u64>,
+    /// Send `Expect: 100-continue` and wait for the answer, at most a second
+    #[arg(long)]
+    pub expect_continue: bool,
+    /// Accept only this status [default: any 2xx]
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
+    pub expect_status: Option<u16>,
+    /// Payload bytes of a frame [default: 1000]
+    #[arg(long, value_name = "SIZE", value_parser = common::size)]
+    pub frame_size: Option<u64>,
+    /// Bytes of the length prefix of a frame: 1, 2 or 4 [default: 4]
+    #[arg(long, value_name = "BYTES", value_parser = prefix)]
+    pub frame_prefix: Option<Prefix>,
+}
+
+/// The gaps between arrivals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum GapsChoice {
+    /// All gaps are equal.
+    #[default]
+    Constant,
+    /// Gaps are exponentially distributed, as if users were independent.
+    Poisson,
+}
+
+/// The body of a request, read if it is a file.
+pub enum RequestBody {
+    /// No body.
+    None,
+    /// The content of a file.
+    Bytes(Vec<u8>),
+    /// So many bytes of the pattern.
+    Size(u64),
+}
+
+impl TrafficArgs {
+    /// The body to send.
+    ///
+    /// # Errors
+    /// The file cannot be read, or `--expect-continue` has nothing to wait with.
+    pub fn body(&self) -> anyhow::Result<RequestBody> {
+        let body = match (&self.body, self.body_size) {
+            (Some(path), _) => RequestBody::Bytes(
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+            ),
+            (None, Some(size)) => RequestBody::Size(size),
+            (None, None) => RequestBody::None,
+        };
+        let empty = match &body {
+            RequestBody::None => true,
+            RequestBody::Bytes(bytes) => bytes.is_empty(),
+            RequestBody::Size(size) => *size == 0,
+        };
+        if self.expect_continue && empty {
+            bail!(Usage("--expect-continue needs a body: --body FILE or --body-size SIZE".to_owned()));
+        }
+        Ok(body)
+    }
+
+    /// The method to send with this body.
+    pub fn method(&self, body: &RequestBody) -> String {
+        let usual = if matches!(body, RequestBody::None) { "GET" } else { "POST" };
+        self.request.clone().unwrap_or_else(|| usual.to_owned())
+    }
+
+    /// The first option that contradicts another or does not apply to the scheme.
+    pub fn contradiction(&self, scheme: &str) -> Option<&'static str> {
+        let http_only = self.body.is_some()
+            || self.body_size.is_some()
+            || self.request.is_some()
+            || !self.headers.is_empty()
+            || self.expect_continue
+            || self.expect_status.is_some()
+            || self.close
+            || self.pipeline > 1;
+        match scheme {
+            "frames" if http_only => Some(
+                "bodies, methods, headers, statuses, --close and --pipeline work only with requests, not with frames",
+            ),
+            "frames" if self.rate.is_some() => {
+                Some("--rate needs requests; frames are sent as fast as the receiver accepts them")
+            }
+            "http" if self.frame_size.is_some() || self.frame_prefix.is_some() => {
+                Some("--frame-size and --frame-prefix work only with frames")
+            }
+            _ if self.pipeline > 1 && self.close => Some("--pipeline cannot be used with --close"),
+            _ => None,
+        }
+    }
+}
+
+/// Parses a rate or a ramp: `1000`, `10k`, `1k..50k`.
+fn rate(text: &str) -> Result<(f64, f64), String> {
+    let number = |text: &str| {
+        let (number, factor) = match text.strip_suffix(['k', 'K']) {
+            Some(number) => (number, 1000.0),
+            None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
+        };
+        let rate = number.parse::<f64>().ok().map(|rate| rate * factor);
+        rate.filter(|rate| (0.001..=1e8).contains(rate))
+            .ok_or_else(|| format!("{text:?} is not a rate: write 500, 10k or 1k..50k"))
+    };
+    match text.split_once("..") {
+        Some((from, to)) => Ok((number(from)?, number(to)?)),
+        None => number(text).map(|rate| (rate, rate)),
+    }
+}
+
+/// Parses a number of connections, threads and the like.
+pub fn positive(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=1_000_000).contains(number))
+        .ok_or_else(|| "it must be a number from 1 to 1000000".to_owned())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or_else(|| "write it as `Name: value`".to_owned())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    match text {
+        "1" => Ok(Prefix::One),
+        "2" => Ok(Prefix::Two),
+        "4" => Ok(Prefix::Four),
+        _ => Err("it must be 1, 2 or 4".to_owned()),
+    }
+}

@@ -1,0 +1,429 @@
+//! `narrows try`: compares commands, settings of a command, or servers that run already, without a file.
+//!
+//! The arms become systems and the knobs an experiment, as if they had been written in files. The first arm at its first
+//! point is the base: it takes the place of the reference, and runs twice in each round.
+
+mod arms;
+mod learn;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use lab::ask::Ask;
+use lab::experiment::grid::{Overrides, Request};
+use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::findings::{Findings, findings};
+use lab::observation::Timing;
+use lab::plan::{self, Plan};
+use lab::session::{Bench, Executor};
+use lab::store::{RunHeader, Store};
+use systems::machine::{Limit, Placement};
+use systems::{Catalog, Value, Workload};
+
+use crate::common::{self, End, INTERRUPTED, Usage};
+use crate::condition::{Condition, FAILED};
+use crate::run_verb;
+use crate::traffic::{GapsChoice, TrafficArgs};
+use arms::Arms;
+
+/// `narrows try`
+#[derive(clap::Args)]
+pub struct Args {
+    /// Commands to compare, such as './server --port {port}', or URLs of servers that run already. The first is the base
+    #[arg(value_name = "COMMAND|URL", required = true)]
+    arms: Vec<String>,
+    /// A knob with its values: w=1,2,4 or w=1..64*2 or w=1..16+1. {w} stands for the value in commands and in --env. The
+    /// knob `cores` needs no placeholder
+    #[arg(short = 'k', long = "knob", value_name = "NAME=VALUES")]
+    knobs: Vec<String>,
+    /// The same in hyperfine's form: -L w 1,2,4
+    #[arg(short = 'L', long = "parameter-list", num_args = 2, value_names = ["NAME", "VALUES"])]
+    parameter_lists: Vec<String>,
+    /// Set a variable in the environment of every command; the value may contain {w}
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// The names of the arms in the output, in order
+    #[arg(long = "names", value_name = "NAMES", value_delimiter = ',')]
+    names: Vec<String>,
+    /// Give commands to `sh -c` instead of splitting them into words
+    #[arg(long)]
+    shell: bool,
+    /// Run this command once for each point, before its first trial
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<String>,
+    /// Run this command before each trial
+    #[arg(long, value_name = "COMMAND")]
+    prepare: Option<String>,
+    /// Run this command after each trial
+    #[arg(long, value_name = "COMMAND")]
+    conclude: Option<String>,
+    /// Start this command before all trials and keep it running beside all arms: a database, an upstream
+    #[arg(long = "service", value_name = "COMMAND")]
+    services: Vec<String>,
+    /// How long a command may take until it listens
+    #[arg(long, value_name = "TIME", value_parser = common::duration, default_value = "10s")]
+    ready: Duration,
+    /// Measure the process that holds the port even if it is outside the command's process group, as with `docker run`
+    #[arg(long)]
+    attach: bool,
+    /// The path to request [default: that of the URL, or /]
+    #[arg(long = "path", value_name = "PATH")]
+    request_path: Option<String>,
+    /// Send length-prefixed frames instead of requests
+    #[arg(long)]
+    frames: bool,
+    #[command(flatten)]
+    traffic: TrafficArgs,
+    /// What to compare, the deciding figure first: rate, p50, p99, cpu, calls, instructions, memory. All but rate and memory
+    /// are measured at --rate, or else at half of what the slowest arm reaches
+    #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
+    figures: Vec<FigureChoice>,
+    /// The smallest difference worth having, as a share
+    #[arg(long, value_name = "SHARE", default_value_t = lab::experiment::DEFAULT_THRESHOLD, value_parser = share)]
+    threshold: f64,
+    /// How long to measure in each trial
+    #[arg(short, long, value_parser = common::duration, value_name = "TIME", default_value = "1s")]
+    duration: Duration,
+    /// Drive for this long before each measurement
+    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "500ms")]
+    warmup: Duration,
+    /// Run as many rounds as fit into this time [default: 60s, or six rounds]
+    #[arg(long, value_name = "TIME", value_parser = common::duration)]
+    budget: Option<Duration>,
+    /// Run exactly this many rounds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// The seed that shuffles the order of trials; by default a new one, which is saved with the run
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Measure arms whose answers differ, without comparing them
+    #[arg(long)]
+    unequal: bool,
+    /// Exit with code 3 if an arm or a value certainly meets this condition beside the base, such as `rate<0.97` or
+    /// `cpu>1.03`, or if it cannot be judged
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
+    fail_if: Vec<String>,
+    /// Print every command with its point, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print plain lines even on a terminal
+    #[arg(long)]
+    quiet: bool,
+    #[command(flatten)]
+    store: common::StoreArg,
+}
+
+/// A figure, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FigureChoice {
+    /// Requests or frames per second.
+    Rate,
+    /// The median of response times.
+    P50,
+    /// The 99th percentile of response times.
+    P99,
+    /// CPU time of the system for each request or frame.
+    Cpu,
+    /// System calls for each request or frame.
+    Calls,
+    /// Instructions for each request or frame.
+    Instructions,
+    /// The largest proportional set size.
+    Memory,
+}
+
+impl FigureChoice {
+    fn figure(self, workload: Workload) -> Figure {
+        match self {
+            Self::Rate if workload == Workload::Frames => Figure::FramesPerS,
+            Self::Rate => Figure::RequestsPerS,
+            Self::P50 => Figure::P50Us,
+            Self::P99 => Figure::P99Us,
+            Self::Cpu => Figure::CpuPerUnit,
+            Self::Calls => Figure::CallsPerUnit,
+            Self::Instructions => Figure::InstructionsPerUnit,
+            Self::Memory => Figure::MemoryBytes,
+        }
+    }
+
+    /// Whether it is measured below saturation. At saturation a system may batch its work or queue it, and both change
+    /// what one request costs.
+    fn is_below_saturation(self) -> bool {
+        !matches!(self, Self::Rate | Self::Memory)
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "write a share above 0 and at most 1, such as 0.05 for 5 %".to_owned())
+}
+
+/// The default budget.
+const BUDGET_S: f64 = 60.0;
+
+/// The fewest rounds that the default budget allows, however many points there are.
+const FEWEST_ROUNDS: f64 = 6.0;
+
+/// The experiment of figures at saturation, and that of those below.
+const CLOSED: &str = "try";
+const OPEN: &str = "try-at-rate";
+
+/// Compares the arms, and prints the answer.
+pub fn run(args: &Args, files: Limit) -> End {
+    let cancel = common::cancellation()?;
+    let workload = if args.frames || args.arms.iter().all(|arm| arm.starts_with("frames://")) {
+        Workload::Frames
+    } else {
+        Workload::Requests
+    };
+    let conditions = args.conditions(workload)?;
+    let dir = std::env::current_dir().context("cannot find the current folder")?;
+    let arms = arms::read(args, workload, &dir)?;
+    let mut catalog = Catalog::new(&dir);
+    arms.systems.iter().for_each(|system| catalog.insert(system.clone()));
+    let ask = args.ask(workload)?;
+    let first = args.plan(&catalog, &arms, ask.clone(), None)?;
+    if args.dry_run {
+        return dry_run(&catalog, &first);
+    }
+    let store = Store::open(&args.store.path)?;
+    let narrows = std::env::current_exe().context("cannot find the running program")?;
+    let placement = Placement::decide(&systems::machine::available_cores());
+    let services = services(args, &dir, &placement)?;
+    let mut bench = Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel));
+    let open = args.figures.iter().any(|choice| choice.is_below_saturation());
+    let measured = (open && args.traffic.rate.is_none() && workload == Workload::Requests)
+        .then_some(Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: args.traffic.timeout.as_secs_f64() });
+    let Some(learnt) = learn::learn(&mut bench, &first, ask, args.unequal, measured)? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let rate = args.traffic.rate.map(|(from, _)| from).or(learnt.slowest_per_s.map(|per_s| per_s / 2.0));
+    let mut plan = args.plan(&catalog, &arms, learnt.ask, rate)?;
+    if args.rounds.is_none() {
+        let budget_s = args
+            .budget
+            .map_or_else(|| BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), |budget| budget.as_secs_f64());
+        plan.grow_within(budget_s, args.budget.is_none());
+    }
+    let header = RunHeader {
+        started_unix_s: run_verb::since_epoch().as_secs_f64(),
+        command: common::command_line(std::env::args().skip(1)),
+        plan: plan.clone(),
+        environment: bench.environment(),
+    };
+    let run = store.begin(&header)?;
+    let done = run_verb::carry_out(&mut bench, &store, run, &plan, &cancel, args.quiet)?;
+    drop(services);
+    let code = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
+    if code != ExitCode::SUCCESS || conditions.is_empty() {
+        return Ok(code);
+    }
+    let plan = store.header(run)?.plan;
+    let broken = broken(&conditions, &findings(&plan, &store.observations(run)?));
+    broken.iter().for_each(common::say);
+    Ok(if broken.is_empty() { code } else { ExitCode::from(FAILED) })
+}
+
+/// A line for each scenario that certainly meets a condition beside the base, or that cannot be judged.
+fn broken(conditions: &[Condition], found: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (e, condition) in found.experiments.iter().flat_map(|e| conditions.iter().map(move |c| (e, c))) {
+        if !condition.is_about(e.figure) {
+            continue;
+        }
+        let base =
+            e.base.as_ref().and_then(|b| e.estimates.iter().position(|row| row.scenario == b.scenario));
+        for c in e.comparisons.iter().filter(|c| Some(c.against) == base) {
+            let label = e.label(&e.estimates[c.scenario].scenario);
+            match c.ratio {
+                Some(ratio) if condition.holds(e.figure, ratio, c.p) => {
+                    let ratio = report::number::exact_times(ratio.estimate);
+                    lines.push(format!("failed: {label}: {ratio} as good as the base: {}", condition.text));
+                }
+                Some(_) => {}
+                None => lines.push(format!("cannot be judged: {label}: {}", condition.text)),
+            }
+        }
+    }
+    lines
+}
+
+/// Starts the services. They stop when they are dropped.
+fn services(args: &Args, dir: &Path, placement: &Placement) -> anyhow::Result<Vec<systems::Service>> {
+    let start = |text: &String| {
+        let words = shlex::split(text).filter(|words| !words.is_empty());
+        let words = match (args.shell, words) {
+            (true, _) => ["sh", "-c", text.as_str()].map(str::to_owned).into(),
+            (false, Some(words)) => words,
+            (false, None) => bail!(Usage(format!("--service {text:?} is not a command"))),
+        };
+        Ok(systems::Service::start(&words, dir, &placement.system, args.ready)?)
+    };
+    args.services.iter().map(start).collect()
+}
+
+/// Prints the command of every point.
+fn dry_run(catalog: &Catalog, plan: &Plan) -> End {
+    let mut lines = String::new();
+    for planned in &plan.experiments {
+        for scenario in &planned.scenarios {
+            let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point)?;
+            lines += &format!("{}: {command}\n", planned.label(scenario));
+        }
+    }
+    common::print(&lines)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// The conditions of `--fail-if`.
+    ///
+    /// # Errors
+    /// The first option that contradicts another.
+    fn conditions(&self, workload: Workload) -> anyhow::Result<Vec<Condition>> {
+        if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
+            bail!(Usage(why.to_owned()));
+        }
+        if self.traffic.rate.is_some_and(|(from, to)| from != to) {
+            bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
+        }
+        let conditions = Condition::all(&self.fail_if).map_err(Usage)?;
+        let measured = |c: &Condition| self.figures.iter().any(|choice| c.is_about(choice.figure(workload)));
+        if let Some(condition) = conditions.iter().find(|condition| !measured(condition)) {
+            let text = &condition.text;
+            bail!(Usage(format!("--fail-if {text}: name this figure in --figure, so that it is measured")));
+        }
+        Ok(conditions)
+    }
+
+    /// What is sent. None for frames, whose contract says it.
+    fn ask(&self, workload: Workload) -> anyhow::Result<Option<Ask>> {
+        use crate::traffic::RequestBody;
+        use lab::ask::{Bytes, Payload};
+        if workload != Workload::Requests {
+            return Ok(None);
+        }
+        let body = self.traffic.body()?;
+        Ok(Some(Ask {
+            method: self.traffic.method(&body),
+            headers: self.traffic.headers.clone(),
+            body: match body {
+                RequestBody::None => Payload::None,
+                RequestBody::Bytes(bytes) => Payload::Bytes(Bytes(bytes)),
+                RequestBody::Size(size) => Payload::Size(size),
+            },
+            expect_continue: self.traffic.expect_continue,
+            status: self.traffic.expect_status,
+            unequal: self.unequal,
+            ..Ask::get(self.path_asked()?)
+        }))
+    }
+
+    /// The path of `--path`, or that of the URLs.
+    fn path_asked(&self) -> anyhow::Result<String> {
+        let paths = self.arms.iter().filter(|arm| arms::is_url(arm));
+        let mut paths =
+            paths.map(|url| &url[arms::without_path(url).len()..]).filter(|path| !path.is_empty());
+        let first = paths.next();
+        if self.request_path.is_none() && paths.any(|path| Some(path) != first) {
+            bail!(Usage("the URLs have different paths: give one with --path".to_owned()));
+        }
+        let path = self.request_path.as_deref().or(first).unwrap_or("/");
+        if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!(Usage(format!("{path:?} is not a path: write one such as /users?id=1, without spaces")));
+        }
+        Ok(path.to_owned())
+    }
+
+    /// The plan: one experiment at saturation and one below, as far as figures ask for them. Without a rate that is not
+    /// known yet, only the first is planned.
+    fn plan(
+        &self,
+        catalog: &Catalog,
+        arms: &Arms,
+        ask: Option<Ask>,
+        rate: Option<f64>,
+    ) -> anyhow::Result<Plan> {
+        let open = self.figures.iter().any(|choice| choice.is_below_saturation());
+        // Where something is measured below saturation, memory is measured there too.
+        let is_open =
+            |choice: &FigureChoice| choice.is_below_saturation() || (*choice == FigureChoice::Memory && open);
+        let (below, at): (Vec<FigureChoice>, Vec<FigureChoice>) =
+            self.figures.iter().partition(|c| is_open(c));
+        let workload = arms.systems[0].workloads[0];
+        let mut requests = Vec::new();
+        let closed = rate.is_none() || workload == Workload::Frames;
+        let groups = match closed {
+            true => vec![(CLOSED, self.figures.clone(), None)],
+            false => vec![(CLOSED, at, self.traffic.rate.map(|(from, _)| from)), (OPEN, below, rate)],
+        };
+        for (name, figures, rate) in groups.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
+            let figures: Vec<Figure> = match rate.is_none() && closed && workload == Workload::Requests {
+                // Percentiles need a rate, and this plan only says which points there are.
+                true => vec![Figure::RequestsPerS],
+                false => figures.into_iter().map(|choice| choice.figure(workload)).collect(),
+            };
+            let experiment = self.experiment(name, &figures, arms, ask.clone(), rate)?;
+            let overrides = Overrides { rounds: self.rounds, ..Overrides::default() };
+            requests.push(Request { experiment, form: Form::Quick, overrides });
+        }
+        let seed = self.seed.unwrap_or_else(run_verb::new_seed);
+        Ok(plan::plan(&requests, catalog, &Default::default(), seed)?)
+    }
+
+    fn experiment(
+        &self,
+        name: &str,
+        figures: &[Figure],
+        arms: &Arms,
+        ask: Option<Ask>,
+        rate: Option<f64>,
+    ) -> anyhow::Result<Experiment> {
+        let workload = arms.systems[0].workloads[0];
+        let systems: Vec<&str> = arms.systems.iter().map(|system| system.name.as_str()).collect();
+        let subject = Subject {
+            name: name.to_owned(),
+            title: self.arms.join(" | "),
+            about: String::new(),
+            workload,
+            figure: figures[0],
+            also: figures[1..].to_vec(),
+            published: Vec::new(),
+            threshold: self.threshold,
+        };
+        let timing = Timing {
+            warmup_s: self.warmup.as_secs_f64(),
+            measure_s: self.duration.as_secs_f64(),
+            timeout_s: self.traffic.timeout.as_secs_f64(),
+        };
+        let integer = |number: u64| vec![Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))];
+        let mut axes: Vec<(&str, Vec<Value>)> =
+            vec![("connections", integer(self.traffic.connections as u64))];
+        match workload {
+            Workload::Frames => axes.push(("frame_size", integer(self.traffic.frame_size.unwrap_or(1000)))),
+            _ => {
+                axes.push(("keep_alive", vec![Value::Boolean(!self.traffic.close)]));
+                axes.push(("pipeline", integer(self.traffic.pipeline as u64)));
+                if let Some(rate) = rate {
+                    axes.push(("rate", integer((rate.round() as u64).max(1))));
+                    let gaps = match self.traffic.gaps {
+                        GapsChoice::Constant => "constant",
+                        GapsChoice::Poisson => "poisson",
+                    };
+                    axes.push(("gaps", vec![Value::Text(gaps.to_owned())]));
+                }
+            }
+        }
+        for (knob, values) in &arms.knobs {
+            axes.retain(|(known, _)| known != knob);
+            axes.push((knob, values.clone()));
+        }
+        let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &[axes])?;
+        experiment.base = systems.first().map(|name| (*name).to_owned());
+        experiment.ask = ask;
+        Ok(experiment)
+    }
+}

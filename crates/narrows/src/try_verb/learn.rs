@@ -1,0 +1,166 @@
+//! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
+
+use anyhow::bail;
+use lab::ask::{Ask, Demand};
+use lab::observation::{Failure, Timing};
+use lab::plan::{Plan, Planned};
+use lab::session::{Answer, Bench, Look, TrialError};
+
+use crate::common;
+
+/// What the first look showed.
+pub struct Learnt {
+    /// What is sent, and what every answer must be.
+    pub ask: Option<Ask>,
+    /// The lowest rate of any point in a closed loop, if it was measured.
+    pub slowest_per_s: Option<f64>,
+}
+
+/// Looks at every point of the plan. None if the user interrupted.
+///
+/// # Errors
+/// A point that does not start or does not answer, with the end of its output; answers that differ between arms.
+pub fn learn(
+    bench: &mut Bench,
+    plan: &Plan,
+    ask: Option<Ask>,
+    unequal: bool,
+    measured: Option<Timing>,
+) -> anyhow::Result<Option<Learnt>> {
+    let mut looks: Vec<(String, Look)> = Vec::new();
+    let sent = ask.clone().unwrap_or_else(|| Ask::get("/"));
+    for planned in plan.experiments.iter().take(1) {
+        for scenario in &planned.scenarios {
+            let label = planned.label(scenario);
+            match bench.look(scenario, &sent, measured) {
+                Ok(look) => looks.push((label, look)),
+                Err(TrialError::Interrupted) => return Ok(None),
+                Err(TrialError::Failed(failure)) => bail!(failed(planned, &label, &failure)),
+            }
+        }
+    }
+    let slowest_per_s = looks.iter().filter_map(|(_, look)| look.per_s).reduce(f64::min);
+    if slowest_per_s.is_some_and(|per_s| per_s < 2.0) {
+        bail!("the slowest arm answers less than twice a second: give a rate with --rate");
+    }
+    let ask = match ask {
+        Some(ask) => Some(settled(ask, &looks, unequal)?),
+        None => None,
+    };
+    Ok(Some(Learnt { ask, slowest_per_s }))
+}
+
+fn failed(planned: &Planned, label: &str, failure: &Failure) -> String {
+    let mut text = format!("{label}: {}", failure.reason);
+    if failure.stage == "ready" {
+        text = text.replace("see ready.timeout_s", "--ready gives it more time");
+        text = text.replace("ready.outside = true measures that process", "--attach measures that process");
+    }
+    let output = failure.output.trim_end();
+    if output.is_empty() {
+        text += "\nit printed nothing";
+    } else {
+        text += &format!("\nthe end of its output:\n{output}");
+    }
+    let _ = planned;
+    text
+}
+
+/// The request with the demand that every arm meets.
+fn settled(ask: Ask, looks: &[(String, Look)], unequal: bool) -> anyhow::Result<Ask> {
+    for (label, look) in looks {
+        for answer in &look.answers {
+            let right = match ask.status {
+                Some(status) => answer.status == status,
+                None => (200..300).contains(&answer.status),
+            };
+            if !right {
+                bail!(
+                    "{label}: it answers {} to {} {}; choose another path with --path, or demand this status with \
+                     --expect-status {}",
+                    seen(answer),
+                    ask.method,
+                    ask.path,
+                    answer.status
+                );
+            }
+        }
+    }
+    // Where an arm's answers vary by themselves, no more can be demanded of any arm.
+    let demand = looks.iter().map(|(_, look)| look.demand()).min_by_key(|demand| match demand {
+        Demand::Any => 0,
+        Demand::Length(_) => 1,
+        Demand::Content(_) => 2,
+    });
+    let Some((first_label, first)) = looks.first() else { return Ok(ask) };
+    let Some(base) = first.answers.first() else { return Ok(ask) };
+    let demand = match demand.unwrap_or_default() {
+        Demand::Any => Demand::Any,
+        Demand::Length(_) => Demand::Length(base.length),
+        Demand::Content(_) => first.demand(),
+    };
+    let status = Some(base.status);
+    for (label, look) in looks {
+        let other =
+            look.answers.iter().find(|answer| Some(answer.status) != status || !answer.meets(&demand));
+        let Some(other) = other else { continue };
+        if unequal {
+            common::say(format_args!("{label} and {first_label} answer differently, so nothing is compared"));
+            return Ok(Ask { answer: Demand::Any, unequal: true, ..ask });
+        }
+        bail!(
+            "the arms do not do the same work:\n  {first_label} answers {}\n  {label} answers {}\nLet them answer the same, or \
+             use --unequal to measure them without comparing them",
+            seen(base),
+            seen(other)
+        );
+    }
+    Ok(Ask { status, answer: demand, unequal: false, ..ask })
+}
+
+/// An answer in a few words: its status, its length, and how it begins.
+fn seen(answer: &Answer) -> String {
+    let shown = &answer.body[..answer.body.len().min(60)];
+    let more = if answer.length as usize > shown.len() { "…" } else { "" };
+    format!("{} with {} bytes, \"{}{more}\"", answer.status, answer.length, shown.escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(bodies: &[&str]) -> Look {
+        let answer =
+            |body: &&str| Answer { status: 200, length: body.len() as u64, body: body.as_bytes().to_vec() };
+        Look { answers: bodies.iter().map(answer).collect(), per_s: None }
+    }
+
+    fn settle(arms: &[&[&str]], unequal: bool) -> Result<Demand, String> {
+        let looks: Vec<(String, Look)> =
+            arms.iter().enumerate().map(|(index, bodies)| (format!("arm{index}"), look(bodies))).collect();
+        settled(Ask::get("/"), &looks, unequal).map(|ask| ask.answer).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn arms_must_answer_alike_as_far_as_they_answer_alike_themselves() {
+        let content = |text: &str| Demand::Content(lab::ask::Bytes(text.as_bytes().to_vec()));
+        assert_eq!(settle(&[&["ok", "ok"], &["ok", "ok"]], false), Ok(content("ok")));
+        assert_eq!(settle(&[&["a1", "a2"], &["b1", "b1"]], false), Ok(Demand::Length(2)));
+        assert_eq!(settle(&[&["9", "10"], &["ok", "ok"]], false), Ok(Demand::Any));
+        let refused = settle(&[&["ok", "ok"], &["no", "no"]], false).expect_err("they differ");
+        assert!(refused.contains("arm0 answers 200 with 2 bytes, \"ok\""), "{refused}");
+        assert!(refused.contains("arm1 answers 200 with 2 bytes, \"no\""), "{refused}");
+        assert_eq!(settle(&[&["ok", "ok"], &["no", "no"]], true), Ok(Demand::Any));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_success_names_the_status_and_the_remedy() {
+        let mut looks = vec![("server".to_owned(), look(&["not here"]))];
+        looks[0].1.answers[0].status = 404;
+        let error = settled(Ask::get("/users"), &looks, false).expect_err("404").to_string();
+        assert!(error.contains("server: it answers 404 with 8 bytes, \"not here\" to GET /users"), "{error}");
+        assert!(error.contains("--expect-status 404"), "{error}");
+        let asked = Ask { status: Some(404), ..Ask::get("/users") };
+        assert!(settled(asked, &looks, false).is_ok());
+    }
+}

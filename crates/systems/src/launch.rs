@@ -1,0 +1,177 @@
+//! How a system is started for one trial: its command and its hooks, with the placeholders filled in.
+//!
+//! Knows manifests, and starts processes; what runs then is a [`Running`].
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::attach::Theirs;
+use crate::error::{Stage, SystemError};
+use crate::group::{Exit, Group, Waited};
+use crate::knob::Point;
+use crate::manifest::{Fill, Manifest, Program, Start};
+use crate::output::{SHOWN, Tail, capture};
+use crate::ports;
+use crate::process::{Held, Running};
+use crate::wait::poll;
+use crate::workload::Role;
+
+/// What is needed to start a system.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The system.
+    pub manifest: &'a Manifest,
+    /// Its build folder, as [`crate::build::build`] returned it.
+    pub out: &'a Path,
+    /// The port on which a server must listen; `None` for clients, and for servers that choose it themselves.
+    pub port: Option<u16>,
+    /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
+    pub point: &'a Point,
+    /// The cores that it may use; an empty slice means all.
+    pub cores: &'a [usize],
+    /// The running binary.
+    pub narrows: &'a Path,
+}
+
+/// How long a command of the hooks may take.
+const HOOK_PATIENCE: Duration = Duration::from_secs(600);
+
+impl Launch<'_> {
+    /// Starts the program, or finds the one that the user started. It is not ready yet.
+    ///
+    /// Call this from a thread that outlives the system: when that thread ends, the kernel kills the program, so that
+    /// it does not survive a crash of Narrows.
+    pub fn start(&self) -> Result<Running, SystemError> {
+        let wrong = |reason: String| SystemError::new(Stage::Start, &self.manifest.name, reason);
+        let start = match &self.manifest.program {
+            Program::Started(start) => start,
+            Program::Attached(attached) => {
+                let theirs = Theirs::find(attached)
+                    .map_err(|why| wrong(format!("{why}; start it with: {}", attached.get)))?;
+                return Ok(Running::new(self, Held::Theirs(theirs), Tail::new(SHOWN), None, None));
+            }
+        };
+        if self.manifest.role == Role::Server && self.port.is_none() && !start.finds_port {
+            return Err(wrong("a server was started without a port".to_owned()));
+        }
+        if let Some(port) = self.port.filter(|port| !frees_up(*port)) {
+            let owner = ports::owner(port);
+            return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
+        }
+        let command = self.command(start).map_err(wrong)?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut group = Group::spawn(command, self.cores).map_err(|e| {
+            let dir = self.manifest.dir.display();
+            wrong(format!(
+                "cannot start `{program}` in {dir}: {e}; check start.command and whether it is installed"
+            ))
+        })?;
+        let tail = Tail::new(SHOWN);
+        if let Some(stream) = group.child().stderr.take() {
+            tail.drain(stream);
+        }
+        let stdout = group.child().stdout.take();
+        let lines = match (self.manifest.role, stdout) {
+            (Role::Client, Some(stream)) => Some(tail.lines(stream)),
+            (Role::Server, Some(stream)) => {
+                tail.drain(stream);
+                None
+            }
+            (_, None) => None,
+        };
+        let stdin = group.child().stdin.take();
+        Ok(Running::new(self, Held::Ours(group), tail, stdin, lines))
+    }
+
+    /// The arguments of its start command and its environment, with the placeholders filled in; empty for a server that
+    /// the user starts.
+    pub fn words(&self) -> Result<Vec<String>, SystemError> {
+        let Program::Started(start) = &self.manifest.program else { return Ok(Vec::new()) };
+        let command =
+            self.command(start).map_err(|why| SystemError::new(Stage::Start, &self.manifest.name, why))?;
+        let environment = command.get_envs().map(|(name, value)| {
+            format!("{}={}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())
+        });
+        Ok(command.get_args().map(|word| word.to_string_lossy().into_owned()).chain(environment).collect())
+    }
+
+    fn command(&self, start: &Start) -> Result<Command, String> {
+        let mut command = self.filled(&start.command)?;
+        for (name, value) in &start.env {
+            command.env(name, self.fill().text(value)?);
+        }
+        self.manifest.set_environment(&mut command)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// Its start command and environment as a person would type them, with the knobs filled in. `{port}` stays as it is; the
+    /// URL of a server that its user starts.
+    ///
+    /// # Errors
+    /// A placeholder without a value.
+    pub fn shown(&self) -> Result<String, String> {
+        let Program::Started(start) = &self.manifest.program else {
+            return Ok(self.manifest.program.command_line());
+        };
+        let fill = self.fill();
+        let text = |text: &String| {
+            crate::template::expand(text, |name| match (name, self.port) {
+                ("port", None) => Some("{port}".to_owned()),
+                _ => fill.value(name),
+            })
+        };
+        let env = start.env.iter().map(|(name, value)| Ok(format!("{name}={}", text(value)?)));
+        let words: Result<Vec<String>, String> = env.chain(start.command.iter().map(text)).collect();
+        Ok(words?.join(" "))
+    }
+
+    /// Runs a command of the hooks to its end.
+    ///
+    /// # Errors
+    /// It did not exit with 0, or not within `HOOK_PATIENCE`.
+    pub fn hook(&self, name: &str, command: &[String], cancel: &AtomicBool) -> Result<(), SystemError> {
+        let wrong = |reason: String| {
+            SystemError::new(Stage::Start, &self.manifest.name, format!("its {name} command {reason}"))
+        };
+        let mut command = self.filled(command).map_err(|why| wrong(format!("is wrong: {why}")))?;
+        self.manifest.set_environment(&mut command).map_err(&wrong)?;
+        let captured = capture(command, Instant::now() + HOOK_PATIENCE, cancel);
+        let (waited, output) = captured.map_err(|e| wrong(format!("cannot be started: {e}")))?;
+        let why = match waited {
+            Waited::Exited(Exit::Code(0)) => return Ok(()),
+            Waited::Exited(exit) => exit.to_string(),
+            Waited::TimedOut => format!("did not end within {} s", HOOK_PATIENCE.as_secs()),
+            Waited::Cancelled => "was interrupted".to_owned(),
+        };
+        Err(wrong(why).with_output(output))
+    }
+
+    fn fill(&self) -> Fill<'_> {
+        let cores =
+            if self.cores.is_empty() { crate::machine::available_cores().len() } else { self.cores.len() };
+        Fill {
+            manifest: self.manifest,
+            narrows: self.narrows,
+            out: self.out,
+            cores,
+            start: Some((self.port, self.point)),
+        }
+    }
+
+    /// A command in the system's folder, with the placeholders filled in.
+    fn filled(&self, words: &[String]) -> Result<Command, String> {
+        let mut arguments = self.fill().command(words)?.into_iter();
+        let mut command = Command::new(arguments.next().ok_or("the command is empty")?);
+        command.args(arguments).current_dir(&self.manifest.dir);
+        Ok(command)
+    }
+}
+
+/// Whether the port is free now or within a moment. A program that another thread is starting holds a copy of every
+/// socket until its exec, including the one that tested whether the port is free.
+fn frees_up(port: u16) -> bool {
+    poll(Instant::now() + Duration::from_millis(100), || ports::port_free(port))
+}

@@ -1,0 +1,62 @@
+//! A program that runs beside all systems: a database, an upstream.
+//!
+//! Starts one process group, and ends it when it is dropped.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::{Stage, SystemError};
+use crate::group::Group;
+use crate::output::{SHOWN, Tail};
+use crate::ports;
+use crate::wait::poll;
+
+/// A running service.
+pub struct Service {
+    group: Group,
+}
+
+impl Service {
+    /// Starts a command in `dir` on these cores, and waits until it listens on a port.
+    ///
+    /// # Errors
+    /// It cannot be started, it ends, or it does not listen within `ready`.
+    pub fn start(
+        words: &[String],
+        dir: &Path,
+        cores: &[usize],
+        ready: Duration,
+    ) -> Result<Self, SystemError> {
+        let name = words.first().map_or("", String::as_str);
+        let wrong = |reason: String| SystemError::new(Stage::Start, name, format!("the service {reason}"));
+        let mut command = Command::new(name);
+        command.args(&words[1.min(words.len())..]).current_dir(dir);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = Group::spawn(command, cores).map_err(|e| wrong(format!("cannot be started: {e}")))?;
+        let tail = Tail::new(SHOWN);
+        if let Some(stream) = group.child().stdout.take() {
+            tail.drain(stream);
+        }
+        if let Some(stream) = group.child().stderr.take() {
+            tail.drain(stream);
+        }
+        let listens = poll(Instant::now() + ready, || {
+            group.exited().is_some() || !ports::of_group(group.id()).is_empty()
+        });
+        match group.exited() {
+            Some(exit) => Err(wrong(exit.to_string()).with_output(tail.settled())),
+            None if listens => Ok(Self { group }),
+            None => {
+                Err(wrong(format!("listens on no port within {} s", ready.as_secs()))
+                    .with_output(tail.text()))
+            }
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.group.stop(Duration::from_secs(2));
+    }
+}
