@@ -24,3 +24,4 @@ mod run_systems;
 mod run_variants;
 mod systems_check;
 mod terminal;
+mod tries;

@@ -38,7 +38,7 @@ pub use beside::{
     ShapeFigures, SizeRatio,
 };
 pub use claim::{Claim, Silence};
-pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, log_ratios};
+pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, is_hardly_measured, log_ratios};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::Effort;

@@ -189,6 +189,9 @@ pub fn run(args: &Args, files: Limit) -> End {
     if args.dry_run {
         return dry_run(&catalog, &first);
     }
+    if args.arms.iter().any(|arm| arms::is_url(arm)) {
+        common::say("nothing is restarted: servers that run already keep what earlier trials left in them");
+    }
     let store = Store::open(&args.store.path)?;
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let placement = Placement::decide(&systems::machine::available_cores());

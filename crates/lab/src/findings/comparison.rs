@@ -50,7 +50,7 @@ impl Ratio {
 }
 
 /// Whether the ends of an interval, both above zero, are a factor of ten or more apart.
-pub(super) fn is_hardly_measured(low: f64, high: f64) -> bool {
+pub fn is_hardly_measured(low: f64, high: f64) -> bool {
     high >= 10.0 * low
 }
 

@@ -320,14 +320,16 @@ fn rows<'a>(parts: &[Part], estimates: impl IntoIterator<Item = &'a Estimate>) -
     estimates.into_iter().map(|e| Row { cells: cells(e), block: false }).collect()
 }
 
-/// One line for each configuration, in the plan's order; a block for each system.
+/// One line for each configuration, in the plan's order; a block for each system if one has several lines.
 pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> FigureTable {
     let mut parts = keys(planned);
     let keys = parts.len();
     parts.extend(measures(planned, estimates, figure_column(planned), false));
     let mut rows = rows(&parts, estimates.iter().copied());
+    let begins = |i: usize| i > 0 && estimates[i].scenario.system != estimates[i - 1].scenario.system;
+    let several = (1..estimates.len()).any(|i| !begins(i));
     for (i, row) in rows.iter_mut().enumerate() {
-        row.block = i > 0 && estimates[i].scenario.system != estimates[i - 1].scenario.system;
+        row.block = several && begins(i);
     }
     let columns = parts.into_iter().map(|(column, _)| column).collect();
     FigureTable { kind: TableKind::List, table: Table { columns, keys, rows }, notes: notes(estimates) }

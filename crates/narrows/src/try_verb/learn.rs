@@ -3,8 +3,9 @@
 use anyhow::bail;
 use lab::ask::{Ask, Demand};
 use lab::observation::{Failure, Timing};
-use lab::plan::{Plan, Planned};
+use lab::plan::Plan;
 use lab::session::{Answer, Bench, Look, TrialError};
+use systems::Stage;
 
 use crate::common;
 
@@ -35,7 +36,7 @@ pub fn learn(
             match bench.look(scenario, &sent, measured) {
                 Ok(look) => looks.push((label, look)),
                 Err(TrialError::Interrupted) => return Ok(None),
-                Err(TrialError::Failed(failure)) => bail!(failed(planned, &label, &failure)),
+                Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
             }
         }
     }
@@ -50,20 +51,21 @@ pub fn learn(
     Ok(Some(Learnt { ask, slowest_per_s }))
 }
 
-fn failed(planned: &Planned, label: &str, failure: &Failure) -> String {
-    let mut text = format!("{label}: {}", failure.reason);
-    if failure.stage == "ready" {
-        text = text.replace("see ready.timeout_s", "--ready gives it more time");
-        text = text.replace("ready.outside = true measures that process", "--attach measures that process");
-    }
-    let output = failure.output.trim_end();
-    if output.is_empty() {
-        text += "\nit printed nothing";
-    } else {
-        text += &format!("\nthe end of its output:\n{output}");
-    }
-    let _ = planned;
-    text
+/// Why an arm cannot be measured, with the options of this verb in place of a manifest's fields.
+fn failed(label: &str, failure: &Failure) -> String {
+    const OPTIONS: [(&str, &str); 3] = [
+        ("see ready.timeout_s", "--ready gives it more time"),
+        ("ready.outside = true measures that process", "--attach measures that process"),
+        ("check start.command and whether it is installed", "commands run in the current folder"),
+    ];
+    let reason =
+        OPTIONS.iter().fold(failure.reason.clone(), |text, (field, option)| text.replace(field, option));
+    let output = match failure.output.trim_end() {
+        "" if failure.stage == Stage::Start.name() => String::new(),
+        "" => "\nit printed nothing".to_owned(),
+        output => format!("\nthe end of its output:\n{output}"),
+    };
+    format!("{label}: {reason}{output}")
 }
 
 /// The request with the demand that every arm meets.
@@ -75,14 +77,14 @@ fn settled(ask: Ask, looks: &[(String, Look)], unequal: bool) -> anyhow::Result<
                 None => (200..300).contains(&answer.status),
             };
             if !right {
-                bail!(
-                    "{label}: it answers {} to {} {}; choose another path with --path, or demand this status with \
-                     --expect-status {}",
-                    seen(answer),
-                    ask.method,
-                    ask.path,
-                    answer.status
-                );
+                let help = match ask.status {
+                    Some(status) => format!("--expect-status demands {status}"),
+                    None => format!(
+                        "choose another path with --path, or demand this status with --expect-status {}",
+                        answer.status
+                    ),
+                };
+                bail!("{label}: it answers {} to {} {}; {help}", seen(answer), ask.method, ask.path);
             }
         }
     }

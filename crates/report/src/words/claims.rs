@@ -4,7 +4,7 @@ use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
     Behind, By, Claim, Comparison, Counted, Estimate, ExperimentFindings, Interaction, Ratio, Reason,
-    Silence, Unit,
+    Silence, Unit, is_hardly_measured,
 };
 use stats::Verdict;
 
@@ -129,6 +129,12 @@ impl Wording<'_> {
         let unit = Unit::of(self.e.figure);
         let shown = |value: f64| show(value, unit);
         let mut words = match (e.figure, e.interval) {
+            (Some(_), Some((low, high))) if is_hardly_measured(low, high) => {
+                let rounds = several(self.e.rounds.into(), "round");
+                return format!(
+                    "{system} is hardly measured: its trials differ too much among themselves ({rounds})"
+                );
+            }
             (Some(figure), Some((low, high))) => {
                 vec![format!("{} [{}, {}]", shown(figure), shown(low), shown(high))]
             }

@@ -142,8 +142,11 @@ pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
 /// The noise of a run with a base. A run with a reference shows it among the comparisons.
 pub(crate) fn noise(e: &ExperimentFindings) -> Option<String> {
     let (floor, base) = (e.noise_floor?, e.base.as_ref()?);
-    let ratio = interval_in_hundredths(floor.ratio);
-    Some(format!("noise: {} beside itself is {ratio}", e.label(&base.scenario)))
+    let name = e.label(&base.scenario);
+    Some(match floor.ratio.is_hardly_measured() {
+        true => format!("noise: trials of {name} differ too much among themselves to say by how much"),
+        false => format!("noise: {name} beside itself is {}", interval_in_hundredths(floor.ratio)),
+    })
 }
 
 fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {

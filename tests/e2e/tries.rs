@@ -1,0 +1,213 @@
+//! `narrows try`: commands, settings of a command and running servers, without a file.
+
+use crate::support::home::Home;
+use crate::support::{NARROWS, Served, has, squeezed};
+
+/// Short trials, so that a test takes seconds.
+const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+
+/// The reference as a command of the user's.
+fn server() -> String {
+    format!("{NARROWS} serve -p {{port}}")
+}
+
+/// A server of Node.js whose answer says this after so many milliseconds.
+fn node(home: &Home, name: &str, answer: &str, wait_ms: u32) -> String {
+    let script = format!(
+        "require('http').createServer((request, answer) => setTimeout(() => {{ answer.statusCode = \
+         request.url == '/missing' ? 404 : 200; answer.end({answer}); }}, {wait_ms}))\
+         .listen(Number(process.argv[2] || process.env.PORT || 0), '127.0.0.1');\n"
+    );
+    home.write(name, &script);
+    format!("node {name} {{port}}")
+}
+
+#[test]
+fn the_slower_of_two_commands_is_found() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let fast = node(&home, "fast.js", "'ok'", 0);
+    let slow = node(&home, "slow.js", "'ok'", 100);
+    let long = ["--rounds", "5", "-d", "500ms", "--warmup", "100ms", "--seed", "1"];
+    let ended = home.run(["try", &slow, &fast].iter().copied().chain(long)).code(0);
+    assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
+    assert!(ended.stdout.contains("than slow.js"), "{ended:#?}");
+    assert!(ended.stdout.contains("noise: slow.js beside itself"), "{ended:#?}");
+    assert!(
+        squeezed(&ended.stdout).contains("GET /: every answer was 200 with the same 2 bytes"),
+        "{ended:#?}"
+    );
+    // Five rounds of two arms and the base's twin.
+    assert_eq!(home.observations().len(), 15);
+    assert!(home.run(["report", "last"]).code(0).stdout.contains("fast.js leads"));
+
+    // The gate: the second is slower than the first, but not the other way round.
+    let gate = |arms: [&String; 2]| {
+        let words = ["try", arms[0], arms[1], "--fail-if", "rate<0.9"];
+        home.run(words.into_iter().chain(long))
+    };
+    gate([&slow, &fast]).code(0);
+    gate([&fast, &slow]).code(3).says(&["failed: slow.js", "rate<0.9"]);
+}
+
+#[test]
+fn a_knob_reaches_the_command_and_its_environment() {
+    let home = Home::new();
+    let script = format!("echo \"$WORKERS $1\" >> seen; exec {NARROWS} serve -p $2");
+    home.write("start.sh", &script);
+    let words = ["try", "sh start.sh {w} {port}", "--knob", "w=1,2", "--env", "WORKERS=w{w}", "--quiet"];
+    let ended = home.run(words.into_iter().chain(SHORT)).code(0);
+    assert!(ended.stdout.contains("start.sh"), "{ended:#?}");
+    let seen = std::fs::read_to_string(home.path("seen")).expect("it has started");
+    let mut points: Vec<&str> = seen.lines().collect();
+    points.sort_unstable();
+    points.dedup();
+    assert_eq!(points, ["w1 1", "w2 2"]);
+    // The first look at each point, then three rounds with the base's twin.
+    assert_eq!(seen.lines().count(), 2 + 9);
+
+    let shown = home.run(["try", "./s -w {w} {port}", "-L", "w", "1..4*2", "--env", "A={w}", "--dry-run"]);
+    let lines = shown.code(0).stdout;
+    let expected = "s w=1: A=1 ./s -w 1 {port}\ns w=2: A=2 ./s -w 2 {port}\ns w=4: A=4 ./s -w 4 {port}\n";
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn commands_run_around_the_trials() {
+    let home = Home::new();
+    let words = ["try", &server(), "--knob", "cores=1", "--shell", "--setup", "echo setup >> log"];
+    let hooks = ["--prepare", "echo prepare >> log", "--conclude", "echo conclude >> log"];
+    home.run(words.into_iter().chain(hooks).chain(SHORT)).code(0);
+    let log = std::fs::read_to_string(home.path("log")).expect("they have run");
+    // The first look, and three rounds of the base and its twin.
+    let expected = format!("setup\n{}", "prepare\nconclude\n".repeat(7));
+    assert_eq!(log, expected);
+    let failing = ["try", &server(), "--prepare", "false"];
+    home.run(failing.into_iter().chain(SHORT)).code(1).says(&["prepare command exited with code 1"]);
+}
+
+#[test]
+fn the_port_of_a_server_that_chooses_it_is_found() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    node(&home, "any.js", "'ok'", 0);
+    let ended = home.run(["try", "node any.js"].into_iter().chain(SHORT)).code(0);
+    assert!(ended.stdout.contains("any.js: "), "{ended:#?}");
+    assert!(ended.stdout.contains("of CPU a request"), "{ended:#?}");
+    home.write(
+        "two.js",
+        "for (const port of [0, 0]) require('net').createServer().listen(port, '127.0.0.1');\n",
+    );
+    home.run(["try", "node two.js"].into_iter().chain(SHORT)).code(1).says(&["listen on several ports"]);
+}
+
+#[test]
+fn running_servers_are_compared_and_left_running() {
+    let home = Home::new();
+    let (mut first, mut second) = (Served::start(&[]), Served::start(&[]));
+    let words = ["try", &first.http, &second.http, "--path", "/wait/1"];
+    let ended = home.run(words.into_iter().chain(SHORT)).code(0);
+    assert!(ended.stdout.contains("GET /wait/1: every answer was 200"), "{ended:#?}");
+    assert!(ended.stderr.contains("nothing is restarted"), "{ended:#?}");
+    assert!(first.running() && second.running());
+    home.run(["try", "http://127.0.0.1:1"].into_iter().chain(SHORT))
+        .code(1)
+        .says(&["nothing listens on 127.0.0.1:1"]);
+}
+
+#[test]
+fn costs_are_compared_below_saturation() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let one = node(&home, "one.js", "'ok'", 0);
+    let words = ["try", &one, "--figure", "rate,cpu,memory,p50", "-c", "4"];
+    let ended = home.run(words.into_iter().chain(SHORT)).code(0);
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let figures: Vec<(&str, &str)> = report["experiments"]
+        .as_array()
+        .expect("experiments")
+        .iter()
+        .map(|e| (e["name"].as_str().unwrap_or_default(), e["figure"].as_str().unwrap_or_default()))
+        .collect();
+    let open = "try-at-rate";
+    let expected =
+        [("try", "requests_per_s"), (open, "cpu_per_unit"), (open, "memory_bytes"), (open, "p50_us")];
+    assert_eq!(figures, expected, "{ended:#?}");
+    for e in &home.observations() {
+        let rate = e.trial.scenario.work().rate();
+        assert_eq!(rate.is_some(), e.trial.scenario.experiment == open);
+    }
+    home.run(["try", &one, "--fail-if", "cpu>1.1"]).code(2).says(&["name this figure in --figure"]);
+}
+
+#[test]
+fn every_mistake_names_its_arm_and_leaves_nothing() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let one = node(&home, "one.js", "'one'", 0);
+    let two = node(&home, "two.js", "'two'", 0);
+    let counts = node(&home, "counts.js", "String(process.hrtime.bigint() % 10n)", 0);
+    let taken = Served::start(&[]);
+    let port = taken.http.rsplit(':').next().expect("a port").to_owned();
+    let server = server();
+    for (words, said) in [
+        (vec!["./nosuch {port}"], vec!["nosuch: cannot start `./nosuch`", "No such file"]),
+        (vec!["sh -c 'echo broken; exit 3' {port}"], vec!["sh: its program exited with code 3", "broken"]),
+        (vec!["sleep 60", "--ready", "1s"], vec!["sleep: its processes listen on no TCP port", "--ready"]),
+        (
+            vec!["sleep 60 {port}", "--ready", "1s"],
+            vec!["sleep: not ready in time: no connection on 127.0.0.1", "--ready gives it more time"],
+        ),
+        (vec![&one, "--path", "/missing"], vec!["one.js: it answers 404", "--path", "--expect-status 404"]),
+        (
+            vec![&one, &two],
+            vec!["one.js answers 200 with 3 bytes, \"one\"", "two.js answers 200", "--unequal"],
+        ),
+        (vec!["a && b"], vec!["this needs a shell", "--shell"]),
+        (vec!["s {prot}"], vec!["nothing gives {prot} a value", "did you mean `port`?"]),
+        (vec![&server, "--knob", "w=1,2"], vec!["no command contains {w}", "--env NAME={w}"]),
+        (vec![&server, "--knob", "cores=1000"], vec!["cores"]),
+        (vec![&server, "--knob", "w=1..0"], vec!["1 is above 0"]),
+        (vec!["http://127.0.0.1:1/a", "http://127.0.0.1:2/b"], vec!["different paths"]),
+        (vec!["http://192.0.2.1:80"], vec!["cannot attach", "this machine"]),
+    ] {
+        let all = ["try"].into_iter().chain(words.iter().copied()).chain(SHORT);
+        let ended = home.run(all);
+        assert_ne!(ended.status.code(), Some(0), "{words:?}: {ended:#?}");
+        ended.says(&said);
+    }
+    // The port that the second command is told is free, but this one insists on a taken one.
+    let insists = format!("{NARROWS} serve -p {port}");
+    let ended = home.run(["try", &insists].into_iter().chain(SHORT)).code(1);
+    ended.says(&["narrows: its program exited with code"]);
+
+    // Unequal arms are measured if the user wants that, but not compared.
+    let ended = home.run(["try", &one, &two, "--unequal"].into_iter().chain(SHORT)).code(0);
+    assert!(ended.stdout.contains("nothing is compared: the systems answer differently"), "{ended:#?}");
+    // An answer that varies by itself is checked by its length.
+    let ended = home.run(["try", &counts].into_iter().chain(SHORT)).code(0);
+    let said = squeezed(&ended.stdout);
+    assert!(said.contains("every answer was 200 with 1 byte of any content"), "{ended:#?}");
+}
+
+#[test]
+fn a_service_stands_beside_all_arms() {
+    let home = Home::new();
+    let port = systems::free_port().expect("a free port");
+    let service = format!("{NARROWS} serve -p {port}");
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} || exit 7\nexec {NARROWS} serve -p $1\n");
+    home.write("start.sh", &script);
+    let words = ["try", "bash start.sh {port}", "--service", &service];
+    home.run(words.into_iter().chain(SHORT)).code(0);
+    home.run(["try", "bash start.sh {port}"].into_iter().chain(SHORT)).code(1).says(&["exited with code 7"]);
+    let dies = ["try", "bash start.sh {port}", "--service", "false"];
+    home.run(dies.into_iter().chain(SHORT)).code(1).says(&["the service exited with code 1"]);
+}
