@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use shape::HALVES;
 
+use crate::experiment::Figure;
 use crate::observation::Measurement;
 
 /// The kinds of doubt about a trial.
@@ -246,6 +247,12 @@ impl Doubt {
     /// Whether a trial with this doubt is shown but not ranked.
     pub fn disqualifies(self) -> bool {
         matches!(self, Self::GeneratorBound | Self::BehindSchedule | Self::FailFast | Self::PoolCapExceeded)
+    }
+
+    /// Whether it is about this figure. What an operation costs a system does not depend on whether the generator could
+    /// have sent more, or sent in time.
+    pub fn concerns(self, figure: Figure) -> bool {
+        !matches!(self, Self::GeneratorBound | Self::BehindSchedule) || !figure.is_cost()
     }
 }
 

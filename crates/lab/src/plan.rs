@@ -159,8 +159,12 @@ pub fn estimate_s(trial: &Trial) -> f64 {
 }
 
 impl Planned {
-    /// The default of a knob in a system. For a knob of the workload, the workload's default.
+    /// The value of a knob that others are compared with in a system: that of the base, if there is one. Otherwise the
+    /// system's default; for a knob of the workload, the workload's default.
     pub(crate) fn default_of<'a>(&'a self, system: &str, axis: &'a Axis) -> Option<&'a Value> {
+        if let Some(value) = self.base.as_ref().and_then(|base| base.scenario.point.get(&axis.knob)) {
+            return Some(value);
+        }
         let of_system = self.defaults.get(system).and_then(|defaults| defaults.get(&axis.knob));
         of_system.or(axis.default.as_ref())
     }

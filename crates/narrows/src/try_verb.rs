@@ -5,6 +5,7 @@
 
 mod arms;
 mod learn;
+mod save;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -106,6 +107,9 @@ pub struct Args {
     /// `cpu>1.03`, or if it cannot be judged
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
+    /// Write the arms and the comparison to narrows/systems/ and narrows/experiments/, for `narrows run`
+    #[arg(long, value_name = "NAME")]
+    save: Option<String>,
     /// Print every command with its point, and start nothing
     #[arg(long)]
     dry_run: bool,
@@ -210,6 +214,10 @@ pub fn run(args: &Args, files: Limit) -> End {
             .budget
             .map_or_else(|| BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), |budget| budget.as_secs_f64());
         plan.grow_within(budget_s, args.budget.is_none());
+    }
+    if let Some(name) = &args.save {
+        let experiments = save::save(name, &arms, &plan)?.join(" ");
+        common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
     }
     let header = RunHeader {
         started_unix_s: run_verb::since_epoch().as_secs_f64(),

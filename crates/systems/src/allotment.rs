@@ -9,23 +9,54 @@ use crate::workload::Workload;
 /// The knob of the number of cores. Its default is all cores of systems.
 pub const CORES: &str = "cores";
 
+/// The knob of the limit on memory, in bytes. Its default, 0, is no limit.
+pub const MEMORY: &str = "memory";
+
+/// The names of these knobs.
+pub const NAMES: [&str; 2] = [CORES, MEMORY];
+
 /// The definition of such a knob.
 pub fn knob(name: &str) -> Option<&'static Knob> {
-    static CORES_KNOB: LazyLock<Knob> = LazyLock::new(|| {
-        let all = Placement::decide(&available_cores()).system.len() as i64;
-        let counts = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all);
-        Knob {
-            kind: Kind::Integer,
-            default: Value::Integer(all),
-            values: counts.chain([all]).map(Value::Integer).collect(),
-            min: Some(1),
-            max: Some(all),
-            about: "cores that the system is pinned to".to_owned(),
-            workloads: Workload::ALL.to_vec(),
-            effect: None,
-        }
-    });
-    (name == CORES).then(|| &*CORES_KNOB)
+    static KNOBS: LazyLock<[Knob; 2]> = LazyLock::new(|| [cores_knob(), memory_knob()]);
+    let index = NAMES.iter().position(|known| *known == name)?;
+    Some(&KNOBS[index])
+}
+
+fn cores_knob() -> Knob {
+    let all = Placement::decide(&available_cores()).system.len() as i64;
+    let counts = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all);
+    let values = counts.chain([all]).map(Value::Integer).collect();
+    Knob {
+        max: Some(all),
+        ..shared(Kind::Integer, Value::Integer(all), values, 1, "cores that the system is pinned to")
+    }
+}
+
+fn memory_knob() -> Knob {
+    let values = [0, 64 << 20, 256 << 20, 1 << 30].map(Value::Integer).to_vec();
+    let about = "the most memory that the system gets, with a control group; 0: no limit";
+    shared(Kind::Size, Value::Integer(0), values, 0, about)
+}
+
+fn shared(kind: Kind, default: Value, values: Vec<Value>, min: i64, about: &str) -> Knob {
+    Knob {
+        kind,
+        default,
+        values,
+        min: Some(min),
+        max: None,
+        about: about.to_owned(),
+        workloads: Workload::ALL.to_vec(),
+        effect: None,
+    }
+}
+
+/// The limit on a system's memory at this point, in bytes.
+pub(crate) fn memory(point: &Point) -> Option<u64> {
+    match point.get(MEMORY) {
+        Some(Value::Integer(bytes)) => u64::try_from(*bytes).ok().filter(|bytes| *bytes > 0),
+        _ => None,
+    }
 }
 
 /// The cores of a system at this point.
@@ -48,5 +79,11 @@ mod tests {
         assert_eq!(cores(&[4, 5, 6], &point(9)), [4, 5, 6]);
         assert!(knob("cores").is_some_and(|knob| knob.check(&knob.default).is_ok()));
         assert!(knob("workers").is_none());
+        let limited = |bytes: i64| Point::from([(MEMORY.to_owned(), Value::Integer(bytes))]);
+        assert_eq!(
+            (memory(&limited(1 << 20)), memory(&limited(0)), memory(&Point::new())),
+            (Some(1 << 20), None, None)
+        );
+        assert_eq!(knob("memory").map(|knob| knob.parse("64M")), Some(Ok(Value::Integer(64 << 20))));
     }
 }

@@ -75,6 +75,11 @@ impl Figure {
         matches!(self, Self::CallsPerUnit | Self::InstructionsPerUnit)
     }
 
+    /// Whether it says what the work costs the system, and not how fast the work is done.
+    pub fn is_cost(self) -> bool {
+        matches!(self, Self::CpuPerUnit | Self::CallsPerUnit | Self::InstructionsPerUnit | Self::MemoryBytes)
+    }
+
     /// How many times better `a` is than `b`: above 1 if `a` is better, for both kinds of figures.
     pub fn advantage(self, a: f64, b: f64) -> f64 {
         if self.more_is_better() { a / b } else { b / a }

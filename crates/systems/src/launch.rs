@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::allotment;
 use crate::attach::Theirs;
+use crate::cgroup::MemoryLimit;
 use crate::error::{Stage, SystemError};
 use crate::group::{Exit, Group, Waited};
 use crate::knob::Point;
@@ -60,10 +62,15 @@ impl Launch<'_> {
             let owner = ports::owner(port);
             return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
         }
-        let command = self.command(start).map_err(wrong)?;
+        let mut command = self.command(start).map_err(wrong)?;
         let program = command.get_program().to_string_lossy().into_owned();
+        let limit = allotment::memory(self.point).map(MemoryLimit::new).transpose();
+        let limit = limit.map_err(|why| wrong(format!("memory: {why}")))?;
+        if let Some(limit) = &limit {
+            limit.confine(&mut command);
+        }
         let mut group = Group::spawn(command, self.cores).map_err(|e| {
-            let dir = self.manifest.dir.display();
+            let dir = start.dir.display();
             wrong(format!(
                 "cannot start `{program}` in {dir}: {e}; check start.command and whether it is installed"
             ))
@@ -82,7 +89,9 @@ impl Launch<'_> {
             (_, None) => None,
         };
         let stdin = group.child().stdin.take();
-        Ok(Running::new(self, Held::Ours(group), tail, stdin, lines))
+        let mut running = Running::new(self, Held::Ours(group), tail, stdin, lines);
+        running.limit = limit;
+        Ok(running)
     }
 
     /// The arguments of its start command and its environment, with the placeholders filled in; empty for a server that
@@ -165,7 +174,11 @@ impl Launch<'_> {
     fn filled(&self, words: &[String]) -> Result<Command, String> {
         let mut arguments = self.fill().command(words)?.into_iter();
         let mut command = Command::new(arguments.next().ok_or("the command is empty")?);
-        command.args(arguments).current_dir(&self.manifest.dir);
+        let dir = match &self.manifest.program {
+            Program::Started(start) => &start.dir,
+            Program::Attached(_) => &self.manifest.dir,
+        };
+        command.args(arguments).current_dir(dir);
         Ok(command)
     }
 }

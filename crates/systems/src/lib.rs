@@ -7,6 +7,7 @@ mod attach;
 pub mod build;
 pub mod calls;
 pub mod catalog;
+mod cgroup;
 pub mod error;
 mod figure;
 mod group;

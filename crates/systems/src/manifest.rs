@@ -161,6 +161,8 @@ pub struct Start {
     pub env: BTreeMap<String, String>,
     /// Whether a server chooses its port itself. Narrows then finds the socket on which its processes listen.
     pub finds_port: bool,
+    /// The absolute path of the folder in which it runs. The system's folder, unless the manifest names another.
+    pub dir: PathBuf,
     /// Commands around the trials. They may contain the placeholders of `command`.
     pub hooks: Hooks,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::attach::Theirs;
 use crate::calls::Calls;
+use crate::cgroup::MemoryLimit;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
 use crate::group::{Group, Waited};
@@ -40,6 +41,8 @@ pub struct Running {
     outside: bool,
     /// The processes to measure, if they are not those that were started.
     measured: Option<Theirs>,
+    /// Its limit on memory. It is removed after the processes have ended.
+    pub(crate) limit: Option<MemoryLimit>,
 }
 
 /// A system's processes.
@@ -102,6 +105,7 @@ impl Running {
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
             outside: manifest.ready.outside,
             measured: None,
+            limit: None,
         }
     }
 
@@ -310,7 +314,12 @@ impl Running {
     fn died(&self, stage: Stage, exit: Exit) -> SystemError {
         let when = if stage == Stage::Ready { " before it was ready" } else { "" };
         let output = self.tail.settled();
-        SystemError::new(stage, &self.system, format!("its program {exit}{when}")).with_output(output)
+        let limited = match (&self.limit, exit) {
+            (Some(_), Exit::Signal(libc::SIGKILL)) => ": its limit on memory is too low",
+            _ => "",
+        };
+        SystemError::new(stage, &self.system, format!("its program {exit}{when}{limited}"))
+            .with_output(output)
     }
 
     fn wrong(&self, stage: Stage, reason: &str) -> SystemError {

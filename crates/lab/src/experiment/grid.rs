@@ -241,7 +241,7 @@ fn known_knobs<'a>(
     let workload = experiment.workload.knobs().map(|(name, _)| name);
     let manifests = names.filter_map(|name| catalog.get(name).ok());
     workload
-        .chain([allotment::CORES])
+        .chain(allotment::NAMES)
         .chain(manifests.flat_map(|m| m.knobs_in(experiment.workload)).map(|(name, _)| name))
 }
 

@@ -185,7 +185,9 @@ pub(super) fn estimates(
         .iter_mut()
         .enumerate()
         .for_each(|(index, e)| e.interval = around(e.figure, rows.interval(index)));
-    ceiling::mark(&rows, &mut estimates);
+    if Doubt::GeneratorBound.concerns(planned.figure) {
+        ceiling::mark(&rows, &mut estimates);
+    }
     (estimates, rows)
 }
 
@@ -268,27 +270,27 @@ fn estimate(
         pool_cap: scenario.work().pool_cap(),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| s.agree())),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
-        doubts: shared_doubts(scenario, trials),
+        doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),
     }
 }
 
-/// The doubts about one trial of a scenario.
-pub(super) fn doubts_of(scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
+/// The doubts about this figure in one trial of a scenario.
+pub(super) fn doubts_of(figure: Figure, scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
     let kind = TrialKind {
         pool_cap: scenario.work().pool_cap(),
         closed_loop: !scenario.work().is_open_loop(),
         short_exchanges: scenario.workload().about().short_exchanges,
         ramp: false,
     };
-    doubts(m, &kind)
+    doubts(m, &kind).into_iter().filter(|seen| seen.doubt().concerns(figure)).collect()
 }
 
 /// The doubts about at least half of the trials. One disturbed trial among several does not discredit the others.
-fn shared_doubts(scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Evidence> {
+fn shared_doubts(figure: Figure, scenario: &Scenario, trials: &ByRound) -> BTreeMap<Doubt, Evidence> {
     let mut found: BTreeMap<Doubt, (usize, Evidence)> = BTreeMap::new();
     for m in trials.values() {
-        for seen in doubts_of(scenario, m) {
+        for seen in doubts_of(figure, scenario, m) {
             found.entry(seen.doubt()).or_insert((0, seen)).0 += 1;
         }
     }

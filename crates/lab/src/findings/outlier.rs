@@ -6,6 +6,7 @@ use stats::median;
 
 use super::{Estimate, estimate};
 use crate::doubt::Evidence;
+use crate::experiment::Figure;
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
@@ -52,17 +53,18 @@ fn scenario_outliers(
             scenario: planned.label(scenario),
             round: round + 1,
             ratio: planned.figure.advantage(log.exp(), middle.exp()),
-            because: reasons(scenario, *round, e, observations),
+            because: reasons(planned.figure, e, *round, observations),
         })
         .collect()
 }
 
 /// The doubts about this trial that do not apply to the scenario.
-fn reasons(scenario: &Scenario, round: u32, e: &Estimate, observations: &[&Observation]) -> Vec<Evidence> {
+fn reasons(figure: Figure, e: &Estimate, round: u32, observations: &[&Observation]) -> Vec<Evidence> {
+    let scenario = &e.scenario;
     let observation = observations
         .iter()
         .find(|o| o.trial.scenario == *scenario && o.trial.round == round && !o.trial.twin);
     let Some(Outcome::Measured(m)) = observation.map(|o| &o.outcome) else { return Vec::new() };
-    let doubts = estimate::doubts_of(scenario, m).into_iter();
+    let doubts = estimate::doubts_of(figure, scenario, m).into_iter();
     doubts.filter(|seen| !e.doubts.contains_key(&seen.doubt())).collect()
 }

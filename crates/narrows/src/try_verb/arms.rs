@@ -203,7 +203,7 @@ fn knobs(args: &Args) -> anyhow::Result<Vec<TypedKnob>> {
     let listed = listed.map(|pair| ("-L", format!("{}={}", pair[0], pair[1])));
     let mut knobs: Vec<TypedKnob> = Vec::new();
     for (option, text) in typed.chain(listed) {
-        let knob = TypedKnob::parse(option, &text)?;
+        let knob = TypedKnob::parse(option, &text)?.of_all_systems()?;
         if knobs.iter().any(|known| known.name == knob.name) {
             let help = "write all its values in one option";
             let message = format!("`{}` is given twice", knob.name);
@@ -215,6 +215,17 @@ fn knobs(args: &Args) -> anyhow::Result<Vec<TypedKnob>> {
 }
 
 impl TypedKnob {
+    /// The values as a knob of all systems takes them, such as 64M for a size.
+    fn of_all_systems(self) -> Result<Self, InputError> {
+        let Some(knob) = systems::allotment::knob(&self.name) else { return Ok(self) };
+        let read = |value: &Value| knob.parse(&value.to_string());
+        let values = self.values.iter().map(read).collect::<Result<_, _>>().map_err(|why| {
+            let span = self.name.len() + 1..self.source.text.len();
+            self.source.error(span, why, format!("it is: {}", knob.about))
+        })?;
+        Ok(Self { values, ..self })
+    }
+
     fn parse(option: &str, text: &str) -> Result<Self, InputError> {
         let source = Source::new(option, text);
         let Some((name, list)) =

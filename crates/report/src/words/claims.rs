@@ -157,10 +157,9 @@ impl Wording<'_> {
 
     /// The words for better, worse and as good.
     fn words(&self) -> [&'static str; 3] {
-        use Figure::{CallsPerUnit, CpuPerUnit, InstructionsPerUnit, MemoryBytes};
-        match self.e.figure {
-            CpuPerUnit | CallsPerUnit | InstructionsPerUnit | MemoryBytes => ["better", "worse", "good"],
-            _ => ["faster", "slower", "fast"],
+        match self.e.figure.is_cost() {
+            true => ["better", "worse", "good"],
+            false => ["faster", "slower", "fast"],
         }
     }
 
@@ -265,7 +264,12 @@ impl Wording<'_> {
     }
 
     fn baseline(&self, by: &By, at: usize, default: bool) -> String {
-        format!("{}{}", self.name(by, at), if default { ", the default" } else { "" })
+        let what = match (default, &self.e.base) {
+            (false, _) => "",
+            (true, Some(_)) => ", the base",
+            (true, None) => ", the default",
+        };
+        format!("{}{what}", self.name(by, at))
     }
 
     /// The counts that explain a claim. None if there are none.

@@ -76,6 +76,7 @@ pub(super) struct RawStart {
     pub(super) env: RawEnvironment,
     #[serde(default)]
     pub(super) finds_port: bool,
+    pub(super) dir: Option<Spanned<String>>,
     pub(super) setup: Option<RawCommand>,
     pub(super) prepare: Option<RawCommand>,
     pub(super) conclude: Option<RawCommand>,
@@ -178,7 +179,7 @@ impl Reader<'_> {
         let program = match (attach, &raw.start) {
             (Some(attached), _) => Program::Attached(attached),
             (None, Some(start)) => {
-                let start = self.start(start, raw.role, &knobs)?;
+                let start = self.start(start, raw.role, &knobs, dir)?;
                 let knob_spans: Vec<_> =
                     raw.knobs.keys().map(|name| (name.get_ref().as_str(), name.span())).collect();
                 self.every_knob_used(&knob_spans, &start)?;
@@ -326,7 +327,14 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn start(&self, raw: &RawStart, role: Role, knobs: &BTreeMap<String, Knob>) -> Read<Start> {
+    /// Checks how a system in the folder `dir` is started.
+    pub(super) fn start(
+        &self,
+        raw: &RawStart,
+        role: Role,
+        knobs: &BTreeMap<String, Knob>,
+        dir: &Path,
+    ) -> Read<Start> {
         let server = role == Role::Server;
         let known = PLACEHOLDERS.into_iter().filter(|name| server || *name != "port");
         let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
@@ -335,7 +343,8 @@ impl Reader<'_> {
         let hook = |raw: &Option<RawCommand>| raw.as_ref().map(|raw| self.command(raw, &known)).transpose();
         let hooks =
             Hooks { setup: hook(&raw.setup)?, prepare: hook(&raw.prepare)?, conclude: hook(&raw.conclude)? };
-        let start = Start { command, env, finds_port: raw.finds_port, hooks };
+        let dir = raw.dir.as_ref().map_or_else(|| dir.to_owned(), |own| dir.join(own.get_ref()));
+        let start = Start { command, env, finds_port: raw.finds_port, dir, hooks };
         let told = start.uses("port");
         if server && !told && !start.finds_port {
             let help =

@@ -142,7 +142,7 @@ impl Reader<'_> {
         }
         if let Some(start) = &raw.start {
             let span = start.command.span();
-            let start = self.start(start, plain.role, &plain.knobs)?;
+            let start = self.start(start, plain.role, &plain.knobs, &plain.dir)?;
             let knob_spans: Vec<_> = plain.knobs.keys().map(|knob| (knob.as_str(), span.clone())).collect();
             self.every_knob_used(&knob_spans, &start)?;
             variant.program = Program::Started(start);

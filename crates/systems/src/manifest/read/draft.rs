@@ -89,6 +89,7 @@ impl From<Draft> for RawManifest {
                 command: words(draft.command),
                 env: env.collect(),
                 finds_port: draft.finds_port,
+                dir: None,
                 setup: hook(draft.hooks.setup),
                 prepare: hook(draft.hooks.prepare),
                 conclude: hook(draft.hooks.conclude),

@@ -1,0 +1,174 @@
+//! `--save`: writes the arms as systems and the comparison as an experiment, so that `narrows run` can repeat it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use lab::ask::{Ask, Demand};
+use lab::plan::{Plan, Planned};
+use systems::manifest::{Manifest, Program};
+use systems::{Knob, Value};
+use toml::{Table, Value as Toml};
+
+use super::arms::Arms;
+
+/// The folder for a project's own systems and experiments.
+const FOLDER: &str = "narrows";
+
+/// Where the files are, from a system's folder.
+const UP: &str = "../../..";
+
+/// The longest content of an answer that an experiment file contains. Of a longer one only the length is demanded.
+const LONGEST_CONTENT: usize = 1 << 12;
+
+/// Writes `narrows/systems/NAME-ARM/system.toml` and `narrows/experiments/NAME.toml`. Returns the names of the experiments.
+///
+/// # Errors
+/// A file exists already, or cannot be written.
+pub fn save(name: &str, arms: &Arms, plan: &Plan) -> anyhow::Result<Vec<String>> {
+    let mut files: Vec<(PathBuf, Table)> = Vec::new();
+    for system in &arms.systems {
+        let system_name = format!("{name}-{}", system.name);
+        let path = Path::new(FOLDER).join("systems").join(&system_name).join("system.toml");
+        files.push((path, manifest(&system_name, system)));
+    }
+    let mut experiments = Vec::new();
+    for planned in &plan.experiments {
+        let experiment_name = planned.name.replacen("try", name, 1);
+        let path = Path::new(FOLDER).join("experiments").join(format!("{experiment_name}.toml"));
+        files.push((path, experiment(name, &experiment_name, planned)?));
+        experiments.push(experiment_name);
+    }
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+        bail!("--save {name}: {} exists: choose another name, or remove it", path.display());
+    }
+    for (path, table) in files {
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            fs::write(&path, table.to_string())
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(experiments)
+}
+
+fn text(text: impl Into<String>) -> Toml {
+    Toml::String(text.into())
+}
+
+fn words(words: &[String]) -> Toml {
+    Toml::Array(words.iter().map(text).collect())
+}
+
+fn value(value: &Value) -> Toml {
+    match value {
+        Value::Boolean(flag) => Toml::Boolean(*flag),
+        Value::Integer(number) => Toml::Integer(*number),
+        Value::Text(word) => text(word),
+    }
+}
+
+fn manifest(name: &str, system: &Manifest) -> Table {
+    let mut table = Table::new();
+    let workloads = system.workloads.iter().map(|workload| text(workload.name())).collect();
+    table.insert("name".to_owned(), text(name));
+    table.insert("role".to_owned(), text("server"));
+    table.insert("workloads".to_owned(), Toml::Array(workloads));
+    table.insert("language".to_owned(), text(&system.language));
+    table.insert("about".to_owned(), text(&system.about));
+    let start = match &system.program {
+        Program::Attached(attached) => {
+            table.insert("attach".to_owned(), text(&attached.url));
+            table.insert("get".to_owned(), text(&attached.get));
+            return table;
+        }
+        Program::Started(start) => start,
+    };
+    let mut of_start = Table::new();
+    of_start.insert("command".to_owned(), words(&start.command));
+    of_start.insert("dir".to_owned(), text(UP));
+    if start.finds_port {
+        of_start.insert("finds_port".to_owned(), Toml::Boolean(true));
+    }
+    for (hook, command) in start.hooks.all() {
+        if let Some(command) = command {
+            of_start.insert(hook.to_owned(), words(command));
+        }
+    }
+    if !start.env.is_empty() {
+        let env = start.env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        of_start.insert("env".to_owned(), Toml::Table(env));
+    }
+    table.insert("start".to_owned(), Toml::Table(of_start));
+    let mut ready = Table::new();
+    ready.insert("timeout_s".to_owned(), Toml::Integer(system.ready.timeout.as_secs() as i64));
+    if system.ready.outside {
+        ready.insert("outside".to_owned(), Toml::Boolean(true));
+    }
+    table.insert("ready".to_owned(), Toml::Table(ready));
+    if !system.knobs.is_empty() {
+        let knobs = system.knobs.iter().map(|(name, knob)| (name.clone(), Toml::Table(of_knob(knob))));
+        table.insert("knobs".to_owned(), Toml::Table(knobs.collect()));
+    }
+    table
+}
+
+fn of_knob(knob: &Knob) -> Table {
+    let kind = Toml::try_from(knob.kind).unwrap_or_else(|_| text("choice"));
+    Table::from_iter([
+        ("type".to_owned(), kind),
+        ("default".to_owned(), value(&knob.default)),
+        ("values".to_owned(), Toml::Array(knob.values.iter().map(value).collect())),
+        ("about".to_owned(), text(&knob.about)),
+    ])
+}
+
+fn experiment(name: &str, experiment_name: &str, planned: &Planned) -> anyhow::Result<Table> {
+    let own = |system: &str| text(format!("{name}-{system}"));
+    let mut systems: Vec<&str> = Vec::new();
+    for scenario in &planned.scenarios {
+        if !systems.contains(&scenario.system.as_str()) {
+            systems.push(&scenario.system);
+        }
+    }
+    let mut table = Table::new();
+    table.insert("name".to_owned(), text(experiment_name));
+    table.insert("title".to_owned(), text(&planned.title));
+    table.insert("workload".to_owned(), text(planned.workload.name()));
+    table.insert("systems".to_owned(), Toml::Array(systems.iter().map(|system| own(system)).collect()));
+    table.insert("figure".to_owned(), text(planned.figure.name()));
+    if !planned.also.is_empty() {
+        let also = planned.also.iter().map(|figure| text(figure.name())).collect();
+        table.insert("also".to_owned(), Toml::Array(also));
+    }
+    table.insert("threshold".to_owned(), Toml::Float(planned.threshold));
+    if let Some(base) = &planned.base {
+        table.insert("base".to_owned(), own(&base.scenario.system));
+    }
+    if let Some(ask) = &planned.ask {
+        table.insert("request".to_owned(), Toml::try_from(short(ask)).context("the request")?);
+    }
+    let grid = planned.axes.iter().map(|axis| {
+        let values = axis.values.iter().map(value).collect();
+        (axis.knob.clone(), Toml::Array(values))
+    });
+    let form = Table::from_iter([
+        ("rounds".to_owned(), Toml::Integer(3)),
+        ("warmup_s".to_owned(), Toml::Float(planned.timing.warmup_s)),
+        ("measure_s".to_owned(), Toml::Float(planned.timing.measure_s)),
+        ("timeout_s".to_owned(), Toml::Float(planned.timing.timeout_s)),
+        ("grid".to_owned(), Toml::Array(vec![Toml::Table(grid.collect())])),
+    ]);
+    table.insert("quick".to_owned(), Toml::Table(form.clone()));
+    table.insert("full".to_owned(), Toml::Table(form));
+    Ok(table)
+}
+
+/// The request, with the length of a long answer in place of its content.
+fn short(ask: &Ask) -> Ask {
+    let answer = match &ask.answer {
+        Demand::Content(bytes) if bytes.0.len() > LONGEST_CONTENT => Demand::Length(bytes.0.len() as u64),
+        demand => demand.clone(),
+    };
+    Ask { answer, ..ask.clone() }
+}
