@@ -339,6 +339,14 @@ impl ExperimentFile {
             let message = format!("the base `{}` is not among the systems", base.get_ref());
             return Err(source.error(base.span(), message, "name one of `systems`"));
         }
+        if self.request.is_some() && (self.workload != Workload::Requests || self.base.is_none()) {
+            let help = "use the workload `requests`, and name one of the systems as `base`";
+            return Err(source.error(
+                self.base.as_ref().unwrap_or(&self.name).span(),
+                "a request of its own, which the reference does not answer",
+                help,
+            ));
+        }
         let published = match self.published {
             Some(tables) => published(source, tables)?,
             None => Vec::new(),

@@ -29,6 +29,7 @@ use crate::condition::{Condition, FAILED};
 use crate::run_verb;
 use crate::traffic::{GapsChoice, TrafficArgs};
 use arms::Arms;
+use learn::Learnt;
 
 /// `narrows try`
 #[derive(clap::Args)]
@@ -178,11 +179,7 @@ const OPEN: &str = "try-at-rate";
 /// Compares the arms, and prints the answer.
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
-    let workload = if args.frames || args.arms.iter().all(|arm| arm.starts_with("frames://")) {
-        Workload::Frames
-    } else {
-        Workload::Requests
-    };
+    let workload = args.workload();
     let conditions = args.conditions(workload)?;
     let dir = std::env::current_dir().context("cannot find the current folder")?;
     let arms = arms::read(args, workload, &dir)?;
@@ -193,28 +190,16 @@ pub fn run(args: &Args, files: Limit) -> End {
     if args.dry_run {
         return dry_run(&catalog, &first);
     }
-    if args.arms.iter().any(|arm| arms::is_url(arm)) {
-        common::say("nothing is restarted: servers that run already keep what earlier trials left in them");
-    }
     let store = Store::open(&args.store.path)?;
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let placement = Placement::decide(&systems::machine::available_cores());
+    args.warn(&arms, placement.system.len());
     let services = services(args, &dir, &placement)?;
     let mut bench = Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel));
-    let open = args.figures.iter().any(|choice| choice.is_below_saturation());
-    let measured = (open && args.traffic.rate.is_none() && workload == Workload::Requests)
-        .then_some(Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: args.traffic.timeout.as_secs_f64() });
-    let Some(learnt) = learn::learn(&mut bench, &first, ask, args.unequal, measured)? else {
+    let Some(learnt) = learn::learn(&mut bench, &first, ask, args.unequal, args.saturated(workload))? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    let rate = args.traffic.rate.map(|(from, _)| from).or(learnt.slowest_per_s.map(|per_s| per_s / 2.0));
-    let mut plan = args.plan(&catalog, &arms, learnt.ask, rate)?;
-    if args.rounds.is_none() {
-        let budget_s = args
-            .budget
-            .map_or_else(|| BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), |budget| budget.as_secs_f64());
-        plan.grow_within(budget_s, args.budget.is_none());
-    }
+    let plan = args.grown(&catalog, &arms, learnt)?;
     if let Some(name) = &args.save {
         let experiments = save::save(name, &arms, &plan)?.join(" ");
         common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
@@ -290,6 +275,49 @@ fn dry_run(catalog: &Catalog, plan: &Plan) -> End {
 }
 
 impl Args {
+    fn workload(&self) -> Workload {
+        match self.frames || self.arms.iter().all(|arm| arm.starts_with("frames://")) {
+            true => Workload::Frames,
+            false => Workload::Requests,
+        }
+    }
+
+    /// Says what would make the figures mean something else than the user thinks.
+    fn warn(&self, arms: &Arms, cores: usize) {
+        if self.arms.iter().any(|arm| arms::is_url(arm)) {
+            common::say(
+                "nothing is restarted: servers that run already keep what earlier trials left in them",
+            );
+        }
+        if let Some((knob, most)) = arms::more_than_cores(arms, cores) {
+            let cores = report::number::several(cores as u64, "core");
+            common::say(format_args!(
+                "warning: {knob}={most} is more than the {cores} that a system gets here"
+            ));
+        }
+    }
+
+    /// The drive that finds out how fast each point is, if the rate of another experiment depends on that.
+    fn saturated(&self, workload: Workload) -> Option<Timing> {
+        let open = self.figures.iter().any(|choice| choice.is_below_saturation());
+        let unknown = open && self.traffic.rate.is_none() && workload == Workload::Requests;
+        let timeout_s = self.traffic.timeout.as_secs_f64();
+        unknown.then_some(Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s })
+    }
+
+    /// The plan of the whole run. Without a fixed number of rounds it grows.
+    fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
+        let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
+        let rate = self.traffic.rate.map(|(from, _)| from).or(half);
+        let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
+        if self.rounds.is_none() {
+            let usual_s = BUDGET_S.max(FEWEST_ROUNDS * plan.round_s());
+            let budget_s = self.budget.map_or(usual_s, |budget| budget.as_secs_f64());
+            plan.grow_within(budget_s, self.budget.is_none());
+        }
+        Ok(plan)
+    }
+
     /// The conditions of `--fail-if`.
     ///
     /// # Errors

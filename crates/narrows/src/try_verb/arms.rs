@@ -80,6 +80,35 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
     Ok(Arms { systems, knobs: knobs.into_iter().map(|knob| (knob.name, knob.values)).collect() })
 }
 
+/// The names by which people call a number of workers.
+const WORKERS: [&str; 9] = [
+    "w",
+    "worker",
+    "workers",
+    "threads",
+    "procs",
+    "processes",
+    "processors",
+    "worker_processes",
+    "gomaxprocs",
+];
+
+/// The first knob with more workers than systems have cores, and that number.
+pub fn more_than_cores(arms: &Arms, cores: usize) -> Option<(&str, i64)> {
+    let workers = arms.knobs.iter().filter(|(name, _)| WORKERS.contains(&name.to_lowercase().as_str()));
+    workers
+        .filter_map(|(name, values)| {
+            let most = values.iter().filter_map(|value| match value {
+                Value::Integer(number) => Some(*number),
+                _ => None,
+            });
+            most.max()
+                .filter(|most| usize::try_from(*most).is_ok_and(|most| most > cores))
+                .map(|most| (name.as_str(), most))
+        })
+        .next()
+}
+
 /// Whether an arm is a server that runs already.
 pub fn is_url(arm: &str) -> bool {
     arm.starts_with("http://") || arm.starts_with("frames://")
@@ -121,6 +150,7 @@ fn draft(
             .extend(command.into_iter().flatten().flat_map(|word| template::names(word).unwrap_or_default()));
     }
     let own = knobs.iter().filter(|knob| names.contains(&knob.name));
+    let own = own.filter(|knob| systems::allotment::knob(&knob.name).is_none());
     let own: BTreeMap<String, Knob> = own.map(|knob| (knob.name.clone(), knob.definition())).collect();
     used.extend(own.keys().cloned());
     Ok(Draft {

@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::PLACEHOLDERS;
 use super::read::{RawKnob, Read, Reader};
+use crate::allotment;
 use crate::knob::{Kind, Knob, Value};
 use crate::workload::Workload;
 
@@ -33,8 +34,8 @@ impl Reader<'_> {
             return self.wrong(name.span(), format!("`{word}` cannot be a knob's name"), help);
         }
         // These words have another meaning in a block of an experiment or as a placeholder.
-        if PLACEHOLDERS.contains(&word) || word == "systems" {
-            let help = "rename the knob; these words are taken: port, narrows, dir, out, home, cores, variant, systems";
+        if PLACEHOLDERS.contains(&word) || word == "systems" || allotment::knob(word).is_some() {
+            let help = "rename the knob; these words are taken: port, narrows, dir, out, home, cores, memory, variant, systems";
             return self.wrong(name.span(), format!("`{word}` is already the name of something else"), help);
         }
         if let Some(workload) = workloads.iter().find(|workload| workload.knob(word).is_some()) {
