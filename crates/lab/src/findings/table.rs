@@ -273,6 +273,11 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
         }));
     }
+    if rows.iter().any(|e| e.no_continue > 0) {
+        parts.push(part(column("no 100", Unit::Count), |e| {
+            if e.trials == 0 { Cell::Empty } else { count(Some(e.no_continue)) }
+        }));
+    }
     if planned.workload.about().short_exchanges {
         parts.extend(latencies(rows));
     }
