@@ -1,7 +1,7 @@
 # A server for uploads and requests with Bandit, an HTTP server in Elixir on Thousand Island. The handler is a Plug.
 #
-# Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length. Timeouts are
-# off, so that only the knobs have an effect.
+# Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length. Bandit leaves
+# `100 Continue` to the Plug. Timeouts are off, so that only the knobs have an effect.
 defmodule BanditServer do
   @behaviour Plug
 
@@ -37,6 +37,8 @@ defmodule BanditServer do
   def call(%{method: "GET"} = conn, _options), do: Plug.Conn.send_resp(conn, 200, "ok")
 
   def call(conn, options) do
+    expected = Plug.Conn.get_req_header(conn, "expect") == ["100-continue"]
+    conn = if expected, do: Plug.Conn.inform!(conn, :continue), else: conn
     {count, conn} = count(conn, options, 0)
     Plug.Conn.send_resp(conn, 200, Integer.to_string(count))
   end

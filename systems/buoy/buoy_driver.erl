@@ -30,6 +30,7 @@ get(Url, _, Id, Timeout) ->
             narrows_client:answer(Status, Headers, case Body of undefined -> <<>>; _ -> Body end);
         {error, R} when R =:= no_server; R =:= no_socket -> {error, busy, R}; % full, or lost and not reopened yet
         {error, socket_closed = R} -> {error, closed_early, R};
+        {error, timeout = R} -> {error, request_timeout, R}; % Shackle starts its timer when it has sent the request
         {error, R} -> {error, narrows_client:class(R), R}
     end.
 

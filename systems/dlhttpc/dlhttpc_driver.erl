@@ -1,7 +1,8 @@
 %% A client with a pool: Dlhttpc. Dispcount picks one slot of the pool for each caller by a hash, and refuses at once if it is taken.
 %%
 %% Contract: systems/shared/narrows_client.erl. There is one pool per server: several pools become one of their total size.
-%% Dlhttpc reports some errors as exits, which end the calling process. So each request has its own process.
+%% Dlhttpc reports some errors as exits, which end the calling process. So each request has its own process. When the time is over,
+%% Dlhttpc kills its client wherever it is, connecting or reading. Its error does not say where, so the class is timeout.
 -module(dlhttpc_driver).
 -behaviour(narrows_client).
 -export([start_pools/4, get/4, version/0]).

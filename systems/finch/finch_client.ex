@@ -1,6 +1,7 @@
 # A client with pools: Finch. Mint connections in NimblePool pools, with one request at a time on each. The caller itself does the I/O.
 #
-# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request have a timeout each, so the whole is bounded.
+# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request have a timeout each, so the whole is bounded. Mint's
+# timeout is the same error for a connect and for an answer, so its class is timeout.
 defmodule FinchClient do
   @behaviour :narrows_client
 

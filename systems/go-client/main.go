@@ -52,6 +52,7 @@ func (pool *pool) Get(url, id string) (client.Answer, *client.Failure) {
 	return client.Answer{Status: answer.StatusCode, ID: answer.Header.Get("x-request-id"), Body: body, Own: own}, nil
 }
 
+// The trace says whether the request had a connection, on which it is sent at once.
 func failure(err error, connected bool) *client.Failure {
 	var dial *net.OpError
 	class := "other"

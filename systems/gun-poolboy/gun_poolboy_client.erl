@@ -102,8 +102,9 @@ await(Pid, Stream, Monitor, Deadline) ->
         Other -> {error, {unexpected, Other}}
     end.
 
-%% Gun only reports that the connection was lost. The reason is in the exit of its process, which follows immediately. If Gun cannot
-%% parse what it reads, it crashes.
+%% The request was sent, because its connection was up. Gun only reports that the connection was lost. The reason is in the exit of
+%% its process, which follows immediately. If Gun cannot parse what it reads, it crashes.
+class(timeout, _) -> request_timeout;
 class({closed, _}, Monitor) ->
     receive {'DOWN', Monitor, process, _, Reason} -> class(Reason, Monitor)
     after 1000 -> closed_early

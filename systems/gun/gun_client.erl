@@ -1,7 +1,8 @@
 %% A client with pools: Gun 2 with its own pool. Connections are kept open, each with one request at a time (HTTP/1.1). If none is free, a
 %% request is refused at once, or retries every retry_ms until its time is up.
 %%
-%% Contract: systems/shared/narrows_client.erl. A pool is a scope of gun_pool.
+%% Contract: systems/shared/narrows_client.erl. A pool is a scope of gun_pool. It gives requests only to connections that are up, and
+%% those send at once, so a request that times out after that was sent.
 -module(gun_client).
 -behaviour(narrows_client).
 -export([start_pool/4, get/4, version/0]).
@@ -35,6 +36,6 @@ answer(Stream, Deadline) ->
 failed(Stream, R) ->
     gun_pool:cancel(Stream),
     gun_pool:flush(Stream),
-    {error, narrows_client:class(R), R}.
+    {error, case R of timeout -> request_timeout; _ -> narrows_client:class(R) end, R}.
 
 version() -> narrows_client:versions([gun]).

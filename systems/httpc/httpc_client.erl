@@ -1,7 +1,8 @@
 %% A client with pools: Erlang's own HTTP client (httpc of inets). A pool is a profile with max_sessions kept connections.
 %%
 %% Contract: systems/shared/narrows_client.erl. httpc has no hard limit: it sends what its sessions cannot take on further
-%% connections. Its own timeout starts only when its manager takes the request, which is late under load.
+%% connections. Its own timeout starts only when its manager takes the request, which is late under load. A request that waits
+%% unsent behind another one of its session ends with the same error as one that was sent, so the class is timeout.
 -module(httpc_client).
 -behaviour(narrows_client).
 -export([start_pool/4, get/4, version/0]).

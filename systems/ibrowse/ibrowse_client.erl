@@ -1,7 +1,8 @@
 %% A client with a pool: Ibrowse. It keeps up to max_sessions connections to a server, with up to max_pipeline_size requests on each.
 %%
 %% Contract: systems/shared/narrows_client.erl. There is one pool per server: several pools become one of their total size.
-%% In Ibrowse the wait for a connection has no timeout, so the driver bounds the request as a whole.
+%% In Ibrowse the wait for a connection has no timeout, so the driver bounds the request as a whole. Its req_timedout is the timeout of
+%% a call to the connection's process, which may be connecting or busy. It does not say whether the request was sent.
 -module(ibrowse_client).
 -behaviour(narrows_client).
 -export([start_pools/4, get/4, version/0]).
@@ -18,7 +19,7 @@ get(ok, #{text := Url}, Id, Timeout) ->
 
 answer({ok, Status, Headers, Body}) -> narrows_client:answer(list_to_integer(Status), Headers, Body);
 answer({error, retry_later = R}) -> {error, busy, R};
-answer({error, req_timedout = R}) -> {error, request_timeout, R};
+answer({error, req_timedout = R}) -> {error, timeout, R};
 answer({error, {conn_failed, {error, timeout}} = R}) -> {error, connect_timeout, R};
 answer({error, {conn_failed, {error, Why}} = R}) -> {error, narrows_client:class(Why), R};
 answer({error, {send_failed, {error, Why}} = R}) -> {error, narrows_client:class(Why), R};

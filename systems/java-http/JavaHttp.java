@@ -15,7 +15,8 @@ import java.util.concurrent.Executor;
  * A client with pools: java.net.http. A pool is an HttpClient that keeps pool_size idle connections.
  *
  * <p>Contract: systems/shared/java. It has no cap on connections: it opens further ones if no idle one is free, so nobody waits for
- * the pool. It does not tell when a connection became a request's own.
+ * the pool. It does not tell when a connection became a request's own. But if the time is over before the request's connection is
+ * made, it throws an HttpConnectTimeoutException.
  */
 final class JavaHttp implements ClientDriver.Client {
     @Override

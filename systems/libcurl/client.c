@@ -120,7 +120,7 @@ static narrows_outcome_t class_of(caller_t *caller, CURLcode code) {
     curl_off_t connected = 0, sent = 0;
     curl_easy_getinfo(caller->easy, CURLINFO_OS_ERRNO, &error);
     switch (code) {
-    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_OPERATION_TIMEDOUT: /* the times of the steps say how far the request was */
         curl_easy_getinfo(caller->easy, CURLINFO_PRETRANSFER_TIME_T, &sent);
         curl_easy_getinfo(caller->easy, CURLINFO_NAMELOOKUP_TIME_T, &connected);
         return sent ? REQUEST_TIMEOUT : connected ? CONNECT_TIMEOUT : POOL_WAIT;

@@ -1,7 +1,8 @@
 # A client with pools: MachineGun. Gun connections in Poolboy pools, with one request at a time on each. A pool is a group of its
 # configuration.
 #
-# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request have a timeout each, so the whole is bounded.
+# Contract: systems/shared/narrows_client.erl. The wait for the pool and the request have a timeout each, so the whole is bounded. The
+# timeout of the request also covers the opening of its connection, so it does not say whether the request was sent.
 defmodule MachineGunClient do
   @behaviour :narrows_client
 
@@ -18,6 +19,7 @@ defmodule MachineGunClient do
   end
 
   defp answer({:ok, response}), do: :narrows_client.answer(response.status_code, response.headers, response.body)
+  defp answer({:error, %{reason: :request_timeout} = reason}), do: {:error, :timeout, reason}
   defp answer({:error, reason}), do: NarrowsClient.error(reason)
 
   def version, do: :narrows_client.versions([:machine_gun, :gun, :poolboy])

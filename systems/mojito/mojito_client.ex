@@ -2,6 +2,7 @@
 # retries once if its wait was in vain.
 #
 # Contract: systems/shared/narrows_client.erl. The wait for the pool and the request each have Mojito's timeout, so the whole is bounded.
+# A request that the driver ends may still be waiting for the pool, for the second time, so its class is timeout.
 defmodule MojitoClient do
   @behaviour :narrows_client
 
@@ -19,7 +20,9 @@ defmodule MojitoClient do
   end
 
   defp answer({:ok, response}), do: :narrows_client.answer(response.status_code, response.headers, response.body)
-  # The wait for the pool took longer than the timeout: Mojito then waits for a negative time, and crashes.
+  # Mojito waits for the answer only when it has sent the request.
+  defp answer({:error, %{reason: :timeout} = reason}), do: {:error, :request_timeout, reason}
+  # The request had its connection when its time was over: Mojito then waits for a negative time, and crashes.
   defp answer({:error, %{reason: %ErlangError{original: :timeout_value} = reason}}), do: {:error, :pool_wait, reason}
   defp answer({:error, reason}), do: NarrowsClient.error(reason)
 

@@ -20,7 +20,7 @@
 %% The libraries under test. Their versions are read from their applications.
 -callback version() -> iodata().
 
--type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | reset | closed_early | protocol | other.
+-type class() :: connect_refused | connect_timeout | pool_wait | busy | request_timeout | timeout | reset | closed_early | protocol | other.
 
 -record(caller, {client, pools, url, timeout, window_start, window_end, number,
                  schedule,             % the process that says when requests are due, or `closed` for a closed loop
@@ -257,7 +257,7 @@ failed(Class, _) -> Class.
 
 %% For clients whose timeouts do not bound a whole request including the wait for the pool: runs Get in a separate process, and gives
 %% up in time. It waits slightly longer than the timeout, so that the client can report first what it waited for. An answer in that
-%% time is still late. Whether a given-up request had been sent is unknown; it counts as request_timeout.
+%% time is still late. Whether a given-up request had been sent is unknown; it counts as timeout.
 bounded(Timeout, Get) ->
     {Pid, Ref} = spawn_monitor(fun() -> exit({answer, Get()}) end),
     receive
@@ -266,7 +266,7 @@ bounded(Timeout, Get) ->
     after Timeout + 20 ->
         exit(Pid, kill),
         demonitor(Ref, [flush]),
-        {error, request_timeout, timeout}
+        {error, timeout, timeout}
     end.
 
 %% The deadline of a request, and the milliseconds left until a deadline.
@@ -284,11 +284,12 @@ versions(Applications) ->
     [application:load(A) || A <- Applications],
     lists:join(", ", [[atom_to_list(A), " ", element(2, {ok, _} = application:get_key(A, vsn))] || A <- Applications]).
 
-%% The class of an error. It is a socket's error, or a term that several clients use, possibly wrapped in other terms.
+%% The class of an error. It is a socket's error, or a term that several clients use, possibly wrapped in other terms. A client whose
+%% `timeout' means that the request was sent says so itself.
 class(econnrefused) -> connect_refused;
 class(R) when R =:= etimedout; R =:= connect_timeout -> connect_timeout;
 class(R) when R =:= checkout_timeout; R =:= pool_timeout -> pool_wait;
-class(R) when R =:= timeout; R =:= request_timeout -> request_timeout;
+class(timeout) -> timeout;
 class(R) when R =:= econnreset; R =:= epipe -> reset;
 class(R) when R =:= closed; R =:= closing; R =:= connection_closed; R =:= normal; R =:= noproc -> closed_early;
 class(busy) -> busy;

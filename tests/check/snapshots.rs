@@ -205,7 +205,28 @@ rule = [
     assert_snapshot!(whole(&lab, &[]));
 }
 
-/// A client with one doubtful behaviour per value of its knob, except for the default.
+/// The generator waits a second for what one of the servers never sends.
+#[test]
+fn uploads_that_wait_in_vain_have_no_figure() {
+    let home = Home::new();
+    for name in ["polite", "silent"] {
+        home.server_of(name, r#"["upload"]"#, r#"["true", "{port}"]"#, "");
+    }
+    let truth = "
+figure = 1.0
+rule = [
+    { system = \"polite\", better = 0.5 },
+    { system = \"silent\", better = 0.6 },
+    { system = \"silent\", point = { expect = true }, better = 0.001, measured = { attempts = 14, no_continue = 12 } },
+]
+";
+    let grid = "[[grid]]\nsize = \"1M\"\nexpect = [false, true]\n";
+    let lab = measured(home, "upload", "[\"polite\", \"silent\"]", grid, truth);
+    assert_snapshot!(whole(&lab, &["--rounds", "3"]));
+    assert_snapshot!("uploads_that_wait_in_vain_brief", shown(&lab.narrows(&["report", "last"])));
+}
+
+/// A client with one doubtful behaviour per value of its knob, except for the default. That of uploads has a separate test.
 #[test]
 fn every_doubt_has_a_sentence_and_a_remedy() {
     let ways: [(&str, &str); 14] = [

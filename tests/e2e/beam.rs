@@ -171,12 +171,12 @@ fn what_the_driver_computes() {
         // A request in a separate process: its answer, its crash, its timeout, and nothing left of it.
         "{ok, 1} =:= narrows_client:bounded(5000, fun() -> {ok, 1} end)",
         "{error, other, oops} =:= narrows_client:bounded(5000, fun() -> exit(oops) end)",
-        "begin Self = self(), {error, request_timeout, timeout} = narrows_client:bounded(1, fun() -> Self ! self(), receive after infinity -> ok end end), \
+        "begin Self = self(), {error, timeout, timeout} = narrows_client:bounded(1, fun() -> Self ! self(), receive after infinity -> ok end end), \
          not is_process_alive(receive Pid -> Pid end) andalso {messages, []} =:= process_info(self(), messages) end",
         // Errors of sockets, as clients report them.
-        "[connect_refused, reset, closed_early, request_timeout, busy, other] =:= \
+        "[connect_refused, reset, closed_early, timeout, busy, other] =:= \
          [narrows_client:class(R) || R <- [econnrefused, econnreset, closed, timeout, busy, {odd, 1}]]",
-        "[pool_wait, connect_timeout, closed_early, closed_early, reset, request_timeout, other] =:= \
+        "[pool_wait, connect_timeout, closed_early, closed_early, reset, timeout, other] =:= \
          [narrows_client:class(R) || R <- [checkout_timeout, {error, connect_timeout}, {shutdown, normal}, {stream_error, {closed, \"lost\"}}, \
           {down, {shutdown, {error, econnreset}}}, {error, timeout}, {shutdown, odd}]]",
         // The remaining time is never negative.

@@ -234,6 +234,21 @@ fn expect_continue_delays_the_body_until_it_is_requested() {
 }
 
 #[test]
+fn a_continue_that_never_comes_is_counted_and_said() {
+    for io in backends() {
+        let (peer, _) = listener();
+        let url = peer.url("http");
+        let words = [&url, "-n", "2", "-c", "1", "--body-size", "5", "--expect-continue", "--reactor", io];
+        let (code, json) = load_json(&words);
+        assert_eq!((code, &json["completed"], &json["no_continue"]), (0, &2.into(), &2.into()), "{json}");
+        assert_eq!(json["warnings"][0]["code"], "no_continue", "{json}");
+        let ended = load(&words);
+        let said = "warning: 2 of 2 uploads got no 100 Continue within 1 s. Remedy: let the server send 100 Continue";
+        assert!(ended.stdout.contains(said), "{ended:#?}");
+    }
+}
+
+#[test]
 fn method_and_headers_are_those_of_the_arguments() {
     let (peer, seen) = listener();
     let url = format!("{}/a?b=c", peer.url("http"));

@@ -253,7 +253,7 @@ fn silent_closes(clients: &[&str]) {
 fn late_answers(clients: &[&str]) {
     let home = Home::with(clients);
     let grid = "[[grid]]\npool_size = 4\nconcurrency = 8\ndelay_ms = 300\ntimeout_ms = 60\n";
-    let known = ["request_timeout", "pool_wait", "connect_timeout"];
+    let known = ["request_timeout", "timeout", "pool_wait", "connect_timeout"];
     let late = |classes: &[String]| classes.iter().all(|class| known.contains(&&**class));
     let failed = |seen: Observation| matches!(seen.outcome, Outcome::Measured(m) if !m.errors.is_empty());
     // Long enough for a failure in each trial, even on a slow machine.

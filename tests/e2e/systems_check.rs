@@ -1,7 +1,7 @@
 //! `narrows systems --check` for systems that keep the contract, and for systems that each break it in one way.
 
 use crate::support::home::Home;
-use crate::support::{checkout, has};
+use crate::support::{checkout, has, squeezed};
 use serde_json::Value;
 
 /// Checks a system. Returns the exit code and the checks.
@@ -148,13 +148,44 @@ fn servers_that_miscount_or_do_not_close_fail_the_check() {
     let uploads = [
         ("upload: counts uploads on one connection", wrong),
         ("upload: counts uploads on new connections", wrong),
-        ("upload: answers Expect: 100-continue", wrong),
+        ("upload: answers Expect: 100-continue", "0 bytes: the body is \"1\" instead of \"0\""),
     ];
     assert_breaks(&home, "miscounts", &uploads);
 
     node_server(&home, "open", ["String(length)", "", "{}"]);
     let still = "the connection is still open";
     assert_breaks(&home, "open", &[("upload: closes as told", still), ("requests: closes as told", still)]);
+}
+
+/// A server that reads the body without asking for it looks slow to a client that waits for `100 Continue`.
+#[test]
+fn a_server_that_never_sends_100_continue_fails_the_check_and_has_no_figure() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    node_server(&home, "silent", ["String(length)", "", "socket.end()"]);
+    let script = home.path("systems/silent/server.js");
+    let honest = std::fs::read_to_string(&script).expect("a server");
+    let silent: Vec<&str> = honest.lines().filter(|line| !line.contains("100 Continue")).collect();
+    assert_eq!(silent.len(), honest.lines().count() - 1);
+    home.write("systems/silent/server.js", &silent.join("\n"));
+    let seen = "1 bytes: no 100 Continue: nothing within 5000 ms; it waited for the body";
+    assert_breaks(&home, "silent", &[("upload: answers Expect: 100-continue", seen)]);
+
+    home.experiment("upload", "[\"silent\"]", 1, "[[grid]]\nsize = \"1K\"\nexpect = [false, true]\n");
+    home.run(["run", "e", "--rounds", "1"]).code(0);
+    let ended = home.run(["report", "last"]).code(0);
+    let said = squeezed(&ended.stdout);
+    assert!(said.contains("got no 100 Continue within 1 s in 1 of 3 scenarios"), "{ended:#?}");
+    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let found = &report["experiments"][0];
+    let estimates = found["estimates"].as_array().expect("estimates").iter();
+    let silent = estimates.filter(|e| e["scenario"]["system"] == "silent");
+    let seen: Vec<_> =
+        silent.map(|e| (e["scenario"]["point"]["expect"] == true, e["figure"].is_null())).collect();
+    assert_eq!(seen, [(false, false), (true, true)], "{found:#}");
+    assert_eq!(found["without_figure"][0]["system"], "silent", "{found:#}");
 }
 
 #[test]

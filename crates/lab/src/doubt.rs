@@ -28,6 +28,8 @@ pub enum Doubt {
     FailFast,
     /// Connections fail at multiples of one number of requests.
     ErrorsOnSchedule,
+    /// Uploads waited in vain for `100 Continue`, so their times are the generator's patience.
+    NoContinue,
     /// The window was too short for the operations in it.
     TooShort,
     /// The halves of the window differ, or the standard deviation of its tenths exceeds their mean.
@@ -107,6 +109,15 @@ pub enum Evidence {
         count: u64,
         /// All failures on open connections.
         of: u64,
+    },
+    /// `100 Continue` did not come.
+    NoContinue {
+        /// Uploads whose body was sent without it.
+        count: u64,
+        /// All uploads.
+        of: u64,
+        /// How long each of them waited, in seconds.
+        waited_s: f64,
     },
     /// No operation ended.
     NothingEnded {
@@ -195,6 +206,7 @@ impl Evidence {
             Self::Queueing { .. } => Doubt::HiddenQueueing,
             Self::QuickFailures { .. } => Doubt::FailFast,
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
+            Self::NoContinue { .. } => Doubt::NoContinue,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
             Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,
@@ -246,7 +258,14 @@ const NEAR: f64 = 0.8;
 impl Doubt {
     /// Whether a trial with this doubt is shown but not ranked.
     pub fn disqualifies(self) -> bool {
-        matches!(self, Self::GeneratorBound | Self::BehindSchedule | Self::FailFast | Self::PoolCapExceeded)
+        matches!(
+            self,
+            Self::GeneratorBound
+                | Self::BehindSchedule
+                | Self::FailFast
+                | Self::NoContinue
+                | Self::PoolCapExceeded
+        )
     }
 
     /// Whether it is about this figure. What an operation costs a system does not depend on whether the generator could
@@ -266,6 +285,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         hidden_queueing(m, kind),
         fail_fast(m, kind),
         errors_on_schedule(m),
+        no_continue(m),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
@@ -367,8 +387,22 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// The evidence if a trial has no figure, whatever it measures.
+pub(crate) fn no_figure(m: &Measurement) -> Option<Evidence> {
+    no_continue(m).or_else(|| nothing_ended(m))
+}
+
+/// Times of uploads and rates contain the time that the generator waited in vain.
+fn no_continue(m: &Measurement) -> Option<Evidence> {
+    (m.no_continue > 0).then(|| Evidence::NoContinue {
+        count: m.no_continue,
+        of: m.attempts,
+        waited_s: load::Tally::CONTINUE.as_secs_f64(),
+    })
+}
+
 /// The evidence if operations were under way in the window and none ended.
-pub(crate) fn nothing_ended(m: &Measurement) -> Option<Evidence> {
+fn nothing_ended(m: &Measurement) -> Option<Evidence> {
     let nothing = m.attempts > 0 && m.ended() == 0 && m.elapsed_s > 0.0;
     nothing.then_some(Evidence::NothingEnded { attempts: m.attempts, window_s: m.elapsed_s })
 }

@@ -50,7 +50,7 @@ pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
 pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 
-use crate::doubt::{Evidence, nothing_ended};
+use crate::doubt::{Evidence, no_figure};
 use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
@@ -93,20 +93,20 @@ pub struct ExperimentFindings {
     pub warnings: Vec<Warning>,
     /// Failed trials, grouped by scenario and reason.
     pub failures: Vec<FailedTrials>,
-    /// Trials without a figure because no operation ended in their window.
-    pub unended: Vec<Unended>,
+    /// Trials that were measured but have no figure: no operation ended, or `100 Continue` never came.
+    pub without_figure: Vec<WithoutFigure>,
     /// The version that each system reported.
     pub versions: BTreeMap<String, String>,
     /// How to set the best values in each system's own configuration, if its manifest says so.
     pub snippets: Vec<Snippet>,
 }
 
-/// A trial in which no operation ended.
+/// A trial that was measured but has no figure.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Unended {
+pub struct WithoutFigure {
     /// The system.
     pub system: String,
-    /// The number of operations under way and the length of the window.
+    /// Why.
     pub evidence: Evidence,
 }
 
@@ -164,7 +164,7 @@ fn experiment_findings(planned: &Planned, plan: &Plan, observations: &[&Observat
         beside: Vec::new(),
         warnings: warning::warnings(planned, &estimates, observations, trials),
         failures: failures(planned, observations),
-        unended: unended(observations),
+        without_figure: without_figure(observations),
         versions: versions(observations),
         estimates,
     }
@@ -188,11 +188,11 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
     groups.into_values().collect()
 }
 
-fn unended(observations: &[&Observation]) -> Vec<Unended> {
-    let unended = |(system, m): (&str, &Measurement)| {
-        Some(Unended { system: system.to_owned(), evidence: nothing_ended(m)? })
+fn without_figure(observations: &[&Observation]) -> Vec<WithoutFigure> {
+    let without = |(system, m): (&str, &Measurement)| {
+        Some(WithoutFigure { system: system.to_owned(), evidence: no_figure(m)? })
     };
-    measurements(observations).filter_map(unended).collect()
+    measurements(observations).filter_map(without).collect()
 }
 
 fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {

@@ -190,6 +190,9 @@ pub struct Measurement {
     pub late: u64,
     /// Open loop: arrivals that could not be sent.
     pub dropped: u64,
+    /// Uploads whose body was sent although `100 Continue` had not come. Runs of earlier versions did not count them.
+    #[serde(default)]
+    pub no_continue: u64,
     /// For `frames`: frames that the receiver's count verified. Otherwise equal to `successes`.
     pub units: u64,
     /// Payload bytes of verified operations: bodies or frames.
@@ -444,6 +447,7 @@ impl Measurement {
             in_flight: tally.in_flight,
             late: tally.late,
             dropped: tally.dropped,
+            no_continue: tally.no_continue,
             units: tally.units,
             payload_bytes: tally.payload_bytes,
             bytes_sent: tally.bytes_sent,

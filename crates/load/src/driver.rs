@@ -60,8 +60,6 @@ pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
 const RETRY: Duration = Duration::from_millis(10);
 /// The loop turns at least this often, to check the time and cancellation.
 const TURN: Duration = Duration::from_millis(20);
-/// An exchange that has waited this long is nudged: see [`Protocol::nudge`].
-const NUDGE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -237,6 +235,7 @@ impl<P: Protocol> Driver<'_, P> {
                     if self.window {
                         self.tally.bytes_sent += payload.bytes().len() as u64;
                     }
+                    lane.last_sent = self.now;
                     lane.sending = io.send(conn, payload).unwrap_or(false);
                 }
                 Next::HalfClose => return io.half_close(conn),
@@ -419,20 +418,21 @@ impl<P: Protocol> Driver<'_, P> {
         self.expire();
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
-            let Some(oldest) = lane.stamps.front() else {
+            if lane.stamps.is_empty() {
                 if !self.waiting.is_empty() {
                     self.fill(io, index);
                 }
                 continue;
-            };
+            }
             if lane.deadline <= self.now {
                 let class =
                     if lane.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
                 self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
-            } else if self.now.since(oldest.sent) >= NUDGE {
-                if let Some(state) = &mut lane.state {
-                    self.protocol.nudge(state);
-                }
+            } else if self.now.since(lane.last_sent) >= Tally::CONTINUE
+                && let Some(state) = &mut lane.state
+                && self.protocol.nudge(state)
+            {
+                self.tally.no_continue += u64::from(self.window);
                 self.pump(io, index);
             }
         }

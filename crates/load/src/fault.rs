@@ -20,6 +20,9 @@ pub enum ErrorClass {
     Busy,
     /// The request was sent, and no complete answer came within the timeout.
     RequestTimeout,
+    /// No complete answer came within the timeout, and the client library does not say whether the request was sent. Only
+    /// drivers report it.
+    Timeout,
     /// Connection reset or broken pipe.
     Reset,
     /// The connection was closed before the answer was complete.
@@ -42,12 +45,13 @@ impl ErrorClass {
     /// The number of classes.
     pub const COUNT: usize = Self::ALL.len();
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::PoolWait,
         Self::Busy,
         Self::RequestTimeout,
+        Self::Timeout,
         Self::Reset,
         Self::ClosedEarly,
         Self::Protocol,
@@ -66,6 +70,7 @@ impl ErrorClass {
             Self::PoolWait => "pool_wait",
             Self::Busy => "busy",
             Self::RequestTimeout => "request_timeout",
+            Self::Timeout => "timeout",
             Self::Reset => "reset",
             Self::ClosedEarly => "closed_early",
             Self::Protocol => "protocol",

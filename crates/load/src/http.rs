@@ -139,8 +139,17 @@ impl Requests {
         if !state.answer.interim {
             replies.push(self.judge(state));
         } else if state.answer.status == 100 {
-            self.nudge(state);
+            self.release(state);
         }
+    }
+
+    /// Lets a waiting body be sent. Returns whether there is one.
+    fn release(&self, state: &mut State) -> bool {
+        let waits = state.body == BodyState::Awaiting;
+        if waits {
+            state.body = BodyState::Left(self.body.as_ref().map_or(0, |body| body.len));
+        }
+        waits
     }
 
     /// Judges a complete answer.
@@ -333,10 +342,8 @@ impl Protocol for Requests {
         }
     }
 
-    fn nudge(&mut self, state: &mut State) {
-        if state.body == BodyState::Awaiting {
-            state.body = BodyState::Left(self.body.as_ref().map_or(0, |body| body.len));
-        }
+    fn nudge(&mut self, state: &mut State) -> bool {
+        self.release(state)
     }
 }
 

@@ -81,8 +81,11 @@ pub(crate) trait Protocol {
     /// Handles the peer's close, which may end the oldest exchange.
     fn end(&mut self, state: &mut Self::State) -> Option<Reply>;
 
-    /// Handles an oldest exchange that has waited for a second: stop waiting for an interim answer.
-    fn nudge(&mut self, _state: &mut Self::State) {}
+    /// Stops waiting for an interim answer, on a connection that has sent nothing for a second. Returns whether an exchange
+    /// was waiting for one.
+    fn nudge(&mut self, _state: &mut Self::State) -> bool {
+        false
+    }
 }
 
 /// Handles bytes that no exchange asked for. If they directly follow an answer, they make that exchange fail.

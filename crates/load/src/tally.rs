@@ -43,6 +43,8 @@ pub struct Tally {
     pub late: u64,
     /// Open loop: arrivals that were given up, because they could not be sent within the timeout or before the end.
     pub dropped: u64,
+    /// Exchanges whose body was sent although `100 Continue` had not come within [`Tally::CONTINUE`].
+    pub no_continue: u64,
     /// Successes in each tenth of a window of fixed length. Shows whether the traffic was steady.
     pub tenths: [u64; 10],
     /// The total time of failed exchanges, from send to failure. Shows whether failing was quicker than succeeding.
@@ -96,6 +98,7 @@ impl Default for Tally {
             ordinals: BTreeMap::new(),
             late: 0,
             dropped: 0,
+            no_continue: 0,
             first_errors: BTreeMap::new(),
             elapsed: Duration::ZERO,
             cpu: Duration::ZERO,
@@ -109,6 +112,8 @@ impl Default for Tally {
 impl Tally {
     /// A send this long after its intended time is late. It is ten times the timer error of an idle machine.
     pub const LATE: Duration = Duration::from_millis(1);
+    /// How long a body waits for `100 Continue`. It is sent after that, because a server may leave the interim answer out.
+    pub const CONTINUE: Duration = Duration::from_secs(1);
     /// How many different ordinals of failed exchanges are kept.
     pub const ORDINALS: usize = 32;
 
@@ -203,6 +208,7 @@ impl Tally {
             *self.ordinals.entry(*ordinal).or_default() += count;
         }
         self.dropped += other.dropped;
+        self.no_continue += other.no_continue;
         self.elapsed = self.elapsed.max(other.elapsed);
         self.cpu += other.cpu;
         self.busiest = self.busiest.max(other.busiest);

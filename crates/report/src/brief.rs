@@ -141,6 +141,10 @@ fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
     if shown_elsewhere || is_of_the_run(warning.code) {
         return false;
     }
+    // Its rows have no figure, so no answer is about them.
+    if warning.code == Code::Trial(Doubt::NoContinue) {
+        return true;
+    }
     let about: Vec<String> = match e.claims.first() {
         Some(
             Claim::Knob { comparison, .. }

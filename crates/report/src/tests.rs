@@ -6,7 +6,7 @@ use lab::experiment::{Figure, Form, Subject};
 use lab::findings::{Beside, BestOf, FigureTable, Note, Presence, Shape, ShapeFigures, TableKind};
 use lab::findings::{
     Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
-    Table, Unended, Unit, Warning,
+    Table, Unit, Warning, WithoutFigure,
 };
 use lab::plan::Setup;
 
@@ -124,7 +124,7 @@ fn fixed() -> Findings {
             }],
             failures: vec![failed()],
             snippets: Vec::new(),
-            unended: vec![Unended {
+            without_figure: vec![WithoutFigure {
                 system: "node".to_owned(),
                 evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
             }],

@@ -1,7 +1,8 @@
 //! A client with pools: reqwest. A pool is a `Client` that keeps `pool_size` idle connections.
 //!
 //! Contract: systems/shared/rust. reqwest has no cap on connections: it opens further ones if no idle one is free, so nobody
-//! waits for the pool. It does not tell when a connection became a request's own.
+//! waits for the pool. It does not tell when a connection became a request's own: if the time is over before there is an answer,
+//! the error is the same whether the request was sent or its connection was still being made.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -18,14 +19,22 @@ impl Client for Reqwest {
     }
 
     async fn get(&self, url: &str, id: &str) -> Result<Answer, Failure> {
-        let answer = self.0.get(url).header("x-request-id", id).send().await.map_err(failure)?;
+        let answer = self
+            .0
+            .get(url)
+            .header("x-request-id", id)
+            .send()
+            .await
+            .map_err(|error| failure(error, "timeout"))?;
         let told =
             answer.headers().get("x-request-id").and_then(|told| told.to_str().ok()).map(str::to_owned);
-        Ok((answer.status().as_u16(), told, answer.bytes().await.map_err(failure)?.to_vec()))
+        let status = answer.status().as_u16();
+        let body = answer.bytes().await.map_err(|error| failure(error, "request_timeout"))?;
+        Ok((status, told, body.to_vec()))
     }
 }
 
-fn failure(error: reqwest::Error) -> Failure {
+fn failure(error: reqwest::Error, timeout: &'static str) -> Failure {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let kind =
         causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind).last();
@@ -35,7 +44,7 @@ fn failure(error: reqwest::Error) -> Failure {
             if error.is_connect() {
                 "connect_timeout"
             } else {
-                "request_timeout"
+                timeout
             }
         }
         Some(ErrorKind::ConnectionRefused) => "connect_refused",

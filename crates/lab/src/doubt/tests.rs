@@ -42,7 +42,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// A change to a sound trial, and the only doubt that it raises.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 22] = [
+const CASES: [Case; 23] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
@@ -67,6 +67,8 @@ const CASES: [Case; 22] = [
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(100, 40), (200, 30), (300, 5)])),
     // There are other failures as well.
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(7, 40), (100, 20), (200, 18)])),
+    // One upload among many.
+    (Doubt::NoContinue, |m| m.no_continue = 1),
     (Doubt::TooShort, |m| m.elapsed_s = 0.05),
     (Doubt::TooShort, |m| m.successes = 19),
     (Doubt::UnsteadyWindow, |m| m.tenths = [vec![10_000; 5], vec![12_500; 5]].concat()),

@@ -111,6 +111,26 @@ fn a_system_that_the_generator_held_back_is_at_least_as_fast_as_claimed() {
 }
 
 #[test]
+fn a_system_that_the_generator_held_back_is_not_slower_and_the_comparison_says_why() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["libuv", "node"], axes);
+    for (busy, verdict) in [(0.99, Verdict::Undecided { more_rounds: None }), (0.4, Verdict::Faster)] {
+        let observations = observe(&plan, |t| {
+            let held = t.scenario.system == "libuv";
+            let mut m = measurement(if held { 4000 } else { 20_000 }, 5.0);
+            m.generator.busiest_core = if held { busy } else { 0.4 };
+            measured(m)
+        });
+        let e = one(findings(&plan, &observations));
+        let [found] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
+        let ratio = found.ratio.expect("both were measured");
+        assert_eq!((found.verdict, found.held_back), (verdict, busy > 0.9), "{found:?}");
+        assert!(ratio.low > 2.0, "{ratio:?}");
+    }
+}
+
+#[test]
 fn systems_are_told_in_order_and_ties_apart() {
     let connections = int(&[1]);
     let axes: Axes = &[("connections", Kind::Integer, &connections)];

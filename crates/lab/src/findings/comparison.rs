@@ -86,6 +86,9 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// Whether the ratio is a lower bound, because the generator held the better scenario back.
     pub at_least: bool,
+    /// Whether it is undecided only because the generator held one of the two back: the interval would decide it, but the
+    /// figure of that scenario is a lower bound.
+    pub held_back: bool,
     /// The verdict. For a `step` it says whether more is lost than the additional work explains.
     pub verdict: Verdict,
 }
@@ -180,11 +183,16 @@ fn comparison(asked: Asked, seen: Option<(LogRatio, f64)>, estimates: &[Estimate
     let (a, b) = (&estimates[scenario], &estimates[against]);
     let rounds = a.by_round.keys().filter(|round| b.by_round.contains_key(round)).count() as u32;
     let hopeless = Verdict::Undecided { more_rounds: None };
-    let verdict = match seen.map(|(seen, p)| seen.verdict(threshold, p)) {
-        // A lower bound may be better than it looks, so it can be neither slower nor equal.
-        Some(Verdict::Slower) if a.is_lower_bound() => hopeless,
-        Some(Verdict::Faster) if b.is_lower_bound() => hopeless,
-        Some(Verdict::NoDifference) if a.is_lower_bound() || b.is_lower_bound() => hopeless,
+    let judged = seen.map(|(seen, p)| seen.verdict(threshold, p));
+    // A lower bound may be better than it looks, so it can be neither slower nor equal.
+    let held_back = match judged {
+        Some(Verdict::Slower) => a.is_lower_bound(),
+        Some(Verdict::Faster) => b.is_lower_bound(),
+        Some(Verdict::NoDifference) => a.is_lower_bound() || b.is_lower_bound(),
+        _ => false,
+    };
+    let verdict = match judged {
+        Some(_) if held_back => hopeless,
         Some(verdict) => verdict,
         None if a.compares() && b.compares() => {
             Verdict::Undecided { more_rounds: Some((FEWEST_ROUNDS as u32).saturating_sub(rounds).max(1)) }
@@ -202,5 +210,5 @@ fn comparison(asked: Asked, seen: Option<(LogRatio, f64)>, estimates: &[Estimate
         seen.map(|s| Ratio::of_logs(s.location.estimate + expected, s.low + expected, s.high + expected));
     let step = matches!(by, By::Step(_));
     let excess = seen.filter(|_| step).map(|s| s.location.estimate.exp());
-    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, verdict }
+    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, held_back, verdict }
 }

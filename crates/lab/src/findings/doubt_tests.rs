@@ -2,11 +2,11 @@
 
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
 use super::*;
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, Evidence};
 use crate::experiment::Figure;
 use crate::observation::Measurement;
-use systems::is_reference;
 use systems::knob::Kind;
+use systems::{Value, is_reference};
 
 /// Runs an experiment with these axes, in which `measurement` gives the measurements of `a` and of the reference. Returns
 /// whether it warns with `code`, and whether `a` is ranked.
@@ -177,6 +177,42 @@ fn a_disqualified_scenario_is_shown_but_not_ranked() {
             "{doubt:?}: the fastest is shown last, without a rank"
         );
         assert!(rows[..2].iter().all(|(rank, _)| **rank != Cell::Empty), "{doubt:?}");
+    }
+}
+
+#[test]
+fn a_second_of_waiting_for_100_continue_is_never_a_figure() {
+    let expect = [false, true].map(Value::Boolean);
+    let axes: Axes = &[("expect", Kind::Boolean, &expect)];
+    let plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["good", "silent"], axes);
+    // One of the trials is without a figure, and all of them are.
+    for silent_rounds in [1, 3] {
+        let observations = observe(&plan, |t| {
+            let waits = t.scenario.system == "silent" && t.scenario.point["expect"] == Value::Boolean(true);
+            let waits = waits && t.round < silent_rounds;
+            let mut m = measurement(20, if waits { 1_001_000.0 } else { 1000.0 });
+            m.no_continue = if waits { 19 } else { 0 };
+            measured(m)
+        });
+        let e = one(findings(&plan, &observations));
+        let silent = &e.estimates[3];
+        assert_eq!(silent.scenario.system, "silent");
+        let seen = (silent.no_continue, silent.by_round.len(), silent.figure);
+        let figure = (silent_rounds < 3).then_some(1.0);
+        assert_eq!(seen, (19 * u64::from(silent_rounds), 3 - silent_rounds as usize, figure));
+        let evidence = Evidence::NoContinue { count: 19, of: 21, waited_s: 1.0 };
+        let without = WithoutFigure { system: "silent".to_owned(), evidence };
+        assert_eq!(e.without_figure, vec![without; silent_rounds as usize]);
+        // The doubt is about the scenario only if it is about half of its trials.
+        let warned = e.warnings.iter().any(|w| w.code == Code::Trial(Doubt::NoContinue));
+        assert_eq!((warned, silent.compares()), (silent_rounds == 3, silent_rounds < 3));
+        let compared = e.comparisons.iter().filter(|c| [c.scenario, c.against].contains(&3));
+        assert!(compared.map(|c| c.ratio).all(|ratio| ratio.is_none()), "{:?}", e.comparisons);
+        let blames = |claim: &Claim| matches!(claim, Claim::Knob { .. } | Claim::Systems { .. });
+        assert!(!e.claims.iter().any(blames), "{:?}", e.claims);
+        let column = e.tables[0].columns.iter().position(|column| column.name == "no 100");
+        let cell = &e.tables[0].rows[3].cells[column.expect("the reason")];
+        assert_eq!(*cell, Cell::Number(19.0 * f64::from(silent_rounds)));
     }
 }
 

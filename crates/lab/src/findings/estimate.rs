@@ -12,7 +12,7 @@ use super::Detail;
 use super::Rows;
 use super::ceiling;
 use super::effort::Effort;
-use crate::doubt::{Doubt, Evidence, TrialKind, doubts};
+use crate::doubt::{Doubt, Evidence, TrialKind, doubts, no_figure};
 use crate::experiment::Figure;
 use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
@@ -60,6 +60,8 @@ pub struct Estimate {
     pub errors: BTreeMap<String, u64>,
     /// Failed operations as a share of those that ended, 0..=1.
     pub error_share: f64,
+    /// Uploads of all trials whose body was sent although `100 Continue` had not come. A trial with one has no figure.
+    pub no_continue: u64,
     /// Response time (from the intended send) of all trials together, in microseconds. None if there are too few
     /// operations for the percentile.
     pub p50_us: Option<u64>,
@@ -130,8 +132,12 @@ impl Estimate {
 /// `ms_per_upload` is the trial's *mean* service time, because a percentile of a handful of uploads would be inexact.
 /// The estimate is the median over trials, so that one disturbed trial does not move it.
 ///
-/// A rate is None if no operation ended in the window, because those under way may be about to end.
+/// None if no operation ended in the window, because those under way may be about to end; and if the generator waited in
+/// vain for `100 Continue`, because that second is not the system's.
 fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
+    if no_figure(m).is_some() {
+        return None;
+    }
     let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
     let percentile =
         |percent: f64| percentile_of_buckets(&m.response_us.buckets, percent).map(|us| us as f64);
@@ -257,6 +263,7 @@ fn estimate(
         in_flight: all().map(|m| m.in_flight).sum(),
         errors,
         error_share: if wrong == 0 { 0.0 } else { wrong as f64 / (wrong + successes) as f64 },
+        no_continue: all().map(|m| m.no_continue).sum(),
         p50_us: percentile_of_buckets(&response, 50.0),
         p99_us: percentile_of_buckets(&response, 99.0),
         service_p50_us: percentile_of_buckets(&service, 50.0),

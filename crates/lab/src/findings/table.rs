@@ -1,6 +1,6 @@
 //! Tables in data terms: cells are numbers in the column's unit, words, or nothing; shaped as the published tables.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use schemars::JsonSchema;
@@ -156,12 +156,12 @@ pub enum TableKind {
 pub enum Note {
     /// No trial failed, and no operation.
     NothingFailed,
-    /// Operations that failed in one way.
+    /// Operations that failed with one system, in all of its rows.
     Errors {
-        /// The class of errors.
-        class: String,
-        /// How many.
-        count: u64,
+        /// The system.
+        system: String,
+        /// How many, by class.
+        classes: BTreeMap<String, u64>,
     },
     /// Some rows may not be ranked.
     Unranked,
@@ -271,6 +271,11 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
     if !errors && rows.iter().any(|e| !e.errors.is_empty()) {
         parts.push(part(column("errors", Unit::Share), |e| {
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
+        }));
+    }
+    if rows.iter().any(|e| e.no_continue > 0) {
+        parts.push(part(column("no 100", Unit::Count), |e| {
+            if e.trials == 0 { Cell::Empty } else { count(Some(e.no_continue)) }
         }));
     }
     if planned.workload.about().short_exchanges {
@@ -407,10 +412,15 @@ fn notes(estimates: &[&Estimate]) -> Vec<Note> {
     if ran && estimates.iter().all(|e| e.failed == 0 && e.errors.is_empty()) {
         notes.push(Note::NothingFailed);
     }
-    let classes: BTreeSet<&String> = estimates.iter().flat_map(|e| e.errors.keys()).collect();
-    for class in classes {
-        let count = estimates.iter().filter_map(|e| e.errors.get(class)).sum();
-        notes.push(Note::Errors { class: class.clone(), count });
+    let mut systems: BTreeMap<&String, BTreeMap<String, u64>> = BTreeMap::new();
+    for e in estimates.iter().filter(|e| !e.errors.is_empty()) {
+        let classes = systems.entry(&e.scenario.system).or_default();
+        for (class, count) in &e.errors {
+            *classes.entry(class.clone()).or_default() += count;
+        }
     }
+    notes.extend(
+        systems.into_iter().map(|(system, classes)| Note::Errors { system: system.clone(), classes }),
+    );
     notes
 }

@@ -358,5 +358,5 @@ fn a_trial_in_which_no_operation_ended_has_no_figure_and_is_listed() {
     let e = one(findings(&plan, &observations));
     assert_eq!((e.estimates[0].by_round.len(), e.comparisons.len()), (2, 0));
     let evidence = Evidence::NothingEnded { attempts: 4000, window_s: 2.0 };
-    assert_eq!(e.unended, [Unended { system: "a".to_owned(), evidence }]);
+    assert_eq!(e.without_figure, [WithoutFigure { system: "a".to_owned(), evidence }]);
 }

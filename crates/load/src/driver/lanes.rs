@@ -19,6 +19,8 @@ pub(super) struct Lane<S> {
     pub connected: bool,
     /// The kernel has a payload that it has not sent yet.
     pub sending: bool,
+    /// When the lane last gave the kernel something to send.
+    pub last_sent: Time,
     pub state: Option<S>,
     /// The open exchanges, oldest first.
     pub stamps: VecDeque<Stamp>,
@@ -60,6 +62,7 @@ impl<S> Lanes<S> {
             conn: None,
             connected: false,
             sending: false,
+            last_sent: now,
             state: None,
             stamps: VecDeque::new(),
             deadline: now,

@@ -128,11 +128,25 @@ fn the_body_waits_for_100_continue_or_for_the_nudge() {
         assert!(matches!(http.next(&mut state, false), Next::Send(_)), "the head");
         assert!(matches!(http.next(&mut state, false), Next::Nothing), "the body waits");
         if nudged {
-            http.nudge(&mut state);
+            assert!(http.nudge(&mut state), "a body waited");
         } else {
             http.receive(&mut state, b"HTTP/1.1 100 Continue\r\n\r\n", &mut Vec::new()).expect("interim");
         }
+        assert!(!http.nudge(&mut state), "it waits no longer");
         let Next::Send(body) = http.next(&mut state, false) else { panic!("the body goes out") };
         assert_eq!(body.bytes().len(), 10);
+        assert!(!http.nudge(&mut state), "the answer is no interim answer");
     }
+}
+
+#[test]
+fn a_final_answer_before_the_body_ends_the_wait_and_the_connection() {
+    let mut target = target(Body::Pattern(10));
+    target.expect_continue = true;
+    let (end, replies) = answer(&target, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_eq!(end, Ok(()));
+    assert_eq!(
+        replies.iter().map(|reply| (reply.result.is_ok(), reply.keep)).collect::<Vec<_>>(),
+        [(true, false)]
+    );
 }

@@ -24,6 +24,8 @@ pub struct Json {
     first_errors: BTreeMap<String, String>,
     late: u64,
     dropped: u64,
+    /// Requests whose body was sent although `100 Continue` had not come.
+    no_continue: u64,
     elapsed_s: f64,
     throughput_per_s: f64,
     bytes_sent: u64,
@@ -124,6 +126,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
             .collect(),
         late: tally.late,
         dropped: tally.dropped,
+        no_continue: tally.no_continue,
         elapsed_s: tally.elapsed.as_secs_f64(),
         throughput_per_s: tally.throughput(),
         bytes_sent: tally.bytes_sent,

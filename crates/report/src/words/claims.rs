@@ -230,11 +230,16 @@ impl Wording<'_> {
 
     /// What would help most to decide a comparison.
     fn help(&self, c: &Comparison) -> String {
-        let generator = [c.scenario, c.against]
-            .iter()
-            .any(|index| self.estimate(*index).is_some_and(Estimate::is_lower_bound));
         match c.verdict {
-            _ if generator => "the load generator was the limit".to_owned(),
+            _ if c.held_back => {
+                let bound = |at: &usize| self.estimate(*at).is_some_and(Estimate::is_lower_bound);
+                let names: Vec<String> = [c.scenario, c.against]
+                    .iter()
+                    .filter(|at| bound(at))
+                    .map(|at| self.name(&c.by, *at))
+                    .collect();
+                format!("the generator was at its limit, so the figure of {} is a lower bound", list(&names))
+            }
             Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
                 format!("{} may decide it", several(more.into(), "more round"))
             }

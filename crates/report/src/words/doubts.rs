@@ -20,6 +20,9 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
             quick_failures(share, failing_us, succeeding_us, attempts)
         }
         Evidence::FailuresEvery { requests, count, of } => failures_every(requests, count, of),
+        Evidence::NoContinue { count, of, waited_s } => {
+            format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
+        }
         Evidence::NothingEnded { attempts, window_s } => {
             format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
         }
@@ -102,6 +105,10 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
         Doubt::FailFast => "mend the errors first: their share and this rate say nothing together",
         Doubt::ErrorsOnSchedule => {
             "raise the server's limit of requests per connection, or use a client that heeds its close"
+        }
+        Doubt::NoContinue => {
+            "let the server send 100 Continue as soon as it has the head, or do not ask for it (expect = false); no figure is \
+             taken from such trials"
         }
         Doubt::TooShort => "a longer window (-d, measure_s), or less work per operation",
         Doubt::UnsteadyWindow => {

@@ -92,7 +92,13 @@ fn counts(e: &ExperimentFindings) -> String {
 fn note(note: &Note) -> String {
     match note {
         Note::NothingFailed => "no trial failed, no operation failed".to_owned(),
-        Note::Errors { class, count } => format!("errors of class {class}: {count}"),
+        Note::Errors { system, classes } => {
+            let mut classes: Vec<(&String, &u64)> = classes.iter().collect();
+            classes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            let classes: Vec<String> =
+                classes.into_iter().map(|(class, count)| format!("{count} {class}")).collect();
+            format!("errors of {system}: {}", classes.join(", "))
+        }
         Note::Unranked => format!(
             "rows without a rank have more than {} errors, no figure, fewer than 3 trials, counts that contradict the server's, or \
              a warning that disqualifies them (more connections than the pool may have, a generator at its limit or behind its \
@@ -135,8 +141,13 @@ mod tests {
     #[test]
     fn notes_say_what_is_not_in_the_cells() {
         let scenarios = ["a x=1", "a x=2"].map(str::to_owned).to_vec();
+        let classes = [("busy", 3), ("pool_wait", 3), ("timeout", 1200)];
+        let classes = classes.map(|(class, count)| (class.to_owned(), count)).into();
         for (of, said) in [
-            (Note::Errors { class: "busy".to_owned(), count: 3 }, "errors of class busy: 3"),
+            (
+                Note::Errors { system: "a".to_owned(), classes },
+                "errors of a: 1200 timeout, 3 busy, 3 pool_wait",
+            ),
             (
                 Note::NotComparable { scenarios },
                 "not comparable (errors, or the generator was the limit): a x=1; a x=2",

@@ -4,6 +4,7 @@ use lab::doubt::Evidence;
 use lab::findings::{Behind, By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence};
 use stats::Verdict;
 
+use super::verdicts::verdict;
 use super::{Advice, advice_on_trial, answer, headlines};
 use crate::made_up::{found, rule};
 
@@ -23,6 +24,7 @@ fn comparison(by: By, verdict: Verdict) -> Comparison {
         excess: None,
         p: Some(0.01),
         at_least: true,
+        held_back: false,
         verdict,
     }
 }
@@ -107,6 +109,19 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
     assert!(
         open(By::System, 0, Some(101))
             .ends_with("4 rounds; a quieter machine would help most: see `narrows doctor`)")
+    );
+    let mut e = run();
+    let evidence = Evidence::GeneratorBusy { share: 0.99 };
+    e.estimates[1].doubts.insert(evidence.doubt(), evidence);
+    let bound =
+        Comparison { held_back: true, ..comparison(knob(), Verdict::Undecided { more_rounds: None }) };
+    assert_eq!(verdict(&bound), "undecided: the generator was at its limit");
+    e.claims = vec![Claim::Undecided { comparison: bound, default: false, equal: 0, of: 3 }];
+    assert_eq!(
+        answer(&e),
+        format!(
+            "`pool_size` is undecided: {end}; the generator was at its limit, so the figure of 16 is a lower bound)"
+        )
     );
     let wild = Comparison {
         ratio: Some(Ratio { estimate: 2.0, low: 0.1, high: 40.0 }),

@@ -1,9 +1,11 @@
 //! Warnings as sentences, each with what to do: those of experiments and of single trials; and trials that lie far from the
 //! others.
 
-use lab::doubt::Evidence;
+use std::collections::BTreeMap;
+
+use lab::doubt::{Doubt, Evidence};
 use lab::findings::{
-    Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning,
+    Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning, WithoutFigure,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,11 +91,15 @@ pub(crate) fn outlier(outlier: &Outlier) -> String {
     format!("{scenario} in round {round} was {} as fast as its median, and counts: {because}", times(*ratio))
 }
 
-/// The trials without a figure, each once.
+/// The trials without a figure: for each system and reason their number, and the first of them.
 pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
-    let empty = e.unended.iter().map(|trial| {
-        let why = evidence(&trial.evidence);
-        format!("{}: a trial has no figure: {why}", trial.system)
-    });
-    empty.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
+    let mut groups: BTreeMap<(&str, Doubt), (usize, &Evidence)> = BTreeMap::new();
+    for WithoutFigure { system, evidence } in &e.without_figure {
+        groups.entry((system, evidence.doubt())).or_insert((0, evidence)).0 += 1;
+    }
+    let note = |((system, _), (trials, first)): ((&str, Doubt), (usize, &Evidence))| match trials {
+        1 => format!("{system}: a trial has no figure: {}", evidence(first)),
+        _ => format!("{system}: {trials} trials have no figure; in the first, {}", evidence(first)),
+    };
+    groups.into_iter().map(note).collect()
 }

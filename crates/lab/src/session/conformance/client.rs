@@ -136,14 +136,14 @@ fn check_timeout(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialErro
     let orders: Vec<_> = ORDERS.into_iter().chain(TOO_SHORT).collect();
     let talk = talk(place, &orders, server.addresses()[0])?;
     let _ = server.stop();
-    let waits = ["request_timeout", "pool_wait", "busy", "connect_timeout"];
+    let waits = ["request_timeout", "timeout", "pool_wait", "busy", "connect_timeout"];
     let found = talk.done.and_then(|done| {
         let total = done.total;
         let seen = format!("{} successes, errors: {:?}", total.successes, total.errors);
         let right = total.successes == 0 && total.errors.keys().all(|class| waits.contains(&class.as_str()));
         if right && !total.errors.is_empty() { Ok(seen) } else { Err(seen) }
     });
-    let remedy = "timeout_ms covers everything from the call to the checked answer; after it, the class is request_timeout, pool_wait or busy";
+    let remedy = "timeout_ms covers everything from the call to the checked answer; after it, the class is request_timeout, timeout, pool_wait or busy";
     checks.judge("clients: gives up in time", found, remedy);
     Ok(())
 }

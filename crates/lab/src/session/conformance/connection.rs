@@ -23,6 +23,14 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
+/// The head of an HTTP answer.
+struct Head {
+    /// Its length in bytes, with the blank line.
+    end: usize,
+    status: String,
+    content_length: Option<String>,
+}
+
 impl RawConnection {
     pub(super) fn open(port: u16) -> Result<Self, String> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -73,12 +81,12 @@ impl RawConnection {
         Ok(())
     }
 
-    /// Reads the next complete answer.
-    pub(super) fn answer(&mut self) -> Result<Answer, String> {
+    /// Receives the head of the next answer, and leaves it unconsumed.
+    fn head(&mut self) -> Result<Head, String> {
         let end = |bytes: &[u8]| bytes.windows(4).position(|window| window == b"\r\n\r\n");
         self.receive_until(|bytes| end(bytes).is_some())?;
-        let head_end = end(&self.held).unwrap_or_default() + 4;
-        let head = String::from_utf8_lossy(&self.held[..head_end]).into_owned();
+        let end = end(&self.held).unwrap_or_default() + 4;
+        let head = String::from_utf8_lossy(&self.held[..end]).into_owned();
         let mut lines = head.split("\r\n");
         let first = lines.next().unwrap_or_default();
         if !first.starts_with("HTTP/1.") {
@@ -88,13 +96,30 @@ impl RawConnection {
         let lengths = lines.filter_map(|line| line.split_once(':'));
         let length = lengths
             .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-            .map(|(_, value)| value.trim());
-        let Some(length) = length.last() else { return Err("an answer without Content-Length".to_owned()) };
+            .map(|(_, value)| value.trim().to_owned());
+        Ok(Head { end, status, content_length: length.last() })
+    }
+
+    /// Reads the next complete answer.
+    pub(super) fn answer(&mut self) -> Result<Answer, String> {
+        let Head { end, status, content_length } = self.head()?;
+        let Some(length) = content_length else { return Err("an answer without Content-Length".to_owned()) };
         let length: usize = length.parse().map_err(|_| format!("Content-Length is {length:?}"))?;
-        self.receive_until(|bytes| bytes.len() >= head_end.saturating_add(length))?;
-        let body = self.held[head_end..head_end + length].to_vec();
-        self.held.drain(..head_end + length);
+        self.receive_until(|bytes| bytes.len() >= end.saturating_add(length))?;
+        let body = self.held[end..end + length].to_vec();
+        self.held.drain(..end + length);
         Ok(Answer { status, body })
+    }
+
+    /// Waits for the next answer, and consumes it if it is `100 Continue`. Returns the status of any other answer, which is
+    /// left for [`answer`](Self::answer).
+    pub(super) fn continues(&mut self) -> Result<Option<String>, String> {
+        let Head { end, status, .. } = self.head()?;
+        if status != "100" {
+            return Ok(Some(status));
+        }
+        self.held.drain(..end);
+        Ok(None)
     }
 
     /// Reads exactly `length` bytes.

@@ -47,7 +47,10 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
             let (what, check, remedy) = TOGETHER;
             checks.judge(&named(what), check(port, expected), remedy);
         }
-        Work::Upload(work) => uploads(place, port, work, checks)?,
+        Work::Upload(work) => {
+            uploads(place, port, work, checks)?;
+            checks.judge(&named("answers Expect: 100-continue"), continues(port), CONTINUE);
+        }
         // Frames are not HTTP, and clients are checked elsewhere.
         Work::Requests(_) | Work::Frames(_) | Work::Clients(_) => {}
     }
@@ -166,14 +169,12 @@ fn many(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("the last connection was answered first".to_owned())
 }
 
-/// Checks the counts of uploads of each size, on kept and new connections, and with `Expect: 100-continue`.
+/// Checks the counts of uploads of each size, on kept and new connections.
 fn uploads(place: &Place<'_>, port: u16, work: &Upload, checks: &mut Checks) -> Result<(), TrialError> {
-    for (name, reuse, expect) in [
-        ("counts uploads on one connection", true, false),
-        ("counts uploads on new connections", false, false),
-        ("answers Expect: 100-continue", false, true),
-    ] {
-        let orders = Orders { work: Work::Upload(Upload { reuse, expect, ..*work }), ..place.orders(port) };
+    for (name, reuse) in
+        [("counts uploads on one connection", true), ("counts uploads on new connections", false)]
+    {
+        let orders = Orders { work: Work::Upload(Upload { reuse, ..*work }), ..place.orders(port) };
         let mut wrong = None;
         for size in SIZES {
             wrong =
@@ -184,4 +185,40 @@ fn uploads(place: &Place<'_>, port: u16, work: &Upload, checks: &mut Checks) -> 
         checks.judge(&format!("upload: {name}"), found, remedy);
     }
     Ok(())
+}
+
+const CONTINUE: &str = "send HTTP/1.1 100 Continue as soon as the head has come, then read the body and answer with its number of \
+                        bytes; without it a client waits for a second, and such trials have no figure";
+
+/// Uploads bodies of each size that wait for `100 Continue`, on one connection and on new ones.
+fn continues(port: u16) -> Result<String, String> {
+    let mut kept = RawConnection::open(port)?;
+    for size in SIZES {
+        let asked = after_continue(&mut kept, size, "")
+            .and_then(|()| after_continue(&mut RawConnection::open(port)?, size, "Connection: close\r\n"));
+        asked.map_err(|why| format!("{size} bytes: {why}"))?;
+    }
+    Ok(format!("100 Continue before each body; {SIZES:?} bytes, 2 of each"))
+}
+
+/// Uploads a body once `100 Continue` has come.
+fn after_continue(connection: &mut RawConnection, size: u64, header: &str) -> Result<(), String> {
+    let head = format!(
+        "POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\nExpect: 100-continue\r\n{header}\r\n"
+    );
+    let (body, count) = (vec![b'u'; size as usize], size.to_string());
+    connection.send(head.as_bytes())?;
+    match connection.continues() {
+        Ok(None) => {}
+        // There is no body to wait for.
+        Ok(Some(_)) if size == 0 => {}
+        Ok(Some(status)) => return Err(format!("status {status} before the body was sent, instead of 100")),
+        Err(why) => {
+            let unasked = connection.send(&body).and_then(|()| right(connection, count.as_bytes()));
+            let then = unasked.map_or_else(|_| String::new(), |()| "; it waited for the body".to_owned());
+            return Err(format!("no 100 Continue: {why}{then}"));
+        }
+    }
+    connection.send(&body)?;
+    right(connection, count.as_bytes())
 }
