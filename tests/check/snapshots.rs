@@ -110,6 +110,25 @@ fn clients_are_ranked_with_ties() {
     assert_snapshot!(whole(&lab, &["--rounds", "6"]));
 }
 
+/// Clients that lose requests when the server closes: at most one for each close is explained.
+#[test]
+fn errors_of_announced_closes_are_explained_beside_the_rank() {
+    let home = Home::new();
+    for name in ["heeds", "loses-one", "loses-two"] {
+        home.client(name, r#"["true"]"#, "");
+    }
+    let lost = |name: &str, window: u32, life: u32| {
+        format!(
+            "[[rule]]\nsystem = \"{name}\"\nerrors = {{ closed_early = {window} }}\n\
+             measured = {{ server = {{ closes = 220, client_errors = {{ closed_early = {life} }} }} }}\n"
+        )
+    };
+    let truth = format!("figure = 10000.0\n{}{}", lost("loses-one", 180, 215), lost("loses-two", 360, 430));
+    let grid = "[[grid]]\npool_size = 32\nmax_keepalive = 100\n";
+    let lab = measured(home, "clients", r#"["heeds", "loses-one", "loses-two"]"#, grid, &truth);
+    assert_snapshot!(whole(&lab, &["--rounds", "4"]));
+}
+
 /// A lab with this experiment, grid and truth, for systems of `home`.
 fn measured(home: Home, workload: &str, systems: &str, grid: &str, truth: &str) -> Lab {
     home.timed_experiment(workload, systems, 6, 1.0, grid);
@@ -167,8 +186,19 @@ type = "choice"
 default = "4"
 values = ["0", "4"]
 about = "who cuts the stream"
+
+[knobs.active]
+type = "choice"
+default = "once"
+values = ["once", "true"]
+about = "how messages come"
 "#;
-    home.server_of("erlang-packet", r#"["frames"]"#, r#"["true", "{port}", "{framing}"]"#, framing);
+    home.server_of(
+        "erlang-packet",
+        r#"["frames"]"#,
+        r#"["true", "{port}", "{framing}", "{active}"]"#,
+        framing,
+    );
     let grid = "[[grid]]\nframe_size = [1400, 1500, 2000]\nframing = [\"0\", \"4\"]\n";
     let truth = "
 figure = 100000.0

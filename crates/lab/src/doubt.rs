@@ -6,6 +6,8 @@
 
 mod shape;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -225,6 +227,8 @@ impl Evidence {
 pub struct TrialKind {
     /// The most connections that a client's pool may have.
     pub pool_cap: Option<u64>,
+    /// Whether Narrows' server closes a client's connections, and says so in the last answer.
+    pub announced_closes: bool,
     /// Whether an exchange begins only after the last one has ended.
     pub closed_loop: bool,
     /// Whether exchanges are so many and short that latencies and tenths of the window are meaningful.
@@ -307,6 +311,20 @@ fn error_share(m: &Measurement) -> f64 {
     errors(m) as f64 / m.ended().max(1) as f64
 }
 
+/// The classes of failures with which a client loses the request on a connection that is closed.
+const LOST: [&str; 2] = ["closed_early", "reset"];
+
+/// The failures in the window that the server's own setting explains: requests that were lost with connections whose close
+/// it had announced. There may be at most one for each close. The counts of the client's whole life are compared, because
+/// the server's closes are known only for that.
+pub fn explained(m: &Measurement, kind: &TrialKind) -> u64 {
+    let lost =
+        |errors: &BTreeMap<String, u64>| LOST.iter().filter_map(|class| errors.get(*class)).sum::<u64>();
+    let Some(server) = m.server.as_ref().filter(|_| kind.announced_closes) else { return 0 };
+    let in_window = lost(&m.errors);
+    if in_window.max(lost(&server.client_errors)) <= server.closes { in_window } else { 0 }
+}
+
 fn generator_bound(m: &Measurement) -> Option<Evidence> {
     let share = m.generator.busiest_core;
     (share > GENERATOR_BUSY).then_some(Evidence::GeneratorBusy { share })
@@ -340,7 +358,9 @@ fn hidden_queueing(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
 fn fail_fast(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     let succeeding_us = if m.service_us.count > 0 { m.service_us.mean } else { m.response_us.mean };
     let (failing_us, share) = (failing_us(m, kind)?, error_share(m));
-    (m.successes > 0 && share > ERRORS && failing_us < QUICKER * succeeding_us).then(|| {
+    let unexplained = errors(m) - explained(m, kind);
+    let many = unexplained as f64 / m.ended().max(1) as f64 > ERRORS;
+    (m.successes > 0 && many && failing_us < QUICKER * succeeding_us).then(|| {
         let attempts = m.attempts as f64 / m.successes as f64;
         Evidence::QuickFailures { share, failing_us, succeeding_us, attempts }
     })

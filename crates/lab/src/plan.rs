@@ -59,6 +59,8 @@ pub struct Setup {
     pub axes: Vec<Axis>,
     /// Systems that could not run here.
     pub excluded: Vec<Excluded>,
+    /// The defaults of each system's own knobs.
+    pub defaults: BTreeMap<String, Point>,
     /// The scenario that all are set beside. None if that is the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
@@ -88,8 +90,6 @@ pub struct Planned {
     pub scenarios: Vec<Scenario>,
     /// How a knob's value is set in a system's own configuration: the manifests' `apply`, by system and knob.
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
-    /// The defaults of each system's own knobs.
-    pub defaults: BTreeMap<String, Point>,
 }
 
 // The subject and the setup are embedded: serde flattens them, and code reads their fields as fields of what embeds
@@ -339,10 +339,10 @@ fn planned(
         excluded: left_out,
         base,
         ask: experiment.ask.clone(),
+        defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
     };
     let apply = apply(&scenarios, catalog);
-    let defaults = manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect();
-    Ok(Planned { setup, scenarios, apply, defaults })
+    Ok(Planned { setup, scenarios, apply })
 }
 
 /// The scenario that the experiment names as its base: the first of that system's.

@@ -61,8 +61,9 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         excluded: Vec::new(),
         base: None,
         ask: None,
+        defaults: Default::default(),
     };
-    let planned = Planned { setup, scenarios, apply: Default::default(), defaults: Default::default() };
+    let planned = Planned { setup, scenarios, apply: Default::default() };
     let (design, budget_s) = match rounds {
         Rounds::Fixed(_) => (Design::ONCE, None),
         Rounds::Auto => (Design::with_looks(u32::MAX), Some(f64::INFINITY)),

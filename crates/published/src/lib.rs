@@ -86,8 +86,6 @@ pub struct PublishedTable {
     pub runtimes: BTreeMap<String, Vec<String>>,
     /// The knobs that have no column, as Narrows would set them.
     pub fixed: Point,
-    /// The defaults of the systems' knobs, for runs that do not set them.
-    pub defaults: Point,
     /// The figures, in the document's order.
     pub rows: Rows,
     /// The fields of each row, as they were printed.

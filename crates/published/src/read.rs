@@ -31,8 +31,6 @@ struct Head {
     setting: PublishedSetting,
     #[serde(default)]
     fixed: Point,
-    #[serde(default)]
-    defaults: Point,
     columns: Spanned<Vec<PublishedColumn>>,
     systems: BTreeMap<String, OneOrMany>,
     #[serde(default)]
@@ -119,7 +117,6 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, Inpu
         systems: listed(file.systems),
         runtimes: listed(file.runtimes),
         fixed: file.fixed,
-        defaults: file.defaults,
         columns: file.columns.into_inner(),
     })
 }

@@ -71,8 +71,9 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         excluded: Vec::new(),
         base: None,
         ask: None,
+        defaults: Default::default(),
     };
-    let planned = Planned { setup, scenarios, apply: Default::default(), defaults: Default::default() };
+    let planned = Planned { setup, scenarios, apply: Default::default() };
     Plan { seed: 1, design: stats::Design::ONCE, budget_s: None, experiments: vec![planned], trials }
 }
 

@@ -100,6 +100,7 @@ fn fixed() -> Findings {
         excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
         base: None,
         ask: None,
+        defaults: Default::default(),
     };
     Findings {
         experiments: vec![ExperimentFindings {

@@ -72,6 +72,11 @@ impl Work {
         }
     }
 
+    /// Whether Narrows' server closes a client's connections, and says so in the last answer.
+    pub fn announces_closes(&self) -> bool {
+        matches!(self, Self::Clients(work) if work.max_keepalive > 0 && !work.silent)
+    }
+
     /// Whether a pool or a rate limits the work. It then limits the reference as well.
     pub fn has_own_limit(&self) -> bool {
         self.pool_cap().is_some() || self.is_open_loop()

@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
 
-const KIND: TrialKind =
-    TrialKind { pool_cap: Some(32), closed_loop: true, short_exchanges: true, ramp: false };
+const KIND: TrialKind = TrialKind {
+    pool_cap: Some(32),
+    announced_closes: true,
+    closed_loop: true,
+    short_exchanges: true,
+    ramp: false,
+};
 
 /// A trial without doubts: 100 operations under way for ten seconds, each 10 ms long.
 fn sound() -> Measurement {

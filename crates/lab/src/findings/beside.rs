@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use systems::Value;
+use systems::{Point, Value};
 
 use super::table::Table;
 
@@ -31,7 +31,7 @@ pub enum BestOf {
     Rows,
     /// Of those that upload the same size, too.
     Size,
-    /// Of all clients, each at its best row with few errors.
+    /// Of all clients: then each at its best row with few errors, today all at one point.
     Clients,
 }
 
@@ -57,6 +57,8 @@ pub enum ShapeFigures {
         then: Vec<Placed>,
         /// The order today, the best first.
         today: Vec<Placed>,
+        /// The point of all of today's rows: the values of the knobs in which the document's rows differ.
+        at: Point,
         /// How many systems have a figure in both.
         in_both: usize,
         /// The pairs of systems whose order is not the same, or is not known.
@@ -94,6 +96,8 @@ pub enum ShapeFigures {
         then: Range,
         /// The ratios today; None if one of the two is missing.
         today: Option<Range>,
+        /// Which of the two have no figure today.
+        missing: Vec<String>,
     },
     /// A fall of the rate between two sizes of frames that the larger frames do not explain.
     Cliff {
@@ -234,6 +238,16 @@ pub enum Difference {
     /// A system that ran, and of which no row may be ranked.
     Unranked {
         /// The system, as the document calls it.
+        system: String,
+    },
+    /// A system of which no row may be ranked at the point at which the others are compared.
+    UnrankedThere {
+        /// The system, as the document calls it.
+        system: String,
+    },
+    /// A client that ran, and that has no pool, then as today. It opens more connections than pools may.
+    Unpooled {
+        /// The client, as the document calls it.
         system: String,
     },
     /// Rows of a system that did not run, or that have no figure that may be compared.

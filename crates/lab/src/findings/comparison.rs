@@ -94,6 +94,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the two can be compared, now or with more rounds.
+    pub fn is_possible(&self) -> bool {
+        self.ratio.is_some() || self.verdict != Verdict::Undecided { more_rounds: None }
+    }
+
     /// Whether this is a step that loses far more than the additional work explains ([`CLIFF`]).
     pub fn is_cliff(&self) -> bool {
         self.verdict == Verdict::Slower

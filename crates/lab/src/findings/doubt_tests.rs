@@ -217,6 +217,51 @@ fn a_second_of_waiting_for_100_continue_is_never_a_figure() {
 }
 
 #[test]
+fn errors_are_explained_by_at_most_one_for_each_announced_close() {
+    // The setting; the server's closes; the class of 36 errors of 2,000 operations, and of all in the client's life.
+    for (keep, close, closes, class, whole_life, explained) in [
+        (100, "announced", 40, "closed_early", 40, true),
+        (100, "announced", 40, "reset", 36, true),
+        (100, "announced", 39, "closed_early", 40, false),
+        (100, "announced", 35, "closed_early", 0, false),
+        (100, "announced", 400, "pool_wait", 40, false),
+        (100, "announced", 400, "wrong_id", 40, false),
+        (100, "silent", 40, "closed_early", 40, false),
+        (0, "announced", 40, "closed_early", 40, false),
+    ] {
+        let (keep, close_as) = (int(&[keep]), [Value::Text(close.to_owned())]);
+        let axes: Axes = &[("max_keepalive", Kind::Integer, &keep), ("close", Kind::Choice, &close_as)];
+        let plan = plan_of(Workload::Clients, Figure::RequestsPerS, &["a"], axes);
+        let found = |lost: u64| {
+            let observations = observe(&plan, |t| {
+                let mut m = measurement(1964, 500.0);
+                if !is_reference(&t.scenario.system) {
+                    m.errors = BTreeMap::from([(class.to_owned(), lost)]);
+                    // The connection is gone at once.
+                    m.mean_error_us = 1.0;
+                }
+                m.server = Some(crate::observation::ServerCounts {
+                    closes,
+                    client_errors: BTreeMap::from([(class.to_owned(), whole_life)]),
+                    ..Default::default()
+                });
+                measured(m)
+            });
+            one(findings(&plan, &observations))
+        };
+        let e = found(36);
+        let case = format!("{keep:?} {close} {closes} {class} {whole_life}");
+        let warned = e.warnings.iter().any(|w| w.code == Code::Trial(Doubt::FailFast));
+        assert_eq!((e.estimates[0].ranks(), !warned), (explained, explained), "{case}");
+        let named = e.tables[0].notes.contains(&Note::Explained { scenarios: vec!["a".to_owned()] });
+        assert_eq!(named, explained, "{case}");
+        // Few errors need no explanation.
+        let e = found(19);
+        assert!(e.estimates[0].ranks() && !e.estimates[0].is_explained(), "{case}");
+    }
+}
+
+#[test]
 fn an_open_loop_shows_late_and_dropped_arrivals_and_both_latencies() {
     let rate = int(&[1000]);
     let axes: Axes = &[("rate", Kind::Integer, &rate)];

@@ -12,7 +12,7 @@ use super::Detail;
 use super::Rows;
 use super::ceiling;
 use super::effort::Effort;
-use crate::doubt::{Doubt, Evidence, TrialKind, doubts, no_figure};
+use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained, no_figure};
 use crate::experiment::Figure;
 use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
@@ -62,6 +62,9 @@ pub struct Estimate {
     pub error_share: f64,
     /// Uploads of all trials whose body was sent although `100 Continue` had not come. A trial with one has no figure.
     pub no_continue: u64,
+    /// `clients`: those of the failed operations that the server's announced closes explain: requests that were lost with
+    /// their connection, at most one for each close.
+    pub explained_errors: u64,
     /// Response time (from the intended send) of all trials together, in microseconds. None if there are too few
     /// operations for the percentile.
     pub p50_us: Option<u64>,
@@ -111,9 +114,20 @@ impl Estimate {
     pub fn compares(&self) -> bool {
         let allowed = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
         self.figure.is_some_and(|f| f > 0.0)
-            && self.error_share <= RANKED_ERRORS
+            && self.unexplained_share() <= RANKED_ERRORS
             && self.counts_agree != Some(false)
             && self.doubts.keys().all(allowed)
+    }
+
+    /// Whether the figure may be compared only because the server's closes explain the errors.
+    pub fn is_explained(&self) -> bool {
+        self.error_share > RANKED_ERRORS && self.compares()
+    }
+
+    /// The share of failed operations without those that the server's closes explain.
+    fn unexplained_share(&self) -> f64 {
+        let failed: u64 = self.errors.values().sum();
+        share(failed.saturating_sub(self.explained_errors), failed + self.successes)
     }
 
     /// Whether the generator may have been the bottleneck. Then the system is at least as fast as the figure says.
@@ -262,7 +276,8 @@ fn estimate(
         successes,
         in_flight: all().map(|m| m.in_flight).sum(),
         errors,
-        error_share: if wrong == 0 { 0.0 } else { wrong as f64 / (wrong + successes) as f64 },
+        error_share: share(wrong, wrong + successes),
+        explained_errors: all().map(|m| explained(m, &kind_of(scenario))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
         p50_us: percentile_of_buckets(&response, 50.0),
         p99_us: percentile_of_buckets(&response, 99.0),
@@ -282,15 +297,25 @@ fn estimate(
     }
 }
 
-/// The doubts about this figure in one trial of a scenario.
-pub(super) fn doubts_of(figure: Figure, scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
-    let kind = TrialKind {
+fn share(part: u64, of: u64) -> f64 {
+    if part == 0 { 0.0 } else { part as f64 / of as f64 }
+}
+
+/// The kind of a scenario's trials.
+fn kind_of(scenario: &Scenario) -> TrialKind {
+    TrialKind {
         pool_cap: scenario.work().pool_cap(),
+        announced_closes: scenario.work().announces_closes(),
         closed_loop: !scenario.work().is_open_loop(),
         short_exchanges: scenario.workload().about().short_exchanges,
         ramp: false,
-    };
-    doubts(m, &kind).into_iter().filter(|seen| seen.doubt().concerns(figure)).collect()
+    }
+}
+
+/// The doubts about this figure in one trial of a scenario.
+pub(super) fn doubts_of(figure: Figure, scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
+    let found = doubts(m, &kind_of(scenario)).into_iter();
+    found.filter(|seen| seen.doubt().concerns(figure)).collect()
 }
 
 /// The doubts about at least half of the trials. One disturbed trial among several does not discredit the others.

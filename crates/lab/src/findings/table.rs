@@ -165,6 +165,11 @@ pub enum Note {
     },
     /// Some rows may not be ranked.
     Unranked,
+    /// Rows have a rank although many operations failed, because the server's announced closes explain the failures.
+    Explained {
+        /// The scenarios, as `system knob=value …`.
+        scenarios: Vec<String>,
+    },
     /// Rows share a rank: what separates them may be chance.
     Tied,
     /// The clients' counts agree with the server's in every trial.
@@ -396,6 +401,11 @@ pub(super) fn ranked(planned: &Planned, panel: &Rows, estimates: &[Estimate]) ->
     let mut notes = notes(&order);
     if places[..ranks].windows(2).any(|two| two[0] == two[1]) {
         notes.insert(0, Note::Tied);
+    }
+    let explained = order[..ranks].iter().filter(|e| e.is_explained());
+    let explained: Vec<String> = explained.map(|e| planned.label(&e.scenario)).collect();
+    if !explained.is_empty() {
+        notes.insert(0, Note::Explained { scenarios: explained });
     }
     if ranks < order.len() {
         notes.insert(0, Note::Unranked);

@@ -65,9 +65,9 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         excluded: Vec::new(),
         base: None,
         ask: None,
+        defaults: BTreeMap::new(),
     };
-    let (apply, defaults) = Default::default();
-    let planned = Planned { setup, scenarios: scenarios.clone(), apply, defaults };
+    let planned = Planned { setup, scenarios: scenarios.clone(), apply: BTreeMap::new() };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));
     let planned_trials =

@@ -32,9 +32,9 @@ fn header(trials: u32) -> RunHeader {
         excluded: Vec::new(),
         base: None,
         ask: None,
+        defaults: Default::default(),
     };
-    let planned =
-        Planned { setup, scenarios: Vec::new(), apply: Default::default(), defaults: Default::default() };
+    let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default() };
     let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
     let trial = |index| Trial {
         index,

@@ -103,6 +103,7 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     measured.files = systems::machine::file_limit();
     let kind = TrialKind {
         pool_cap: None,
+        announced_closes: false,
         closed_loop: job.arrivals == Arrivals::Closed,
         ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,

@@ -73,7 +73,7 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 
 /// A doubt that Narrows has about its own trials, over the same figures.
 fn trial_doubt(table: &PublishedTable, rows: &[RequestRow], code: Doubt, labels: &[String]) -> FlawedRows {
-    let kind = TrialKind { pool_cap: None, closed_loop: true, short_exchanges: true, ramp: false };
+    let kind = TrialKind { closed_loop: true, short_exchanges: true, ..TrialKind::default() };
     let found = rows.iter().enumerate().filter_map(|(index, row)| {
         let seen = doubts(&measurement(table, row), &kind).into_iter().find(|seen| seen.doubt() == code)?;
         Some((index, (labels[index].clone(), seen)))

@@ -97,6 +97,9 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
             variants.iter().filter_map(|v| Some((find(first, v)?, find(second, v)?))).collect();
         let then = range(couples.iter().filter_map(|(a, b)| Some(b.then? / a.then?)))?;
         let (now, agrees) = times(&couples, then, several, today).unzip();
+        let absent = |of: fn(&(&Pair, &Pair)) -> bool| couples.iter().all(of);
+        let missing = [(first, absent(|(a, _)| a.now.is_none())), (second, absent(|(_, b)| b.now.is_none()))];
+        let missing = missing.into_iter().filter(|(_, absent)| *absent);
         let figures = ShapeFigures::Times {
             of: second.to_owned(),
             against: first.to_owned(),
@@ -104,6 +107,7 @@ fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
             size: Some(size),
             then,
             today: now,
+            missing: missing.map(|(system, _)| system.to_owned()).collect(),
         };
         Some(shape(agrees.flatten(), figures, couples.iter().flat_map(|(a, b)| [*a, *b])))
     };
@@ -156,6 +160,7 @@ fn runtimes(pairs: &[Pair], today: &Today) -> Vec<Shape> {
             size: *size,
             then,
             today: Some(now),
+            missing: Vec::new(),
         };
         Some(shape(agrees, figures, rows.iter().flat_map(|(a, b)| [*a, *b])))
     });

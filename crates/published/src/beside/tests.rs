@@ -1,14 +1,15 @@
 //! Tests of made-up runs beside the published figures: runs that agree, that differ, and that decide nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 
-use systems::{Catalog, Source, Workload, is_reference};
+use systems::{Catalog, Point, Source, Value, Workload, is_reference};
 
 use super::*;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Form, TABLES, list};
 use lab::findings::{BestValues, ChangedOrder, OrderOfTwo, Placed, Presence, findings};
-use lab::observation::{Latency, Measurement, Observation, Outcome, Trial};
+use lab::observation::{Latency, Measurement, Observation, Outcome, Trial, projection};
 use lab::plan::plan;
 
 /// A home with servers and clients that stand for the published systems, with the knobs that the tables vary.
@@ -50,9 +51,10 @@ fn home() -> tempfile::TempDir {
     for name in ["iodash", "boost-asio", "node", "libuv"] {
         system(name, "server", "\"requests\"", &[]);
     }
-    for name in ["buoy", "gun-poolboy", "mojito", "httpc", "reference-client"] {
+    for name in ["buoy", "gun-poolboy", "mint", "mojito", "httpc", "reference-client"] {
         system(name, "client", "\"clients\"", &[]);
     }
+    system("ibrowse", "client", "\"clients\"", &[("pipelining", &integer(10))]);
     system("reference", "server", "\"upload\", \"requests\", \"frames\"", &[]);
     fs::create_dir_all(home.path().join("experiments")).unwrap();
     home
@@ -270,6 +272,16 @@ fn systems_are_compared_at_each_size() {
     assert_eq!(times(&run("\"cowboy1\", \"cowboy2\"", 2.0), 1 << 30).0, Some(false));
     let alone = run("\"cowboy2\"", 9.0);
     assert_eq!(times(&alone, 1 << 30), (None, large, None));
+    let missing = |e: &ExperimentFindings| match &beside_of(e).shapes.last().unwrap().figures {
+        ShapeFigures::Times { missing, .. } => missing.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(missing(&alone), ["cowboy1.1.2"]);
+    let elsewhere = grid.replace("1M\", \"1G", "32M");
+    let neither =
+        experiment("upload", "ms_per_upload", "published = \"cowboy-sizes\"", "\"cowboy2\"", &elsewhere);
+    let neither = ran(&neither, 3, |_| measurement(Workload::Upload, 9.0));
+    assert_eq!(missing(&neither), ["cowboy1.1.2", "cowboy2.10.0"]);
     let absent = Difference::NotRun { systems: vec!["cowboy1.1.2".to_owned()] };
     assert!(beside_of(&alone).differences.contains(&absent));
 }
@@ -424,43 +436,6 @@ fn servers_that_did_not_run_are_listed_as_missing() {
 }
 
 #[test]
-fn clients_are_ranked_at_their_best_with_few_errors() {
-    let grid = "[[grid]]\npool_size = [32, 128]\nconcurrency = 256\nmax_keepalive = [0, 100]\n";
-    let systems = "\"buoy\", \"gun-poolboy\", \"httpc\"";
-    let text = experiment("clients", "requests_per_s", "published = \"pools-2019\"", systems, grid);
-    let e = ran(&text, 3, |trial| {
-        let size: f64 = word(trial, "pool_size").parse().unwrap();
-        let rate = match trial.scenario.system.as_str() {
-            "buoy" => 100_000.0,
-            "gun-poolboy" => 90.0 * size,
-            _ => 50.0 * size,
-        };
-        // Clients are faster if the server never closes, but the document's server did close.
-        let open = if word(trial, "max_keepalive") == "0" { 1.1 } else { 1.0 };
-        let mut m = measurement(Workload::Clients, rate * open);
-        if trial.scenario.system == "buoy" {
-            m.errors = BTreeMap::from([("closed_early".to_owned(), m.successes)]);
-            m.attempts *= 2;
-        }
-        m
-    });
-    let (agrees, _, today, _) = order_of(&e);
-    assert_eq!((agrees, today), (Some(true), vec!["MachineGun".to_owned(), "Httpc".to_owned()]));
-    let table = &beside_of(&e).table;
-    let row = |client: &str| table.rows.iter().find(|r| r.cells[0] == Cell::Text(client.to_owned())).unwrap();
-    let text = |word: &str| Cell::Text(word.to_owned());
-    assert_eq!(row("MachineGun").cells[1..3], [text("MachineGun 1x1024@2048"), Cell::Number(1.0)]);
-    let today = text("gun-poolboy pool_size=128 max_keepalive=100");
-    assert_eq!(row("MachineGun").cells[3..], [today, Cell::Number(1.0)]);
-    assert_eq!(row("Buoy").cells[1..], [const { Cell::Empty }; 4], "no row with few errors, then or today");
-    let beside = beside_of(&e);
-    let unranked: Vec<&Difference> =
-        beside.differences.iter().filter(|d| matches!(d, Difference::Unranked { .. })).collect();
-    assert_eq!(unranked, [&Difference::Unranked { system: "Buoy".to_owned() }]);
-    assert_eq!(row("Mojito").cells[3..], [const { Cell::Empty }; 2], "it did not run");
-}
-
-#[test]
 fn an_experiment_without_a_table_or_with_another_figure_is_not_compared() {
     let grid = "[[grid]]\nsize = \"1G\"\nbuffer = [1460, 8192]\n";
     for (figure, published) in [("ms_per_upload", ""), ("bytes_per_s", BUFFERS)] {
@@ -470,5 +445,6 @@ fn an_experiment_without_a_table_or_with_another_figure_is_not_compared() {
     }
 }
 
+mod equal_points;
 mod named;
 mod several;

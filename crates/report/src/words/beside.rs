@@ -5,7 +5,7 @@ use lab::findings::{
     Beside, BestOf, BestValues, ChangedOrder, Difference, ExperimentFindings, OrderOfTwo, Placed, Presence,
     RANKED_ERRORS, Range, Shape, ShapeFigures, SizeRatio,
 };
-use systems::Value;
+use systems::{Point, Value};
 
 use super::caption::{Caption, Captioned};
 use crate::number::{chosen_percent, factor, factors, times};
@@ -24,19 +24,20 @@ pub(crate) fn caption(e: &ExperimentFindings, beside: &Beside) -> Caption {
     let Beside { published, source, .. } = beside;
     let less = if e.figure.more_is_better() { "less" } else { "longer" };
     let what = match beside.best {
-        BestOf::Rows => format!("how many times {less} than the best of these rows"),
-        BestOf::Size => format!("how many times {less} than the best of the same size"),
+        BestOf::Rows => format!("how many times {less} than the best of these rows, then and today"),
+        BestOf::Size => format!("how many times {less} than the best of the same size, then and today"),
         BestOf::Clients => {
             let few = chosen_percent(RANKED_ERRORS);
             format!(
-                "each client's best row with {few} errors or fewer, how many times {less} than the best of all"
+                "how many times {less} than the best of all; then each client at its best row with {few} errors or fewer, today all \
+                 at one point"
             )
         }
     };
     let differences = beside.differences.iter().map(|each| difference(e, each));
     Caption {
         title: format!("Beside {published}"),
-        about: format!("Beside the published table {published} ({source}): {what}, then and today."),
+        about: format!("Beside the published table {published} ({source}): {what}."),
         notes: beside.shapes.iter().map(shape).chain(differences).collect(),
     }
 }
@@ -81,9 +82,11 @@ pub(super) fn shape(shape: &Shape) -> String {
 
 fn figures(of: &ShapeFigures) -> String {
     match of {
-        ShapeFigures::Order { then, today, in_both, pairs } => {
+        ShapeFigures::Order { then, today, at, in_both, pairs } => {
             let few = if *in_both < 2 { "; fewer than two of them are in both" } else { "" };
-            format!("order then: {}; today: {}{}{few}", order(then), order(today), changes(pairs))
+            let own = if at.is_empty() { "" } else { ", each at its best" };
+            let (then, today, changes) = (order(then), order(today), changes(pairs));
+            format!("order then{own}: {then}; today{}: {today}{changes}{few}", common_point(at))
         }
         ShapeFigures::Void { system, today } => {
             let today = match today {
@@ -99,13 +102,11 @@ fn figures(of: &ShapeFigures) -> String {
             range(*today),
             best.as_ref().map_or_else(String::new, best_values)
         ),
-        ShapeFigures::Times { of, against, system, size, then, today } => {
+        ShapeFigures::Times { of, against, system, size, then, today, missing } => {
             let system = system.as_ref().map_or_else(String::new, |system| format!(" with {system}"));
             let size = size.map_or_else(String::new, |size| format!(" at {}", show_size(size)));
-            let today = today.map_or_else(
-                || "; one of them is missing today".to_owned(),
-                |today| format!(", and takes {} today", range(today)),
-            );
+            let today = today
+                .map_or_else(|| absent_today(missing), |today| format!(", and takes {} today", range(today)));
             format!("{of} took {} the time of {against}{system}{size} then{today}", range(*then))
         }
         ShapeFigures::Cliff { framing, active, from, to, then, today } => {
@@ -119,6 +120,21 @@ fn figures(of: &ShapeFigures) -> String {
             )
         }
         ShapeFigures::Framings { of, against, active, sizes } => framings([of, against, active], sizes),
+    }
+}
+
+/// `, all at pool_size 128`.
+fn common_point(at: &Point) -> String {
+    let knobs: Vec<String> = at.iter().map(|(knob, value)| format!("{knob} {value}")).collect();
+    if knobs.is_empty() { String::new() } else { format!(", all at {}", knobs.join(", ")) }
+}
+
+/// Which of two systems have no figure today.
+fn absent_today(missing: &[String]) -> String {
+    match missing {
+        [] => "; they did not run with the same runtime today".to_owned(),
+        [one] => format!("; {one} has no figure today"),
+        several => format!("; {} have no figure today", several.join(" and ")),
     }
 }
 
@@ -198,6 +214,14 @@ pub(super) fn difference(e: &ExperimentFindings, difference: &Difference) -> Str
         }
         Difference::NotRun { systems } => format!("not run today: {}", systems.join(", ")),
         Difference::Unranked { system } => format!("{system} ran, and none of its rows may be ranked"),
+        Difference::UnrankedThere { system } => {
+            format!("{system} has no row at this point that may be ranked")
+        }
+        Difference::Unpooled { system } => {
+            format!(
+                "{system} has no pool: it opens as many connections as it has callers, so it is not ranked among pools"
+            )
+        }
         Difference::RowsMissing { system, rows, of } => {
             let count = rows.len();
             let named = if count <= NAMED { format!(": {}", rows.join("; ")) } else { String::new() };

@@ -1,7 +1,7 @@
 //! What an audit finds in a published table, and what makes its rows doubtful.
 
 use lab::experiment::grid::show_size;
-use lab::findings::{FEWEST_TRIALS, RANKED_ERRORS, Unit};
+use lab::findings::{Code, FEWEST_TRIALS, RANKED_ERRORS, Unit};
 use published::{
     Audit, AuditWarning, Carried, Censored, FIRST_ROWS, Flaw, Found, Inverted, LessTime, Misprint,
     MisprintKind, Ranking, Seen, SendersRate, Step, UnsteadyRow, VoidRow,
@@ -180,6 +180,7 @@ fn remedy(flaw: Flaw) -> &'static str {
         }
         Flaw::Contradiction => "measure it again before it is quoted",
         Flaw::MalformedCell => "look the figure up where it was taken",
+        Flaw::Lab(Code::Errors) => "rows above 1 % of errors are not ranked; the classes say what to change",
         Flaw::Lab(code) => warnings::remedy(code),
     }
 }

@@ -4,7 +4,7 @@ use lab::findings::{
     BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape, ShapeFigures, SizeRatio,
 };
 use published::{Found, LessTime, Seen, SendersRate, Step};
-use systems::Value;
+use systems::{Point, Value};
 
 use super::beside::{difference, shape};
 use super::published::{found, seen};
@@ -24,7 +24,8 @@ fn knob(as_good: Option<bool>) -> ShapeFigures {
 
 fn times(system: Option<&str>, today: Option<Range>) -> ShapeFigures {
     let (of, against, system) = ("new".to_owned(), "old".to_owned(), system.map(str::to_owned));
-    ShapeFigures::Times { of, against, system, size: Some(1 << 30), then: THEN, today }
+    let missing = if today.is_none() { vec![of.clone(), against.clone()] } else { Vec::new() };
+    ShapeFigures::Times { of, against, system, size: Some(1 << 30), then: THEN, today, missing }
 }
 
 fn cliff(today: Option<f64>) -> ShapeFigures {
@@ -35,7 +36,7 @@ fn cliff(today: Option<f64>) -> ShapeFigures {
 fn order(pairs: Vec<OrderOfTwo>, in_both: usize) -> ShapeFigures {
     let placed = |system: &str, behind, at_least| Placed { system: system.to_owned(), behind, at_least };
     let then = vec![placed("a", 1.0, false), placed("b", 1.227, false)];
-    ShapeFigures::Order { then, today: vec![placed("b", 1.0, true)], in_both, pairs }
+    ShapeFigures::Order { then, today: vec![placed("b", 1.0, true)], at: Point::new(), in_both, pairs }
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn shapes_are_said_with_what_leaves_them_open() {
         (
             None,
             times(Some("x"), None),
-            format!("open: {then} with x at 1G then; one of them is missing today"),
+            format!("open: {then} with x at 1G then; new and old have no figure today"),
         ),
         (None, cliff(Some(5.0)), format!("open: {frames}, and there are 5.0x fewer today{undecided}")),
         (None, cliff(None), format!("open: {frames}; it was not measured today")),
@@ -128,6 +129,15 @@ fn what_is_not_as_in_the_document_is_said() {
         ),
         (Difference::NotRun { systems: words(&["a", "b"]) }, "not run today: a, b".to_owned()),
         (Difference::Unranked { system: system() }, "x ran, and none of its rows may be ranked".to_owned()),
+        (
+            Difference::UnrankedThere { system: system() },
+            "x has no row at this point that may be ranked".to_owned(),
+        ),
+        (
+            Difference::Unpooled { system: system() },
+            "x has no pool: it opens as many connections as it has callers, so it is not ranked among pools"
+                .to_owned(),
+        ),
         (rows(2), format!("2 of 9 {missing}: r; r")),
         (rows(7), format!("7 of 9 {missing}")),
     ] {

@@ -105,6 +105,12 @@ fn note(note: &Note) -> String {
              schedule, failures quicker than successes)",
             chosen_percent(RANKED_ERRORS)
         ),
+        Note::Explained { scenarios } => format!(
+            "ranked with more than {} errors, because the server announced each close, and no more requests were lost than it closed \
+             connections: {}",
+            chosen_percent(RANKED_ERRORS),
+            scenarios.join("; ")
+        ),
         Note::Tied => "rows of equal rank are tied: what separates them may be chance".to_owned(),
         Note::CountsAgree => "the clients' counts agree with the server's in every trial".to_owned(),
         Note::NotComparable { scenarios } => {

@@ -2,7 +2,7 @@
 
 use lab::compare::{Matched, RunComparison};
 use lab::findings::{
-    By, Cell, Column, Comparison, Effect, ExperimentFindings, Ratio, Row, Table, Unit, column,
+    By, Cell, Column, Comparison, Effect, ExperimentFindings, RANKED_ERRORS, Ratio, Row, Table, Unit, column,
 };
 use stats::{LEVEL, Verdict};
 
@@ -26,7 +26,6 @@ pub(crate) fn verdict(c: &Comparison) -> String {
         Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
             format!("{open}, {}", several(more.into(), "more round"))
         }
-        Verdict::Undecided { .. } if c.ratio.is_none() => "not comparable".to_owned(),
         Verdict::Undecided { .. } if c.held_back => format!("{open}: the generator was at its limit"),
         Verdict::Undecided { .. } => open.to_owned(),
         Verdict::Faster | Verdict::Slower => format!("{}{least}", word(c.verdict)),
@@ -116,7 +115,9 @@ fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
 
 /// One line for each comparison; the last is the reference against itself. None where there is neither.
 pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
-    let mut rows: Vec<Row> = e.comparisons.iter().filter_map(|c| comparison_row(e, c)).collect();
+    let (made, impossible): (Vec<&Comparison>, Vec<&Comparison>) =
+        e.comparisons.iter().partition(|c| c.is_possible());
+    let mut rows: Vec<Row> = made.into_iter().filter_map(|c| comparison_row(e, c)).collect();
     let yardstick = e.estimates.iter().find(|estimate| e.is_yardstick(&estimate.scenario));
     if let (Some(floor), Some(yardstick)) = (e.noise_floor, yardstick) {
         let mut cells = vec![Cell::Text(e.label(&yardstick.scenario)), Cell::Text("itself".to_owned())];
@@ -124,7 +125,9 @@ pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
         cells.extend([Cell::Text("noise floor".to_owned()), Cell::Number(floor.rounds.into())]);
         rows.push(Row { cells, block: !rows.is_empty() });
     }
-    let caption = Caption { title: "Comparisons".to_owned(), about: how_compared(e), notes: Vec::new() };
+    let left_out = (!impossible.is_empty()).then(|| left_out(impossible.len(), e.comparisons.len()));
+    let notes = left_out.into_iter().collect();
+    let caption = Caption { title: "Comparisons".to_owned(), about: how_compared(e), notes };
     (!rows.is_empty()).then(|| Captioned {
         caption,
         table: Table {
@@ -148,6 +151,13 @@ pub(crate) fn noise(e: &ExperimentFindings) -> Option<String> {
         true => format!("noise: trials of {name} differ too much among themselves to say by how much"),
         false => format!("noise: {name} beside itself is {}", interval_in_hundredths(floor.ratio)),
     })
+}
+
+fn left_out(impossible: usize, of: usize) -> String {
+    format!(
+        "{impossible} of {of} comparisons cannot be made: a row has more than {} errors, no figure, or a warning that disqualifies it",
+        chosen_percent(RANKED_ERRORS)
+    )
 }
 
 fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {

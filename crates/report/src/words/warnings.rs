@@ -69,7 +69,9 @@ pub(super) fn remedy(code: Code) -> &'static str {
         Code::Incomplete => "wait, or continue with --resume",
         Code::TooFewTrials => "more --rounds; see the failures, if any",
         Code::NothingFinished => "a longer measure_s, or less work for one operation",
-        Code::Errors => "rows above 1 % of errors are not ranked; the classes say what to change",
+        Code::Errors => {
+            "rows above 1 % of errors are not ranked, unless a note says why; the classes say what to change"
+        }
         Code::CountsDisagree => "do not use these rows; docs/contracts.md says what a driver must count",
         Code::Unsteady => {
             "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds"

@@ -177,7 +177,7 @@ fn each_system_is_compared_with_its_own_default() {
     let planned = &mut plan.experiments[0];
     let default = |bytes: i64| [("buffer".to_owned(), Value::Integer(bytes))].into();
     planned.setup.axes[0].default = Some(Value::Integer(1460));
-    planned.defaults = [("old".to_owned(), default(1460)), ("new".to_owned(), default(524_288))].into();
+    planned.setup.defaults = [("old".to_owned(), default(1460)), ("new".to_owned(), default(524_288))].into();
     let line = || [("buffer".to_owned(), "buffer {value}".to_owned())].into();
     planned.apply = [("old".to_owned(), line()), ("new".to_owned(), line())].into();
     // Both are slow at 1460 and equal at the other values.

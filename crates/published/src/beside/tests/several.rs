@@ -20,7 +20,7 @@ fn runtimes(systems: &[(&str, f64)]) -> ExperimentFindings {
 /// The comparisons of the runtimes: whether each agrees, and the ratio today, in hundredths.
 fn of_runtimes(beside: &Beside) -> Vec<(Option<bool>, f64)> {
     let times = |shape: &Shape| match &shape.figures {
-        ShapeFigures::Times { of, against, system: Some(system), size, then, today: Some(today) } => {
+        ShapeFigures::Times { of, against, system: Some(system), size, then, today: Some(today), .. } => {
             assert_eq!([of, against, system], ["otp26-jit", "otp21", "cowboy2.10.0"]);
             assert_eq!((*size, then.low, today.low), (Some(1 << 30), then.high, today.high));
             Some((shape.agrees, (today.low * 100.0).round() / 100.0))
