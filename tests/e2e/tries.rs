@@ -1,7 +1,7 @@
 //! `narrows try`: commands, settings of a command and running servers, without a file.
 
 use crate::support::home::Home;
-use crate::support::{NARROWS, Served, has, squeezed};
+use crate::support::{NARROWS, Served, has, run, squeezed};
 
 /// Short trials, so that a test takes seconds.
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
@@ -103,6 +103,27 @@ fn the_port_of_a_server_that_chooses_it_is_found() {
         "for (const port of [0, 0]) require('net').createServer().listen(port, '127.0.0.1');\n",
     );
     home.run(["try", "node two.js"].into_iter().chain(SHORT)).code(1).says(&["listen on several ports"]);
+}
+
+#[test]
+fn a_unix_socket_is_driven_and_removed() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let script =
+        "require('http').createServer((request, answer) => answer.end('ok')).listen(process.argv[2]);\n";
+    home.write("socket.js", script);
+    let words = ["try", "node socket.js {socket}", "--close"].into_iter().chain(SHORT);
+    let sockets = tempfile::TempDir::new().expect("a folder");
+    let ended = run(home.narrows(words).env("TMPDIR", sockets.path())).code(0);
+    assert!(ended.stdout.contains("socket.js: "), "{ended:#?}");
+    for m in home.measured("socket.js") {
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
+    assert_eq!(std::fs::read_dir(sockets.path()).expect("the folder").count(), 0);
+    let ended = home.run(["try", "node socket.js {socket} {port}"].into_iter().chain(SHORT)).code(1);
+    ended.says(&["both {port} and {socket}"]);
 }
 
 #[test]

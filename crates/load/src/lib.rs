@@ -193,7 +193,7 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
     let config =
         if streams || share.connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
     let mut reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
-    let to = reactor.io().address(job.target.address);
+    let to = reactor.io().address(&job.target.address);
     match &job.target.traffic {
         Traffic::Http(target) => {
             // Request ids are unique over all threads.
@@ -228,7 +228,7 @@ mod tests {
 
     fn job(threads: usize, connections: usize, stop: Stop) -> Job {
         let traffic = Traffic::Http(Http::get("h", "/"));
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into();
         let mut job = Job::new(Target { address, traffic }, connections, stop);
         job.threads = vec![None; threads];
         job

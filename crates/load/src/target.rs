@@ -3,13 +3,15 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
+use reactor::Address;
+
 use crate::error::LoadError;
 
 /// An address and the traffic to send to it.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// The traffic.
     pub traffic: Traffic,
 }

@@ -107,7 +107,8 @@ fn job(orders: &Orders) -> anyhow::Result<Job> {
         bail!("pools, pool_size and concurrency must be at least 1");
     }
     let window = Stop::After(Duration::from_millis(orders.duration_ms));
-    let mut job = Job::new(Target { address, traffic: Traffic::Http(http) }, connections, window);
+    let mut job =
+        Job::new(Target { address: address.into(), traffic: Traffic::Http(http) }, connections, window);
     job.callers = orders.concurrency;
     job.pool = true;
     if let Some(rate) = orders.rate {

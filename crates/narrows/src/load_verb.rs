@@ -178,7 +178,7 @@ impl Args {
             (Some(count), _) => Stop::Count(count),
             (None, _) => Stop::After(self.duration),
         };
-        let mut job = Job::new(Target { address, traffic }, self.traffic.connections, stop);
+        let mut job = Job::new(Target { address: address.into(), traffic }, self.traffic.connections, stop);
         job.pipeline = self.traffic.pipeline;
         if let Some((from, to)) = self.traffic.rate {
             let gaps = match self.traffic.gaps {

@@ -14,13 +14,13 @@ pub mod timers;
 mod uring;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use payload::{Payload, SharedBytes};
 pub use slots::Conn;
-pub use socket::{listener, stop_listening, unused};
+pub use socket::{Address, listener, stop_listening, unused};
 pub use thread::{exact_timers, open_files, pin, thread_cpu};
 pub use time::Time;
 
@@ -151,7 +151,7 @@ pub struct AddressId(usize);
 
 impl Io {
     /// Prepares an address to connect to.
-    pub fn address(&mut self, address: SocketAddr) -> AddressId {
+    pub fn address(&mut self, address: &Address) -> AddressId {
         self.addresses.push(Rc::new(RawAddress::new(address)));
         AddressId(self.addresses.len() - 1)
     }

@@ -4,6 +4,41 @@ use std::io;
 use std::mem;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Where a connection leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An address and port of TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket's path. See [`Address::unix`] for its length.
+    Unix(PathBuf),
+}
+
+/// The longest path of a Unix socket in bytes (unix(7)). A zero byte follows it.
+const LONGEST_PATH: usize = 107;
+
+impl Address {
+    /// A Unix socket.
+    ///
+    /// # Errors
+    /// The path is longer than the kernel allows, or contains a zero byte.
+    pub fn unix(path: PathBuf) -> io::Result<Self> {
+        let bytes = path.as_os_str().as_bytes();
+        if bytes.len() > LONGEST_PATH || bytes.contains(&0) {
+            let why = format!("{}: a Unix socket's path has at most {LONGEST_PATH} bytes", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Self::Unix(path))
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
 
 /// A socket address in the kernel's form.
 pub(crate) struct RawAddress {
@@ -12,22 +47,33 @@ pub(crate) struct RawAddress {
 }
 
 impl RawAddress {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: &Address) -> Self {
         // SAFETY: all-zero bytes are a valid sockaddr_storage.
         let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let len = match address {
-            SocketAddr::V4(v4) => {
+            Address::Unix(path) => {
+                let mut raw =
+                    libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] };
+                let bytes = path.as_os_str().as_bytes();
+                for (to, byte) in raw.sun_path.iter_mut().zip(&bytes[..bytes.len().min(LONGEST_PATH)]) {
+                    *to = *byte as libc::c_char;
+                }
+                // SAFETY: sockaddr_storage is at least as large and as aligned as every sockaddr.
+                unsafe { (&raw mut storage).cast::<libc::sockaddr_un>().write(raw) };
+                size_of::<libc::sockaddr_un>()
+            }
+            Address::Tcp(SocketAddr::V4(v4)) => {
                 let raw = libc::sockaddr_in {
                     sin_family: libc::AF_INET as libc::sa_family_t,
                     sin_port: v4.port().to_be(),
                     sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
                     sin_zero: [0; 8],
                 };
-                // SAFETY: sockaddr_storage is at least as large and as aligned as every sockaddr.
+                // SAFETY: as above.
                 unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(raw) };
                 size_of::<libc::sockaddr_in>()
             }
-            SocketAddr::V6(v6) => {
+            Address::Tcp(SocketAddr::V6(v6)) => {
                 let raw = libc::sockaddr_in6 {
                     sin6_family: libc::AF_INET6 as libc::sa_family_t,
                     sin6_port: v6.port().to_be(),
@@ -56,7 +102,7 @@ impl RawAddress {
     }
 }
 
-/// Creates a non-blocking TCP socket that sends small messages immediately.
+/// Creates a non-blocking stream socket that sends small messages immediately.
 pub(crate) fn stream(family: libc::c_int) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) takes no pointers.
@@ -103,7 +149,7 @@ pub fn unused(address: SocketAddr) -> io::Result<SocketAddr> {
 }
 
 fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
-    let raw = RawAddress::new(address);
+    let raw = RawAddress::new(&address.into());
     let fd = stream(raw.family())?;
     set(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR);
     if shared {

@@ -115,7 +115,7 @@ fn echo(backend: Backend, stamps: bool, connections: usize, len: usize) {
             failed: Vec::new(),
         },
     );
-    let to = client.io().address(address);
+    let to = client.io().address(&address.into());
     for _ in 0..connections {
         client.io().connect(to, Carries::Anything).expect("a socket");
     }
@@ -157,7 +157,7 @@ fn a_refused_connection_fails_and_its_slot_is_used_again() {
         let mut client = Reactor::new(config).expect("a reactor");
         // The port is bound but nobody listens on TCP: connecting to it is refused.
         let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let to = client.io().address(taken.local_addr().expect("bound"));
+        let to = client.io().address(&taken.local_addr().expect("bound").into());
         let mut caller = Caller {
             bytes: SharedBytes::new(Arc::new(vec![])),
             received: Vec::new(),
@@ -234,7 +234,7 @@ fn slots_are_reused_at_once_whatever_a_connection_carries() {
         let mut client = Reactor::new(config).expect("a reactor");
         let byte = SharedBytes::new(Arc::new(vec![7]));
         client.io().keep(&byte);
-        let to = client.io().address(address);
+        let to = client.io().address(&address.into());
         let mut again = Again { to, carries, byte, left: 196, answers: 0, failed: Vec::new() };
         for _ in 0..4 {
             client.io().connect(to, carries).expect("a socket");
@@ -279,7 +279,7 @@ fn events_that_arrive_while_the_reactor_sleeps_have_their_waiting_time() {
         let mut client = Reactor::new(ReactorConfig { backend, stamps: true, ..ReactorConfig::MESSAGES })
             .expect("a reactor");
         let stamps = client.io().backend() == "io_uring";
-        let to = client.io().address(address);
+        let to = client.io().address(&address.into());
         client.io().connect(to, Carries::Anything).expect("a socket");
         let (mut sleeper, began) = (Sleeper::default(), Instant::now());
         while !sleeper.connected && began.elapsed() < PATIENCE {

@@ -13,6 +13,7 @@ use crate::cgroup::MemoryLimit;
 use crate::error::{Stage, SystemError};
 use crate::group::{Exit, Group, Waited};
 use crate::knob::Point;
+use crate::listening::Listening;
 use crate::manifest::{Fill, Manifest, Program, Start};
 use crate::output::{SHOWN, Tail, capture};
 use crate::ports;
@@ -27,8 +28,8 @@ pub struct Launch<'a> {
     pub manifest: &'a Manifest,
     /// Its build folder, as [`crate::build::build`] returned it.
     pub out: &'a Path,
-    /// The port on which a server must listen; `None` for clients, and for servers that choose it themselves.
-    pub port: Option<u16>,
+    /// Where a server must listen; `None` for clients, and for servers that choose their port themselves.
+    pub listening: Option<&'a Listening>,
     /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
     pub point: &'a Point,
     /// The cores that it may use; an empty slice means all.
@@ -55,10 +56,14 @@ impl Launch<'_> {
                 return Ok(Running::new(self, Held::Theirs(theirs), Tail::new(SHOWN), None, None));
             }
         };
-        if self.manifest.role == Role::Server && self.port.is_none() && !start.finds_port {
+        if self.manifest.role == Role::Server && self.listening.is_none() && !start.finds_port {
             return Err(wrong("a server was started without a port".to_owned()));
         }
-        if let Some(port) = self.port.filter(|port| !frees_up(*port)) {
+        if let Some(path) = self.listening.and_then(Listening::socket) {
+            let _ = std::fs::remove_file(path); // A server cannot bind a path that exists.
+        }
+        let port = self.listening.and_then(Listening::port);
+        if let Some(port) = port.filter(|port| !frees_up(*port)) {
             let owner = ports::owner(port);
             return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
         }
@@ -116,7 +121,7 @@ impl Launch<'_> {
         Ok(command)
     }
 
-    /// Its start command and environment as a person would type them, with the knobs filled in. `{port}` stays as it is; the
+    /// Its start command and environment as a person would type them, with the knobs filled in. `{port}` and `{socket}` stay as they are; the
     /// URL of a server that its user starts.
     ///
     /// # Errors
@@ -127,8 +132,8 @@ impl Launch<'_> {
         };
         let fill = self.fill();
         let text = |text: &String| {
-            crate::template::expand(text, |name| match (name, self.port) {
-                ("port", None) => Some("{port}".to_owned()),
+            crate::template::expand(text, |name| match (name, self.listening) {
+                ("port" | "socket", None) => Some(format!("{{{name}}}")),
                 _ => fill.value(name),
             })
         };
@@ -166,7 +171,7 @@ impl Launch<'_> {
             narrows: self.narrows,
             out: self.out,
             cores,
-            start: Some((self.port, self.point)),
+            start: Some((self.listening, self.point)),
         }
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::allotment;
 use crate::input::{InputError, Source};
 use crate::knob::{Knob, Point, Value};
+use crate::listening::Listening;
 use crate::template;
 use crate::workload::{Role, Workload};
 
@@ -106,6 +107,11 @@ pub enum Program {
 }
 
 impl Program {
+    /// Whether a server is told the path of a Unix socket on which to listen.
+    pub fn listens_on_socket(&self) -> bool {
+        self.uses("socket")
+    }
+
     /// Whether the start command, its environment or a hook contains the placeholder.
     pub(crate) fn uses(&self, placeholder: &str) -> bool {
         matches!(self, Self::Started(start) if start.uses(placeholder))
@@ -290,7 +296,8 @@ pub fn applied(apply: &str, value: &Value) -> String {
 pub(crate) const VALUE: &str = "value";
 
 /// The placeholders that are not knobs.
-pub(crate) const PLACEHOLDERS: [&str; 7] = ["port", "narrows", "dir", "out", "home", "cores", "variant"];
+pub(crate) const PLACEHOLDERS: [&str; 8] =
+    ["port", "socket", "narrows", "dir", "out", "home", "cores", "variant"];
 /// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
 pub(crate) const USERS: &str = "$NAME";
 
@@ -301,8 +308,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) narrows: &'a Path,
     pub(crate) out: &'a Path,
     pub(crate) cores: usize,
-    /// The port and the point. Only the start command has them.
-    pub(crate) start: Option<(Option<u16>, &'a Point)>,
+    /// Where it listens, and the point. Only the start command has them.
+    pub(crate) start: Option<(Option<&'a Listening>, &'a Point)>,
 }
 
 impl Fill<'_> {
@@ -323,7 +330,8 @@ impl Fill<'_> {
             "dir" | "home" | "variant" => self.manifest.constant(name),
             "out" => path(self.out),
             "cores" => Some(self.cores.to_string()),
-            "port" => self.start?.0.map(|port| port.to_string()),
+            "port" => self.start?.0?.port().map(|port| port.to_string()),
+            "socket" => path(self.start?.0?.socket()?),
             knob => {
                 let (_, point) = self.start?;
                 let knob = self.manifest.knobs.get_key_value(knob)?;

@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -17,6 +19,7 @@ use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
 use crate::group::{Group, Waited};
 use crate::launch::Launch;
+use crate::listening::Listening;
 use crate::manifest::Program;
 use crate::output::{LONGEST_LINE, Line, Tail};
 use crate::ports::{self, Holder};
@@ -34,8 +37,8 @@ pub struct Running {
     system: String,
     http: Option<String>,
     grace: Duration,
-    /// The port on which a server listens; `None` as long as it is not known, and for clients.
-    port: Option<u16>,
+    /// Where a server listens; `None` as long as it is not known, and for clients.
+    listening: Option<Listening>,
     finds_port: bool,
     /// Whether the socket may belong to another process.
     outside: bool,
@@ -101,7 +104,7 @@ impl Running {
             system: manifest.name.clone(),
             http: manifest.ready.http.clone(),
             grace: manifest.grace,
-            port: launch.port.filter(|_| manifest.role == Role::Server),
+            listening: launch.listening.filter(|_| manifest.role == Role::Server).cloned(),
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
             outside: manifest.ready.outside,
             measured: None,
@@ -117,9 +120,14 @@ impl Running {
         }
     }
 
-    /// The port on which it listens. Known when a server is ready; `None` for clients.
+    /// Where it listens. Known when a server is ready; `None` for clients.
+    pub fn listening(&self) -> Option<&Listening> {
+        self.listening.as_ref()
+    }
+
+    /// The port on which it listens, if it is no client and listens on no Unix socket.
     pub fn port(&self) -> Option<u16> {
-        self.port
+        self.listening.as_ref()?.port()
     }
 
     /// Whether its first process still runs.
@@ -156,9 +164,13 @@ impl Running {
     /// belongs to it. For a client this returns at once, because a client announces in a line that it is ready.
     pub fn wait_ready(&mut self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
         if self.finds_port {
-            self.port = Some(self.find_port(deadline, cancel)?);
+            self.listening = Some(Listening::Port(self.find_port(deadline, cancel)?));
         }
-        let Some(port) = self.port else { return Ok(()) };
+        let port = match &self.listening {
+            None => return Ok(()),
+            Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
+            Some(Listening::Port(port)) => *port,
+        };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
         let mut holder = None;
@@ -194,6 +206,34 @@ impl Running {
             }
         };
         Err(self.wrong(Stage::Ready, &reason))
+    }
+
+    /// Waits until a Unix socket accepts a connection. Nobody else knows its path.
+    fn wait_for_socket(
+        &self,
+        path: &Path,
+        deadline: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<(), SystemError> {
+        let over = || cancel.load(Ordering::Relaxed) || !self.alive();
+        let mut last = String::new();
+        let accepts =
+            |last: &mut String| UnixStream::connect(path).map_err(|error| *last = error.to_string()).is_ok();
+        let mut ready = false;
+        poll(deadline, || {
+            ready = accepts(&mut last);
+            ready || over()
+        });
+        match self.held.exited() {
+            Some(exit) => Err(self.died(Stage::Ready, exit)),
+            None if ready => Ok(()),
+            None => {
+                let path = path.display();
+                let reason =
+                    format!("not ready in time: no connection on {path}: {last}; see ready.timeout_s");
+                Err(self.wrong(Stage::Ready, &reason))
+            }
+        }
     }
 
     /// Waits until its processes listen on a port.

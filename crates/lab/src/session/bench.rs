@@ -10,7 +10,7 @@ use systems::build::{Built, build};
 use systems::machine::{Environment, Limit, Placement};
 use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
-use systems::{Catalog, Launch, Point, Role, SystemError};
+use systems::{Catalog, Launch, Listening, Point, Role, SystemError};
 
 use crate::ask::Ask;
 use crate::observation::{Outcome, Trial};
@@ -35,6 +35,8 @@ pub struct Bench {
     asks: HashMap<String, Ask>,
     /// The points of systems whose setup has run.
     set_up: HashSet<(String, Point)>,
+    /// The number of Unix sockets so far.
+    sockets: u32,
 }
 
 impl Bench {
@@ -48,7 +50,7 @@ impl Bench {
     ) -> Self {
         let (versions, built) = (HashMap::new(), HashMap::new());
         let (asks, set_up) = (HashMap::new(), HashSet::new());
-        Self { catalog, narrows, placement, cancel, files, versions, built, asks, set_up }
+        Self { catalog, narrows, placement, cancel, files, versions, built, asks, set_up, sockets: 0 }
     }
 
     /// Records the versions that a probe found of what a system needs. The system's build depends on them.
@@ -97,12 +99,18 @@ impl Bench {
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
             (library, needs) => library.or_else(|| needs.cloned()),
         };
-        let port = match (manifest.role, &manifest.program) {
-            (_, Program::Attached(attached)) => Some(attached.port),
-            (Role::Server, Program::Started(start)) if !start.finds_port => Some(
-                systems::ports::free_port()
-                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?,
-            ),
+        let listening = match (manifest.role, &manifest.program) {
+            (_, Program::Attached(attached)) => Some(Listening::Port(attached.port)),
+            (Role::Server, program) if program.listens_on_socket() => {
+                let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
+                self.sockets += 1;
+                Some(Listening::Socket(std::env::temp_dir().join(name)))
+            }
+            (Role::Server, Program::Started(start)) if !start.finds_port => {
+                let port = systems::ports::free_port()
+                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
+                Some(Listening::Port(port))
+            }
             (Role::Server | Role::Client, Program::Started(_)) => None,
         };
         let place = Place {
@@ -113,7 +121,7 @@ impl Bench {
             launch: Launch {
                 manifest,
                 out: &built.out,
-                port,
+                listening: listening.as_ref(),
                 point: &trial.scenario.point,
                 cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,
@@ -124,7 +132,11 @@ impl Bench {
         if self.set_up.insert((system.clone(), trial.scenario.point.clone())) {
             place.hook("setup")?;
         }
-        act(&place)
+        let end = act(&place);
+        if let Some(path) = listening.as_ref().and_then(Listening::socket) {
+            let _ = std::fs::remove_file(path); // Few servers remove it themselves.
+        }
+        end
     }
 
     pub(super) fn catalog(&self) -> &Catalog {

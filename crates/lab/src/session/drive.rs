@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use load::Moment;
+use systems::Listening;
 use systems::machine;
 use systems::process::Running;
 
@@ -16,7 +17,7 @@ use crate::session::window::Window;
 /// plan asks for that, and stops the server.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let running = place.start()?;
-    let (driver, orders) = (place.driver(), place.orders(running.port().unwrap_or_default()));
+    let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
     check_equal_work(place, &driver, &orders, &running)?;
     // The generator's thread calls this exactly when the window opens and closes.
     let window = Mutex::new(Window::new(running.sampler()));
@@ -38,6 +39,11 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         measured.system.cores = cores;
     }
     Ok(measured)
+}
+
+/// Where a server that is ready listens.
+pub(super) fn listening(running: &Running) -> Result<&Listening, TrialError> {
+    running.listening().ok_or_else(|| TrialError::failed("ready", "it is no server"))
 }
 
 /// Counts what the kernel does for the server, in a short drive after the window, because counting costs time.

@@ -1,16 +1,17 @@
 //! The driver's side of a trial in which Narrows drives a server. It gets its orders as plain values. Of the system it
 //! knows only the address and the expected answer.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use load::target::{Body, Expect, FrameStream, Http, Traffic};
 use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop, Tally, Target};
+use reactor::Address;
 use serde::{Deserialize, Serialize};
-use systems::Work;
 use systems::work::Upload;
+use systems::{Listening, Work};
 use wire::frames::Prefix;
 
 use crate::ask::{Ask, Demand, Payload};
@@ -23,8 +24,8 @@ use crate::session::trial_error::TrialError;
 pub(super) struct Orders {
     /// The work.
     pub work: Work,
-    /// The server's address.
-    pub address: SocketAddr,
+    /// Where the server listens.
+    pub server: Listening,
     /// The request of the workload `requests`, and its right answers.
     pub ask: Ask,
     /// The durations and the timeout.
@@ -70,7 +71,7 @@ impl Driver<'_> {
     /// that failed.
     pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
         let (traffic, _) = traffic(orders, Some(size))?;
-        let mut job = Job::new(Target { address: orders.address, traffic }, 1, Stop::Count(3));
+        let mut job = Job::new(Target { address: address(&orders.server)?, traffic }, 1, Stop::Count(3));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
         let tally = self.tally(&job, &|_| {})?;
         Ok(tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}")))
@@ -85,7 +86,8 @@ impl Driver<'_> {
     fn job(&self, orders: &Orders) -> Result<Job, TrialError> {
         let (traffic, connections) = traffic(orders, None)?;
         let window = Stop::After(seconds(orders.timing.measure_s));
-        let mut job = Job::new(Target { address: orders.address, traffic }, connections as usize, window);
+        let mut job =
+            Job::new(Target { address: address(&orders.server)?, traffic }, connections as usize, window);
         job.threads = self.cores.iter().map(|core| Some(*core)).collect();
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
@@ -131,6 +133,23 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialE
     }
 }
 
+/// The value of `Host`.
+pub(super) fn host(server: &Listening) -> String {
+    match server {
+        Listening::Port(port) => format!("127.0.0.1:{port}"),
+        Listening::Socket(_) => "localhost".to_owned(),
+    }
+}
+
+fn address(server: &Listening) -> Result<Address, TrialError> {
+    match server {
+        Listening::Port(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)).into()),
+        Listening::Socket(path) => {
+            Address::unix(path.clone()).map_err(|error| TrialError::failed("drive", error.to_string()))
+        }
+    }
+}
+
 /// The requests that the orders ask for.
 fn asked(orders: &Orders, keep_alive: bool) -> Http {
     let Ask { method, path, headers, body, expect_continue, status, answer, .. } = &orders.ask;
@@ -150,7 +169,7 @@ fn asked(orders: &Orders, keep_alive: bool) -> Http {
         keep_alive,
         expect_continue: *expect_continue,
         expect: Expect { status: *status, body: content, length },
-        ..Http::get(orders.address.to_string(), path.as_str())
+        ..Http::get(host(&orders.server), path.as_str())
     }
 }
 

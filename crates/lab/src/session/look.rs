@@ -3,17 +3,19 @@
 //! Where no contract says what a right answer is, the answers that it gives here do. The exchanges use plain sockets, so
 //! that an answer is known byte by byte.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use systems::Work;
+use systems::{Listening, Work};
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 
 use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
-use crate::session::driver::Orders;
+use crate::session::drive::listening;
+use crate::session::driver::{Orders, host};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 
@@ -97,12 +99,12 @@ impl Bench {
 
 fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError> {
     let running = place.start()?;
-    let orders = Orders { ask: ask.clone(), ..place.orders(running.port().unwrap_or_default()) };
+    let orders = Orders { ask: ask.clone(), ..place.orders(listening(&running)?) };
     let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
     let mut answers = Vec::new();
     if let Work::Requests(_) = place.work() {
         for _ in 0..EXCHANGES {
-            let answer = exchange(orders.address, ask);
+            let answer = exchange(&orders.server, ask);
             // A program that has died says more than a connection that was reset.
             running.check_alive()?;
             answers.push(answer.map_err(failed)?);
@@ -124,21 +126,57 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
 }
 
 /// Sends the request on a connection of its own, and reads the whole answer.
-fn exchange(address: SocketAddr, ask: &Ask) -> Result<Answer, String> {
+fn exchange(server: &Listening, ask: &Ask) -> Result<Answer, String> {
     let deadline = Instant::now() + PATIENCE;
-    let mut stream =
-        TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
-    let limits = stream.set_write_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
-    limits.map_err(|e| e.to_string())?;
+    let mut stream = Stream::connect(server).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
-    let sent = send(&mut stream, &address.to_string(), ask);
+    let sent = send(&mut stream, &host(server), ask);
     read(&mut stream, ask, deadline).map_err(|why| match sent {
         Ok(()) => why,
         Err(sent) => format!("{why}; {sent}"),
     })
 }
 
-fn send(stream: &mut TcpStream, host: &str, ask: &Ask) -> Result<(), String> {
+/// A plain connection.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn connect(server: &Listening) -> io::Result<Self> {
+        match server {
+            Listening::Port(port) => {
+                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+                let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+                stream.set_nodelay(true)?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Ok(Self::Tcp(stream))
+            }
+            Listening::Socket(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Ok(Self::Unix(stream))
+            }
+        }
+    }
+
+    fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
+            Self::Unix(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+}
+
+fn send(stream: &mut Stream, host: &str, ask: &Ask) -> Result<(), String> {
     let body = match &ask.body {
         Payload::None => None,
         Payload::Bytes(bytes) => Some(bytes.0.len() as u64),
@@ -155,7 +193,7 @@ fn send(stream: &mut TcpStream, host: &str, ask: &Ask) -> Result<(), String> {
         expect_continue: false,
     };
     line.encode(&mut head).map_err(|e| e.to_string())?;
-    let wrong = |e: std::io::Error| format!("it does not read the request: {e}");
+    let wrong = |e: io::Error| format!("it does not read the request: {e}");
     stream.write_all(&head).map_err(wrong)?;
     match &ask.body {
         Payload::None => {}
@@ -173,7 +211,7 @@ fn send(stream: &mut TcpStream, host: &str, ask: &Ask) -> Result<(), String> {
     Ok(())
 }
 
-fn read(stream: &mut TcpStream, ask: &Ask, deadline: Instant) -> Result<Answer, String> {
+fn read(stream: &mut Stream, ask: &Ask, deadline: Instant) -> Result<Answer, String> {
     let mut decoder = ResponseDecoder::new();
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
     let mut answer = Answer { status: 0, length: 0, body: Vec::new() };
@@ -183,8 +221,7 @@ fn read(stream: &mut TcpStream, ask: &Ask, deadline: Instant) -> Result<Answer, 
         if left.is_zero() {
             return Err(format!("no complete answer within {} s", PATIENCE.as_secs()));
         }
-        stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
-        let count = match stream.read(&mut buffer) {
+        let count = match stream.read_within(&mut buffer, left) {
             Ok(count) => count,
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,

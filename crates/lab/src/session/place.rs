@@ -1,13 +1,12 @@
 //! One trial on the bench: its system and its driver.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use systems::machine::Placement;
 use systems::manifest::Program;
 use systems::process::Running;
-use systems::{Launch, Manifest, Work, Workload};
+use systems::{Launch, Listening, Manifest, Work, Workload};
 
 use crate::ask::{Ask, Bytes, Demand};
 use crate::observation::{Measurement, Trial};
@@ -62,11 +61,11 @@ impl Place<'_> {
         Driver { cores: &self.placement.generator, cancel: self.cancel }
     }
 
-    /// The driver's orders for a server on this port.
-    pub(super) fn orders(&self, port: u16) -> Orders {
+    /// The driver's orders for a server that listens there.
+    pub(super) fn orders(&self, server: &Listening) -> Orders {
         Orders {
             work: *self.work(),
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            server: server.clone(),
             ask: self.ask.cloned().unwrap_or_else(|| contract(self.manifest)),
             timing: self.trial.timing,
             round: self.trial.round,

@@ -97,7 +97,7 @@ fn noise(rates: &[[f64; 2]]) -> Option<(f64, f64)> {
 
 fn target(address: SocketAddr) -> Target {
     let http = Http { expect: Expect::exactly("ok"), ..Http::get("127.0.0.1", "/") };
-    Target { address, traffic: Traffic::Http(http) }
+    Target { address: address.into(), traffic: Traffic::Http(http) }
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ fn draft(
         env,
         ready_timeout_s: Some(args.ready.as_secs_f64().ceil() as u32),
         outside: args.attach,
-        finds_port: !names.contains("port"),
+        finds_port: !names.contains("port") && !names.contains("socket"),
         hooks,
         knobs: own,
         dir: dir.to_owned(),
@@ -191,8 +191,10 @@ fn check(source: &Source, knobs: &[TypedKnob]) -> Result<BTreeSet<String>, Input
         .map_err(|(span, why)| source.error(span, why, "a literal brace is written twice: {{ or }}"))?;
     let mut names = BTreeSet::new();
     for (span, name) in found {
-        if name != "port" && name != "cores" && !knobs.iter().any(|knob| knob.name == name) {
-            let known = knobs.iter().map(|knob| knob.name.as_str()).chain(["port", "cores"]);
+        if !["port", "socket", "cores"].contains(&name.as_str())
+            && !knobs.iter().any(|knob| knob.name == name)
+        {
+            let known = knobs.iter().map(|knob| knob.name.as_str()).chain(["port", "socket", "cores"]);
             let help = format!(
                 "{}; --knob {name}=VALUES makes it a knob; a literal brace is written twice",
                 suggestion(&name, known)
@@ -377,7 +379,7 @@ pub fn shown(manifest: &Manifest, point: &systems::Point) -> anyhow::Result<Stri
     let launch = systems::Launch {
         manifest,
         out: Path::new(""),
-        port: None,
+        listening: None,
         point,
         cores: &cores,
         narrows: Path::new("narrows"),

@@ -315,7 +315,8 @@ impl Reader<'_> {
     }
 
     pub(super) fn build(&self, raw: &RawBuild) -> Read<Build> {
-        let known = PLACEHOLDERS.into_iter().filter(|name| *name != "port").collect::<Vec<_>>();
+        let known =
+            PLACEHOLDERS.into_iter().filter(|name| !["port", "socket"].contains(name)).collect::<Vec<_>>();
         let version = raw.version.as_ref().map(|version| self.command(version, &known));
         let timeout = self.number(raw.timeout_s.clone(), 300, 1..=DAY_S, "timeout_s")?;
         Ok(Build {
@@ -336,7 +337,7 @@ impl Reader<'_> {
         dir: &Path,
     ) -> Read<Start> {
         let server = role == Role::Server;
-        let known = PLACEHOLDERS.into_iter().filter(|name| server || *name != "port");
+        let known = PLACEHOLDERS.into_iter().filter(|name| server || !["port", "socket"].contains(name));
         let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
         let command = self.command(&raw.command, &known)?;
         let env = self.environment(&raw.env, &known)?;
@@ -345,10 +346,13 @@ impl Reader<'_> {
             Hooks { setup: hook(&raw.setup)?, prepare: hook(&raw.prepare)?, conclude: hook(&raw.conclude)? };
         let dir = raw.dir.as_ref().map_or_else(|| dir.to_owned(), |own| dir.join(own.get_ref()));
         let start = Start { command, env, finds_port: raw.finds_port, dir, hooks };
-        let told = start.uses("port");
+        let told = start.uses("port") || start.uses("socket");
+        if start.uses("port") && start.uses("socket") {
+            let help = "remove one: a server is driven where it is told to listen";
+            return self.wrong(raw.command.span(), "both {port} and {socket}", help);
+        }
         if server && !told && !start.finds_port {
-            let help =
-                "put {port} into start.command or start.env; with finds_port = true the server chooses it";
+            let help = "put {port} or {socket} into start.command or start.env; with finds_port = true the server chooses it";
             return self.wrong(raw.command.span(), "the server is not told its port", help);
         }
         if start.finds_port && (told || !server) {

@@ -332,7 +332,13 @@ fn placeholders_are_filled() {
     let manifest = parse(GOOD).unwrap();
     let (narrows, out) = (Path::new("/bin/narrows"), Path::new("/out"));
     let point = Point::new();
-    let fill = Fill { manifest: &manifest, narrows, out, cores: 2, start: Some((Some(8080), &point)) };
+    let fill = Fill {
+        manifest: &manifest,
+        narrows,
+        out,
+        cores: 2,
+        start: Some((Some(&Listening::Port(8080)), &point)),
+    };
     let text = fill.text("{narrows} {dir} {out} {home} {cores} {port} {buffer} {{x}}").unwrap();
     assert_eq!(text, "/bin/narrows /home/n/systems/cowboy2 /out /home/n 2 8080 1460 {x}");
     let point = Point::from([("buffer".to_owned(), Value::Integer(7))]);

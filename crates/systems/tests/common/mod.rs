@@ -85,7 +85,9 @@ impl Home {
         cores: &[usize],
     ) -> Result<Running, SystemError> {
         let (point, narrows) = (Point::new(), Path::new("/bin/true"));
-        Launch { manifest, out: self.path(), port, point: &point, cores, narrows }.start()
+        let listening = port.map(systems::Listening::Port);
+        let listening = listening.as_ref();
+        Launch { manifest, out: self.path(), listening, point: &point, cores, narrows }.start()
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
 /// Checks a system that declares a fault: its answers must be errors.
 fn check_fault(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -> Result<(), TrialError> {
     let workload = place.workload();
-    let found = match place.driver().equal_work(&place.orders(port), 0)? {
+    let found = match place.driver().equal_work(&place.orders(&systems::Listening::Port(port)), 0)? {
         Some(wrong) => Ok(format!("declared: {fault}; seen: {wrong}")),
         None => Err(format!("declared: {fault}; but its answers were right")),
     };
@@ -174,7 +174,10 @@ fn uploads(place: &Place<'_>, port: u16, work: &Upload, checks: &mut Checks) -> 
     for (name, reuse) in
         [("counts uploads on one connection", true), ("counts uploads on new connections", false)]
     {
-        let orders = Orders { work: Work::Upload(Upload { reuse, ..*work }), ..place.orders(port) };
+        let orders = Orders {
+            work: Work::Upload(Upload { reuse, ..*work }),
+            ..place.orders(&systems::Listening::Port(port))
+        };
         let mut wrong = None;
         for size in SIZES {
             wrong =

@@ -131,7 +131,8 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
         let trial = trial(manifest, manifest.workloads[0], point)?;
         commands.push(bench.with_place(&trial, |place| {
             // Use the same port, so that only the knob differs.
-            let launch = systems::Launch { port: Some(1), ..place.launch };
+            let listening = Some(&systems::Listening::Port(1));
+            let launch = systems::Launch { listening, ..place.launch };
             Ok(launch.words()?)
         })?);
     }
