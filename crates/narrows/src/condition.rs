@@ -80,7 +80,7 @@ impl Condition {
     /// Whether the condition is about this figure.
     pub fn is_about(&self, figure: Figure) -> bool {
         match self.metric {
-            Metric::Throughput | Metric::Time => true,
+            Metric::Throughput | Metric::Time => !figure.is_cost(),
             Metric::Of(figures) => figures.contains(&figure),
         }
     }
@@ -112,6 +112,7 @@ mod tests {
         assert_eq!(Condition::parse("time>1.1").unwrap().metric, Metric::Time);
         assert!(Condition::parse("cpu>1.03").unwrap().is_about(Figure::CpuPerUnit));
         assert!(!Condition::parse("cpu>1.03").unwrap().is_about(Figure::P99Us));
+        assert!(!Condition::parse("time>1.1").unwrap().is_about(Figure::MemoryBytes));
         for bad in ["", "throughput", "throughput<", "throughput<x", "speed<1", "time>-1", "time>inf", "<0.9"]
         {
             assert!(Condition::parse(bad).is_err(), "{bad}");

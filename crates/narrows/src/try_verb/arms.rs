@@ -37,7 +37,8 @@ struct TypedKnob {
 /// The first mistake, with its place.
 pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms> {
     let knobs = knobs(args)?;
-    let mut names = Vec::new();
+    // An arm with the name of a reference would be taken for it.
+    let mut names = Workload::ALL.map(|workload| workload.reference().to_owned()).to_vec();
     let mut systems = Vec::new();
     let mut used = BTreeSet::new();
     for (index, text) in args.arms.iter().enumerate() {
