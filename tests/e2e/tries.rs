@@ -1,5 +1,7 @@
 //! `narrows try`: commands, settings of a command and running servers, without a file.
 
+use lab::observation::Outcome;
+
 use crate::support::home::Home;
 use crate::support::{NARROWS, Served, has, run, squeezed};
 
@@ -96,8 +98,8 @@ fn the_port_of_a_server_that_chooses_it_is_found() {
     let home = Home::new();
     node(&home, "any.js", "'ok'", 0);
     let ended = home.run(["try", "node any.js"].into_iter().chain(SHORT)).code(0);
-    assert!(ended.stdout.contains("any.js: "), "{ended:#?}");
-    assert!(ended.stdout.contains("of CPU a request"), "{ended:#?}");
+    assert!(ended.stdout.contains("any.js"), "{ended:#?}");
+    assert!(home.measured("any.js").iter().all(|m| m.errors.is_empty()));
     home.write(
         "two.js",
         "for (const port of [0, 0]) require('net').createServer().listen(port, '127.0.0.1');\n",
@@ -117,7 +119,7 @@ fn a_unix_socket_is_driven_and_removed() {
     let words = ["try", "node socket.js {socket}", "--close"].into_iter().chain(SHORT);
     let sockets = tempfile::TempDir::new().expect("a folder");
     let ended = run(home.narrows(words).env("TMPDIR", sockets.path())).code(0);
-    assert!(ended.stdout.contains("socket.js: "), "{ended:#?}");
+    assert!(ended.stdout.contains("socket.js"), "{ended:#?}");
     for m in home.measured("socket.js") {
         assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
     }
@@ -165,6 +167,71 @@ fn costs_are_compared_below_saturation() {
         assert_eq!(rate.is_some(), e.trial.scenario.experiment == open);
     }
     home.run(["try", &one, "--fail-if", "cpu>1.1"]).code(2).says(&["name this figure in --figure"]);
+}
+
+#[test]
+fn runs_are_compared_as_shares_of_the_same_base() {
+    let home = Home::new();
+    let server = server();
+    let other = format!("{server} --max-keepalive 1000000");
+    for arms in [[&server, &other], [&server, &other], [&other, &other]] {
+        home.run(["try", arms[0], arms[1], "--names", "a,b"].into_iter().chain(SHORT)).code(0);
+    }
+    let ended = home.run(["compare", "1", "2"]).code(0);
+    assert!(ended.stdout.contains("\nb "), "{ended:#?}");
+    home.run(["compare", "2", "3"]).code(1).says(&["meaningless", "try base"]);
+}
+
+#[test]
+fn a_saved_comparison_runs_again() {
+    let home = Home::new();
+    let server = server();
+    let words = ["try", &server, &server, "--names", "a,b", "--knob", "cores=1", "--save", "mine"];
+    home.run(words.into_iter().chain(SHORT)).code(0).says(&["NARROWS_HOME=narrows narrows run mine"]);
+    let mut again = home.narrows(["run", "mine", "--rounds", "file"]);
+    let ended = run(again.env("NARROWS_HOME", home.path("narrows"))).code(0);
+    assert!(ended.stdout.contains("mine"), "{ended:#?}");
+    let systems: Vec<String> =
+        home.observations().into_iter().map(|seen| seen.trial.scenario.system).collect();
+    assert!(systems.contains(&"mine-a".to_owned()) && systems.contains(&"mine-b".to_owned()), "{systems:?}");
+    let words = ["try", &server, "--save", "mine"];
+    home.run(words.into_iter().chain(SHORT)).code(1).says(&["exists", "choose another name"]);
+    let words = ["try", &server, "--save", "../mine"];
+    home.run(words.into_iter().chain(SHORT)).code(2);
+    // The commands of the first run are not saved as systems.
+    home.run(["run", "--resume", "1"]).code(1).says(&["cannot be continued", "runs it again"]);
+}
+
+#[test]
+fn a_process_outside_the_group_is_measured_if_asked() {
+    let home = Home::new();
+    let words = ["try", &format!("setsid -w {}", server())];
+    home.run(words.into_iter().chain(SHORT)).code(1).says(&["--attach measures that process"]);
+    home.run(words.into_iter().chain(["--attach"]).chain(SHORT)).code(0);
+    assert!(home.observations().iter().all(|seen| !matches!(seen.outcome, Outcome::Failed(_))));
+}
+
+#[test]
+fn a_limit_on_memory_is_kept_or_refused() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let one = node(&home, "one.js", "'ok'", 0);
+    let words = ["try", &one, "--knob", "memory=8M"];
+    // No process of Node.js fits into 8 MB. Where no control group may be made, the limit is refused.
+    let ended = home.run(words.into_iter().chain(SHORT));
+    assert_eq!(ended.status.code(), Some(1), "{ended:#?}");
+    let said = squeezed(&format!("{}{}", ended.stdout, ended.stderr));
+    let kept = said.contains("its limit on memory may be too low");
+    assert!(kept || said.contains("no control group may be made here"), "{said}");
+}
+
+#[test]
+fn a_gate_needs_something_to_judge() {
+    let home = Home::new();
+    let words = ["try", &server(), "--fail-if", "rate<0.9"];
+    home.run(words.into_iter().chain(SHORT)).code(3).says(&["cannot be judged: nothing was compared"]);
 }
 
 #[test]

@@ -334,6 +334,10 @@ impl ExperimentFile {
         let figure = self.workload_figure(source, &self.figure)?;
         let also = self.also.iter().map(|figure| self.workload_figure(source, figure));
         let also = also.collect::<Result<Vec<_>, _>>()?;
+        let twice = |(index, other): &(usize, &Figure)| **other == figure || also[..*index].contains(other);
+        if let Some((index, _)) = also.iter().enumerate().find(twice) {
+            return Err(source.error(self.also[index].span(), "named twice", "remove one"));
+        }
         let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
         if let Some(base) = self.base.as_ref().filter(|base| !named(base.get_ref())) {
             let message = format!("the base `{}` is not among the systems", base.get_ref());

@@ -74,7 +74,9 @@ fn next_looks(plan: &Plan, experiments: Observed, mut left_s: f64) -> Vec<(usize
     let mut rounds = Vec::new();
     for (index, (planned, observations)) in experiments.iter().enumerate() {
         let Some(look) = plan.design.next_look(planned.rounds) else { continue };
-        let found = compare_scenarios(planned, plan.design, observations);
+        let views = planned.views();
+        let found = views.iter().flat_map(|view| compare_scenarios(view, plan.design, observations));
+        let found: Vec<Comparison> = found.collect();
         let step = look - planned.rounds;
         let cost_s = f64::from(step) * round_s(planned, observations);
         // What is not examined here spends no error. It goes on to the next look whatever it shows.

@@ -7,7 +7,6 @@ use anyhow::{Context, anyhow, bail};
 use lab::compare::{Chosen, Matched, RunComparison, Selection, Side, compare};
 use lab::findings::{Findings, Ratio, findings};
 use lab::store::Store;
-use report::number::exact_times;
 use serde::Deserialize;
 
 use crate::common::{self, End, Usage};
@@ -102,15 +101,8 @@ fn broken(condition: &Condition, found: &RunComparison) -> Vec<String> {
     let about = found.matched.iter().filter(|m| condition.is_about(m.figure));
     let broken =
         about.filter_map(|m| Some((m, m.ratio?))).filter(|(m, r)| condition.holds(m.figure, *r, m.p));
-    let line = |(m, ratio): (&Matched, Ratio)| {
-        format!(
-            "failed: {} {}: {} as fast: {}",
-            m.experiment,
-            m.b,
-            exact_times(ratio.estimate),
-            condition.text
-        )
-    };
+    let line =
+        |(m, ratio): (&Matched, Ratio)| condition.line(&format!("{} {}", m.experiment, m.b), m.figure, ratio);
     broken.map(line).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use lab::experiment::Figure;
 use lab::findings::Ratio;
+use report::number::exact_times;
 use stats::LEVEL;
 
 /// The exit code if a condition holds, or if a scenario cannot be judged.
@@ -85,15 +86,26 @@ impl Condition {
         }
     }
 
-    /// Whether a figure certainly meets the condition: its whole interval is beyond the bound. The ratio says how many times
-    /// better it is than the baseline, and `p` whether the two differ.
-    pub fn holds(&self, figure: Figure, ratio: Ratio, p: Option<f64>) -> bool {
+    /// The ratio that the condition limits, from one that says how many times better a figure is than the baseline.
+    fn own(&self, figure: Figure, ratio: Ratio) -> Ratio {
         let better_is_more = match self.metric {
             Metric::Throughput => true,
             Metric::Time => false,
             Metric::Of(_) => figure.more_is_better(),
         };
-        let ratio = if better_is_more { ratio } else { ratio.inverse() };
+        if better_is_more { ratio } else { ratio.inverse() }
+    }
+
+    /// The line about a scenario that meets the condition.
+    pub fn line(&self, scenario: &str, figure: Figure, ratio: Ratio) -> String {
+        let ratio = exact_times(self.own(figure, ratio).estimate);
+        format!("failed: {scenario}: {ratio} of the baseline's {}: {}", figure.name(), self.text)
+    }
+
+    /// Whether a figure certainly meets the condition: its whole interval is beyond the bound. The ratio says how many times
+    /// better it is than the baseline, and `p` whether the two differ.
+    pub fn holds(&self, figure: Figure, ratio: Ratio, p: Option<f64>) -> bool {
+        let ratio = self.own(figure, ratio);
         let beyond = if self.below { ratio.high < self.bound } else { ratio.low > self.bound };
         // A bound on the other side of 1 does not need a significant difference.
         let trivial = if self.below { self.bound > 1.0 } else { self.bound < 1.0 };

@@ -118,7 +118,7 @@ pub fn run(args: &Args, files: Limit) -> End {
         }
     };
     let begun = match &args.resume {
-        Some(word) => Some(resume(&store, word, &mut *executor)?),
+        Some(word) => Some(resume(&store, word, &catalog, &mut *executor)?),
         None => begin(args, &catalog, &store, &mut *executor)?,
     };
     let Some((run, plan)) = begun else { return Ok(ExitCode::from(INTERRUPTED)) };
@@ -154,9 +154,22 @@ pub enum Screen {
 }
 
 /// Finds a saved run and its plan.
-fn resume(store: &Store, word: &str, executor: &mut dyn Executor) -> anyhow::Result<(RunId, Plan)> {
+fn resume(
+    store: &Store,
+    word: &str,
+    catalog: &Catalog,
+    executor: &mut dyn Executor,
+) -> anyhow::Result<(RunId, Plan)> {
     let run = store.resolve(word)?;
-    let plan = store.header(run)?.plan;
+    let RunHeader { plan, command, .. } = store.header(run)?;
+    if command.starts_with("try ") {
+        bail!(
+            "run {run} cannot be continued, because its commands are not saved as systems: `narrows {command}` runs it again"
+        );
+    }
+    if let Some(error) = plan.trials.iter().find_map(|trial| catalog.get(&trial.scenario.system).err()) {
+        return Err(error.into());
+    }
     let systems = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
     // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
     let _ = executor.probe(&systems);
@@ -307,7 +320,10 @@ pub fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &
         Screen::Tables => report::brief(&found, width, colour),
     })?;
     common::print(&where_the_rest_is(&found, run, &header, path))?;
-    let resume = || format!("`narrows run --resume {run}{}` does what is missing", store_option(path));
+    let resume = || match screen {
+        Screen::Answers => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
+        Screen::Tables => format!("`narrows {}` runs it again", header.command),
+    };
     match done {
         Ok(true) => {}
         Ok(false) => {

@@ -10,19 +10,23 @@ mod save;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lab::ask::Ask;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Figure, Form, Subject};
-use lab::findings::{Findings, findings};
+use lab::findings::{By, Findings, findings};
 use lab::observation::Timing;
 use lab::plan::{self, Plan};
 use lab::session::{Bench, Executor};
 use lab::store::{RunHeader, Store};
+use systems::input::Source;
 use systems::machine::{Limit, Placement};
-use systems::{Catalog, Value, Workload};
+use systems::{Catalog, Service, Value, Workload};
+
+use wire::frames::Prefix;
 
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{Condition, FAILED};
@@ -44,7 +48,7 @@ pub struct Args {
     /// The same in hyperfine's form: -L w 1,2,4
     #[arg(short = 'L', long = "parameter-list", num_args = 2, value_names = ["NAME", "VALUES"])]
     parameter_lists: Vec<String>,
-    /// Set a variable in the environment of every command; the value may contain {w}
+    /// Set a variable in the environment of every arm; the value may contain {w}
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
     /// The names of the arms in the output, in order
@@ -79,8 +83,8 @@ pub struct Args {
     frames: bool,
     #[command(flatten)]
     traffic: TrafficArgs,
-    /// What to compare, the deciding figure first: rate, p50, p99, cpu, calls, instructions, memory. All but rate and memory
-    /// are measured at --rate, or else at half of what the slowest arm reaches
+    /// What to compare, the deciding figure first. p50, p99, cpu, calls and instructions are measured at --rate, or else at
+    /// half of what the slowest arm reaches
     #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
     figures: Vec<FigureChoice>,
     /// The smallest difference worth having, as a share
@@ -92,8 +96,8 @@ pub struct Args {
     /// Drive for this long before each measurement
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "500ms")]
     warmup: Duration,
-    /// Run as many rounds as fit into this time [default: 60s, or six rounds]
-    #[arg(long, value_name = "TIME", value_parser = common::duration)]
+    /// Run as many rounds as fit into this time [default: 60s, and at least six rounds]
+    #[arg(long, value_name = "TIME", value_parser = common::duration, conflicts_with = "rounds")]
     budget: Option<Duration>,
     /// Run exactly this many rounds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -190,13 +194,14 @@ pub fn run(args: &Args, files: Limit) -> End {
     if args.dry_run {
         return dry_run(&catalog, &first);
     }
+    args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms))?;
     let store = Store::open(&args.store.path)?;
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let placement = Placement::decide(&systems::machine::available_cores());
     args.warn(&arms, placement.system.len());
-    let services = services(args, &dir, &placement)?;
+    let services = services(args, &dir, &placement, &cancel)?;
     let mut bench = Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel));
-    let Some(learnt) = learn::learn(&mut bench, &first, ask, args.unequal, args.saturated(workload))? else {
+    let Some(learnt) = learn::learn(&mut bench, &first, ask, args.look(), args.saturated(workload))? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let plan = args.grown(&catalog, &arms, learnt)?;
@@ -212,6 +217,9 @@ pub fn run(args: &Args, files: Limit) -> End {
     };
     let run = store.begin(&header)?;
     let done = run_verb::carry_out(&mut bench, &store, run, &plan, &cancel, args.quiet)?;
+    if services.iter().any(|service| !service.runs()) {
+        common::say("warning: a service ended during the run, so later trials lacked it");
+    }
     drop(services);
     let code = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
     if code != ExitCode::SUCCESS || conditions.is_empty() {
@@ -223,40 +231,44 @@ pub fn run(args: &Args, files: Limit) -> End {
     Ok(if broken.is_empty() { code } else { ExitCode::from(FAILED) })
 }
 
-/// A line for each scenario that certainly meets a condition beside the base, or that cannot be judged.
+/// A line for each arm or value that certainly meets a condition, or that cannot be judged. Arms are set beside the base
+/// arm, and values of a knob beside that of the base.
 fn broken(conditions: &[Condition], found: &Findings) -> Vec<String> {
     let mut lines = Vec::new();
-    for (e, condition) in found.experiments.iter().flat_map(|e| conditions.iter().map(move |c| (e, c))) {
-        if !condition.is_about(e.figure) {
-            continue;
-        }
-        let base =
-            e.base.as_ref().and_then(|b| e.estimates.iter().position(|row| row.scenario == b.scenario));
-        for c in e.comparisons.iter().filter(|c| Some(c.against) == base) {
-            let label = e.label(&e.estimates[c.scenario].scenario);
-            match c.ratio {
-                Some(ratio) if condition.holds(e.figure, ratio, c.p) => {
-                    let ratio = report::number::exact_times(ratio.estimate);
-                    lines.push(format!("failed: {label}: {ratio} as good as the base: {}", condition.text));
+    for condition in conditions {
+        let mut judged = false;
+        for e in found.experiments.iter().filter(|e| condition.is_about(e.figure)) {
+            let base = e.base.as_ref().map(|base| base.scenario.system.as_str());
+            let is_base = |index: usize| base == Some(e.estimates[index].scenario.system.as_str());
+            for c in e.comparisons.iter().filter(|c| c.by != By::System || is_base(c.against)) {
+                judged = true;
+                let label = e.label(&e.estimates[c.scenario].scenario);
+                match c.ratio.filter(|_| !c.held_back) {
+                    Some(ratio) if condition.holds(e.figure, ratio, c.p) => {
+                        lines.push(condition.line(&label, e.figure, ratio));
+                    }
+                    Some(_) => {}
+                    None => lines.push(format!("cannot be judged: {label}: {}", condition.text)),
                 }
-                Some(_) => {}
-                None => lines.push(format!("cannot be judged: {label}: {}", condition.text)),
             }
+        }
+        if !judged {
+            lines.push(format!("cannot be judged: nothing was compared: {}", condition.text));
         }
     }
     lines
 }
 
 /// Starts the services. They stop when they are dropped.
-fn services(args: &Args, dir: &Path, placement: &Placement) -> anyhow::Result<Vec<systems::Service>> {
+fn services(
+    args: &Args,
+    dir: &Path,
+    placement: &Placement,
+    cancel: &AtomicBool,
+) -> anyhow::Result<Vec<Service>> {
     let start = |text: &String| {
-        let words = shlex::split(text).filter(|words| !words.is_empty());
-        let words = match (args.shell, words) {
-            (true, _) => ["sh", "-c", text.as_str()].map(str::to_owned).into(),
-            (false, Some(words)) => words,
-            (false, None) => bail!(Usage(format!("--service {text:?} is not a command"))),
-        };
-        Ok(systems::Service::start(&words, dir, &placement.system, args.ready)?)
+        let words = arms::words(&Source::new("--service", text.as_str()), args.shell)?;
+        Ok(Service::start(&words, dir, &placement.system, args.ready, cancel)?)
     };
     args.services.iter().map(start).collect()
 }
@@ -297,12 +309,15 @@ impl Args {
         }
     }
 
-    /// The drive that finds out how fast each point is, if the rate of another experiment depends on that.
-    fn saturated(&self, workload: Workload) -> Option<Timing> {
+    /// The timing of the first look.
+    fn look(&self) -> Timing {
+        Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: self.traffic.timeout.as_secs_f64() }
+    }
+
+    /// Whether the first look finds out how fast each point is, because the rate of another experiment depends on it.
+    fn saturated(&self, workload: Workload) -> bool {
         let open = self.figures.iter().any(|choice| choice.is_below_saturation());
-        let unknown = open && self.traffic.rate.is_none() && workload == Workload::Requests;
-        let timeout_s = self.traffic.timeout.as_secs_f64();
-        unknown.then_some(Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s })
+        open && self.traffic.rate.is_none() && workload == Workload::Requests
     }
 
     /// The plan of the whole run. Without a fixed number of rounds it grows.
@@ -310,10 +325,13 @@ impl Args {
         let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
         let rate = self.traffic.rate.map(|(from, _)| from).or(half);
         let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
-        if self.rounds.is_none() {
-            let usual_s = BUDGET_S.max(FEWEST_ROUNDS * plan.round_s());
-            let budget_s = self.budget.map_or(usual_s, |budget| budget.as_secs_f64());
-            plan.grow_within(budget_s, self.budget.is_none());
+        match (self.rounds, self.budget) {
+            (Some(_), _) => {}
+            (None, Some(budget)) => {
+                plan = plan.within(budget.as_secs_f64());
+                plan.grow_within(budget.as_secs_f64(), false);
+            }
+            (None, None) => plan.grow_within(BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), true),
         }
         Ok(plan)
     }
@@ -325,6 +343,16 @@ impl Args {
     fn conditions(&self, workload: Workload) -> anyhow::Result<Vec<Condition>> {
         if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
+        }
+        if self.traffic.frame_prefix.is_some_and(|prefix| prefix != Prefix::Four) {
+            bail!(Usage("--frame-prefix is 4 here: `narrows load` can use others".to_owned()));
+        }
+        if self.names.len() > self.arms.len() {
+            bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
+        }
+        let twice = |(index, figure): &(usize, &FigureChoice)| self.figures[..*index].contains(figure);
+        if self.figures.iter().enumerate().any(|each| twice(&each)) {
+            bail!(Usage("--figure names a figure twice".to_owned()));
         }
         if self.traffic.rate.is_some_and(|(from, to)| from != to) {
             bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
@@ -387,24 +415,26 @@ impl Args {
         rate: Option<f64>,
     ) -> anyhow::Result<Plan> {
         let open = self.figures.iter().any(|choice| choice.is_below_saturation());
-        // Where something is measured below saturation, memory is measured there too.
-        let is_open =
-            |choice: &FigureChoice| choice.is_below_saturation() || (*choice == FigureChoice::Memory && open);
-        let (below, at): (Vec<FigureChoice>, Vec<FigureChoice>) =
-            self.figures.iter().partition(|c| is_open(c));
         let workload = arms.systems[0].workloads[0];
-        let mut requests = Vec::new();
-        let closed = rate.is_none() || workload == Workload::Frames;
-        let groups = match closed {
-            true => vec![(CLOSED, self.figures.clone(), None)],
-            false => vec![(CLOSED, at, self.traffic.rate.map(|(from, _)| from)), (OPEN, below, rate)],
+        let own_rate = self.traffic.rate.map(|(from, _)| from);
+        let groups = match rate.filter(|_| open && own_rate.is_none()) {
+            // The rate is given, nothing needs one, or it is not known yet.
+            None => vec![(CLOSED, self.figures.clone(), own_rate)],
+            Some(rate) => {
+                // Memory is measured where other costs are.
+                let below = |choice: &FigureChoice| *choice != FigureChoice::Rate;
+                let (below, at) = self.figures.iter().partition::<Vec<FigureChoice>, _>(|c| below(c));
+                vec![(CLOSED, at, None), (OPEN, below, Some(rate))]
+            }
         };
+        let mut requests = Vec::new();
         for (name, figures, rate) in groups.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
-            let figures: Vec<Figure> = match rate.is_none() && closed && workload == Workload::Requests {
-                // Percentiles need a rate, and this plan only says which points there are.
-                true => vec![Figure::RequestsPerS],
-                false => figures.into_iter().map(|choice| choice.figure(workload)).collect(),
-            };
+            let mut figures: Vec<Figure> =
+                figures.into_iter().map(|choice| choice.figure(workload)).collect();
+            if rate.is_none() && figures.iter().any(|figure| figure.needs_rate()) {
+                // This plan only says which points there are.
+                figures = vec![Figure::RequestsPerS];
+            }
             let experiment = self.experiment(name, &figures, arms, ask.clone(), rate)?;
             let overrides = Overrides { rounds: self.rounds, ..Overrides::default() };
             requests.push(Request { experiment, form: Form::Quick, overrides });

@@ -296,8 +296,8 @@ pub fn applied(apply: &str, value: &Value) -> String {
 pub(crate) const VALUE: &str = "value";
 
 /// The placeholders that are not knobs.
-pub(crate) const PLACEHOLDERS: [&str; 8] =
-    ["port", "socket", "narrows", "dir", "out", "home", "cores", "variant"];
+pub(crate) const PLACEHOLDERS: [&str; 9] =
+    ["port", "socket", "memory", "narrows", "dir", "out", "home", "cores", "variant"];
 /// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
 pub(crate) const USERS: &str = "$NAME";
 
@@ -330,6 +330,7 @@ impl Fill<'_> {
             "dir" | "home" | "variant" => self.manifest.constant(name),
             "out" => path(self.out),
             "cores" => Some(self.cores.to_string()),
+            "memory" => Some(allotment::memory(self.start?.1).unwrap_or(0).to_string()),
             "port" => self.start?.0?.port().map(|port| port.to_string()),
             "socket" => path(self.start?.0?.socket()?),
             knob => {

@@ -48,6 +48,9 @@ pub struct Running {
     pub(crate) limit: Option<MemoryLimit>,
 }
 
+/// How long the ports of a server that chooses them must stay the same.
+const SETTLED: Duration = Duration::from_millis(100);
+
 /// A system's processes.
 pub(crate) enum Held {
     /// Narrows started them and stops them.
@@ -208,7 +211,7 @@ impl Running {
         Err(self.wrong(Stage::Ready, &reason))
     }
 
-    /// Waits until a Unix socket accepts a connection. Nobody else knows its path.
+    /// Waits until a Unix socket accepts a connection.
     fn wait_for_socket(
         &self,
         path: &Path,
@@ -239,10 +242,15 @@ impl Running {
     /// Waits until its processes listen on a port.
     fn find_port(&self, deadline: Instant, cancel: &AtomicBool) -> Result<u16, SystemError> {
         let Held::Ours(group) = &self.held else { return Err(self.wrong(Stage::Ready, "it has no port")) };
-        let mut found = BTreeSet::new();
+        // A server may open a port for its metrics a moment before its own.
+        let (mut found, mut since) = (BTreeSet::new(), Instant::now());
         poll(deadline, || {
-            found = ports::of_group(group.id());
-            !found.is_empty() || cancel.load(Ordering::Relaxed) || !self.alive()
+            let now = ports::of_group(group.id());
+            if now != found {
+                (found, since) = (now, Instant::now());
+            }
+            let settled = !found.is_empty() && since.elapsed() >= SETTLED;
+            settled || cancel.load(Ordering::Relaxed) || !self.alive()
         });
         if let Some(exit) = self.held.exited() {
             return Err(self.died(Stage::Ready, exit));
@@ -355,7 +363,7 @@ impl Running {
         let when = if stage == Stage::Ready { " before it was ready" } else { "" };
         let output = self.tail.settled();
         let limited = match (&self.limit, exit) {
-            (Some(_), Exit::Signal(libc::SIGKILL)) => ": its limit on memory is too low",
+            (Some(_), Exit::Signal(libc::SIGKILL)) => ": its limit on memory may be too low",
             _ => "",
         };
         SystemError::new(stage, &self.system, format!("its program {exit}{when}{limited}"))

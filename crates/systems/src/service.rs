@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Stage, SystemError};
@@ -27,6 +28,7 @@ impl Service {
         dir: &Path,
         cores: &[usize],
         ready: Duration,
+        cancel: &AtomicBool,
     ) -> Result<Self, SystemError> {
         let name = words.first().map_or("", String::as_str);
         let wrong = |reason: String| SystemError::new(Stage::Start, name, format!("the service {reason}"));
@@ -42,16 +44,22 @@ impl Service {
             tail.drain(stream);
         }
         let listens = poll(Instant::now() + ready, || {
-            group.exited().is_some() || !ports::of_group(group.id()).is_empty()
+            let over = group.exited().is_some() || cancel.load(Ordering::Relaxed);
+            over || !ports::of_group(group.id()).is_empty()
         });
         match group.exited() {
             Some(exit) => Err(wrong(exit.to_string()).with_output(tail.settled())),
             None if listens => Ok(Self { group }),
-            None => {
-                Err(wrong(format!("listens on no port within {} s", ready.as_secs()))
-                    .with_output(tail.text()))
-            }
+            None => Err(wrong(format!("listens on no port within {} s", ready.as_secs_f64()))
+                .with_output(tail.text())),
         }
+    }
+}
+
+impl Service {
+    /// Whether it still runs.
+    pub fn runs(&self) -> bool {
+        self.group.exited().is_none()
     }
 }
 

@@ -14,7 +14,7 @@ use systems::knob::Kind;
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
-use super::{Block, Experiment, Form};
+use super::{Block, Experiment, Figure, Form};
 use crate::observation::Scenario;
 
 /// The word that stands for all values in a knob's definition.
@@ -295,7 +295,7 @@ pub fn scenarios(
 
 /// Checks that a figure that counts from when a request was due has a schedule.
 fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
-    if !experiment.subject.figure.needs_rate() || scenario.work().is_open_loop() {
+    if !experiment.subject.figures().any(Figure::needs_rate) || scenario.work().is_open_loop() {
         return Ok(());
     }
     let message = "this figure counts from when a request was due, and a closed loop has no schedule";

@@ -94,6 +94,8 @@ pub enum Silence {
     OneScenario,
     /// The systems answer differently, and were measured all the same.
     UnequalWork,
+    /// The figure is a count, and the kernel gave none.
+    NothingCounted,
     /// No two scenarios differ in exactly one knob or in the system.
     NothingComparable,
     /// Comparisons need more rounds.
@@ -163,6 +165,8 @@ impl ExperimentFindings {
             Silence::NothingMeasured
         } else if self.ask.as_ref().is_some_and(|ask| ask.unequal) {
             Silence::UnequalWork
+        } else if self.figure.needs_counts() && systems.iter().all(|e| e.figure.is_none()) {
+            Silence::NothingCounted
         } else if self.comparisons.is_empty() && systems.len() == 1 {
             Silence::OneScenario
         } else if self.comparisons.is_empty() {

@@ -1,6 +1,6 @@
 //! The bench on which systems are tested: assigns cores, builds systems and executes trials.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use systems::probe::{self, Availability, Context};
 use systems::{Catalog, Launch, Listening, Point, Role, SystemError};
 
 use crate::ask::Ask;
-use crate::observation::{Outcome, Trial};
+use crate::observation::{Failure, Outcome, Trial};
 use crate::plan::Plan;
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
@@ -33,8 +33,8 @@ pub struct Bench {
     built: HashMap<String, Result<Built, SystemError>>,
     /// What is sent, by experiment, if it is not what docs/contracts.md says.
     asks: HashMap<String, Ask>,
-    /// The points of systems whose setup has run.
-    set_up: HashSet<(String, Point)>,
+    /// How the setup of each point of a system ended. A failed one is not repeated within a run.
+    set_up: HashMap<(String, Point), Result<(), Failure>>,
     /// The number of Unix sockets so far.
     sockets: u32,
 }
@@ -49,7 +49,7 @@ impl Bench {
         cancel: Arc<AtomicBool>,
     ) -> Self {
         let (versions, built) = (HashMap::new(), HashMap::new());
-        let (asks, set_up) = (HashMap::new(), HashSet::new());
+        let (asks, set_up) = (HashMap::new(), HashMap::new());
         Self { catalog, narrows, placement, cancel, files, versions, built, asks, set_up, sockets: 0 }
     }
 
@@ -129,9 +129,17 @@ impl Bench {
             version: version.unwrap_or_default(),
             ask: self.asks.get(&trial.scenario.experiment),
         };
-        if self.set_up.insert((system.clone(), trial.scenario.point.clone())) {
-            place.hook("setup")?;
-        }
+        let point = (system.clone(), trial.scenario.point.clone());
+        let set_up = match self.set_up.get(&point) {
+            Some(known) => known.clone(),
+            None => match place.set_up() {
+                Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+                Err(TrialError::Failed(failure)) => Err(failure),
+                Ok(()) => Ok(()),
+            },
+        };
+        self.set_up.insert(point, set_up.clone());
+        set_up.map_err(TrialError::Failed)?;
         let end = act(&place);
         if let Some(path) = listening.as_ref().and_then(Listening::socket) {
             let _ = std::fs::remove_file(path); // Few servers remove it themselves.
@@ -198,12 +206,10 @@ impl Executor for Bench {
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         let end = self.with_place(trial, |place| {
-            place.hook("prepare")?;
-            let measured = match place.manifest.role {
+            place.between_hooks(|| match place.manifest.role {
                 Role::Server => drive::measure(place),
                 Role::Client => clients::measure(place),
-            };
-            place.hook("conclude").and(measured)
+            })
         });
         match end {
             // A complete measurement is kept, even if the user interrupted after it.

@@ -25,8 +25,8 @@ pub const LONGEST_CONTENT: usize = 1 << 20;
 /// How many exchanges a look makes.
 const EXCHANGES: usize = 3;
 
-/// How long an exchange may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a wait looks whether the user interrupted.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// What a look at a scenario showed.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,8 +75,8 @@ impl Answer {
 }
 
 impl Bench {
-    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. With `measured`, it is also driven
-    /// in a closed loop for that time.
+    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven for
+    /// the time that `timing` says.
     ///
     /// # Errors
     /// It did not start, or an exchange failed. The user interrupted.
@@ -84,16 +84,12 @@ impl Bench {
         &mut self,
         scenario: &Scenario,
         ask: &Ask,
-        measured: Option<Timing>,
+        timing: Timing,
+        measured: bool,
     ) -> Result<Look, TrialError> {
-        let timing = measured.unwrap_or(Timing { warmup_s: 0.0, measure_s: 0.01, timeout_s: 10.0 });
         let trial =
             Trial { index: 0, round: 0, scenario: scenario.clone(), timing, twin: false, counted: false };
-        self.with_place(&trial, |place| {
-            place.hook("prepare")?;
-            let seen = look(place, ask, measured.is_some());
-            place.hook("conclude").and(seen)
-        })
+        self.with_place(&trial, |place| place.between_hooks(|| look(place, ask, measured)))
     }
 }
 
@@ -104,7 +100,10 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
     let mut answers = Vec::new();
     if let Work::Requests(_) = place.work() {
         for _ in 0..EXCHANGES {
-            let answer = exchange(&orders.server, ask);
+            let answer = exchange(place, &orders);
+            if place.cancelled() {
+                return Err(TrialError::Interrupted);
+            }
             // A program that has died says more than a connection that was reset.
             running.check_alive()?;
             answers.push(answer.map_err(failed)?);
@@ -126,12 +125,15 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
 }
 
 /// Sends the request on a connection of its own, and reads the whole answer.
-fn exchange(server: &Listening, ask: &Ask) -> Result<Answer, String> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut stream = Stream::connect(server).map_err(|e| format!("cannot connect: {e}"))?;
+fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
+    let (server, ask) = (&orders.server, &orders.ask);
+    let patience = Duration::from_secs_f64(orders.timing.timeout_s);
+    let mut stream = Stream::connect(server, patience).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
     let sent = send(&mut stream, &host(server), ask);
-    read(&mut stream, ask, deadline).map_err(|why| match sent {
+    let deadline = Instant::now() + patience;
+    let over = || place.cancelled() || Instant::now() >= deadline;
+    read(&mut stream, ask, &over).map_err(|why| match sent {
         Ok(()) => why,
         Err(sent) => format!("{why}; {sent}"),
     })
@@ -144,18 +146,18 @@ enum Stream {
 }
 
 impl Stream {
-    fn connect(server: &Listening) -> io::Result<Self> {
+    fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
         match server {
             Listening::Port(port) => {
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+                let stream = TcpStream::connect_timeout(&address, patience)?;
                 stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(patience))?;
                 Ok(Self::Tcp(stream))
             }
             Listening::Socket(path) => {
                 let stream = UnixStream::connect(path)?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(patience))?;
                 Ok(Self::Unix(stream))
             }
         }
@@ -211,17 +213,16 @@ fn send(stream: &mut Stream, host: &str, ask: &Ask) -> Result<(), String> {
     Ok(())
 }
 
-fn read(stream: &mut Stream, ask: &Ask, deadline: Instant) -> Result<Answer, String> {
+fn read(stream: &mut Stream, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
     let mut decoder = ResponseDecoder::new();
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
     let mut answer = Answer { status: 0, length: 0, body: Vec::new() };
     let mut buffer = [0; 1 << 14];
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(format!("no complete answer within {} s", PATIENCE.as_secs()));
+        if over() {
+            return Err("no complete answer within the timeout".to_owned());
         }
-        let count = match stream.read_within(&mut buffer, left) {
+        let count = match stream.read_within(&mut buffer, GLANCE) {
             Ok(count) => count,
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,

@@ -72,13 +72,32 @@ impl Place<'_> {
         }
     }
 
-    /// Runs a command of the system's hooks, if it has it.
-    pub(super) fn hook(&self, name: &str) -> Result<(), TrialError> {
+    /// Runs the system's `setup`, if it has one.
+    pub(super) fn set_up(&self) -> Result<(), TrialError> {
+        self.hook("setup", self.cancel)
+    }
+
+    /// Does something between the system's `prepare` and `conclude`.
+    pub(super) fn between_hooks<T>(
+        &self,
+        act: impl FnOnce() -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        self.hook("prepare", self.cancel)?;
+        let done = act();
+        // What a trial has left must go even if the user interrupted it.
+        match (done, self.hook("conclude", &AtomicBool::new(false))) {
+            (Ok(_), Err(error)) => Err(error),
+            (done, _) => done,
+        }
+    }
+
+    fn hook(&self, name: &str, cancel: &AtomicBool) -> Result<(), TrialError> {
         let Program::Started(start) = &self.manifest.program else { return Ok(()) };
         let command = start.hooks.all().into_iter().find(|(known, _)| *known == name);
-        match command.and_then(|(_, command)| command) {
-            Some(command) => self.launch.hook(name, command, self.cancel).map_err(TrialError::from),
-            None => Ok(()),
+        let Some(command) = command.and_then(|(_, command)| command) else { return Ok(()) };
+        match self.launch.hook(name, command, cancel) {
+            Err(_) if cancel.load(Ordering::Relaxed) => Err(TrialError::Interrupted),
+            ended => Ok(ended?),
         }
     }
 

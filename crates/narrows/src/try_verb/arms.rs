@@ -36,7 +36,7 @@ struct TypedKnob {
 /// # Errors
 /// The first mistake, with its place.
 pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms> {
-    let knobs = knobs(args)?;
+    let knobs = knobs(args, workload)?;
     // An arm with the name of a reference would be taken for it.
     let mut names = Workload::ALL.map(|workload| workload.reference().to_owned()).to_vec();
     let mut systems = Vec::new();
@@ -58,6 +58,10 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
                 ..Draft::default()
             })?
         } else {
+            if text.starts_with("https://") {
+                let help = "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT";
+                return Err(source.error(0..text.len(), "TLS is not spoken yet", help).into());
+            }
             let command = words(&source, args.shell)?;
             let name = wanted.unwrap_or_else(|| name_of(&command, args.shell));
             let name = unique(&mut names, &plain(&name));
@@ -67,7 +71,9 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
         systems.push(manifest);
     }
     for knob in &knobs {
-        let elsewhere = workload.knob(&knob.name).is_some() || systems::allotment::knob(&knob.name).is_some();
+        let started = systems.iter().any(|system: &Manifest| system.attached().is_none());
+        let of_all = started && systems::allotment::knob(&knob.name).is_some();
+        let elsewhere = workload.knob(&knob.name).is_some() || of_all;
         if !used.contains(&knob.name) && !elsewhere {
             let name = &knob.name;
             let help =
@@ -77,6 +83,12 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
                 .error(0..name.len(), format!("no command contains {{{name}}}"), help)
                 .into());
         }
+    }
+    let points = knobs.iter().map(|knob| knob.values.len()).fold(1, usize::saturating_mul);
+    if points > MOST_VALUES {
+        anyhow::bail!(
+            "the knobs span {points} points, and at most {MOST_VALUES} are tried: give fewer values"
+        );
     }
     Ok(Arms { systems, knobs: knobs.into_iter().map(|knob| (knob.name, knob.values)).collect() })
 }
@@ -192,10 +204,11 @@ fn check(source: &Source, knobs: &[TypedKnob]) -> Result<BTreeSet<String>, Input
         .map_err(|(span, why)| source.error(span, why, "a literal brace is written twice: {{ or }}"))?;
     let mut names = BTreeSet::new();
     for (span, name) in found {
-        if !["port", "socket", "cores"].contains(&name.as_str())
+        if !["port", "socket", "cores", "memory"].contains(&name.as_str())
             && !knobs.iter().any(|knob| knob.name == name)
         {
-            let known = knobs.iter().map(|knob| knob.name.as_str()).chain(["port", "socket", "cores"]);
+            let known =
+                knobs.iter().map(|knob| knob.name.as_str()).chain(["port", "socket", "cores", "memory"]);
             let help = format!(
                 "{}; --knob {name}=VALUES makes it a knob; a literal brace is written twice",
                 suggestion(&name, known)
@@ -208,7 +221,7 @@ fn check(source: &Source, knobs: &[TypedKnob]) -> Result<BTreeSet<String>, Input
 }
 
 /// Splits a command into words as a shell does, without expanding anything; or gives it to a shell as it is.
-fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
+pub fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
     let text = source.text.as_ref();
     if shell {
         return Ok(["sh", "-c", text].map(str::to_owned).into());
@@ -229,14 +242,14 @@ fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
 }
 
 /// All knobs of the command line.
-fn knobs(args: &Args) -> anyhow::Result<Vec<TypedKnob>> {
+fn knobs(args: &Args, workload: Workload) -> anyhow::Result<Vec<TypedKnob>> {
     let typed = args.knobs.iter().map(|text| ("--knob", text.clone()));
     // hyperfine's form has the name and the values as two words.
     let listed = args.parameter_lists.chunks(2).filter(|pair| pair.len() == 2);
     let listed = listed.map(|pair| ("-L", format!("{}={}", pair[0], pair[1])));
     let mut knobs: Vec<TypedKnob> = Vec::new();
     for (option, text) in typed.chain(listed) {
-        let knob = TypedKnob::parse(option, &text)?.of_all_systems()?;
+        let knob = TypedKnob::parse(option, &text)?.normalised(workload)?;
         if knobs.iter().any(|known| known.name == knob.name) {
             let help = "write all its values in one option";
             let message = format!("`{}` is given twice", knob.name);
@@ -248,9 +261,10 @@ fn knobs(args: &Args) -> anyhow::Result<Vec<TypedKnob>> {
 }
 
 impl TypedKnob {
-    /// The values as a knob of all systems takes them, such as 64M for a size.
-    fn of_all_systems(self) -> Result<Self, InputError> {
-        let Some(knob) = systems::allotment::knob(&self.name) else { return Ok(self) };
+    /// The values as a knob of the workload or of all systems takes them, such as 64M for a size.
+    fn normalised(self, workload: Workload) -> Result<Self, InputError> {
+        let known = workload.knob(&self.name).or_else(|| systems::allotment::knob(&self.name));
+        let Some(knob) = known else { return Ok(self) };
         let read = |value: &Value| knob.parse(&value.to_string());
         let values = self.values.iter().map(read).collect::<Result<_, _>>().map_err(|why| {
             let span = self.name.len() + 1..self.source.text.len();
@@ -382,7 +396,7 @@ pub fn shown(manifest: &Manifest, point: &systems::Point) -> anyhow::Result<Stri
         out: Path::new(""),
         listening: None,
         point,
-        cores: &cores,
+        cores: systems::allotment::cores(&cores, point),
         narrows: Path::new("narrows"),
     };
     launch.shown().map_err(|why| anyhow!("the command of {}: {why}", manifest.name))

@@ -25,27 +25,27 @@ pub fn learn(
     bench: &mut Bench,
     plan: &Plan,
     ask: Option<Ask>,
-    unequal: bool,
-    measured: Option<Timing>,
+    timing: Timing,
+    measured: bool,
 ) -> anyhow::Result<Option<Learnt>> {
     let mut looks: Vec<(String, Look)> = Vec::new();
     let sent = ask.clone().unwrap_or_else(|| Ask::get("/"));
     for planned in plan.experiments.iter().take(1) {
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
-            match bench.look(scenario, &sent, measured) {
+            match bench.look(scenario, &sent, timing, measured) {
                 Ok(look) => looks.push((label, look)),
                 Err(TrialError::Interrupted) => return Ok(None),
                 Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
             }
         }
     }
-    let slowest_per_s = looks.iter().filter_map(|(_, look)| look.per_s).reduce(f64::min);
-    if slowest_per_s.is_some_and(|per_s| per_s < 2.0) {
-        bail!("the slowest arm answers less than twice a second: give a rate with --rate");
+    if let Some((label, _)) = looks.iter().find(|(_, look)| look.per_s == Some(0.0)) {
+        bail!("{label}: no answer in half a second at full speed: give a rate with --rate");
     }
+    let slowest_per_s = looks.iter().filter_map(|(_, look)| look.per_s).reduce(f64::min);
     let ask = match ask {
-        Some(ask) => Some(settled(ask, &looks, unequal)?),
+        Some(ask) => Some(settled(ask, &looks)?),
         None => None,
     };
     Ok(Some(Learnt { ask, slowest_per_s }))
@@ -69,7 +69,7 @@ fn failed(label: &str, failure: &Failure) -> String {
 }
 
 /// The request with the demand that every arm meets.
-fn settled(ask: Ask, looks: &[(String, Look)], unequal: bool) -> anyhow::Result<Ask> {
+fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
     for (label, look) in looks {
         for answer in &look.answers {
             let right = match ask.status {
@@ -106,7 +106,7 @@ fn settled(ask: Ask, looks: &[(String, Look)], unequal: bool) -> anyhow::Result<
         let other =
             look.answers.iter().find(|answer| Some(answer.status) != status || !answer.meets(&demand));
         let Some(other) = other else { continue };
-        if unequal {
+        if ask.unequal {
             common::say(format_args!("{label} and {first_label} answer differently, so nothing is compared"));
             return Ok(Ask { answer: Demand::Any, unequal: true, ..ask });
         }
@@ -140,7 +140,9 @@ mod tests {
     fn settle(arms: &[&[&str]], unequal: bool) -> Result<Demand, String> {
         let looks: Vec<(String, Look)> =
             arms.iter().enumerate().map(|(index, bodies)| (format!("arm{index}"), look(bodies))).collect();
-        settled(Ask::get("/"), &looks, unequal).map(|ask| ask.answer).map_err(|error| error.to_string())
+        settled(Ask { unequal, ..Ask::get("/") }, &looks)
+            .map(|ask| ask.answer)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -159,10 +161,10 @@ mod tests {
     fn an_answer_that_is_no_success_names_the_status_and_the_remedy() {
         let mut looks = vec![("server".to_owned(), look(&["not here"]))];
         looks[0].1.answers[0].status = 404;
-        let error = settled(Ask::get("/users"), &looks, false).expect_err("404").to_string();
+        let error = settled(Ask::get("/users"), &looks).expect_err("404").to_string();
         assert!(error.contains("server: it answers 404 with 8 bytes, \"not here\" to GET /users"), "{error}");
         assert!(error.contains("--expect-status 404"), "{error}");
         let asked = Ask { status: Some(404), ..Ask::get("/users") };
-        assert!(settled(asked, &looks, false).is_ok());
+        assert!(settled(asked, &looks).is_ok());
     }
 }

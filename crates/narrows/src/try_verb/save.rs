@@ -11,6 +11,7 @@ use systems::{Knob, Value};
 use toml::{Table, Value as Toml};
 
 use super::arms::Arms;
+use crate::common::{AtomicFile, Usage};
 
 /// The folder for a project's own systems and experiments.
 const FOLDER: &str = "narrows";
@@ -24,32 +25,50 @@ const LONGEST_CONTENT: usize = 1 << 12;
 /// Writes `narrows/systems/NAME-ARM/system.toml` and `narrows/experiments/NAME.toml`. Returns the names of the experiments.
 ///
 /// # Errors
-/// A file exists already, or cannot be written.
+/// A file cannot be written.
 pub fn save(name: &str, arms: &Arms, plan: &Plan) -> anyhow::Result<Vec<String>> {
     let mut files: Vec<(PathBuf, Table)> = Vec::new();
     for system in &arms.systems {
         let system_name = format!("{name}-{}", system.name);
-        let path = Path::new(FOLDER).join("systems").join(&system_name).join("system.toml");
-        files.push((path, manifest(&system_name, system)));
+        files.push((system_file(&system_name), manifest(&system_name, system)));
     }
     let mut experiments = Vec::new();
     for planned in &plan.experiments {
         let experiment_name = planned.name.replacen("try", name, 1);
-        let path = Path::new(FOLDER).join("experiments").join(format!("{experiment_name}.toml"));
-        files.push((path, experiment(name, &experiment_name, planned)?));
+        files.push((experiment_file(&experiment_name), experiment(name, &experiment_name, planned)?));
         experiments.push(experiment_name);
     }
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-        bail!("--save {name}: {} exists: choose another name, or remove it", path.display());
-    }
     for (path, table) in files {
-        let write = || -> std::io::Result<()> {
-            fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-            fs::write(&path, table.to_string())
-        };
-        write().with_context(|| format!("cannot write {}", path.display()))?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        AtomicFile::create(&path)?.write(&table.to_string())?;
     }
     Ok(experiments)
+}
+
+/// Checks before the run that `save` can write its files.
+///
+/// # Errors
+/// The name cannot be that of a system, or one of the files exists.
+pub fn check(name: &str, arms: &Arms) -> anyhow::Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        bail!(Usage(format!("--save {name:?}: use letters, digits, `-`, `_` and `.`")));
+    }
+    let systems = arms.systems.iter().map(|system| system_file(&format!("{name}-{}", system.name)));
+    let mut files = systems.chain([experiment_file(name)]);
+    if let Some(path) = files.find(|path| path.exists()) {
+        bail!("--save {name}: {} exists: choose another name, or remove it", path.display());
+    }
+    Ok(())
+}
+
+fn system_file(name: &str) -> PathBuf {
+    Path::new(FOLDER).join("systems").join(name).join("system.toml")
+}
+
+fn experiment_file(name: &str) -> PathBuf {
+    Path::new(FOLDER).join("experiments").join(format!("{name}.toml"))
 }
 
 fn text(text: impl Into<String>) -> Toml {

@@ -53,6 +53,9 @@ fn silence(why: Silence) -> &'static str {
         Silence::NoSystem => "there is nothing to compare: no system ran but the reference",
         Silence::NothingMeasured => "nothing was measured: every trial of every system failed",
         Silence::OneScenario => "there is nothing to compare: one system at one point",
+        Silence::NothingCounted => {
+            "nothing was counted: the kernel gives no such counts here; see `narrows doctor`"
+        }
         Silence::UnequalWork => "nothing is compared: the systems answer differently",
         Silence::NothingComparable => "there is nothing to compare: no two rows differ in one thing only",
         Silence::TooFewRounds => "too few rounds: a comparison takes three",

@@ -10,7 +10,7 @@ use std::fmt;
 
 use systems::knob::Kind;
 use systems::work::KnobValue;
-use systems::{Knob, Manifest, Point, Value, Workload};
+use systems::{Knob, Listening, Manifest, Point, Value, Workload};
 
 use super::{CheckVerdict, Checks, trial};
 use crate::experiment::grid::show_size;
@@ -131,7 +131,11 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
         let trial = trial(manifest, manifest.workloads[0], point)?;
         commands.push(bench.with_place(&trial, |place| {
             // Use the same port, so that only the knob differs.
-            let listening = Some(&systems::Listening::Port(1));
+            let listening = place.launch.listening.map(|listening| match listening {
+                Listening::Port(_) => Listening::Port(1),
+                Listening::Socket(_) => Listening::Socket("a.socket".into()),
+            });
+            let listening = listening.as_ref();
             let launch = systems::Launch { listening, ..place.launch };
             Ok(launch.words()?)
         })?);
