@@ -88,7 +88,7 @@ have() {
 compile() {
     if [ $tool = mix ]; then
         export MIX_ENV=prod MIX_REBAR3="$(command -v rebar3)"
-        unset MIX_DEPS_PATH MIX_BUILD_PATH
+        unset MIX_DEPS_PATH MIX_BUILD_PATH MIX_BUILD_ROOT
         if [ "$(lacking)" ]; then
             mix local.hex --force --if-missing
             NARROWS_FOLDERS=_checkouts elixir -r ../shared/checkouts.exs -S mix deps.get
