@@ -1,9 +1,9 @@
-//! Systems on the BEAM with packages from hex: how they are listed if the registry answers and if it does not; and what
-//! their common driver computes and sends by a schedule. rebar3 and elixir are replaced, so that no test depends on a
-//! registry.
+//! Systems on the BEAM with packages of hex.pm: how they are listed if the registry answers and if it does not; how
+//! sources on disk are compiled instead; and what their common driver computes and sends by a schedule. No test depends
+//! on a registry: where it would be asked, rebar3 and elixir are replaced.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -48,17 +48,16 @@ fn home(systems: &[&str], answer: &str) -> Home {
     home
 }
 
-fn narrows(home: &Home, words: &[&str], more: &[(&str, &Path)]) -> Ended {
+fn narrows(home: &Home, words: &[&str]) -> Ended {
     let mut command = home.narrows(words);
     let path = format!("{}:{}", home.path("bin").display(), std::env::var("PATH").expect("a PATH"));
-    command.env("PATH", path).env_remove("MIX_DEPS_PATH").env_remove("MIX_ARCHIVES").env_remove("MIX_HOME");
-    command.envs(more.iter().copied());
+    command.env("PATH", path);
     run(&mut command)
 }
 
 /// The entry of a system in `narrows systems`.
-fn listed(home: &Home, system: &str, more: &[(&str, &Path)]) -> Value {
-    let all = narrows(home, &["systems", "--json"], more).code(0).json();
+fn listed(home: &Home, system: &str) -> Value {
+    let all = narrows(home, &["systems", "--json"]).code(0).json();
     all.as_array()
         .expect("a list")
         .iter()
@@ -73,8 +72,7 @@ fn without_a_registry_each_is_missing_with_reason_and_command() {
     assert!(names.len() > 10, "{names:?}");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let home = home(&names, "hexpm: Error fetching from this repo.");
-    let nowhere = home.path("nowhere");
-    let all = narrows(&home, &["systems", "--json"], &[("HOME", &nowhere)]).code(0).json();
+    let all = narrows(&home, &["systems", "--json"]).code(0).json();
     for name in names {
         let system = all
             .as_array()
@@ -86,8 +84,12 @@ fn without_a_registry_each_is_missing_with_reason_and_command() {
         let missing = system["missing"].as_array().expect("what is missing");
         let [missing] = &missing[..] else { panic!("{name} lacks more: {missing:?}") };
         let get = missing["get"].as_str().expect("a command");
-        assert!(get.contains("rebar3 get-deps") || get.contains("mix deps.get"), "{get}");
-        assert!(get.contains(&format!("systems/{name},")), "{get}");
+        let list = get.split_once(&format!("systems/{name}/")).and_then(|(_, rest)| rest.split_once(','));
+        let (list, _) = list.expect("where the packages are named");
+        assert!(home.path(&format!("systems/{name}/{list}")).exists(), "{get}");
+        assert!(
+            get.starts_with("access to hex.pm; or ") && get.ends_with(&format!("systems/{name}/_checkouts"))
+        );
         let detail = missing["detail"].as_str().expect("a reason");
         assert!(detail.contains("the registry d"), "{name}: {detail}"); // it does not answer, or did not a moment ago
     }
@@ -98,10 +100,9 @@ fn a_run_continues_without_the_missing_libraries() {
     let home = home(&["cowboy1", "bandit"], "hexpm: Error fetching from this repo.");
     home.twin("good");
     home.experiment("requests", r#"["cowboy1", "good", "bandit"]"#, 1, "[[grid]]\nconnections = 1\n");
-    let nowhere = home.path("nowhere");
-    narrows(&home, &["run", "e", "--rounds", "file"], &[("HOME", &nowhere)]).code(0).says(&[
-        "cowboy1 takes no part: cowboy 1.1.2 from hex is missing (rebar3 get-deps in systems/cowboy1",
-        "bandit takes no part: bandit 1.8.0 from hex is missing (mix deps.get in systems/bandit",
+    narrows(&home, &["run", "e", "--rounds", "file"]).code(0).says(&[
+        "cowboy1 takes no part: cowboy 1.1.2 is missing (access to hex.pm; or sources",
+        "bandit takes no part: bandit 1.8.0 is missing (access to hex.pm; or sources",
     ]);
     home.measured("good");
     let report = home.run(["report", "last"]).code(0);
@@ -112,36 +113,185 @@ fn a_run_continues_without_the_missing_libraries() {
 #[test]
 fn the_registry_is_asked_for_the_exact_version() {
     let has = home(&["ibrowse"], "hexpm:\n    Name: ibrowse\n    Versions: 4.4.2, 4.4.1, 4.4.0");
-    let ibrowse = listed(&has, "ibrowse", &[]);
+    let ibrowse = listed(&has, "ibrowse");
     assert_eq!((&ibrowse["available"], &ibrowse["missing"]), (&true.into(), &serde_json::json!([])));
     // The versions of needs are an input of the build. Fetching the package must not change them.
     has.write("systems/ibrowse/_build/default/lib/ibrowse/x", "");
-    assert_eq!(listed(&has, "ibrowse", &[])["versions"], ibrowse["versions"]);
+    assert_eq!(listed(&has, "ibrowse")["versions"], ibrowse["versions"]);
     for other in ["4.4.2, 4.4.0", "4.4.10, 14.4.1, 4.4.1-rc.1", "4.4.11"] {
         let lacks = home(&["ibrowse"], &format!("hexpm:\n    Name: ibrowse\n    Versions: {other}"));
-        let ibrowse = listed(&lacks, "ibrowse", &[]);
+        let ibrowse = listed(&lacks, "ibrowse");
         let detail = ibrowse["missing"][0]["detail"].as_str().expect("a reason");
         assert!(detail.contains("the registry has no ibrowse 4.4.1"), "{other}: {detail}");
     }
 }
 
+/// Whether a system is available, and if not, why.
+fn verdict(home: &Home, system: &str) -> Result<(), String> {
+    match &listed(home, system)["missing"][0]["detail"] {
+        Value::String(why) => Err(why.replace("`sh` exited with code 1: ", "")),
+        _ => Ok(()),
+    }
+}
+
 #[test]
-fn the_registry_is_not_asked_for_installed_packages() {
-    let home = home(&["gun", "mint"], "hexpm: Error fetching from this repo.");
-    let (nowhere, mix, deps) = (home.path("nowhere"), home.path("mix"), home.path("deps"));
-    // _checkouts, from which rebar3 uses the user's sources. The system is missing as long as one package is.
-    home.write("systems/gun/_checkouts/gun/x", "");
-    assert_eq!(listed(&home, "gun", &[])["available"], false);
-    home.write("systems/gun/_build/default/lib/cowlib/x", "");
-    assert_eq!(listed(&home, "gun", &[])["available"], true);
-    // mix's folders. Without Hex mix can use none of them.
-    home.write("deps/mint/x", "");
-    assert_eq!(listed(&home, "mint", &[("HOME", &nowhere), ("MIX_DEPS_PATH", &deps)])["available"], false);
-    home.write("mix/archives/hex-2.0.6/x", "");
-    assert_eq!(listed(&home, "mint", &[("MIX_HOME", &mix), ("MIX_DEPS_PATH", &deps)])["available"], true);
-    assert_eq!(listed(&home, "mint", &[("MIX_HOME", &mix)])["available"], false);
-    home.write("systems/mint/_build/deps/mint/x", "");
-    assert_eq!(listed(&home, "mint", &[("MIX_HOME", &mix)])["available"], true);
+fn the_registry_is_not_asked_for_sources_on_disk() {
+    let home = home(&["gun", "mojito"], "hexpm: Error fetching from this repo.");
+    let silent = "the registry did not answer a moment ago";
+    assert!(verdict(&home, "gun").is_err_and(|why| why.contains("the registry does not answer")));
+    for (system, library, fetched) in
+        [("gun", "cowlib", "_build/default/lib"), ("mojito", "mint", "_build/deps")]
+    {
+        let own = |file: &str| format!("systems/{system}/{file}");
+        // What is missing is named. The registry is not the only way to get it.
+        home.write(&own(&format!("_checkouts/{system}/x")), "");
+        home.write(&own("_checkouts/castore/x"), "");
+        home.write(&own("_checkouts/poolboy/x"), "");
+        let version = if system == "gun" { "2.17.1" } else { "0.2.1" };
+        let lacks = format!("_checkouts lacks {library} {version}, and {silent}");
+        assert_eq!(verdict(&home, system), Err(lacks.clone()));
+        // A library is taken from where the tool fetched it before. Another version is no substitute.
+        let file = own(&format!("{fetched}/{library}/ebin/{library}.app"));
+        home.write(&file, &format!("{{application, {library}, [\n {{ vsn, \"9.9.9\" }}]}}."));
+        assert_eq!(verdict(&home, system), Err(lacks));
+        home.write(&file, "");
+        assert_eq!(verdict(&home, system), Ok(()));
+    }
+}
+
+#[test]
+fn sources_of_another_version_are_refused() {
+    let home = home(&["machine-gun"], "hexpm: Error fetching from this repo.");
+    let own = |file: &str| format!("systems/machine-gun/_checkouts/{file}");
+    // The ways in which libraries say their version. What is compiled already says it as well, and may be stale.
+    let versions = |[machine_gun, gun, cowlib, poolboy]: [&str; 4]| {
+        home.write(
+            &own("machine_gun/mix.exs"),
+            &format!("[\n  elixir: \"~> 1.5\",\n  version: \"{machine_gun}\",\n]"),
+        );
+        home.write(&own("cowlib/mix.exs"), &format!("  @version \"{cowlib}\"\n  [version: @version]"));
+        home.write(&own("gun/ebin/gun.app"), &format!("{{application, gun, [{{vsn,\"{gun}\"}}]}}."));
+        home.write(&own("poolboy/ebin/poolboy.app"), "{application, poolboy, [{vsn,\"0.0.1\"}]}.");
+        home.write(&own("poolboy/src/poolboy.app.src"), &format!("[{{vsn, \"{poolboy}\"}}]"));
+        verdict(&home, "machine-gun")
+    };
+    assert_eq!(versions(["0.1.5", "1.3.0", "2.6.0", "1.5.2"]), Ok(()));
+    let other = "gun 1.3.3 instead of 1.3.0, cowlib 2.6.0-rc.1 instead of 2.6.0";
+    let refused = versions(["0.1.5", "1.3.3", "2.6.0-rc.1", "1.5.2"]);
+    assert_eq!(refused, Err(format!("_checkouts has {other}")));
+    let refused = versions(["0.1.6", "1.3.0", "2.6.0", "1.5.20"]);
+    let other = "machine_gun 0.1.6 instead of 0.1.5, poolboy 1.5.20 instead of 1.5.2";
+    assert_eq!(refused, Err(format!("_checkouts has {other}")));
+}
+
+/// A server with these libraries as sources on disk, and its list of packages.
+fn with_sources(name: &str, list: &str, packages: &str, sources: &[(&str, &str)]) -> Home {
+    let home = Home::new();
+    symlink(checkout().join("systems/shared"), home.path("systems/shared")).expect("a link");
+    let build = "[build]\ncommand = [\"sh\", \"../shared/hex.sh\", \"build\", \"{out}\"]\n\
+                 version = [\"cat\", \"{out}/VERSION\"]\n[[needs]]\nname = \"alpha 1.0.0\"\nget = \"sources\"\n\
+                 probe = [\"sh\", \"../shared/hex.sh\", \"have\"]\n";
+    home.server(name, r#"["{narrows}", "serve", "--any", "{port}"]"#, build);
+    home.write(&format!("systems/{name}/{list}"), packages);
+    for (file, text) in sources {
+        home.write(&format!("systems/{name}/_checkouts/{file}"), text);
+    }
+    home.experiment("requests", &format!("[\"{name}\"]"), 1, "[[grid]]\nconnections = 1\n");
+    home
+}
+
+/// Runs with the machine's own tools, which have neither Hex nor a registry.
+fn built(home: &Home) -> Ended {
+    let mut command = home.narrows(["run", "e", "--rounds", "1"]);
+    for name in ["MIX_HOME", "MIX_ARCHIVES", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "REBAR_CACHE_DIR"] {
+        command.env_remove(name);
+    }
+    command.env("HOME", home.path("nobody")).env("MIX_DEPS_PATH", "/nowhere");
+    command.env("HEX_CDN", "http://127.0.0.1:9").env("HEX_MIRROR", "http://127.0.0.1:9");
+    run(&mut command)
+}
+
+#[test]
+fn mix_compiles_sources_in_the_order_of_dependencies() {
+    if !has("mix") || !has("rebar3") {
+        return;
+    }
+    let project = |name: &str, version: &str, dependency: &str| {
+        format!(
+            "defmodule {name}.MixProject do\n  use Mix.Project\n  def project do\n    [app: :{}, version: \"{version}\", \
+             deps: [{dependency}]]\n  end\nend\n",
+            name.to_lowercase()
+        )
+    };
+    // By name the order is the wrong one: each needs the next when it is compiled. One of them is in Erlang.
+    let packages = "{:alpha, \"1.0.0\", override: true},\n{:beta, \"2.0.0\", override: true},\n\
+                    {:gamma, \"3.0.0\", override: true}\n";
+    let home = with_sources(
+        "mixed",
+        "mix.exs",
+        &project("Mixed", "1.0.0", packages),
+        &[
+            (
+                "alpha/mix.exs",
+                &project("Alpha", "1.0.0", "{:beta, \"~> 2.0\"}, {:dev_tool, \"~> 1.0\", only: :dev}"),
+            ),
+            (
+                "alpha/lib/alpha.ex",
+                "defmodule Alpha do\n  @answer Beta.answer()\n  def answer, do: @answer\nend\n",
+            ),
+            ("beta/mix.exs", &project("Beta", "2.0.0", "{:gamma, \"~> 2.0 or ~> 3.0\"}")),
+            (
+                "beta/lib/beta.ex",
+                "defmodule Beta do\n  @answer :gamma.answer()\n  def answer, do: @answer\nend\n",
+            ),
+            ("gamma/rebar.config", "{deps, []}.\n"),
+            (
+                "gamma/src/gamma.app.src",
+                "{application, gamma, [{vsn, \"3.0.0\"}, {applications, [kernel, stdlib]}]}.\n",
+            ),
+            ("gamma/src/gamma.erl", "-module(gamma).\n-export([answer/0]).\nanswer() -> 42.\n"),
+        ],
+    );
+    built(&home).code(0);
+    assert_eq!(home.measured("mixed")[0].system.version, "alpha 1.0.0");
+    home.assert_nothing_left();
+}
+
+#[test]
+fn rebar3_compiles_sources_in_the_order_of_dependencies() {
+    if !has("rebar3") {
+        return;
+    }
+    let application = |name: &str, version: &str| {
+        format!("{{application, {name}, [{{vsn, {version}}}, {{applications, [kernel, stdlib]}}]}}.\n")
+    };
+    let home = with_sources(
+        "rebarred",
+        "rebar.config",
+        "{deps, [\n{alpha, \"1.0.0\"},\n{beta, \"2.0.0\"}\n]}.\n",
+        &[
+            ("alpha/rebar.config", "{deps, [{beta, \"2.0.0\"}]}.\n{erl_opts, [{parse_transform, beta}]}.\n"),
+            ("alpha/src/alpha.app.src", &application("alpha", "\"1.0.0\"")),
+            ("alpha/src/alpha.erl", "-module(alpha).\n-export([answer/0]).\nanswer() -> 42.\n"),
+            ("beta/src/beta.app.src", &application("beta", "\"2.0.0\"")),
+            (
+                "beta/src/beta.erl",
+                "-module(beta).\n-export([parse_transform/2]).\nparse_transform(Forms, _) -> Forms.\n",
+            ),
+        ],
+    );
+    built(&home).code(0);
+    assert_eq!(home.measured("rebarred")[0].system.version, "alpha 1.0.0");
+    // Here the version is known after the build only.
+    home.write("systems/rebarred/_checkouts/beta/src/beta.app.src", &application("beta", "git"));
+    built(&home).code(1);
+    let failed = home.failed("rebarred");
+    let output = &failed[0].output;
+    assert!(
+        failed[0].stage == "build" && output.contains("it was built with beta 0.0.0 instead of 2.0.0"),
+        "{failed:#?}"
+    );
+    home.assert_nothing_left();
 }
 
 /// Evaluates an expression with the driver loaded; it must be `true`.

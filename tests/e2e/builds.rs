@@ -23,8 +23,8 @@ echo x >> ../../count
 tool=$(cat ../../tool)
 [ "$tool" != broken ] || { echo 'the tool is broken'; exit 1; }
 library=$(cat "${NARROWS_TEST_LIBS:-own}/version")
-mix=$(cat "${MIX_DEPS_PATH:-own}/mint/lib/version")
-echo "library $library, mint $mix, flavour ${NARROWS_TEST_FLAVOUR-none}, tool $tool" > "$1/VERSION"
+checkout=$(cat _checkouts/mint/lib/version)
+echo "library $library, mint $checkout, flavour ${NARROWS_TEST_FLAVOUR-none}, tool $tool" > "$1/VERSION"
 "#;
 
 struct Bench {
@@ -35,7 +35,7 @@ struct Bench {
 impl Bench {
     fn narrows(&self, words: &[&str]) -> Command {
         let mut command = self.home.narrows(words);
-        for name in ["NARROWS_TEST_LIBS", "NARROWS_TEST_FLAVOUR", "MIX_DEPS_PATH"] {
+        for name in ["NARROWS_TEST_LIBS", "NARROWS_TEST_FLAVOUR"] {
             command.env_remove(name);
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -61,16 +61,10 @@ impl Bench {
 #[test]
 fn a_build_depends_on_the_environment_and_the_tools() {
     let home = Home::new();
-    let files = [
-        "systems/twin/own/version",
-        "systems/twin/own/mint/lib/version",
-        "libs/version",
-        "deps/mint/lib/version",
-    ];
+    let files = ["systems/twin/own/version", "systems/twin/_checkouts/mint/lib/version", "libs/version"];
     files.iter().for_each(|file| home.write(file, "1"));
     home.server("twin", r#"["{narrows}", "serve", "--any", "{port}"]"#, MANIFEST);
     home.write("systems/twin/build.sh", BUILD);
-    home.write("systems/twin/mix.exs", "");
     home.write("tool", "1");
     home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\n");
     let mut bench = Bench { home, environment: Vec::new() };
@@ -86,9 +80,7 @@ fn a_build_depends_on_the_environment_and_the_tools() {
     bench.home.write("libs/version", "2");
     bench.builds_once("library 2, mint 1, flavour sweet, tool 1");
 
-    bench.environment.push(("MIX_DEPS_PATH", bench.home.path("deps").display().to_string()));
-    bench.builds_once("library 2, mint 1, flavour sweet, tool 1");
-    bench.home.write("deps/mint/lib/version", "2");
+    bench.home.write("systems/twin/_checkouts/mint/lib/version", "2");
     bench.builds_once("library 2, mint 2, flavour sweet, tool 1");
 
     bench.home.write("tool", "2");

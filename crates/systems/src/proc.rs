@@ -82,11 +82,23 @@ pub(crate) fn carrying(variable: &str) -> Vec<u32> {
     pids().filter(carries).collect()
 }
 
-/// The program's name, for messages.
+/// The program's name, for messages. The kernel keeps only its first bytes. The whole name is then among the words of
+/// the command line, the first of them or for a script a later one.
 pub(crate) fn name(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm"))
-        .map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
+    let Ok(mut name) = fs::read(format!("/proc/{pid}/comm")) else { return "?".to_owned() };
+    name.pop(); // the line's end
+    if name.len() == KEPT_OF_A_NAME {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let files =
+            words.split(|byte| *byte == 0).filter_map(|word| word.rsplit(|byte| *byte == b'/').next());
+        let whole = files.into_iter().find(|file| file.starts_with(&name)).map(<[u8]>::to_vec);
+        name = whole.unwrap_or(name);
+    }
+    String::from_utf8_lossy(&name).into_owned()
 }
+
+/// How many bytes of a program's name the kernel keeps.
+const KEPT_OF_A_NAME: usize = 15;
 
 /// The proportional set size in bytes.
 pub(crate) fn pss(pid: u32) -> Option<u64> {
@@ -169,6 +181,8 @@ pub(crate) fn holds(pid: u32, inodes: &HashSet<u64>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -179,6 +193,30 @@ mod tests {
         for broken in ["", "17 (a", "17 (a) R 1", "17 (a) R x y z"] {
             assert_eq!(parse_stat(broken), None);
         }
+    }
+
+    #[test]
+    fn names_of_programs_and_scripts_are_whole() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let program = r#"ln -s /bin/sh "$0"; exec "$0" -c 'echo; read line'"#;
+        let script = r#"printf '#!/bin/sh\necho\nread line\n' > "$0"; chmod +x "$0"; exec "$0""#;
+        for (make, expected) in [
+            (program, "IODash_Benchmark_HTTP"),
+            (program, "fifteen_letters"),
+            (program, "short"),
+            (script, "a server of requests"),
+        ] {
+            let mut command = Command::new("sh");
+            command.args(["-c", make]).arg(folder.path().join(expected));
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            let seen = name(child.id());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!((line.as_str(), seen.as_str()), ("\n", expected));
+        }
+        assert_eq!(name(0), "?");
     }
 
     #[test]

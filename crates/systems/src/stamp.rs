@@ -37,12 +37,10 @@ enum Taken {
     After,
 }
 
-/// The folder in the system's folder from which rebar3 uses libraries as they are.
+/// The folder in the system's folder from which a build with rebar3 or mix uses libraries as they are.
 const CHECKOUTS: &str = "_checkouts";
 /// The folders in the system's folder to which rebar3 and mix fetch libraries.
 const FETCHED: [&str; 2] = ["_build/default/lib", "_build/deps"];
-/// The variable that names the folder from which mix uses libraries instead of fetching them.
-const MIX_DEPS: &str = "MIX_DEPS_PATH";
 /// The source folders of a library. A library without any of them is already compiled.
 const SOURCES: [&str; 4] = ["src", "lib", "c_src", "apps"];
 /// The folders of a library to which its build writes. The library's own files may be there as well.
@@ -165,16 +163,11 @@ impl Taking<'_> {
         self.manifest.dir.join(filled.unwrap_or_default()) // was checked when the manifest was read
     }
 
-    /// Adds the libraries in the folders from which rebar3 and mix use them.
+    /// Adds the libraries in the folders from which builds with rebar3 and mix use them.
     fn libraries(&mut self) -> Result<(), String> {
         let dir = &self.manifest.dir;
         let mut places = vec![(CHECKOUTS.to_owned(), dir.join(CHECKOUTS), Taken::Before)];
         places.extend(FETCHED.map(|place| (place.to_owned(), dir.join(place), Taken::Fetched)));
-        if dir.join("mix.exs").exists()
-            && let Some(path) = self.value(MIX_DEPS).filter(|path| !path.is_empty())
-        {
-            places.push((MIX_DEPS.to_owned(), dir.join(path), Taken::Before));
-        }
         for (place, folder, taken) in places {
             let mut libraries: Vec<PathBuf> =
                 std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();

@@ -198,31 +198,6 @@ fn libraries_that_the_build_fetches_count() {
 }
 
 #[test]
-fn the_folder_in_mix_deps_path_counts() {
-    let home = Home::new();
-    for name in ["one", "two"] {
-        home.write(&format!("{name}/library/lib/a.ex"), name);
-    }
-    let text = |folder: &str| {
-        format!(
-            "name='probe'\nrole='client'\nworkloads=['clients']\nlanguage='sh'\nabout=''\n[start]\ncommand=['true']\n\
-             [build]\ncommand=['sh','-c','echo x >> {{home}}/count; cat $MIX_DEPS_PATH/library/lib/a.ex > {{out}}/VERSION; \
-             mkdir -p $MIX_DEPS_PATH/library/ebin; cp {{home}}/count $MIX_DEPS_PATH/library/ebin/a.app']\n\
-             version=['cat','{{out}}/VERSION']\n[variants.x]\nenv={{MIX_DEPS_PATH='{folder}'}}\n"
-        )
-    };
-    let parse = |folder: &str| {
-        let source = systems::Source::new("system.toml", text(folder));
-        Manifest::parse(&source, &home.dir()).unwrap().remove(1)
-    };
-    home.write("systems/probe/mix.exs", "");
-    builds_once(&home, &parse("{home}/one"), "", "one");
-    builds_once(&home, &parse("../../two"), "", "two");
-    home.write("two/library/lib/a.ex", "three");
-    builds_once(&home, &parse("../../two"), "", "three");
-}
-
-#[test]
 fn an_edit_during_the_build_is_built_by_the_next_run() {
     for (file, lines) in [
         ("source", ""),
