@@ -298,7 +298,7 @@ impl Args {
     fn warn(&self, arms: &Arms, cores: usize) {
         if self.arms.iter().any(|arm| arms::is_url(arm)) {
             common::say(
-                "nothing is restarted: servers that run already keep what earlier trials left in them",
+                "nothing is restarted: a server that runs already keeps what earlier trials left in it",
             );
         }
         if let Some((knob, most)) = arms::more_than_cores(arms, cores) {

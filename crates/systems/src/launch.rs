@@ -121,8 +121,8 @@ impl Launch<'_> {
         Ok(command)
     }
 
-    /// Its start command and environment as a person would type them, with the knobs filled in. `{port}` and `{socket}` stay as they are; the
-    /// URL of a server that its user starts.
+    /// Its start command and environment as a person would type them, with the knobs filled in. `{port}` and `{socket}` stay as they are.
+    /// For a server that its user starts: its URL.
     ///
     /// # Errors
     /// A placeholder without a value.

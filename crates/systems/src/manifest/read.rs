@@ -352,7 +352,7 @@ impl Reader<'_> {
             return self.wrong(raw.command.span(), "both {port} and {socket}", help);
         }
         if server && !told && !start.finds_port {
-            let help = "put {port} or {socket} into start.command or start.env; with finds_port = true the server chooses it";
+            let help = "put {port} or {socket} into start.command, start.env or a hook; with finds_port = true the server chooses it";
             return self.wrong(raw.command.span(), "the server is not told its port", help);
         }
         if start.finds_port && (told || !server) {
