@@ -46,9 +46,9 @@ fn options_that_contradict_the_target_or_each_other_are_refused() {
     let cases: [(&[&str], &str); 8] = [
         (&["http://127.0.0.1:1/", "-d", "0s"], "-d 0s measures nothing"),
         (&["http://127.0.0.1:1/", "--cores", "4096"], "may not run on core 4096"),
-        (&["http://127.0.0.1:1/", "--frame-size", "10"], "only with frames://"),
-        (&["frames://127.0.0.1:1", "--body-size", "5"], "work only with http://"),
-        (&["frames://127.0.0.1:1", "--close"], "work only with http://"),
+        (&["http://127.0.0.1:1/", "--frame-size", "10"], "only with frames"),
+        (&["frames://127.0.0.1:1", "--body-size", "5"], "work only with requests"),
+        (&["frames://127.0.0.1:1", "--close"], "work only with requests"),
         (
             &["http://127.0.0.1:1/", "--find-max-rate", "--slo", "errors<1%", "--rate", "1k..2k"],
             "must not be a ramp",

@@ -156,6 +156,9 @@ impl Entry<'_> {
     /// The logarithms of its ratios to the yardstick of the same round, at its own point or else at the only one. None if
     /// there are too few rounds.
     fn to_yardstick(self) -> Option<Vec<f64>> {
+        if self.experiment.base.is_some() && self.experiment.is_yardstick(&self.estimate.scenario) {
+            return None; // A base beside itself says nothing of two runs.
+        }
         let wanted = self.experiment.yardstick(&self.estimate.scenario);
         let mut all = self.experiment.estimates.iter();
         let reference =

@@ -271,11 +271,18 @@ impl Doubt {
                 | Self::PoolCapExceeded
         )
     }
+}
 
+impl Evidence {
     /// Whether it is about this figure. What an operation costs a system does not depend on whether the generator could
-    /// have sent more, or sent in time.
-    pub fn concerns(self, figure: Figure) -> bool {
-        !matches!(self, Self::GeneratorBound | Self::BehindSchedule) || !figure.is_cost()
+    /// have sent more, or sent in time; but where arrivals were dropped, the system had more to do than it could.
+    pub fn concerns(&self, figure: Figure) -> bool {
+        match self {
+            Self::Behind { arrivals, dropped, .. } if figure.is_cost() => {
+                *dropped as f64 / (*arrivals).max(1) as f64 > LATE
+            }
+            other => other.doubt() != Doubt::GeneratorBound || !figure.is_cost(),
+        }
     }
 }
 

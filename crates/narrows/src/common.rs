@@ -201,7 +201,7 @@ pub fn exit(end: End) -> ExitCode {
 
 /// The arguments quoted for a shell, so that they can be typed again.
 pub fn command_line(words: impl Iterator<Item = String>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%{}".contains(c);
     let quoted = words.map(|word| {
         let bare = !word.is_empty() && word.chars().all(plain);
         if bare { word } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use lab::ask::Ask;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Figure, Form, Subject};
@@ -195,7 +195,6 @@ pub fn run(args: &Args, files: Limit) -> End {
         return dry_run(&catalog, &first);
     }
     args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms))?;
-    let store = Store::open(&args.store.path)?;
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let placement = Placement::decide(&systems::machine::available_cores());
     args.warn(&arms, placement.system.len());
@@ -205,6 +204,7 @@ pub fn run(args: &Args, files: Limit) -> End {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let plan = args.grown(&catalog, &arms, learnt)?;
+    let store = Store::open(&args.store.path)?;
     if let Some(name) = &args.save {
         let experiments = save::save(name, &arms, &plan)?.join(" ");
         common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
@@ -222,11 +222,17 @@ pub fn run(args: &Args, files: Limit) -> End {
     }
     drop(services);
     let code = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
-    if code != ExitCode::SUCCESS || conditions.is_empty() {
+    if code != ExitCode::SUCCESS {
         return Ok(code);
     }
     let plan = store.header(run)?.plan;
-    let broken = broken(&conditions, &findings(&plan, &store.observations(run)?));
+    let found = findings(&plan, &store.observations(run)?);
+    let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
+    if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
+        common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
+        return Ok(ExitCode::FAILURE);
+    }
+    let broken = broken(&conditions, &found);
     broken.iter().for_each(common::say);
     Ok(if broken.is_empty() { code } else { ExitCode::from(FAILED) })
 }
@@ -268,7 +274,8 @@ fn services(
 ) -> anyhow::Result<Vec<Service>> {
     let start = |text: &String| {
         let words = arms::words(&Source::new("--service", text.as_str()), args.shell)?;
-        Ok(Service::start(&words, dir, &placement.system, args.ready, cancel)?)
+        let started = Service::start(&words, dir, &placement.system, args.ready, cancel);
+        started.map_err(|error| anyhow!("{}: {}\n{}", error.system, error.reason, error.output.trim_end()))
     };
     args.services.iter().map(start).collect()
 }
@@ -343,6 +350,12 @@ impl Args {
     fn conditions(&self, workload: Workload) -> anyhow::Result<Vec<Condition>> {
         if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
+        }
+        if self.traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
+            bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
+        }
+        if self.duration < Duration::from_millis(10) || self.traffic.timeout.is_zero() {
+            bail!(Usage("-d is 10ms or more, and --timeout above zero".to_owned()));
         }
         if self.traffic.frame_prefix.is_some_and(|prefix| prefix != Prefix::Four) {
             bail!(Usage("--frame-prefix is 4 here: `narrows load` can use others".to_owned()));

@@ -83,8 +83,10 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
     }
     for failure in e.failures.iter().take(MOST_WARNINGS) {
         let trials = several(failure.trials.into(), "trial");
+        let last = failure.output.lines().rev().find(|line| !line.trim().is_empty());
+        let last = last.map_or_else(String::new, |line| format!("; its last line: {}", line.trim()));
         let line =
-            format!("failed: {} ({trials}) at {}: {}", failure.scenario, failure.stage, failure.reason);
+            format!("failed: {} ({trials}) at {}: {}{last}", failure.scenario, failure.stage, failure.reason);
         page.paragraph(out, RED, "  ", &line);
     }
     e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));

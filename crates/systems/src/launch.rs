@@ -121,14 +121,14 @@ impl Launch<'_> {
         Ok(command)
     }
 
-    /// Its start command and environment as a person would type them, with the knobs filled in. `{port}` and `{socket}` stay as they are.
-    /// For a server that its user starts: its URL.
+    /// The words of its environment and start command, with the knobs filled in. `{port}` and `{socket}` stay as they are. For a
+    /// server that its user starts: its URL.
     ///
     /// # Errors
     /// A placeholder without a value.
-    pub fn shown(&self) -> Result<String, String> {
+    pub fn shown(&self) -> Result<Vec<String>, String> {
         let Program::Started(start) = &self.manifest.program else {
-            return Ok(self.manifest.program.command_line());
+            return Ok(vec![self.manifest.program.command_line()]);
         };
         let fill = self.fill();
         let text = |text: &String| {
@@ -138,8 +138,7 @@ impl Launch<'_> {
             })
         };
         let env = start.env.iter().map(|(name, value)| Ok(format!("{name}={}", text(value)?)));
-        let words: Result<Vec<String>, String> = env.chain(start.command.iter().map(text)).collect();
-        Ok(words?.join(" "))
+        env.chain(start.command.iter().map(text)).collect()
     }
 
     /// Runs a command of the hooks to its end.

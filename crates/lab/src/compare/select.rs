@@ -132,8 +132,8 @@ fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> 
             let named = selection.system.is_some();
             let figure = experiment.figure.name();
             let key = (scenario.experiment.clone(), figure, (!named).then(|| scenario.system.clone()), point);
-            // A reference is compared only if the user names it.
-            if !estimate.is_reference() || named {
+            // What others are set beside is compared only if the user names it.
+            if !experiment.is_yardstick(scenario) || named {
                 entries.entry(key).or_insert(Entry { experiment, estimate });
             }
         }

@@ -205,7 +205,7 @@ pub(super) fn estimates(
         .iter_mut()
         .enumerate()
         .for_each(|(index, e)| e.interval = around(e.figure, rows.interval(index)));
-    if Doubt::GeneratorBound.concerns(planned.figure) {
+    if !planned.figure.is_cost() {
         ceiling::mark(&rows, &mut estimates);
     }
     (estimates, rows)
@@ -315,7 +315,7 @@ fn kind_of(scenario: &Scenario) -> TrialKind {
 /// The doubts about this figure in one trial of a scenario.
 pub(super) fn doubts_of(figure: Figure, scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
     let found = doubts(m, &kind_of(scenario)).into_iter();
-    found.filter(|seen| seen.doubt().concerns(figure)).collect()
+    found.filter(|seen| seen.concerns(figure)).collect()
 }
 
 /// The doubts about at least half of the trials. One disturbed trial among several does not discredit the others.

@@ -25,6 +25,9 @@ pub const LONGEST_CONTENT: usize = 1 << 20;
 /// How many exchanges a look makes.
 const EXCHANGES: usize = 3;
 
+/// How long the end of a program may take to be seen after its connections broke off.
+const DEATH: Duration = Duration::from_millis(200);
+
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(100);
 
@@ -104,7 +107,10 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
             if place.cancelled() {
                 return Err(TrialError::Interrupted);
             }
-            // A program that has died says more than a connection that was reset.
+            if answer.is_err() {
+                // A program that has died says more than a connection that was reset, which is seen a moment earlier.
+                running.wait_exit(Instant::now() + DEATH, place.cancel);
+            }
             running.check_alive()?;
             answers.push(answer.map_err(failed)?);
         }
@@ -128,9 +134,10 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
 fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
     let (server, ask) = (&orders.server, &orders.ask);
     let patience = Duration::from_secs_f64(orders.timing.timeout_s);
+    let head = head(&host(server), ask)?;
     let mut stream = Stream::connect(server, patience).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
-    let sent = send(&mut stream, &host(server), ask);
+    let sent = send(&mut stream, &head, ask);
     let deadline = Instant::now() + patience;
     let over = || place.cancelled() || Instant::now() >= deadline;
     read(&mut stream, ask, &over).map_err(|why| match sent {
@@ -178,7 +185,8 @@ impl Stream {
     }
 }
 
-fn send(stream: &mut Stream, host: &str, ask: &Ask) -> Result<(), String> {
+/// The bytes of the request up to its body.
+fn head(host: &str, ask: &Ask) -> Result<Vec<u8>, String> {
     let body = match &ask.body {
         Payload::None => None,
         Payload::Bytes(bytes) => Some(bytes.0.len() as u64),
@@ -195,8 +203,12 @@ fn send(stream: &mut Stream, host: &str, ask: &Ask) -> Result<(), String> {
         expect_continue: false,
     };
     line.encode(&mut head).map_err(|e| e.to_string())?;
+    Ok(head)
+}
+
+fn send(stream: &mut Stream, head: &[u8], ask: &Ask) -> Result<(), String> {
     let wrong = |e: io::Error| format!("it does not read the request: {e}");
-    stream.write_all(&head).map_err(wrong)?;
+    stream.write_all(head).map_err(wrong)?;
     match &ask.body {
         Payload::None => {}
         Payload::Bytes(bytes) => stream.write_all(&bytes.0).map_err(wrong)?,

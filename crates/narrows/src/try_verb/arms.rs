@@ -11,6 +11,7 @@ use systems::manifest::Hooks;
 use systems::{Draft, InputError, Manifest, Value, Workload, template};
 
 use super::Args;
+use crate::common;
 
 /// The most values of a range, and so the most points of one knob.
 const MOST_VALUES: usize = 1000;
@@ -171,7 +172,7 @@ fn draft(
         about: source.text.to_string(),
         command: command.to_vec(),
         env,
-        ready_timeout_s: Some(args.ready.as_secs_f64().ceil() as u32),
+        ready_timeout_s: Some((args.ready.as_secs_f64().ceil() as u32).max(1)),
         outside: args.attach,
         finds_port: !names.contains("port") && !names.contains("socket"),
         hooks,
@@ -232,9 +233,18 @@ pub fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
         Some(words) if words.is_empty() => wrong("an empty command", "name a program and its arguments"),
         Some(words) => {
             // These would be passed to the program as they are, which nobody wants.
-            let special = ["&&", "||", "|", ";", ">", ">>", "<", "2>&1", "&"];
-            if words.iter().any(|word| special.contains(&word.as_str())) {
+            let operators = ["&&", "||", "|", "<", "&"];
+            let begins = [">", "2>", "$", "~/", "`"];
+            let is_special = |word: &String| {
+                operators.contains(&word.as_str())
+                    || begins.iter().any(|begin| word.starts_with(begin))
+                    || word.ends_with(';')
+            };
+            if words.iter().any(is_special) {
                 return wrong("this needs a shell", "add --shell, or put it into a script");
+            }
+            if words[0].contains('=') {
+                return wrong("a variable in front of the command", "give it with --env NAME=VALUE");
             }
             Ok(words)
         }
@@ -399,7 +409,8 @@ pub fn shown(manifest: &Manifest, point: &systems::Point) -> anyhow::Result<Stri
         cores: systems::allotment::cores(&cores, point),
         narrows: Path::new("narrows"),
     };
-    launch.shown().map_err(|why| anyhow!("the command of {}: {why}", manifest.name))
+    let words = launch.shown().map_err(|why| anyhow!("the command of {}: {why}", manifest.name))?;
+    Ok(common::command_line(words.into_iter()))
 }
 
 #[cfg(test)]
@@ -455,7 +466,7 @@ mod tests {
     fn a_command_that_needs_a_shell_says_so() {
         let read = |text: &str| words(&Source::new("arm 1", text), false);
         assert_eq!(read("a 'b c' d\\ e").expect("words"), ["a", "b c", "d e"]);
-        for wrong in ["", "a && b", "a | b", "a 'b", "a > b"] {
+        for wrong in ["", "a && b", "a | b", "a 'b", "a > b", "a >b", "a b; c", "a $HOME", "A=1 b"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         assert_eq!(words(&Source::new("arm 1", "a && b"), true).expect("a shell"), ["sh", "-c", "a && b"]);

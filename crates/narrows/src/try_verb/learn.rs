@@ -53,7 +53,8 @@ pub fn learn(
 
 /// Why an arm cannot be measured, with the options of this verb in place of a manifest's fields.
 fn failed(label: &str, failure: &Failure) -> String {
-    const OPTIONS: [(&str, &str); 3] = [
+    const OPTIONS: [(&str, &str); 4] = [
+        ("; start it with: start it again", ""),
         ("see ready.timeout_s", "--ready gives it more time"),
         ("ready.outside = true measures that process", "--attach measures that process"),
         ("check start.command and whether it is installed", "commands run in the current folder"),

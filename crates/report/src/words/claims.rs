@@ -129,6 +129,11 @@ impl Wording<'_> {
         let Some(e) = self.e.estimates.iter().find(|e| e.scenario.system == system) else {
             return String::new();
         };
+        if e.successes == 0 && e.trials > 0 {
+            let errors: Vec<String> = e.errors.iter().map(|(class, n)| format!("{n} {class}")).collect();
+            let errors = if errors.is_empty() { "none ended".to_owned() } else { errors.join(", ") };
+            return format!("{system} gave no right answer: {errors}");
+        }
         let unit = Unit::of(self.e.figure);
         let shown = |value: f64| show(value, unit);
         let mut words = match (e.figure, e.interval) {

@@ -142,6 +142,9 @@ pub(super) struct RawVariant {
 pub(super) type RawEnvironment = BTreeMap<Spanned<String>, Spanned<String>>;
 type RawCommand = Spanned<Vec<Spanned<String>>>;
 
+/// The placeholders that have a value only when a system is started.
+const OF_START: [&str; 3] = ["port", "socket", "memory"];
+
 const DAY_S: i64 = 86_400;
 
 /// Reads `source` as the manifest of the system in `dir`. Returns the plain system, then its variants.
@@ -315,8 +318,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn build(&self, raw: &RawBuild) -> Read<Build> {
-        let known =
-            PLACEHOLDERS.into_iter().filter(|name| !["port", "socket"].contains(name)).collect::<Vec<_>>();
+        let known = PLACEHOLDERS.into_iter().filter(|name| !OF_START.contains(name)).collect::<Vec<_>>();
         let version = raw.version.as_ref().map(|version| self.command(version, &known));
         let timeout = self.number(raw.timeout_s.clone(), 300, 1..=DAY_S, "timeout_s")?;
         Ok(Build {
