@@ -4,143 +4,26 @@
 mod apply;
 mod draft;
 mod inputs;
+mod raw;
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
 use toml::Spanned;
 
 pub use draft::Draft;
+use raw::RawCommand;
+pub(super) use raw::{
+    RawAnswer, RawBuild, RawEnvironment, RawKnob, RawManifest, RawNeed, RawReady, RawStart, RawVariant,
+};
 
 use super::{Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
-use crate::knob::{Kind, Knob};
+use crate::knob::Knob;
 use crate::template;
 use crate::workload::{Role, Workload};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawManifest {
-    name: Spanned<String>,
-    role: Role,
-    workloads: Spanned<Vec<Spanned<Workload>>>,
-    language: String,
-    about: String,
-    #[serde(default)]
-    needs: Vec<RawNeed>,
-    build: Option<RawBuild>,
-    start: Option<RawStart>,
-    attach: Option<Spanned<String>>,
-    get: Option<Spanned<String>>,
-    answer: Option<Spanned<RawAnswer>>,
-    ready: Option<Spanned<RawReady>>,
-    stop: Option<RawStop>,
-    #[serde(default)]
-    knobs: BTreeMap<Spanned<String>, Spanned<RawKnob>>,
-    #[serde(default)]
-    variants: BTreeMap<Spanned<String>, RawVariant>,
-    #[serde(default)]
-    apply: BTreeMap<Spanned<String>, Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawNeed {
-    name: String,
-    probe: Spanned<Vec<String>>,
-    version: Option<Spanned<String>>,
-    get: String,
-    #[serde(default)]
-    packages: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawBuild {
-    command: RawCommand,
-    timeout_s: Option<Spanned<i64>>,
-    version: Option<RawCommand>,
-    #[serde(default)]
-    inputs: Vec<Spanned<String>>,
-    get: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawStart {
-    pub(super) command: RawCommand,
-    #[serde(default)]
-    pub(super) env: RawEnvironment,
-    #[serde(default)]
-    pub(super) finds_port: bool,
-    pub(super) dir: Option<Spanned<String>>,
-    pub(super) setup: Option<RawCommand>,
-    pub(super) prepare: Option<RawCommand>,
-    pub(super) conclude: Option<RawCommand>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawAnswer {
-    body: Option<String>,
-    #[serde(default)]
-    closes: bool,
-    fault: Option<String>,
-    about: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawReady {
-    tcp: Option<Spanned<bool>>,
-    http: Option<Spanned<String>>,
-    timeout_s: Option<Spanned<i64>>,
-    #[serde(default)]
-    outside: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStop {
-    grace_ms: Option<Spanned<i64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawKnob {
-    #[serde(rename = "type")]
-    pub(super) kind: Kind,
-    pub(super) default: Spanned<toml::Value>,
-    #[serde(default)]
-    pub(super) values: Vec<Spanned<toml::Value>>,
-    pub(super) min: Option<Spanned<toml::Value>>,
-    pub(super) max: Option<Spanned<toml::Value>>,
-    pub(super) about: String,
-    pub(super) effect: Option<String>,
-    pub(super) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
-}
-
-/// What one variant changes. It inherits everything else.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawVariant {
-    pub(super) about: Option<String>,
-    pub(super) path: Option<Spanned<String>>,
-    #[serde(default)]
-    pub(super) env: RawEnvironment,
-    pub(super) get: Option<String>,
-    #[serde(default)]
-    pub(super) needs: Vec<RawNeed>,
-    pub(super) build: Option<RawBuild>,
-    pub(super) start: Option<RawStart>,
-    pub(super) answer: Option<Spanned<RawAnswer>>,
-}
-
-pub(super) type RawEnvironment = BTreeMap<Spanned<String>, Spanned<String>>;
-type RawCommand = Spanned<Vec<Spanned<String>>>;
 
 /// The placeholders that have a value only when a system is started.
 const OF_START: [&str; 3] = ["port", "socket", "memory"];

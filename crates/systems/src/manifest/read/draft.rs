@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toml::{Spanned, Value as Toml};
 
 use super::super::Hooks;
-use super::{RawBuild, RawCommand, RawKnob, RawManifest, RawReady, RawStart};
+use super::raw::{RawBuild, RawCommand, RawKnob, RawManifest, RawReady, RawStart};
 use crate::knob::{Knob, Value};
 use crate::workload::{Role, Workload};
 

@@ -1,0 +1,186 @@
+//! The question that a command line asks: its options, checked; its figures, and the experiments and the plan that answer it.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use lab::ask::Ask;
+use lab::experiment::grid::{Overrides, Request};
+use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::observation::Timing;
+use lab::plan::{self, Plan};
+use systems::{Catalog, Value, Workload};
+use wire::frames::Prefix;
+
+use super::arms::Arms;
+use super::learn::Learnt;
+use super::{Args, FigureChoice};
+use crate::common::Usage;
+use crate::condition::Condition;
+use crate::run_verb;
+use crate::traffic::GapsChoice;
+
+/// The default budget.
+const BUDGET_S: f64 = 60.0;
+
+/// The fewest rounds that the default budget allows, however many points there are.
+const FEWEST_ROUNDS: f64 = 6.0;
+
+/// The experiment of figures at saturation, and that of those below.
+const CLOSED: &str = "try";
+const OPEN: &str = "try-at-rate";
+
+impl Args {
+    /// The timing of the first look.
+    pub(super) fn look(&self) -> Timing {
+        Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: self.traffic.timeout.as_secs_f64() }
+    }
+
+    /// Whether the first look finds out how fast each point is, because the rate of another experiment depends on it.
+    pub(super) fn saturated(&self, workload: Workload) -> bool {
+        let open = self.figures.iter().any(|choice| choice.is_below_saturation());
+        open && self.traffic.rate.is_none() && workload == Workload::Requests
+    }
+
+    /// The plan of the whole run. Without a fixed number of rounds it grows.
+    pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
+        let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
+        let rate = self.traffic.rate.map(|(from, _)| from).or(half);
+        let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
+        match (self.rounds, self.budget) {
+            (Some(_), _) => {}
+            (None, Some(budget)) => {
+                plan = plan.within(budget.as_secs_f64());
+                plan.grow_within(budget.as_secs_f64(), false);
+            }
+            (None, None) => plan.grow_within(BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), true),
+        }
+        Ok(plan)
+    }
+
+    /// The conditions of `--fail-if`.
+    ///
+    /// # Errors
+    /// The first option that contradicts another.
+    pub(super) fn conditions(&self, workload: Workload) -> anyhow::Result<Vec<Condition>> {
+        if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
+            bail!(Usage(why.to_owned()));
+        }
+        if self.traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
+            bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
+        }
+        if self.duration < Duration::from_millis(10) || self.traffic.timeout.is_zero() {
+            bail!(Usage("-d is 10ms or more, and --timeout above zero".to_owned()));
+        }
+        if self.traffic.frame_prefix.is_some_and(|prefix| prefix != Prefix::Four) {
+            bail!(Usage("--frame-prefix is 4 here: `narrows load` can use others".to_owned()));
+        }
+        if self.names.len() > self.arms.len() {
+            bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
+        }
+        let twice = |(index, figure): &(usize, &FigureChoice)| self.figures[..*index].contains(figure);
+        if self.figures.iter().enumerate().any(|each| twice(&each)) {
+            bail!(Usage("--figure names a figure twice".to_owned()));
+        }
+        if self.traffic.rate.is_some_and(|(from, to)| from != to) {
+            bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
+        }
+        let conditions = Condition::all(&self.fail_if).map_err(Usage)?;
+        let measured = |c: &Condition| self.figures.iter().any(|choice| c.is_about(choice.figure(workload)));
+        if let Some(condition) = conditions.iter().find(|condition| !measured(condition)) {
+            let text = &condition.text;
+            bail!(Usage(format!("--fail-if {text}: name this figure in --figure, so that it is measured")));
+        }
+        Ok(conditions)
+    }
+
+    /// The plan: one experiment at saturation and one below, as far as figures ask for them. Without a rate that is not
+    /// known yet, only the first is planned.
+    pub(super) fn plan(
+        &self,
+        catalog: &Catalog,
+        arms: &Arms,
+        ask: Option<Ask>,
+        rate: Option<f64>,
+    ) -> anyhow::Result<Plan> {
+        let open = self.figures.iter().any(|choice| choice.is_below_saturation());
+        let workload = arms.systems[0].workloads[0];
+        let own_rate = self.traffic.rate.map(|(from, _)| from);
+        let groups = match rate.filter(|_| open && own_rate.is_none()) {
+            // The rate is given, nothing needs one, or it is not known yet.
+            None => vec![(CLOSED, self.figures.clone(), own_rate)],
+            Some(rate) => {
+                // Memory is measured where other costs are.
+                let below = |choice: &FigureChoice| *choice != FigureChoice::Rate;
+                let (below, at) = self.figures.iter().partition::<Vec<FigureChoice>, _>(|c| below(c));
+                vec![(CLOSED, at, None), (OPEN, below, Some(rate))]
+            }
+        };
+        let mut requests = Vec::new();
+        for (name, figures, rate) in groups.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
+            let mut figures: Vec<Figure> =
+                figures.into_iter().map(|choice| choice.figure(workload)).collect();
+            if rate.is_none() && figures.iter().any(|figure| figure.needs_rate()) {
+                // This plan only says which points there are.
+                figures = vec![Figure::RequestsPerS];
+            }
+            let experiment = self.experiment(name, &figures, arms, ask.clone(), rate)?;
+            let overrides = Overrides { rounds: self.rounds, ..Overrides::default() };
+            requests.push(Request { experiment, form: Form::Quick, overrides });
+        }
+        let seed = self.seed.unwrap_or_else(run_verb::new_seed);
+        Ok(plan::plan(&requests, catalog, &Default::default(), seed)?)
+    }
+
+    pub(super) fn experiment(
+        &self,
+        name: &str,
+        figures: &[Figure],
+        arms: &Arms,
+        ask: Option<Ask>,
+        rate: Option<f64>,
+    ) -> anyhow::Result<Experiment> {
+        let workload = arms.systems[0].workloads[0];
+        let systems: Vec<&str> = arms.systems.iter().map(|system| system.name.as_str()).collect();
+        let subject = Subject {
+            name: name.to_owned(),
+            title: self.arms.join(" | "),
+            about: String::new(),
+            workload,
+            figure: figures[0],
+            also: figures[1..].to_vec(),
+            published: Vec::new(),
+            threshold: self.threshold,
+        };
+        let timing = Timing {
+            warmup_s: self.warmup.as_secs_f64(),
+            measure_s: self.duration.as_secs_f64(),
+            timeout_s: self.traffic.timeout.as_secs_f64(),
+        };
+        let integer = |number: u64| vec![Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))];
+        let mut axes: Vec<(&str, Vec<Value>)> =
+            vec![("connections", integer(self.traffic.connections as u64))];
+        match workload {
+            Workload::Frames => axes.push(("frame_size", integer(self.traffic.frame_size.unwrap_or(1000)))),
+            _ => {
+                axes.push(("keep_alive", vec![Value::Boolean(!self.traffic.close)]));
+                axes.push(("pipeline", integer(self.traffic.pipeline as u64)));
+                if let Some(rate) = rate {
+                    axes.push(("rate", integer((rate.round() as u64).max(1))));
+                    let gaps = match self.traffic.gaps {
+                        GapsChoice::Constant => "constant",
+                        GapsChoice::Poisson => "poisson",
+                    };
+                    axes.push(("gaps", vec![Value::Text(gaps.to_owned())]));
+                }
+            }
+        }
+        for (knob, values) in &arms.knobs {
+            axes.retain(|(known, _)| known != knob);
+            axes.push((knob, values.clone()));
+        }
+        let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &[axes])?;
+        experiment.base = systems.first().map(|name| (*name).to_owned());
+        experiment.ask = ask;
+        Ok(experiment)
+    }
+}
