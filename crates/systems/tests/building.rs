@@ -115,8 +115,13 @@ fn two_builds_of_one_system_exclude_each_other() {
 #[test]
 fn a_system_without_a_build_gets_an_empty_folder() {
     let home = Home::new();
-    let built = build(&home.client("true"), home.context(), "").unwrap();
+    let manifest = home.manifest("client", "[start]\ncommand=['true','{out}']\n");
+    let built = build(&manifest, home.context(), "").unwrap();
     assert!(built.out.is_dir() && built.version.is_none());
+    // One that does not ask for the folder leaves nothing in the home.
+    let home = Home::new();
+    let built = build(&home.client("true"), home.context(), "").unwrap();
+    assert!(!built.out.exists() && !home.path().join("target").exists());
 }
 
 #[test]
