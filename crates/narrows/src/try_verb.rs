@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(value_name = "COMMAND|URL", required = true)]
     arms: Vec<String>,
     /// A knob with its values: w=1,2,4 or w=1..64*2 or w=1..16+1. {w} stands for the value in commands and in --env. The
-    /// knob `cores` needs no placeholder
+    /// knobs `cores` and `memory` need no placeholder
     #[arg(short = 'k', long = "knob", value_name = "NAME=VALUES")]
     knobs: Vec<String>,
     /// The same in hyperfine's form: -L w 1,2,4
@@ -68,7 +68,7 @@ pub struct Args {
     /// How long a command may take until it listens
     #[arg(long, value_name = "TIME", value_parser = common::duration, default_value = "10s")]
     ready: Duration,
-    /// Measure the process that holds the port even if it is outside the command's process group, as with `docker run`
+    /// Measure the process that holds the port even if it is outside the command's process group, as with a container
     #[arg(long)]
     attach: bool,
     /// The path to request [default: that of the URL, or /]
