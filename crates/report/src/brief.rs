@@ -45,6 +45,11 @@ pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
     let mut out = String::new();
     warnings_of_the_run(&page, &mut out, findings);
     for (index, e) in findings.experiments.iter().enumerate() {
+        // A further figure of the same trials: its answer is enough.
+        if index > 0 && findings.experiments[index - 1].name == e.name {
+            page.paragraph(&mut out, style(e), "  ", &format!("{}: {}", e.figure.name(), answer(e)));
+            continue;
+        }
         if index > 0 {
             out.push('\n');
         }
