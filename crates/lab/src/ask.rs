@@ -2,6 +2,9 @@
 //!
 //! Values only. The session turns them into traffic, and the plan keeps them, so that a saved run says what it sent.
 
+use std::sync::Arc;
+
+use load::target::Body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +46,16 @@ pub enum Payload {
     Bytes(Bytes),
     /// This many bytes of the seeded pattern.
     Size(u64),
+}
+
+impl From<Payload> for Body {
+    fn from(payload: Payload) -> Self {
+        match payload {
+            Payload::None => Self::None,
+            Payload::Bytes(bytes) => Self::Bytes(Arc::new(bytes.0)),
+            Payload::Size(size) => Self::Pattern(size),
+        }
+    }
 }
 
 /// What the body of a right answer is.

@@ -1,9 +1,12 @@
-//! Conditions of `--fail-if`: a bound on the ratio of a figure to that of a baseline. `compare` and `try` share them.
+//! The short names of figures, and conditions of `--fail-if`: bounds on the ratio of a figure to that of a baseline. `compare`
+//! and `try` share them.
 
+use clap::ValueEnum;
 use lab::experiment::Figure;
 use lab::findings::Ratio;
 use report::number::exact_times;
 use stats::LEVEL;
+use systems::Workload;
 
 /// The exit code if a condition holds, or if a scenario cannot be judged.
 pub const FAILED: u8 = 3;
@@ -15,20 +18,58 @@ enum Metric {
     Throughput,
     /// The ratio of the time per operation; of figures that are rates, the inverse.
     Time,
-    /// The ratio of one of these figures, as a number.
-    Of(&'static [Figure]),
+    /// The ratio of this figure, as a number.
+    Of(FigureChoice),
 }
 
-/// The figures by their short names.
-const FIGURES: [(&str, &[Figure]); 7] = [
-    ("rate", &[Figure::RequestsPerS, Figure::FramesPerS, Figure::BytesPerS]),
-    ("p50", &[Figure::P50Us]),
-    ("p99", &[Figure::P99Us]),
-    ("cpu", &[Figure::CpuPerUnit]),
-    ("calls", &[Figure::CallsPerUnit]),
-    ("instructions", &[Figure::InstructionsPerUnit]),
-    ("memory", &[Figure::MemoryBytes]),
-];
+/// A figure, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FigureChoice {
+    /// Requests or frames per second.
+    Rate,
+    /// The median of response times.
+    P50,
+    /// The 99th percentile of response times.
+    P99,
+    /// CPU time of the system for each request or frame.
+    Cpu,
+    /// System calls for each request or frame.
+    Calls,
+    /// Instructions for each request or frame.
+    Instructions,
+    /// The largest proportional set size.
+    Memory,
+}
+
+impl FigureChoice {
+    /// The figure in a workload.
+    pub fn figure(self, workload: Workload) -> Figure {
+        match self {
+            Self::Rate if workload == Workload::Frames => Figure::FramesPerS,
+            Self::Rate => Figure::RequestsPerS,
+            Self::P50 => Figure::P50Us,
+            Self::P99 => Figure::P99Us,
+            Self::Cpu => Figure::CpuPerUnit,
+            Self::Calls => Figure::CallsPerUnit,
+            Self::Instructions => Figure::InstructionsPerUnit,
+            Self::Memory => Figure::MemoryBytes,
+        }
+    }
+
+    /// Whether it is measured below saturation. At saturation a system may batch its work or queue it, and both change
+    /// what one request costs.
+    pub fn is_below_saturation(self) -> bool {
+        !matches!(self, Self::Rate | Self::Memory)
+    }
+
+    /// Whether it names this figure in some workload.
+    fn covers(self, figure: Figure) -> bool {
+        match self {
+            Self::Rate => figure.more_is_better(),
+            cost => cost.figure(Workload::Requests) == figure,
+        }
+    }
+}
 
 /// A condition of `--fail-if`.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +87,8 @@ impl Condition {
     /// # Errors
     /// What is wrong, and the form.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let names = FIGURES.map(|(name, _)| name).join(", ");
+        let names = FigureChoice::value_variants().iter().filter_map(FigureChoice::to_possible_value);
+        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
         let wrong = |problem: &str| {
             Err(format!(
                 "--fail-if {text:?}: {problem}; write a ratio to the baseline such as throughput<0.97, time>1.1 or cpu>1.03"
@@ -57,9 +99,11 @@ impl Condition {
         let metric = match text[..sign].trim() {
             "throughput" => Metric::Throughput,
             "time" => Metric::Time,
-            name => match FIGURES.into_iter().find(|(known, _)| *known == name) {
-                Some((_, figures)) => Metric::Of(figures),
-                None => return wrong(&format!("it must begin with throughput, time, {names}")),
+            name => match FigureChoice::from_str(name, false) {
+                Ok(figure) => Metric::Of(figure),
+                Err(_) => {
+                    return wrong(&format!("it must begin with throughput, time, {}", names.join(", ")));
+                }
             },
         };
         match text[sign + 1..].trim().parse::<f64>() {
@@ -82,7 +126,7 @@ impl Condition {
     pub fn is_about(&self, figure: Figure) -> bool {
         match self.metric {
             Metric::Throughput | Metric::Time => !figure.is_cost(),
-            Metric::Of(figures) => figures.contains(&figure),
+            Metric::Of(choice) => choice.covers(figure),
         }
     }
 

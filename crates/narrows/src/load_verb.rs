@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use load::target::{self, Body, Expect, FrameStream, Http, Target, Traffic, Url};
+use load::target::{self, Expect, FrameStream, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
 use report::Interval;
 use slo::Slo;
@@ -16,7 +16,7 @@ use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
-use crate::traffic::{GapsChoice, RequestBody, TrafficArgs, positive};
+use crate::traffic::{GapsChoice, TrafficArgs, positive};
 
 mod live;
 mod max_rate;
@@ -226,11 +226,7 @@ impl Args {
         Ok(Http {
             method,
             headers: self.traffic.headers.clone(),
-            body: match body {
-                RequestBody::None => Body::None,
-                RequestBody::Bytes(bytes) => Body::Bytes(Arc::new(bytes)),
-                RequestBody::Size(size) => Body::Pattern(size),
-            },
+            body: body.into(),
             keep_alive: !self.traffic.close,
             expect_continue: self.traffic.expect_continue,
             expect: Expect { status: self.traffic.expect_status, ..Expect::default() },

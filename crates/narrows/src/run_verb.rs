@@ -123,7 +123,8 @@ pub fn run(args: &Args, files: Limit) -> End {
     };
     let Some((run, plan)) = begun else { return Ok(ExitCode::from(INTERRUPTED)) };
     let done = carry_out(&mut *executor, &store, run, &plan, &cancel, args.quiet)?;
-    finish(&store, run, done, &args.store.path, Screen::Answers)
+    let (code, _) = finish(&store, run, done, &args.store.path, Screen::Answers)?;
+    Ok(code)
 }
 
 /// Carries out what is missing of a run, and shows its progress. Says whether all was done, or why not.
@@ -304,8 +305,14 @@ fn announce(plan: &Plan, pending: usize, run: RunId) {
 /// By how much the trials of a system vary on a shared machine: the median standard deviation of their logarithms.
 const USUAL_SPREAD: f64 = 0.1;
 
-/// Prints the answers, where the rest is, and how to resume the run if it is unfinished.
-pub fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &Path, screen: Screen) -> End {
+/// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
+pub fn finish(
+    store: &Store,
+    run: RunId,
+    done: Result<bool, StoreError>,
+    path: &Path,
+    screen: Screen,
+) -> anyhow::Result<(ExitCode, Findings)> {
     let (header, observations) = match (store.header(run), store.observations(run)) {
         (Ok(header), Ok(observations)) => (header, observations),
         // If something stopped the run, report that error.
@@ -328,7 +335,7 @@ pub fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &
         Ok(true) => {}
         Ok(false) => {
             common::say(format_args!("interrupted: {}", resume()));
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok((ExitCode::from(INTERRUPTED), found));
         }
         Err(error) => {
             let (kept, planned) = (observations.len(), plan.trials.len());
@@ -336,7 +343,7 @@ pub fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &
         }
     }
     if anything_measured(plan, &observations) {
-        return Ok(ExitCode::SUCCESS);
+        return Ok((ExitCode::SUCCESS, found));
     }
     common::say(match screen {
         Screen::Answers => {
@@ -344,7 +351,7 @@ pub fn finish(store: &Store, run: RunId, done: Result<bool, StoreError>, path: &
         }
         Screen::Tables => "every trial failed",
     });
-    Ok(ExitCode::FAILURE)
+    Ok((ExitCode::FAILURE, found))
 }
 
 /// The option that a further command needs to find the store; empty for the usual one.

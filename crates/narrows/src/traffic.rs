@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use lab::ask::{Bytes, Payload};
 use wire::frames::Prefix;
 
 use crate::common::{self, Usage};
@@ -64,33 +65,23 @@ pub enum GapsChoice {
     Poisson,
 }
 
-/// The body of a request, read if it is a file.
-pub enum RequestBody {
-    /// No body.
-    None,
-    /// The content of a file.
-    Bytes(Vec<u8>),
-    /// So many bytes of the pattern.
-    Size(u64),
-}
-
 impl TrafficArgs {
     /// The body to send.
     ///
     /// # Errors
     /// The file cannot be read, or `--expect-continue` has nothing to wait with.
-    pub fn body(&self) -> anyhow::Result<RequestBody> {
+    pub fn body(&self) -> anyhow::Result<Payload> {
         let body = match (&self.body, self.body_size) {
-            (Some(path), _) => RequestBody::Bytes(
+            (Some(path), _) => Payload::Bytes(Bytes(
                 std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
-            ),
-            (None, Some(size)) => RequestBody::Size(size),
-            (None, None) => RequestBody::None,
+            )),
+            (None, Some(size)) => Payload::Size(size),
+            (None, None) => Payload::None,
         };
         let empty = match &body {
-            RequestBody::None => true,
-            RequestBody::Bytes(bytes) => bytes.is_empty(),
-            RequestBody::Size(size) => *size == 0,
+            Payload::None => true,
+            Payload::Bytes(bytes) => bytes.0.is_empty(),
+            Payload::Size(size) => *size == 0,
         };
         if self.expect_continue && empty {
             bail!(Usage("--expect-continue needs a body: --body FILE or --body-size SIZE".to_owned()));
@@ -99,8 +90,8 @@ impl TrafficArgs {
     }
 
     /// The method to send with this body.
-    pub fn method(&self, body: &RequestBody) -> String {
-        let usual = if matches!(body, RequestBody::None) { "GET" } else { "POST" };
+    pub fn method(&self, body: &Payload) -> String {
+        let usual = if matches!(body, Payload::None) { "GET" } else { "POST" };
         self.request.clone().unwrap_or_else(|| usual.to_owned())
     }
 

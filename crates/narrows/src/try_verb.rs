@@ -16,8 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use lab::ask::Ask;
-use lab::experiment::Figure;
-use lab::findings::{By, Findings, findings};
+use lab::findings::{By, Findings};
 use lab::plan::Plan;
 use lab::session::{Bench, Executor};
 use lab::store::{RunHeader, Store};
@@ -26,7 +25,7 @@ use systems::machine::{Limit, Placement};
 use systems::{Catalog, Service, Workload};
 
 use crate::common::{self, End, INTERRUPTED, Usage};
-use crate::condition::{Condition, FAILED};
+use crate::condition::{Condition, FAILED, FigureChoice};
 use crate::run_verb;
 use crate::traffic::TrafficArgs;
 use arms::Arms;
@@ -121,46 +120,6 @@ pub struct Args {
     store: common::StoreArg,
 }
 
-/// A figure, as it is named on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FigureChoice {
-    /// Requests or frames per second.
-    Rate,
-    /// The median of response times.
-    P50,
-    /// The 99th percentile of response times.
-    P99,
-    /// CPU time of the system for each request or frame.
-    Cpu,
-    /// System calls for each request or frame.
-    Calls,
-    /// Instructions for each request or frame.
-    Instructions,
-    /// The largest proportional set size.
-    Memory,
-}
-
-impl FigureChoice {
-    fn figure(self, workload: Workload) -> Figure {
-        match self {
-            Self::Rate if workload == Workload::Frames => Figure::FramesPerS,
-            Self::Rate => Figure::RequestsPerS,
-            Self::P50 => Figure::P50Us,
-            Self::P99 => Figure::P99Us,
-            Self::Cpu => Figure::CpuPerUnit,
-            Self::Calls => Figure::CallsPerUnit,
-            Self::Instructions => Figure::InstructionsPerUnit,
-            Self::Memory => Figure::MemoryBytes,
-        }
-    }
-
-    /// Whether it is measured below saturation. At saturation a system may batch its work or queue it, and both change
-    /// what one request costs.
-    fn is_below_saturation(self) -> bool {
-        !matches!(self, Self::Rate | Self::Memory)
-    }
-}
-
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| "write a share above 0 and at most 1, such as 0.05 for 5 %".to_owned())
@@ -207,12 +166,10 @@ pub fn run(args: &Args, files: Limit) -> End {
         common::say("warning: a service ended during the run, so later trials lacked it");
     }
     drop(services);
-    let code = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
+    let (code, found) = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
     if code != ExitCode::SUCCESS {
         return Ok(code);
     }
-    let plan = store.header(run)?.plan;
-    let found = findings(&plan, &store.observations(run)?);
     let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
     if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
         common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
@@ -304,8 +261,6 @@ impl Args {
 
     /// What is sent. None for frames, whose contract says it.
     fn ask(&self, workload: Workload) -> anyhow::Result<Option<Ask>> {
-        use crate::traffic::RequestBody;
-        use lab::ask::{Bytes, Payload};
         if workload != Workload::Requests {
             return Ok(None);
         }
@@ -313,11 +268,7 @@ impl Args {
         Ok(Some(Ask {
             method: self.traffic.method(&body),
             headers: self.traffic.headers.clone(),
-            body: match body {
-                RequestBody::None => Payload::None,
-                RequestBody::Bytes(bytes) => Payload::Bytes(Bytes(bytes)),
-                RequestBody::Size(size) => Payload::Size(size),
-            },
+            body,
             expect_continue: self.traffic.expect_continue,
             status: self.traffic.expect_status,
             unequal: self.unequal,

@@ -98,12 +98,8 @@ pub(crate) fn holder(port: u16, group: u32) -> Holder {
 
 /// The ports on which processes of this group listen.
 pub(crate) fn of_group(group: u32) -> BTreeSet<u16> {
-    let members = proc::members(group);
-    let held = |inode: u64| {
-        let inode = HashSet::from([inode]);
-        members.iter().any(|pid| proc::holds(*pid, &inode))
-    };
-    proc::listeners().into_iter().filter(|(_, inode)| held(*inode)).map(|(port, _)| port).collect()
+    let held: HashSet<u64> = proc::members(group).into_iter().flat_map(proc::sockets).collect();
+    proc::listeners().into_iter().filter(|(_, inode)| held.contains(inode)).map(|(port, _)| port).collect()
 }
 
 fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {

@@ -171,12 +171,14 @@ fn parse_listening(table: impl BufRead) -> Vec<(u16, u64)> {
 
 /// Whether the process holds one of these sockets.
 pub(crate) fn holds(pid: u32, inodes: &HashSet<u64>) -> bool {
+    sockets(pid).any(|inode| inodes.contains(&inode))
+}
+
+/// The inodes of the sockets that a process holds.
+pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets.any(|target| {
-        let inode = target.to_str().and_then(|t| t.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
-        inode.is_some_and(|inode| inodes.contains(&inode))
-    })
+    let targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.filter_map(|target| target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
 }
 
 #[cfg(test)]

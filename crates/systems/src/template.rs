@@ -4,29 +4,20 @@ use std::ops::Range;
 
 /// Replaces each `{name}` in `text` with `value(name)`. The error says what is wrong.
 pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(index) = rest.find(['{', '}']) {
-        out.push_str(&rest[..index]);
-        let brace = &rest[index..=index];
-        rest = &rest[index + 1..];
-        if let Some(after) = rest.strip_prefix(brace) {
-            out.push_str(brace);
-            rest = after;
-            continue;
-        }
-        let name_and_rest = (brace == "{").then(|| rest.split_once('}')).flatten();
-        let Some((name, after)) = name_and_rest else {
-            return Err(format!("a single `{brace}`: write a literal brace twice, `{brace}{brace}`"));
-        };
-        let Some(value) = value(name) else {
-            return Err(format!("unknown placeholder `{{{name}}}`"));
-        };
-        out.push_str(&value);
-        rest = after;
+    let literal = |part: &str| part.replace("{{", "{").replace("}}", "}");
+    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
+    for (place, name) in places(text).map_err(|place| single_brace(text, place))? {
+        out.push_str(&literal(&text[end..place.start]));
+        out.push_str(&value(&name).ok_or_else(|| format!("unknown placeholder `{{{name}}}`"))?);
+        end = place.end;
     }
-    out.push_str(rest);
+    out.push_str(&literal(&text[end..]));
     Ok(out)
+}
+
+fn single_brace(text: &str, (place, why): Place) -> String {
+    let brace = &text[place];
+    format!("{why}: write a literal brace twice, `{brace}{brace}`")
 }
 
 /// A part of a text: where it stands, and its name or what is wrong with it.
@@ -57,12 +48,8 @@ pub fn places(text: &str) -> Result<Vec<Place>, Place> {
 
 /// The names of the placeholders in `text`, in order. A single brace is an error.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
-    let found = std::cell::RefCell::new(Vec::new());
-    expand(text, |name| {
-        found.borrow_mut().push(name.to_owned());
-        Some(String::new())
-    })?;
-    Ok(found.into_inner())
+    let found = places(text).map_err(|place| single_brace(text, place))?;
+    Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! knows only the address and the expected answer.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -161,11 +160,7 @@ fn asked(orders: &Orders, keep_alive: bool) -> Http {
     Http {
         method: method.clone(),
         headers: headers.clone(),
-        body: match body {
-            Payload::None => Body::None,
-            Payload::Bytes(bytes) => Body::Bytes(Arc::new(bytes.0.clone())),
-            Payload::Size(size) => Body::Pattern(*size),
-        },
+        body: body.clone().into(),
         keep_alive,
         expect_continue: *expect_continue,
         expect: Expect { status: *status, body: content, length },

@@ -11,11 +11,11 @@ use lab::plan::{self, Plan};
 use systems::{Catalog, Value, Workload};
 use wire::frames::Prefix;
 
+use super::Args;
 use super::arms::Arms;
 use super::learn::Learnt;
-use super::{Args, FigureChoice};
 use crate::common::Usage;
-use crate::condition::Condition;
+use crate::condition::{Condition, FigureChoice};
 use crate::run_verb;
 use crate::traffic::GapsChoice;
 
