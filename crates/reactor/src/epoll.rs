@@ -271,7 +271,8 @@ impl Epoll {
                 len: count as usize,
                 buffer: 0,
                 bulk: false,
-                stamp: None,
+                once: false,
+                stamp: 0,
             };
             return Some((conn, Done::Received(delivery)));
         }

@@ -44,7 +44,7 @@ impl Add<Duration> for Time {
 
 /// The duration in nanoseconds, at most `u64::MAX` (more than five centuries).
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
 #[cfg(test)]
