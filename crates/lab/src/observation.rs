@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use stats::{Percentile, percentile_with_ages};
 use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload, is_reference};
 
@@ -186,6 +188,10 @@ pub struct Measurement {
     pub errors: BTreeMap<String, u64>,
     /// Operations that were still under way when the window closed.
     pub in_flight: u64,
+    /// Closed loop: how long these and waiting callers had waited by then, as `[microseconds, count]`, ascending. Empty if it
+    /// was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_flight_us: Vec<(u64, u64)>,
     /// Open loop: operations that were sent more than a millisecond after they were due.
     pub late: u64,
     /// Open loop: arrivals that could not be sent.
@@ -257,7 +263,7 @@ pub(crate) fn measurements<'a>(
 /// A latency distribution in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The number of samples, which is the number of successes that it describes.
+    /// The number of samples. In a closed loop it is the number of successes.
     pub count: u64,
     /// The exact minimum.
     pub min: f64,
@@ -268,6 +274,22 @@ pub struct Latency {
     /// The samples as `[microseconds, count]`, ascending, with three significant digits.
     #[serde(deserialize_with = "without_spare_capacity")]
     pub buckets: Vec<(u64, u64)>,
+    /// Open loop: the ages at which unanswered operations were given up, in the same form. They are not among the samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<(u64, u64)>,
+}
+
+/// A histogram of nanoseconds as `(microseconds, count)`, ascending.
+pub fn micros_of(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let mut buckets: Vec<(u64, u64)> = Vec::new();
+    for value in histogram.iter_recorded() {
+        let micros = (value.value_iterated_to() + 500) / 1000;
+        match buckets.last_mut() {
+            Some((last, count)) if *last == micros => *count += value.count_at_value(),
+            _ => buckets.push((micros, value.count_at_value())),
+        }
+    }
+    buckets
 }
 
 /// A long run holds millions of pairs in memory, and a vector that has grown may have room for twice as many.
@@ -370,32 +392,31 @@ impl ServerCounts {
 }
 
 impl Latency {
-    /// Converts a histogram of nanoseconds.
-    pub fn from_nanos(histogram: &hdrhistogram::Histogram<u64>) -> Self {
-        let mut buckets: Vec<(u64, u64)> = Vec::new();
-        for value in histogram.iter_recorded() {
-            let micros = (value.value_iterated_to() + 500) / 1000;
-            match buckets.last_mut() {
-                Some((last, count)) if *last == micros => *count += value.count_at_value(),
-                _ => buckets.push((micros, value.count_at_value())),
-            }
-        }
-        let has_samples = !histogram.is_empty();
+    /// Converts the generator's times.
+    pub fn from_times(times: &load::Times) -> Self {
+        let answered = times.answered();
+        let has_samples = !answered.is_empty();
         let micros = |nanos: u64| if has_samples { nanos as f64 / 1000.0 } else { 0.0 };
         Self {
-            count: histogram.len(),
-            min: micros(histogram.min()),
-            mean: if has_samples { histogram.mean() / 1000.0 } else { 0.0 },
-            max: micros(histogram.max()),
-            buckets,
+            count: answered.len(),
+            min: micros(answered.min()),
+            mean: if has_samples { answered.mean() / 1000.0 } else { 0.0 },
+            max: micros(answered.max()),
+            buckets: micros_of(answered),
+            unanswered: times.unanswered().map(micros_of).unwrap_or_default(),
         }
     }
 
-    /// Converts back to a histogram of nanoseconds with three significant digits.
-    pub fn to_nanos(&self) -> hdrhistogram::Histogram<u64> {
+    /// Percentile `p` (0..100) in microseconds. None if there are too few operations.
+    pub fn percentile(&self, p: f64) -> Option<Percentile> {
+        percentile_with_ages(&self.buckets, &self.unanswered, p)
+    }
+
+    /// Converts back to a histogram of nanoseconds with three significant digits, each age as if it were a time.
+    pub fn to_nanos(&self) -> Histogram<u64> {
         // An empty histogram of the generator's shape.
-        let mut histogram = load::Tally::default().service;
-        for (micros, count) in &self.buckets {
+        let mut histogram = load::Times::default().all();
+        for (micros, count) in self.buckets.iter().chain(&self.unanswered) {
             histogram.saturating_record_n((micros * 1000).max(1), *count);
         }
         histogram
@@ -414,6 +435,7 @@ impl Latency {
             mean: if count > 0 { sum / count as f64 } else { 0.0 },
             max: edge(buckets.last()),
             buckets,
+            unanswered: Vec::new(),
         }
     }
 }
@@ -445,6 +467,7 @@ impl Measurement {
             successes: tally.successes,
             errors: tally.errors_by_name(),
             in_flight: tally.in_flight,
+            in_flight_us: micros_of(&tally.open_ages),
             late: tally.late,
             dropped: tally.dropped,
             no_continue: tally.no_continue,
@@ -452,8 +475,8 @@ impl Measurement {
             payload_bytes: tally.payload_bytes,
             bytes_sent: tally.bytes_sent,
             bytes_received: tally.bytes_received,
-            service_us: Latency::from_nanos(&tally.service),
-            response_us: Latency::from_nanos(&tally.response),
+            service_us: Latency::from_times(&tally.service),
+            response_us: Latency::from_times(&tally.response),
             first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.to_string())).collect(),
             mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
             error_ordinals: tally.ordinals.clone(),

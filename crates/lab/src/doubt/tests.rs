@@ -16,7 +16,7 @@ const KIND: TrialKind = TrialKind {
 /// A trial without doubts: 100 operations under way for ten seconds, each 10 ms long.
 fn sound() -> Measurement {
     let buckets = vec![(9_000, 20_000), (10_000, 60_000), (11_000, 20_000)];
-    let latency = Latency { count: 100_000, min: 9e3, mean: 1e4, max: 11e3, buckets };
+    let latency = Latency { count: 100_000, min: 9e3, mean: 1e4, max: 11e3, buckets, ..Latency::default() };
     Measurement {
         elapsed_s: 10.0,
         attempts: 100_100,
