@@ -14,7 +14,9 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
         Evidence::Starved { count, of, oldest_us, longest_us } => {
             let (oldest, longest) = (micros(oldest_us), micros(longest_us));
-            format!("{count} of {of} open requests had waited up to {oldest} at the end; no answer took longer than {longest}")
+            format!(
+                "{count} of {of} open requests had waited up to {oldest} at the end; no answer took longer than {longest}"
+            )
         }
         Evidence::Queueing { under_way, per_s, cycle_us, shown_us } => {
             let (rate, cycle, shown) = (per_second(per_s), micros(cycle_us), micros(shown_us));
