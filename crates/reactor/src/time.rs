@@ -9,6 +9,9 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
+    /// A time that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// The current time.
     pub fn now() -> Self {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

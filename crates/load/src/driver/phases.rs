@@ -4,11 +4,46 @@ use std::time::Duration;
 
 use reactor::{Io, Time};
 
-use super::{Driver, Ending, Moment, Phase, TURN};
+use super::{Driver, Ending, Moment, Phase, Share, TURN};
 use crate::pacer::{Arrivals, Pace, Pacer, Stop};
 use crate::protocol::Protocol;
 
+/// What may begin in a phase.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gate {
+    until: Time,
+    most: u64,
+}
+
+impl Gate {
+    /// The gate of a phase that began at `since`.
+    pub(super) fn of(phase: Phase, since: Time, share: &Share) -> Self {
+        let stop = match phase {
+            Phase::WarmUp => Stop::After(share.warmup),
+            Phase::Measure => share.stop,
+            Phase::Settle | Phase::Drain | Phase::Done => Stop::After(Duration::ZERO),
+        };
+        match stop {
+            Stop::After(length) => Self { until: since + length, most: u64::MAX },
+            Stop::Count(most) => Self { until: Time::NEVER, most },
+        }
+    }
+
+    /// Closed loop: whether another exchange may begin now, after `begun` others.
+    #[inline]
+    pub(super) fn admits(self, now: Time, begun: u64) -> bool {
+        now < self.until && begun < self.most
+    }
+
+    /// Whether the time is over.
+    #[inline]
+    pub(super) fn is_over(self, now: Time) -> bool {
+        now >= self.until
+    }
+}
+
 impl<P: Protocol> Driver<'_, P> {
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         matches!(self.share.arrivals, Arrivals::Open(_))
     }
@@ -50,23 +85,25 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Whether no more exchanges may begin.
-    pub(super) fn is_closing(&self) -> bool {
-        match self.phase {
-            Phase::Settle | Phase::Drain | Phase::Done => true,
-            Phase::WarmUp => self.now.since(self.since) >= self.share.warmup,
-            Phase::Measure => self.share.stop_reached(self.now.since(self.since)),
-        }
+    /// Whether a waiting exchange may begin now. In an open loop the pacer already decided when it arrived.
+    pub(super) fn may_begin(&self) -> bool {
+        self.is_open() || self.gate.admits(self.now, self.begun)
     }
 
-    /// Whether a waiting exchange may begin now. In an open loop the pacer already decided when it arrived.
-    pub(super) fn may_begin(&mut self) -> bool {
-        self.is_open() || matches!(self.pace(), Pace::Send(_))
+    /// Whether the schedule, the time or the count is over.
+    fn is_over(&mut self) -> bool {
+        if self.is_open() { self.pace() == Pace::Stop } else { !self.may_begin() }
+    }
+
+    /// Changes the phase. Its time counts on.
+    fn change(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.gate = Gate::of(phase, self.since, &self.share);
     }
 
     pub(super) fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
         self.since = self.now;
+        self.change(phase);
         self.begun = 0;
         if phase == Phase::Measure {
             self.pacer = Pacer::new(self.share.arrivals, self.share.stop, self.share.offset);
@@ -122,7 +159,7 @@ impl<P: Protocol> Driver<'_, P> {
             self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
         }
         self.report();
-        let over = self.pace() == Pace::Stop;
+        let over = self.is_over();
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
                 Ending::Cut => {
@@ -142,14 +179,14 @@ impl<P: Protocol> Driver<'_, P> {
                     self.enter(Phase::Drain);
                 }
                 // The window stays open, and its time still counts from its beginning.
-                Ending::Finish => self.phase = Phase::Drain,
+                Ending::Finish => self.change(Phase::Drain),
             },
             Phase::Drain if self.open == 0 && (self.waiting.is_empty() || !self.is_open()) => {
                 self.close_window();
-                self.phase = Phase::Done;
+                self.change(Phase::Done);
             }
             Phase::Drain if !self.window && self.now.since(self.since) > self.share.drain => {
-                self.phase = Phase::Done
+                self.change(Phase::Done);
             }
             _ => {}
         }
