@@ -281,7 +281,7 @@ impl<P: Protocol> Driver<'_, P> {
         // One loss fails all of them. Each gets the same ordinal: the next one of the connection.
         let carried = self.lanes[index].carried;
         while !self.lanes[index].stamps.is_empty() {
-            self.settle(index, &Reply { result: Err(fault), keep: false }, self.now);
+            self.settle(index, Err(&fault), self.now);
             self.lanes[index].carried = carried;
         }
         if let Some(conn) = self.lanes.detach(index) {
@@ -317,25 +317,30 @@ impl<P: Protocol> Driver<'_, P> {
         let lane = &mut self.lanes[index];
         let Some(state) = &mut lane.state else { return };
         lane.heard = self.now;
-        let mut replies = std::mem::take(&mut self.replies);
-        let end = self.protocol.receive(state, bytes, &mut replies);
+        let end = self.protocol.receive(state, bytes, &mut self.replies);
         if self.protocol.expects_bulk(state)
             && let Some(conn) = lane.conn
         {
             io.expect_bulk(conn);
         }
-        self.in_parts |= replies.is_empty();
+        self.in_parts |= self.replies.is_empty();
         let mut keep = true;
-        for reply in &replies {
+        for at in 0..self.replies.len() {
+            let reply = &self.replies[at];
             keep &= reply.keep;
-            if reply.result.is_err_and(|fault| !matches!(fault.seen, Seen::Bytes(..))) {
-                self.heard = Seen::bytes(bytes);
+            match &reply.result {
+                Ok(success) => self.settle(index, Ok(*success), arrived),
+                Err(fault) => {
+                    let fault = *fault;
+                    if !matches!(fault.seen, Seen::Bytes(..)) {
+                        self.heard = Seen::bytes(bytes);
+                    }
+                    self.settle(index, Err(&fault), arrived);
+                    self.heard = Seen::Nothing;
+                }
             }
-            self.settle(index, reply, arrived);
-            self.heard = Seen::Nothing;
         }
-        replies.clear();
-        self.replies = replies;
+        self.replies.clear();
         match end {
             Err(fault) => self.give_up(io, index, fault, false),
             // Requests that were pipelined after the last answer are lost with the connection.
@@ -350,7 +355,7 @@ impl<P: Protocol> Driver<'_, P> {
         if let Some(state) = &mut self.lanes[index].state
             && let Some(reply) = self.protocol.end(state)
         {
-            self.settle(index, &reply, self.now);
+            self.settle(index, reply.result.as_ref().copied(), self.now);
         }
         self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false);
     }

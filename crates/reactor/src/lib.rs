@@ -201,6 +201,7 @@ impl Io {
 
     /// Sends `payload`. If the result is true, [`Event::Sent`] returns the payload later; if it is false, no event follows.
     /// A connection sends one payload at a time: a second one before that event is refused and returned.
+    #[inline]
     pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
         let Some(slot) = self.slots.get(conn).filter(|slot| slot.payload.is_none()) else {
             return Err(payload);
@@ -262,7 +263,7 @@ impl Io {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(Conn, Done)> {
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.next(&mut self.slots),

@@ -51,6 +51,7 @@ fn user_data(op: Op, conn: Conn) -> u64 {
     (op as u64) << 56 | conn.to_bits()
 }
 
+#[inline]
 fn op_of(user_data: u64) -> Op {
     match user_data >> 56 {
         0 => Op::Accept,
@@ -331,13 +332,17 @@ impl Uring {
         Ok(())
     }
 
-    #[inline]
+    /// The next completion, handled as far as the reactor is concerned.
+    #[inline(always)]
     pub(crate) fn next(&mut self, slots: &mut Slots) -> Option<(Conn, Done)> {
         while self.left > 0 {
             self.left -= 1;
             let entry = self.ring.completion().next()?;
-            let message = self.message(slots, &entry);
-            if let Some(done) = message.or_else(|| self.complete(slots, &entry)) {
+            let conn = Conn::from_bits(entry.user_data());
+            if let Some(delivery) = self.message(slots, conn, &entry) {
+                return Some((conn, Done::Received(delivery)));
+            }
+            if let Some(done) = self.complete(slots, &entry) {
                 return Some(done);
             }
         }
@@ -345,19 +350,17 @@ impl Uring {
     }
 
     /// The short way for nearly every completion: a message on an open connection, whose receive goes on.
-    #[inline]
-    fn message(&self, slots: &mut Slots, entry: &cqueue::Entry) -> Option<(Conn, Done)> {
-        let conn = Conn::from_bits(entry.user_data());
-        let len = u32::try_from(entry.result()).ok().filter(|len| *len > 0)?;
-        if op_of(entry.user_data()) != Op::Receive || !cqueue::more(entry.flags()) {
+    #[inline(always)]
+    fn message(&self, slots: &mut Slots, conn: Conn, entry: &cqueue::Entry) -> Option<Delivery> {
+        let more = cqueue::more(entry.flags());
+        if entry.result() <= 0 || !more || op_of(entry.user_data()) != Op::Receive {
             return None;
         }
         let slot = slots.get(conn)?;
-        let (bulk, once) = (slot.reading_bulk, slot.once);
+        let (bulk, once, len) = (slot.reading_bulk, slot.once, entry.result() as usize);
         let buffer = cqueue::buffer_select(entry.flags())?;
         let buffers = if bulk { &self.bulk } else { &self.messages };
-        let start = buffers.start(buffer);
-        Some((conn, Done::Received(Delivery { start, len: len as usize, buffer, bulk, once, stamp: 0 })))
+        Some(Delivery { start: buffers.start(buffer), len, buffer, bulk, once, stamp: 0 })
     }
 
     fn buffers(&mut self, bulk: bool) -> &mut Buffers {

@@ -6,7 +6,7 @@ use reactor::{Io, Time};
 use super::lanes::Stamp;
 use super::{Driver, Phase};
 use crate::fault::{ErrorClass, Example, Fault, Seen};
-use crate::protocol::{Protocol, Reply};
+use crate::protocol::{Protocol, Success};
 
 impl<P: Protocol> Driver<'_, P> {
     /// Counts exchanges that begin.
@@ -34,16 +34,16 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Counts the end of a lane's oldest exchange.
     #[inline]
-    pub(super) fn settle(&mut self, index: usize, reply: &Reply, ended: Time) {
+    pub(super) fn settle(&mut self, index: usize, result: Result<Success, &Fault>, ended: Time) {
         let lane = &mut self.lanes[index];
         let Some(stamp) = lane.stamps.pop() else { return };
         lane.carried += 1;
         self.open -= 1;
-        match &reply.result {
+        match result {
             Ok(success) => {
                 self.tally.total.successes += 1;
                 if self.window {
-                    self.tally.succeed(*success, self.tenth);
+                    self.tally.succeed(success, self.tenth);
                 }
                 if self.times_count(stamp.intended) {
                     self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
