@@ -309,14 +309,22 @@ impl Uring {
         may
     }
 
-    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
-        let now = if self.stalled.is_empty() { None } else { Some(Instant::now()) };
+    /// Resumes listeners whose pause is over.
+    #[cold]
+    fn resume(&mut self, slots: &mut Slots) {
+        let now = Instant::now();
         for (until, conn) in std::mem::take(&mut self.stalled) {
-            if now.is_some_and(|now| until <= now) {
+            if until <= now {
                 self.listen(slots, conn);
             } else {
                 self.stalled.push((until, conn));
             }
+        }
+    }
+
+    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
+        if !self.stalled.is_empty() {
+            self.resume(slots);
         }
         let timespec = Timespec::from(timeout);
         let args = SubmitArgs::new().timespec(&timespec);

@@ -50,21 +50,21 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// How long the loop may wait: until the phase ends or an arrival is due, at most [`TURN`].
     pub(super) fn patience(&mut self) -> Duration {
-        let now = Time::now();
-        let elapsed = now.since(self.since);
-        let retry = self.retries.front().map_or(TURN, |(when, _)| when.since(now));
-        let length = match (self.phase, self.share.stop) {
-            (Phase::WarmUp, _) => self.share.warmup,
-            (Phase::Measure, Stop::After(length)) => length,
-            (Phase::Measure, Stop::Count(_)) => Duration::MAX,
-            _ => return retry.min(TURN),
-        };
-        let arrival = match self.pacer.pace(elapsed, self.begun) {
-            Pace::Wait(time) => time,
-            _ if self.is_open() => Duration::ZERO,
-            _ => TURN,
-        };
-        length.saturating_sub(elapsed).min(arrival).min(retry).min(TURN)
+        let now = if self.is_open() { Time::now() } else { self.now };
+        let mut until = now + TURN;
+        if let Some((retry_at, _)) = self.retries.front() {
+            until = until.min(*retry_at);
+        }
+        if !self.gate.is_over(now) {
+            until = until.min(self.gate.until);
+        }
+        if self.is_open() && matches!(self.phase, Phase::WarmUp | Phase::Measure) {
+            return match self.pacer.pace(now.since(self.since), self.begun) {
+                Pace::Wait(time) => until.min(now + time).since(now),
+                Pace::Send(_) | Pace::Stop => Duration::ZERO,
+            };
+        }
+        until.since(now)
     }
 
     /// Whether there is nothing to do within [`patience`](Self::patience), whatever answers arrive: only the schedule begins
@@ -116,6 +116,8 @@ impl<P: Protocol> Driver<'_, P> {
         self.enter(Phase::Measure);
         self.opened = Some(self.now);
         self.window = true;
+        self.look_for_tenth();
+        self.report_at = self.share.reports.map_or(Time::NEVER, |every| self.now + every);
         self.tally.attempts = self.open;
         self.cpu = reactor::thread_cpu();
     }
@@ -153,12 +155,12 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Moves to the next phase when its time has come or its exchanges have ended.
     pub(super) fn advance(&mut self, io: &mut Io) {
-        if let (true, Stop::After(length)) = (self.window, self.share.stop) {
-            let elapsed = self.now.since(self.since).as_secs_f64();
-            // With `Finish` the window continues past its length. What ends then counts in the last tenth.
-            self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
+        if self.now >= self.tenth_ends {
+            self.look_for_tenth();
         }
-        self.report();
+        if self.now >= self.report_at {
+            self.report();
+        }
         let over = self.is_over();
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
@@ -192,13 +194,28 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    fn report(&mut self) {
-        let Some(every) = self.share.reports.filter(|_| self.window) else { return };
-        if self.now.since(self.since) >= every * (self.reported + 1) {
-            self.reported += 1;
-            let (thread, times) = (self.share.number, self.reported);
-            (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
+    /// Finds the current tenth of the window, and when it ends.
+    fn look_for_tenth(&mut self) {
+        self.tenth_ends = Time::NEVER;
+        let Stop::After(length) = self.share.stop else { return };
+        let elapsed = self.now.since(self.since).as_secs_f64();
+        // With `Finish` the window continues past its length. What ends then counts in the last tenth.
+        self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
+        if self.tenth < 9 {
+            self.tenth_ends = self.since + length / 10 * (self.tenth as u32 + 1);
         }
+    }
+
+    /// Reports the counts so far, and finds out when the next report is due.
+    fn report(&mut self) {
+        let Some(every) = self.share.reports.filter(|_| self.window) else {
+            self.report_at = Time::NEVER;
+            return;
+        };
+        self.reported += 1;
+        self.report_at = self.since + every * (self.reported + 1);
+        let (thread, times) = (self.share.number, self.reported);
+        (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
     }
 
     /// Starts the drive. An open loop first makes its connections, before anything arrives.
