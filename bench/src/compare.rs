@@ -5,7 +5,7 @@
 pub mod machine;
 mod measure;
 pub mod options;
-mod output;
+pub mod output;
 mod peer;
 mod perf;
 mod ratio;

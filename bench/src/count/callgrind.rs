@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::compare::output::complaint;
+
 /// What callgrind counted in one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
@@ -36,9 +38,15 @@ pub fn count(words: &[String], file: &Path) -> anyhow::Result<Count> {
         .stdin(Stdio::null())
         .output()
         .context("valgrind")?;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        bail!("{} under valgrind: {}: {}", words.join(" "), output.status, text.trim());
+        // Valgrind's own remarks begin with its process's number in dashes or equals signs.
+        let lines = err.lines().filter(|line| !line.starts_with(['-', '=']));
+        let said = lines.collect::<Vec<_>>().join(" ");
+        bail!("{} under valgrind: {}: {said}", words.join(" "), output.status);
+    }
+    if let Some(errors) = complaint("narrows", &out) {
+        bail!("{} under valgrind: requests failed: {errors}", words.join(" "));
     }
     let text = fs::read_to_string(file).context("callgrind wrote no file")?;
     read(&text).context("callgrind's file has no summary")
