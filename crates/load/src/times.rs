@@ -133,7 +133,10 @@ mod tests {
         total.merge(&times(&[], &[(1000, 100)]));
         assert_eq!(shown(total.percentile(90.0)), Some((1, false)));
         assert_eq!(shown(total.percentile(99.0)), Some((1000, true)));
-        assert_eq!((total.len(), total.answered().len(), shown(total.max())), (1000, 900, Some((1000, true))));
+        assert_eq!(
+            (total.len(), total.answered().len(), shown(total.max())),
+            (1000, 900, Some((1000, true)))
+        );
     }
 
     #[test]

@@ -169,7 +169,10 @@ fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyho
         };
         let Err(why) = accepted else { return Ok(()) };
         if Instant::now() >= deadline || cancel.load(Ordering::Relaxed) {
-            bail!("nothing accepted a connection at {address} within {}: {why}", number::seconds(patience.as_secs_f64()));
+            bail!(
+                "nothing accepted a connection at {address} within {}: {why}",
+                number::seconds(patience.as_secs_f64())
+            );
         }
         std::thread::sleep(ASK_AGAIN);
     }

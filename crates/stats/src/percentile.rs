@@ -73,7 +73,8 @@ pub fn percentile_with_ages(samples: &[(u64, u64)], ages: &[(u64, u64)], p: f64)
     let all = merge_buckets([samples, ages]);
     let value = percentile_of_buckets(&all, p)?;
     let total: u64 = all.iter().map(|(_, count)| count).sum();
-    let reached: u64 = samples.iter().take_while(|(sample, _)| *sample <= value).map(|(_, count)| count).sum();
+    let reached: u64 =
+        samples.iter().take_while(|(sample, _)| *sample <= value).map(|(_, count)| count).sum();
     let exact = reached >= rank(p, total);
     Some(if exact { Percentile::Exactly(value) } else { Percentile::AtLeast { at_least: value } })
 }

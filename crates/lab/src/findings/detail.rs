@@ -27,10 +27,7 @@ pub struct Detail {
 
 impl Detail {
     /// Computes the detail of a scenario's trials. `response` has their response times together.
-    pub(super) fn of<'a>(
-        trials: impl Iterator<Item = &'a Measurement> + Clone,
-        response: &Latency,
-    ) -> Self {
+    pub(super) fn of<'a>(trials: impl Iterator<Item = &'a Measurement> + Clone, response: &Latency) -> Self {
         let supported = |p: f64| match response.percentile(p)? {
             Percentile::Exactly(us) => Some((p, us)),
             Percentile::AtLeast { .. } => None,

@@ -82,7 +82,8 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
 
 /// A measurement without doubts: `n` operations of one megabyte in two seconds, each `us` long.
 pub(super) fn measurement(n: u64, us: f64) -> Measurement {
-    let latency = Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)], ..Latency::default() };
+    let latency =
+        Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)], ..Latency::default() };
     Measurement {
         elapsed_s: 2.0,
         attempts: n + 1,

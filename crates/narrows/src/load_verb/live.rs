@@ -44,7 +44,13 @@ struct Counts {
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { units: 0, errors: 0, behind: 0, bytes_sent: 0, response: Tally::default().response.answered().clone() }
+        Self {
+            units: 0,
+            errors: 0,
+            behind: 0,
+            bytes_sent: 0,
+            response: Tally::default().response.answered().clone(),
+        }
     }
 }
 
@@ -196,7 +202,6 @@ mod tests {
         let units = answers.iter().map(|(count, _)| count).sum();
         Tally { units, response: response.into(), ..Tally::default() }
     }
-
 
     fn snapshot(thread: usize, second: u32, answers: &[(u64, u64)]) -> Snapshot {
         Snapshot { thread, second, so_far: Counts::of(&tally(answers)) }

@@ -90,7 +90,8 @@ impl Latency {
     fn of(times: &Times) -> Self {
         let found = percentiles(times);
         let [p50, p90, p99, p99_9, max] = found.map(|(_, percentile)| percentile.map(micros));
-        let bounds = found.iter().filter(|(_, percentile)| percentile.is_some_and(Percentile::is_lower_bound));
+        let bounds =
+            found.iter().filter(|(_, percentile)| percentile.is_some_and(Percentile::is_lower_bound));
         let answered = times.answered();
         Self {
             p50,
