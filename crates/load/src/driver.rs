@@ -140,43 +140,7 @@ pub(crate) fn drive<P: Protocol>(
     cancel: &AtomicBool,
     watch: &Watch<'_>,
 ) -> Result<Tally, DriveError> {
-    let now = Time::now();
-    let lanes = Lanes::new(share.connections, share.pipeline);
-    protocol.repeated().into_iter().for_each(|bytes| reactor.io().keep(bytes));
-    let mut driver = Driver {
-        protocol,
-        to,
-        lanes,
-        pacer: share.warmup_pacer(),
-        waiting: VecDeque::new(),
-        idle: VecDeque::new(),
-        retries: VecDeque::new(),
-        replies: Vec::new(),
-        heard: Seen::Nothing,
-        tally: Tally {
-            backend: reactor.io().backend(),
-            pool_wait: share.pool.then(histogram),
-            ..Tally::default()
-        },
-        phase: Phase::WarmUp,
-        since: now,
-        gate: Gate::of(Phase::WarmUp, now, &share),
-        opened: None,
-        now,
-        begun: 0,
-        open: 0,
-        cpu: reactor::thread_cpu(),
-        sweep_at: now,
-        window: false,
-        tenth: 0,
-        tenth_ends: Time::NEVER,
-        in_parts: false,
-        refused: None,
-        reported: 0,
-        report_at: Time::NEVER,
-        watch,
-        share,
-    };
+    let mut driver = Driver::new(reactor.io(), protocol, share, to, watch);
     if driver.share.warmup.is_zero() {
         driver.open_window();
     }
@@ -214,7 +178,43 @@ pub(crate) fn drive<P: Protocol>(
     Ok(driver.tally)
 }
 
-impl<P: Protocol> Driver<'_, P> {
+impl<'a, P: Protocol> Driver<'a, P> {
+    fn new(io: &mut Io, protocol: P, share: Share, to: AddressId, watch: &'a Watch<'a>) -> Self {
+        let now = Time::now();
+        let lanes = Lanes::new(share.connections, share.pipeline);
+        protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
+        Self {
+            protocol,
+            to,
+            lanes,
+            pacer: share.warmup_pacer(),
+            waiting: VecDeque::new(),
+            idle: VecDeque::new(),
+            retries: VecDeque::new(),
+            replies: Vec::new(),
+            heard: Seen::Nothing,
+            tally: Tally { backend: io.backend(), pool_wait: share.pool.then(histogram), ..Tally::default() },
+            phase: Phase::WarmUp,
+            since: now,
+            gate: Gate::of(Phase::WarmUp, now, &share),
+            opened: None,
+            now,
+            begun: 0,
+            open: 0,
+            cpu: reactor::thread_cpu(),
+            sweep_at: now,
+            window: false,
+            tenth: 0,
+            tenth_ends: Time::NEVER,
+            in_parts: false,
+            refused: None,
+            reported: 0,
+            report_at: Time::NEVER,
+            watch,
+            share,
+        }
+    }
+
     /// Closed loop: a caller has its answer and wants to send again at once.
     fn caller_returns(&mut self) {
         if !self.is_open() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Design, Percentile, Sample, Spread, median, median_ratio, merge_buckets};
+use stats::{Design, Percentile, Sample, Spread, median, median_ratio};
 use systems::is_reference;
 use systems::work::WorkUnit;
 
@@ -248,11 +248,7 @@ fn estimate(
         *errors.entry(class.clone()).or_insert(0) += count;
     }
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
-    let together = |latency: fn(&Measurement) -> &Latency| Latency {
-        buckets: merge_buckets(all().map(|m| latency(m).buckets.as_slice())),
-        unanswered: merge_buckets(all().map(|m| latency(m).unanswered.as_slice())),
-        ..Latency::default()
-    };
+    let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
     let response = together(Measurement::latency);
     let (service, waits) = (together(|m| &m.service_us), together(|m| &m.pool_wait_us));
     let attempts = all().map(|m| m.attempts).sum::<u64>();

@@ -12,12 +12,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         }
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
         Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
-        Evidence::Starved { count, of, oldest_us, longest_us } => {
-            let (oldest, longest) = (micros(oldest_us), micros(longest_us));
-            format!(
-                "{count} of {of} open requests had waited up to {oldest} at the end; no answer took longer than {longest}"
-            )
-        }
+        Evidence::Starved { count, of, oldest_us, longest_us } => starved(count, of, oldest_us, longest_us),
         Evidence::Queueing { under_way, per_s, cycle_us, shown_us } => {
             let (rate, cycle, shown) = (per_second(per_s), micros(cycle_us), micros(shown_us));
             format!("{under_way} under way at {rate} take {cycle} each, but the latency shown is {shown}")
@@ -78,6 +73,13 @@ fn as_the_reference(share: f64, low: f64, high: f64, rounds: u32) -> String {
 fn behind(arrivals: u64, late: u64, dropped: u64) -> String {
     let share = (late + dropped) as f64 / arrivals.max(1) as f64;
     format!("of {arrivals} arrivals {late} were sent late and {dropped} not at all ({})", percent(share))
+}
+
+fn starved(count: u64, of: u64, oldest_us: f64, longest_us: f64) -> String {
+    let (oldest, longest) = (micros(oldest_us), micros(longest_us));
+    format!(
+        "{count} of {of} open requests had waited up to {oldest} at the end; no answer took longer than {longest}"
+    )
 }
 
 fn quick_failures(share: f64, failing_us: f64, succeeding_us: f64, attempts: f64) -> String {
