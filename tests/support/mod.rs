@@ -2,7 +2,7 @@
 //! left.
 
 // Each test binary uses only a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod browser;
 pub mod fake;
@@ -13,7 +13,7 @@ mod skipped;
 pub mod turn;
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use skipped::{has, say_skipped, skip};
+use skipped::say_skipped;
+pub use skipped::{has, skip};
 
 /// The deadline of every wait. Only a hang exceeds it, even on a busy machine that has to build all systems.
 pub const PATIENCE: Duration = Duration::from_secs(600);
