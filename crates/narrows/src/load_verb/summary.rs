@@ -256,9 +256,12 @@ fn counts(out: &mut String, tally: &Tally) {
             example.map_or_else(String::new, ToString::to_string)
         );
     }
+    let oldest = tally.starved().map_or_else(String::new, |(_, oldest)| {
+        format!(", the oldest for {}", number::micros(oldest as f64 / 1e3))
+    });
     let _ = writeln!(
         out,
-        "  attempts {} = {} verified + {} errors + {} in flight",
+        "  attempts {} = {} verified + {} errors + {} in flight{oldest}",
         tally.attempts,
         tally.successes,
         tally.failures(),
