@@ -166,8 +166,12 @@ pub(crate) fn drive<P: Protocol>(
         if driver.now == before || driver.is_open() {
             driver.now = Time::now();
         }
-        driver.arrive(reactor.io());
-        driver.retry(reactor.io());
+        if driver.is_open() {
+            driver.arrive(reactor.io());
+        }
+        if !driver.retries.is_empty() {
+            driver.retry(reactor.io());
+        }
         driver.advance(reactor.io());
         if driver.now >= driver.sweep_at {
             driver.sweep(reactor.io());
