@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use common::DAY;
+use common::{DAY, Pair, uncut};
 use tls::{
-    Authority, Dialer, Dialing, Handshake, Identity, KeyKind, Kind, Leaf, Line, Listener, Parameters,
-    Serving, Trust, Version,
+    Authority, CertificateFault, Dialer, Dialing, Fault, Handshake, Identity, KeyKind, Kind, Leaf, Line,
+    Listener, Parameters, Serving, Trust, Version,
 };
 
 /// An authority and a certificate for this machine, valid at the real time.
@@ -65,7 +65,8 @@ fn get(line: &mut Line, to: &str) -> (Handshake, String) {
     let mut channel = line.open(SystemTime::now()).expect("a client");
     let (mut out, mut answer, mut asked) = (Vec::new(), Vec::new(), false);
     let mut buffer = [0; 1000];
-    loop {
+    // openssl says that it ends, and then waits for the client's end.
+    while !channel.ended() {
         out.clear();
         channel.take_output(&mut out);
         if channel.ready() && !asked {
@@ -74,10 +75,7 @@ fn get(line: &mut Line, to: &str) -> (Handshake, String) {
         }
         socket.write_all(&out).expect("sent");
         let read = socket.read(&mut buffer).expect("an answer");
-        if read == 0 {
-            channel.end().expect("an announced end");
-            break;
-        }
+        assert!(read > 0, "an end without notice");
         channel.receive(&mut buffer[..read], |plain| answer.extend_from_slice(plain)).expect("no fault");
     }
     (channel.handshake().expect("a handshake"), String::from_utf8_lossy(&answer).into_owned())
@@ -171,5 +169,37 @@ fn a_client_of_openssl_verifies_and_reads() {
         let mut answer = String::new();
         client.0.stdout.take().expect("its output").read_to_string(&mut answer).expect("text");
         assert_eq!(answer, "goodbye\n");
+    }
+}
+
+/// `openssl req -x509` makes a root. Many servers use it as their own certificate.
+#[test]
+fn a_root_is_not_a_servers_certificate() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-days", "2"])
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.expect("openssl").success());
+    let read = |name| std::fs::read(folder.path().join(name)).expect("a file");
+    let identity = Identity { certificate: read("cert.pem"), key: read("key.pem") };
+    for (trust, accepted) in [(Trust::Anyone, true), (Trust::Pem(identity.certificate.clone()), false)] {
+        let dialing = Dialing { trust, ..common::dialing(Parameters::default()) };
+        let serving = Serving { identity: identity.clone(), ..common::serving(Parameters::default()) };
+        let mut pair = Pair::new(&mut common::line(&dialing), &common::listener(&serving));
+        // The time is real, as the certificate's is.
+        pair.client = common::line(&dialing).open(SystemTime::now()).expect("a client");
+        pair.carry(&mut uncut);
+        let Some(Fault::Certificate(CertificateFault::Other(detail))) = pair.client_fault else {
+            assert!(accepted && pair.client.ready(), "{:?}", pair.client_fault);
+            continue;
+        };
+        assert!(!accepted && detail.text().contains("CaUsedAsEndEntity"), "{detail:?}");
     }
 }
