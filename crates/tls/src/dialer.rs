@@ -1,0 +1,169 @@
+//! The connections of clients.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, UnbufferedClientConnection, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::channel::{Channel, ClientChannel};
+use crate::clock::Clock;
+use crate::error::TlsError;
+use crate::fault::Fault;
+use crate::parameters::Parameters;
+use crate::pem::{self, Identity};
+use crate::sessions::Sessions;
+
+/// Whose certificates a client accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that lead to a root in this PEM file.
+    Pem(Vec<u8>),
+    /// Those that lead to one of these roots (DER). Roots that cannot be used are left out, because a system's own
+    /// collection may have some.
+    Roots(Vec<Vec<u8>>),
+    /// Everybody's, whatever is in them. The server must still prove that it has the certificate's key.
+    Anyone,
+}
+
+/// What the connections of a client are made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialing {
+    /// The server's name or IP address: its certificate must be for it. A DNS name is also sent to the server (SNI).
+    pub name: String,
+    /// Whose certificates are accepted.
+    pub trust: Trust,
+    /// The client's own certificate, if the server asks for one.
+    pub identity: Option<Identity>,
+    /// What to agree on.
+    pub parameters: Parameters,
+}
+
+/// Makes the connections of clients that share everything but their sessions.
+#[derive(Debug)]
+pub struct Dialer {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    clock: Arc<Clock>,
+    sessions: bool,
+}
+
+/// One client: one connection after the other, and its own sessions.
+#[derive(Debug)]
+pub struct Line {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    clock: Arc<Clock>,
+    sessions: Option<Arc<Sessions>>,
+}
+
+impl Dialer {
+    /// Checks all values once.
+    ///
+    /// # Errors
+    /// The value that no connection can be made from.
+    pub fn new(dialing: &Dialing) -> Result<Self, TlsError> {
+        let name =
+            ServerName::try_from(dialing.name.clone()).map_err(|_| TlsError::Name(dialing.name.clone()))?;
+        let provider = dialing.parameters.provider()?;
+        let clock = Arc::new(Clock::default());
+        let builder = ClientConfig::builder_with_details(Arc::clone(&provider), Arc::<Clock>::clone(&clock))
+            .with_protocol_versions(&dialing.parameters.protocols())?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier(&dialing.trust, provider)?);
+        let mut config = match &dialing.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let (chain, key) = identity.read(pem::CLIENT)?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| pem::CLIENT.refused(error))?
+            }
+        };
+        config.alpn_protocols = dialing.parameters.alpn()?;
+        config.resumption = Resumption::disabled();
+        Ok(Self { config: Arc::new(config), name, clock, sessions: dialing.parameters.sessions })
+    }
+
+    /// A new client, without sessions.
+    pub fn line(&self) -> Line {
+        let sessions = self.sessions.then(Arc::<Sessions>::default);
+        let mut config = Arc::clone(&self.config);
+        if let Some(sessions) = &sessions {
+            Arc::make_mut(&mut config).resumption = Resumption::store(Arc::<Sessions>::clone(sessions));
+        }
+        Line { config, name: self.name.clone(), clock: Arc::clone(&self.clock), sessions }
+    }
+}
+
+impl Line {
+    /// Begins a connection. Certificates must be valid at the time `now`.
+    ///
+    /// # Errors
+    /// The operating system has no random numbers.
+    pub fn open(&mut self, now: SystemTime) -> Result<ClientChannel, Fault> {
+        self.clock.set(now);
+        if let Some(sessions) = &self.sessions {
+            // The previous connection may have failed before it asked.
+            sessions.take_offered();
+        }
+        let side = UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(|error| Fault::from(&error))?;
+        Channel::new(side, !self.config.alpn_protocols.is_empty(), self.sessions.clone())
+    }
+}
+
+fn verifier(trust: &Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let roots = match trust {
+        Trust::Anyone => return Ok(Arc::new(Anyone(provider))),
+        Trust::Pem(pem) => pem::roots("the file of root certificates", pem)?,
+        Trust::Roots(roots) => {
+            let mut usable = RootCertStore::empty();
+            usable.add_parsable_certificates(roots.iter().map(|root| CertificateDer::from(root.as_slice())));
+            usable
+        }
+    };
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let why = "no root certificate can be used".to_owned();
+    Ok(verifier.map_err(|_| TlsError::Unusable { what: "the system's collection", why })?)
+}
+
+/// Accepts every certificate, but only from a server that has its key.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
