@@ -237,7 +237,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         while !resting && lane.has_room() && (open_loop || self.gate.admits(self.now, self.begun)) {
             let Some(intended) = self.waiting.pop_front() else { break };
             lane.stamps.push(Stamp { intended, sent: self.now });
-            let state = lane.state.get_or_insert_with(|| self.protocol.open());
+            let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
             self.protocol.begin(state);
             self.begun += u64::from(!open_loop);
             begun += 1;
@@ -277,6 +277,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
                     lane.sending = io.send(conn, payload).unwrap_or(false);
                 }
                 Next::HalfClose => return io.half_close(conn),
+                Next::Fail(fault) => {
+                    let opening = !lane.ready;
+                    return self.give_up(io, index, fault, opening);
+                }
                 Next::Nothing => return,
             }
         }
@@ -285,7 +289,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     fn connect(&mut self, io: &mut Io, index: usize) {
         let carries = if self.protocol.is_one_exchange() { Carries::OneExchange } else { Carries::Anything };
         match io.connect(self.to, carries) {
-            Ok(conn) => self.lanes.attach(index, conn),
+            Ok(conn) => self.lanes.attach(index, conn, self.now),
             Err(error) => {
                 let fault = Fault::new(ErrorClass::Other, Seen::Errno(error.raw_os_error().unwrap_or(0)));
                 self.give_up(io, index, fault, true);
@@ -340,7 +344,14 @@ impl<'a, P: Protocol> Driver<'a, P> {
         {
             io.expect_bulk(conn);
         }
-        self.in_parts |= self.replies.is_empty();
+        let speaks = self.protocol.has_to_speak(state);
+        if !lane.ready {
+            if self.protocol.is_ready(state) {
+                self.ready(index);
+            }
+        } else {
+            self.in_parts |= self.replies.is_empty();
+        }
         let mut keep = true;
         for at in 0..self.replies.len() {
             let reply = &self.replies[at];
@@ -349,7 +360,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 Ok(success) => self.settle(index, Ok(*success), arrived),
                 Err(fault) => {
                     let fault = *fault;
-                    if !matches!(fault.seen, Seen::Bytes(..)) {
+                    if P::LEGIBLE && !matches!(fault.seen, Seen::Bytes(..)) {
                         self.heard = Seen::bytes(bytes);
                     }
                     self.settle(index, Err(&fault), arrived);
@@ -359,12 +370,23 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
         self.replies.clear();
         match end {
-            Err(fault) => self.give_up(io, index, fault, false),
+            Err(fault) => {
+                if speaks {
+                    // An alert tells the peer why.
+                    self.pump(io, index);
+                }
+                self.give_up(io, index, fault, !self.lanes[index].ready);
+            }
             // Requests that were pipelined after the last answer are lost with the connection.
             Ok(()) if !keep => {
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
-            Ok(()) => self.fill(io, index),
+            Ok(()) => {
+                self.fill(io, index);
+                if speaks {
+                    self.pump(io, index);
+                }
+            }
         }
     }
 
@@ -374,22 +396,37 @@ impl<'a, P: Protocol> Driver<'a, P> {
         {
             self.settle(index, reply.result.as_ref().copied(), self.now);
         }
-        self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false);
+        let opening = !self.lanes[index].ready;
+        self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), opening);
     }
 
     fn connected(&mut self, io: &mut Io, index: usize) {
         self.tally.total.connections += 1;
         let lane = &mut self.lanes[index];
         lane.connected = true;
-        lane.taken = self.now;
-        // If each request makes its own connection, connecting is part of the exchange. On a kept connection an exchange
+        let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
+        if self.protocol.is_ready(state) {
+            self.ready(index);
+        }
+        self.pump(io, index);
+    }
+
+    /// Lets a connection carry exchanges, because its opening has ended.
+    fn ready(&mut self, index: usize) {
+        let lane = &mut self.lanes[index];
+        (lane.ready, lane.taken) = (true, self.now);
+        if let Some(handshake) = lane.state.as_ref().and_then(|state| self.protocol.handshake(state))
+            && self.window
+        {
+            self.tally.handshakes.count(handshake, self.now.nanos_since(lane.dialed));
+        }
+        // If each request makes its own connection, opening it is part of the exchange. On a kept connection an exchange
         // counts from its send.
         if self.protocol.keeps_connections() {
             for stamp in lane.stamps.iter_mut() {
                 stamp.sent = self.now;
             }
         }
-        self.pump(io, index);
     }
 
     /// Handles what no event reports: timeouts, nudges, and free lanes while callers wait.
@@ -406,8 +443,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 continue;
             }
             if lane.is_overdue(self.now, &self.share) {
-                let class =
-                    if lane.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
+                let class = if lane.ready { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
                 self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
             } else if self.now.since(lane.last_sent()) >= Tally::CONTINUE
                 && let Some(state) = &mut lane.state

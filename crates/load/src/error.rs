@@ -38,6 +38,9 @@ pub enum LoadError {
     /// The request cannot be written.
     #[error(transparent)]
     Request(#[from] wire::http::EncodeError),
+    /// No TLS connection can be made from what was asked for.
+    #[error(transparent)]
+    Tls(#[from] tls::TlsError),
     /// The frames cannot be written.
     #[error(transparent)]
     Frame(#[from] wire::frames::FrameError),
@@ -72,6 +75,6 @@ impl From<std::io::Error> for LoadError {
 impl LoadError {
     /// Whether the user's input is wrong: the target, or what is to be sent.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Target { .. } | Self::Request(_) | Self::Frame(_))
+        matches!(self, Self::Target { .. } | Self::Request(_) | Self::Frame(_) | Self::Tls(_))
     }
 }

@@ -37,6 +37,8 @@ pub enum ErrorClass {
     WrongContent,
     /// The answer to another request.
     WrongId,
+    /// TLS failed: the handshake, a certificate or a record.
+    Tls,
     /// Anything else. The example says what.
     Other,
 }
@@ -45,7 +47,7 @@ impl ErrorClass {
     /// The number of classes.
     pub const COUNT: usize = Self::ALL.len();
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::PoolWait,
@@ -59,6 +61,7 @@ impl ErrorClass {
         Self::Length,
         Self::WrongContent,
         Self::WrongId,
+        Self::Tls,
         Self::Other,
     ];
 
@@ -78,6 +81,7 @@ impl ErrorClass {
             Self::Length => "length",
             Self::WrongContent => "wrong_content",
             Self::WrongId => "wrong_id",
+            Self::Tls => "tls",
             Self::Other => "other",
         }
     }
@@ -123,6 +127,10 @@ pub enum Seen {
         /// The actual number.
         got: u64,
     },
+    /// What was wrong with TLS.
+    Tls(tls::Fault),
+    /// The server speaks TLS where plain text was expected.
+    SpeaksTls,
     /// More of something than is accepted.
     Limit {
         /// The most that is accepted.
@@ -173,6 +181,8 @@ impl fmt::Display for Fault {
             Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
             Seen::Status(status) => write!(f, "status {status}"),
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
+            Seen::Tls(fault) => fault.fmt(f),
+            Seen::SpeaksTls => f.write_str("the server speaks TLS: use https://"),
             Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {
                 write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())

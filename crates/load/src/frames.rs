@@ -103,7 +103,7 @@ impl Protocol for Streams {
         false
     }
 
-    fn open(&mut self) -> State {
+    fn open(&mut self, _lane: usize) -> State {
         let answer = FrameReader::new(Prefix::Four, 16);
         State { streaming: false, ended: false, count: None, frames: 0, left: 0, answer }
     }

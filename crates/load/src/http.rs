@@ -284,7 +284,7 @@ impl Protocol for Requests {
         Some(&self.requests)
     }
 
-    fn open(&mut self) -> State {
+    fn open(&mut self, _lane: usize) -> State {
         let mut decoder =
             if self.ids.is_some() { ResponseDecoder::watching(ID) } else { ResponseDecoder::new() };
         decoder.answers_head(self.head_request);
@@ -420,8 +420,12 @@ impl ReceivedAnswer {
     }
 }
 
+/// The beginning of an alert, with which a server that speaks TLS answers a plain request.
+const ALERT: [u8; 2] = [21, 3];
+
 fn unreadable(_error: HttpError, rest: &[u8]) -> Fault {
-    Fault::new(ErrorClass::Protocol, Seen::bytes(rest))
+    let seen = if rest.starts_with(&ALERT) { Seen::SpeaksTls } else { Seen::bytes(rest) };
+    Fault::new(ErrorClass::Protocol, seen)
 }
 
 #[cfg(test)]

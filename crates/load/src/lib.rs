@@ -11,6 +11,7 @@ mod http;
 mod pacer;
 mod protocol;
 pub mod search;
+mod secured;
 mod tally;
 pub mod target;
 mod times;
@@ -18,7 +19,7 @@ mod times;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reactor::{Backend, Reactor, ReactorConfig};
 
@@ -26,12 +27,14 @@ pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
-pub use tally::{Tally, Totals};
+pub use tally::{Handshakes, Tally, Totals};
 pub use target::Target;
 pub use times::Times;
 
 use driver::{DriveError, Share};
+use secured::Secured;
 use target::Traffic;
+use tls::Dialer;
 
 /// What to drive, how hard, and for how long.
 #[derive(Debug, Clone)]
@@ -215,6 +218,11 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
             // Request ids are unique over all threads.
             let first_id = (number as u64) << 48;
             let protocol = http::Requests::new(target, job.pipeline, first_id)?;
+            let Some(dialing) = &target.tls else {
+                return driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed);
+            };
+            let dialer = Dialer::new(dialing)?;
+            let protocol = Secured::new(protocol, &dialer, share.connections, SystemTime::now());
             driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed)
         }
         Traffic::Frames(target) => {

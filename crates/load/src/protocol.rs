@@ -1,6 +1,7 @@
 //! What the driver needs from a protocol: bytes to send, and a judgement of bytes received. No sockets, no clocks.
 
 use reactor::{Payload, SharedBytes};
+use tls::Handshake;
 
 use crate::fault::{ErrorClass, Fault, Seen};
 
@@ -10,6 +11,8 @@ pub(crate) enum Next {
     Send(Payload),
     /// Half-close: the connection will send nothing more.
     HalfClose,
+    /// Nothing can be sent any more: the connection is of no more use.
+    Fail(Fault),
     /// Send nothing until something is received or another exchange begins.
     Nothing,
 }
@@ -50,8 +53,26 @@ pub(crate) trait Protocol {
         None
     }
 
-    /// The state of a new connection.
-    fn open(&mut self) -> Self::State;
+    /// Whether what arrives can be shown as evidence as it is.
+    const LEGIBLE: bool = true;
+
+    /// The state of a new connection of the lane with this number.
+    fn open(&mut self, lane: usize) -> Self::State;
+
+    /// Whether the connection can carry exchanges. If not, [`next`](Self::next) says what its *opening* has to send first.
+    fn is_ready(&self, _state: &Self::State) -> bool {
+        true
+    }
+
+    /// What the opening agreed on, when the connection is ready.
+    fn handshake(&self, _state: &Self::State) -> Option<Handshake> {
+        None
+    }
+
+    /// Whether there is something to send that belongs to no exchange.
+    fn has_to_speak(&self, _state: &Self::State) -> bool {
+        false
+    }
 
     /// Adds an exchange to this connection.
     fn begin(&mut self, state: &mut Self::State);

@@ -68,8 +68,47 @@ pub struct Tally {
     pub busiest: f64,
     /// The reactor's backend: `io_uring` or `epoll`.
     pub backend: &'static str,
+    /// The handshakes that ended in the window.
+    pub handshakes: Handshakes,
     /// Counts of the whole drive, including warm-up and drain.
     pub total: Totals,
+}
+
+/// Handshakes of TLS that succeeded.
+#[derive(Debug, Clone, Default)]
+pub struct Handshakes {
+    /// How many, by kind: full, retried and resumed ([`tls::Kind::ALL`]).
+    pub kinds: [u64; tls::Kind::ALL.len()],
+    /// Those in which a session was offered.
+    pub offered: u64,
+    /// From the request for a connection to its readiness. None if there was no handshake.
+    pub times: Option<Box<Times>>,
+}
+
+impl Handshakes {
+    /// The handshakes of a kind.
+    pub fn of(&self, kind: tls::Kind) -> u64 {
+        self.kinds[kind as usize]
+    }
+
+    /// All handshakes.
+    pub fn all(&self) -> u64 {
+        self.kinds.iter().sum()
+    }
+
+    pub(crate) fn count(&mut self, handshake: tls::Handshake, nanos: u64) {
+        self.kinds[handshake.kind as usize] += 1;
+        self.offered += u64::from(handshake.offered);
+        self.times.get_or_insert_default().record(nanos);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.kinds.iter_mut().zip(other.kinds).for_each(|(mine, theirs)| *mine += theirs);
+        self.offered += other.offered;
+        if let Some(times) = &other.times {
+            self.times.get_or_insert_default().merge(times);
+        }
+    }
 }
 
 /// Counts of a whole drive. Attempts are successes, errors, and exchanges that were still open when the drain ended.
@@ -113,6 +152,7 @@ impl Default for Tally {
             cpu: Duration::ZERO,
             busiest: 0.0,
             backend: "",
+            handshakes: Handshakes::default(),
             total: Totals::default(),
         }
     }
@@ -245,6 +285,7 @@ impl Tally {
         self.cpu += other.cpu;
         self.busiest = self.busiest.max(other.busiest);
         self.backend = other.backend;
+        self.handshakes.merge(&other.handshakes);
         self.total.connections += other.total.connections;
         self.total.attempts += other.total.attempts;
         self.total.successes += other.total.successes;

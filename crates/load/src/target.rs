@@ -46,6 +46,8 @@ pub struct Http {
     pub ids: bool,
     /// Which answers are successes.
     pub expect: Expect,
+    /// How to speak TLS; `None` for plain text.
+    pub tls: Option<Arc<tls::Dialing>>,
     /// The most bytes of an answer's body. A longer one is a failure, so that an endless one ends.
     pub max_answer: u64,
 }
@@ -66,6 +68,7 @@ impl Http {
             expect_continue: false,
             ids: false,
             expect: Expect::default(),
+            tls: None,
             max_answer: Self::MAX_ANSWER,
         }
     }
@@ -127,14 +130,14 @@ pub struct FrameStream {
     pub count: Option<u64>,
 }
 
-/// The parts of a target's URL: `http://host:port/path` or `frames://host:port`.
+/// The parts of a target's URL: `http://host:port/path`, `https://host:port/path` or `frames://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// The scheme: `http` or `frames`.
+    /// The scheme: `http`, `https` or `frames`.
     pub scheme: String,
     /// The host's name or address.
     pub host: String,
-    /// The port; 80 for http by default.
+    /// The port; by default 80 for http and 443 for https.
     pub port: u16,
     /// Path and query; at least `/`.
     pub path: String,
@@ -147,10 +150,11 @@ impl Url {
     /// [`LoadError::Target`] says which part is missing or wrong.
     pub fn parse(text: &str) -> Result<Self, LoadError> {
         let wrong = |why: &str| LoadError::Target { target: text.to_owned(), why: why.to_owned() };
-        let (scheme, rest) =
-            text.split_once("://").ok_or_else(|| wrong("it must begin with http:// or frames://"))?;
-        if !["http", "frames"].contains(&scheme) {
-            return Err(wrong(&format!("the scheme must be http or frames, not {scheme:?}")));
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| wrong("it must begin with http://, https:// or frames://"))?;
+        if !["http", "https", "frames"].contains(&scheme) {
+            return Err(wrong(&format!("the scheme must be http, https or frames, not {scheme:?}")));
         }
         let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(authority_end);
@@ -167,8 +171,10 @@ impl Url {
                 let port = port.parse().ok().filter(|port| *port > 0);
                 (host, port.ok_or_else(|| wrong("the port must be a number from 1 to 65535"))?)
             }
-            _ if scheme == "http" => (authority, 80),
-            _ => return Err(wrong("frames:// needs a port: frames://127.0.0.1:4000")),
+            _ => match usual_port(scheme) {
+                Some(port) => (authority, port),
+                None => return Err(wrong("frames:// needs a port: frames://127.0.0.1:4000")),
+            },
         };
         if host.is_empty() {
             return Err(wrong("the host is missing"));
@@ -176,9 +182,21 @@ impl Url {
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
 
-    /// The value of `Host`: without the port if it is 80.
+    /// The value of `Host`: without the port if it is the scheme's usual one.
     pub fn authority(&self) -> String {
-        if self.port == 80 { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+        if usual_port(&self.scheme) == Some(self.port) {
+            self.host.clone()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+fn usual_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
     }
 }
 
@@ -219,6 +237,7 @@ mod tests {
             ("http://h?q", ("http", "h", 80, "/?q")),
             ("http://[::1]:9/", ("http", "[::1]", 9, "/")),
             ("http://[::1]/x#y", ("http", "[::1]", 80, "/x")),
+            ("https://localhost/a", ("https", "localhost", 443, "/a")),
             ("frames://127.0.0.1:4000", ("frames", "127.0.0.1", 4000, "/")),
         ];
         for (text, (scheme, host, port, path)) in table {
@@ -235,7 +254,7 @@ mod tests {
     fn broken_targets_say_what_is_wrong() {
         let table = [
             ("127.0.0.1:80", "begin with http://"),
-            ("https://x", "not \"https\""),
+            ("ftp://x", "not \"ftp\""),
             ("http://x:0/", "1 to 65535"),
             ("http://x:99999/", "1 to 65535"),
             ("http://:80/", "host is missing"),

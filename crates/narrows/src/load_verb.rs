@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
@@ -19,6 +19,7 @@ use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
+use crate::tls_args::TlsArgs;
 use crate::traffic::{GapsChoice, TrafficArgs, positive};
 
 mod live;
@@ -29,10 +30,12 @@ mod summary;
 /// `narrows load`
 #[derive(clap::Args)]
 pub struct Args {
-    /// http://host:port/path or frames://host:port
+    /// http://host:port/path, https://host:port/path or frames://host:port
     target: String,
     #[command(flatten)]
     traffic: TrafficArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Number of generator threads
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
@@ -256,6 +259,9 @@ impl Args {
         if let Some(core) = missing {
             return Some(format!("--cores: this process may not run on core {core}, only on {available:?}"));
         }
+        if scheme != "https" && self.tls.any() {
+            return Some("options of TLS need a target that begins with https://".to_owned());
+        }
         self.traffic.contradiction(scheme).map(str::to_owned)
     }
 
@@ -268,6 +274,7 @@ impl Args {
             body: body.into(),
             keep_alive: !self.traffic.close,
             max_answer: self.max_answer,
+            tls: self.tls.dialing(url)?.map(Arc::new),
             expect_continue: self.traffic.expect_continue,
             expect: Expect { status: self.traffic.expect_status, ..Expect::default() },
             ..Http::get(url.authority(), url.path.as_str())

@@ -13,6 +13,7 @@ mod report_verb;
 mod run_verb;
 mod serve_verb;
 mod systems_verb;
+mod tls_args;
 mod traffic;
 mod try_verb;
 

@@ -112,7 +112,7 @@ impl TrafficArgs {
             "frames" if self.rate.is_some() => {
                 Some("--rate needs requests; frames are sent as fast as the receiver accepts them")
             }
-            "http" if self.frame_size.is_some() || self.frame_prefix.is_some() => {
+            "http" | "https" if self.frame_size.is_some() || self.frame_prefix.is_some() => {
                 Some("--frame-size and --frame-prefix work only with frames")
             }
             _ if self.pipeline > 1 && self.close => Some("--pipeline cannot be used with --close"),

@@ -69,7 +69,11 @@ impl Stamps {
 /// One lane.
 pub(super) struct Lane<S> {
     pub conn: Option<Conn>,
+    /// When the connection was asked for.
+    pub dialed: Time,
     pub connected: bool,
+    /// The connection can carry exchanges.
+    pub ready: bool,
     /// The kernel has a payload that it has not sent yet.
     pub sending: bool,
     /// When the connection was made, or when the kernel last reported that it had taken what was to be sent.
@@ -101,9 +105,9 @@ impl<S> Lane<S> {
     /// answer, and before that to the connection. A pool's counts from the beginning, with the wait for the connection.
     pub(super) fn is_overdue(&self, now: Time, share: &Share) -> bool {
         let Some(oldest) = self.stamps.oldest() else { return false };
-        let sent = if self.connected { oldest.sent.max(self.taken) } else { oldest.sent };
+        let sent = if self.ready { oldest.sent.max(self.taken) } else { oldest.sent };
         match share.idle_timeout {
-            Some(idle) if self.connected && self.heard > sent => now.since(self.heard) >= idle,
+            Some(idle) if self.ready && self.heard > sent => now.since(self.heard) >= idle,
             _ => now.since(if share.pool { oldest.intended } else { sent }) >= share.timeout,
         }
     }
@@ -121,7 +125,9 @@ impl<S> Lanes<S> {
         let now = Time::now();
         let lane = || Lane {
             conn: None,
+            dialed: now,
             connected: false,
+            ready: false,
             sending: false,
             taken: now,
             heard: now,
@@ -150,14 +156,15 @@ impl<S> Lanes<S> {
     }
 
     /// Gives a lane a connection that is being made.
-    pub(super) fn attach(&mut self, index: usize, conn: Conn) {
+    pub(super) fn attach(&mut self, index: usize, conn: Conn, now: Time) {
         if self.by_conn.len() <= conn.index() {
             self.by_conn.resize(conn.index() + 1, u32::MAX);
         }
         self.by_conn[conn.index()] = index as u32;
         let lane = &mut self.lanes[index];
         lane.conn = Some(conn);
-        lane.connected = false;
+        lane.dialed = now;
+        (lane.connected, lane.ready) = (false, false);
         lane.carried = 0;
         lane.retry_at = None;
     }
@@ -165,7 +172,7 @@ impl<S> Lanes<S> {
     /// Takes a lane's connection away, and forgets its state.
     pub(super) fn detach(&mut self, index: usize) -> Option<Conn> {
         let lane = &mut self.lanes[index];
-        lane.connected = false;
+        (lane.connected, lane.ready) = (false, false);
         lane.sending = false;
         lane.state = None;
         lane.conn.take()

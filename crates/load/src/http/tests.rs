@@ -10,7 +10,7 @@ fn target(body: Body) -> Http {
 /// Sends one exchange, and returns what the bytes of the answer lead to.
 fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>) {
     let mut http = Requests::new(target, 1, 0).expect("a request that can be written");
-    let mut state = http.open();
+    let mut state = http.open(0);
     http.begin(&mut state);
     while let Next::Send(payload) = http.next(&mut state, false) {
         http.sent(payload);
@@ -56,7 +56,7 @@ fn a_stray_byte_spoils_the_answer_before_it_and_the_connection() {
 #[test]
 fn unrequested_bytes_are_a_fault_of_the_connection() {
     let mut http = Requests::new(&target(Body::None), 1, 0).expect("a request");
-    let mut state = http.open();
+    let mut state = http.open(0);
     let end = http.receive(&mut state, b"HTTP/1.1 200 OK\r\n", &mut Vec::new());
     assert_eq!(end.expect_err("unasked").class, ErrorClass::Protocol);
 }
@@ -64,7 +64,7 @@ fn unrequested_bytes_are_a_fault_of_the_connection() {
 #[test]
 fn an_answer_without_length_ends_with_the_connection() {
     let mut http = Requests::new(&target(Body::None), 1, 0).expect("a request");
-    let mut state = http.open();
+    let mut state = http.open(0);
     http.begin(&mut state);
     http.next(&mut state, false);
     let mut replies = Vec::new();
@@ -89,7 +89,7 @@ fn the_id_of_another_request_is_noticed() {
 #[test]
 fn a_pipeline_is_sent_at_once_and_each_answer_allows_another_request() {
     let mut http = Requests::new(&target(Body::None), 3, 0).expect("a request");
-    let mut state = http.open();
+    let mut state = http.open(0);
     for _ in 0..3 {
         http.begin(&mut state);
     }
@@ -106,7 +106,7 @@ fn a_pipeline_is_sent_at_once_and_each_answer_allows_another_request() {
 fn a_large_body_is_the_pattern_from_beginning_to_end() {
     let size = 700_001;
     let mut http = Requests::new(&target(Body::Pattern(size)), 1, 0).expect("a request");
-    let mut state = http.open();
+    let mut state = http.open(0);
     http.begin(&mut state);
     let mut sent = Vec::new();
     while let Next::Send(payload) = http.next(&mut state, false) {
@@ -123,7 +123,7 @@ fn the_body_waits_for_100_continue_or_for_the_nudge() {
     target.expect_continue = true;
     for nudged in [false, true] {
         let mut http = Requests::new(&target, 1, 0).expect("a request");
-        let mut state = http.open();
+        let mut state = http.open(0);
         http.begin(&mut state);
         assert!(matches!(http.next(&mut state, false), Next::Send(_)), "the head");
         assert!(matches!(http.next(&mut state, false), Next::Nothing), "the body waits");

@@ -11,6 +11,7 @@ use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use stats::Percentile;
 use systems::machine::Disturbance;
+use tls::Kind;
 
 /// The object of `--json`.
 #[derive(Serialize)]
@@ -37,6 +38,8 @@ pub struct Json {
     response_time_us: Latency,
     /// Open loop: from the intended to the actual send.
     send_behind_us: Latency,
+    /// Handshakes of TLS that succeeded in the window.
+    handshakes: Handshakes,
     generator: Generator,
     warnings: Vec<Warning>,
 }
@@ -61,6 +64,25 @@ struct Latency {
     mean: Option<f64>,
     /// Those of the fields above that are lower bounds, because exchanges were not answered.
     lower_bounds: Vec<&'static str>,
+}
+
+/// Handshakes by kind, and how long it took from the request for a connection to its readiness.
+#[derive(Serialize)]
+struct Handshakes {
+    full: u64,
+    retried: u64,
+    resumed: u64,
+    /// Those in which a session was offered.
+    offered: u64,
+    opening_us: Option<Latency>,
+}
+
+impl Handshakes {
+    fn of(found: &load::Handshakes) -> Self {
+        let [full, retried, resumed] = Kind::ALL.map(|kind| found.of(kind));
+        let opening_us = found.times.as_deref().map(Latency::of);
+        Self { full, retried, resumed, offered: found.offered, opening_us }
+    }
 }
 
 #[derive(Serialize)]
@@ -156,6 +178,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         service_time_us: Latency::of(&tally.service),
         response_time_us: Latency::of(&tally.response),
         send_behind_us: Latency::of(&tally.behind),
+        handshakes: Handshakes::of(&tally.handshakes),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
             cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
@@ -212,6 +235,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
             tally.dropped
         );
     }
+    handshakes(&mut out, tally);
     counts(&mut out, tally);
     let cpu_s = tally.cpu.as_secs_f64();
     let per_op = match tally.units {
@@ -244,6 +268,24 @@ fn missing_percentile(out: &mut String, answers: u64) {
     if let Some((p, needed)) = [50.0, 90.0, 99.0, 99.9].into_iter().find_map(too_few) {
         let _ = writeln!(out, "  {:<13} p{p} needs {needed} answers, and there were {answers}", "-");
     }
+}
+
+/// Prints the handshakes by kind, and how long connections took to open.
+fn handshakes(out: &mut String, tally: &Tally) {
+    let found = &tally.handshakes;
+    let Some(times) = &found.times else { return };
+    latency(out, "opening", times);
+    let kinds = Kind::ALL.iter().filter(|kind| found.of(**kind) > 0);
+    let kinds: Vec<String> = kinds.map(|kind| format!("{} {}", found.of(*kind), kind.name())).collect();
+    let refused = found.offered.saturating_sub(found.of(Kind::Resumed));
+    let sessions = match found.offered {
+        0 => "no session was offered".to_owned(),
+        offered => format!(
+            "{} of {offered} offered sessions refused",
+            number::percent(refused as f64 / offered as f64)
+        ),
+    };
+    let _ = writeln!(out, "  handshakes: {}; {sessions}", kinds.join(", "));
 }
 
 /// Prints the outcome of the exchanges, with failures by class.

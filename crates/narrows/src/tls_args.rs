@@ -1,0 +1,120 @@
+//! The options of TLS of a client: how its connections are made, and whose certificates are accepted.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use load::target::Url;
+use tls::{Dialing, Identity, Parameters, Trust, Version};
+
+use crate::common::Usage;
+
+/// Options of a target that begins with https://.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// Accept every certificate. The connection is still encrypted
+    #[arg(long, conflicts_with = "cacert")]
+    insecure: bool,
+    /// Accept certificates that lead to a root in this PEM file, instead of the system's roots
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// The client's certificate (PEM), for a server that asks for one
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The key of --cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// The name that is sent to the server and that its certificate must be for [default: the target's host]
+    #[arg(long, value_name = "NAME")]
+    sni: Option<String>,
+    /// Application protocols to offer, such as http/1.1. The server must choose one of them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    alpn: Vec<String>,
+    /// Accept only these versions: 1.2, 1.3
+    #[arg(long = "tls", value_name = "VERSIONS", value_delimiter = ',', value_parser = version)]
+    versions: Vec<Version>,
+    /// Offer only these cipher suites, the most wanted first
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    ciphers: Vec<String>,
+    /// Offer only these groups for the key exchange, the most wanted first
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    groups: Vec<String>,
+    /// Whether a connection offers the session of the one before it [default: never]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    tls_sessions: Option<Sessions>,
+}
+
+/// When sessions are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sessions {
+    /// Each connection makes a full handshake.
+    Never,
+    /// A connection that replaces another one offers its session.
+    Always,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    Version::from_name(text).map_err(|error| error.to_string())
+}
+
+impl TlsArgs {
+    /// Whether any of these options is given.
+    pub fn any(&self) -> bool {
+        let files = [&self.cacert, &self.cert, &self.key];
+        let lists = [&self.alpn, &self.ciphers, &self.groups];
+        self.insecure
+            || files.iter().any(|file| file.is_some())
+            || lists.iter().any(|list| !list.is_empty())
+            || self.sni.is_some()
+            || !self.versions.is_empty()
+            || self.tls_sessions.is_some()
+    }
+
+    /// What connections to this URL are made from; `None` if it is not https.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the system has no roots.
+    pub fn dialing(&self, url: &Url) -> anyhow::Result<Option<Dialing>> {
+        if url.scheme != "https" {
+            return Ok(None);
+        }
+        let host = url.host.trim_start_matches('[').trim_end_matches(']');
+        let identity = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some(Identity { certificate: read(cert)?, key: read(key)? }),
+            _ => None,
+        };
+        Ok(Some(Dialing {
+            name: self.sni.clone().unwrap_or_else(|| host.to_owned()),
+            trust: self.trust()?,
+            identity,
+            parameters: Parameters {
+                versions: self.versions.clone(),
+                ciphers: self.ciphers.clone(),
+                groups: self.groups.clone(),
+                alpn: self.alpn.iter().map(|name| name.clone().into_bytes()).collect(),
+                sessions: self.tls_sessions == Some(Sessions::Always),
+            },
+        }))
+    }
+
+    fn trust(&self) -> anyhow::Result<Trust> {
+        if self.insecure {
+            return Ok(Trust::Anyone);
+        }
+        if let Some(file) = &self.cacert {
+            return Ok(Trust::Pem(read(file)?));
+        }
+        let found = rustls_native_certs::load_native_certs();
+        if found.certs.is_empty() {
+            let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+            bail!(Usage(format!(
+                "this system has no root certificates{why}: use --cacert FILE or --insecure"
+            )));
+        }
+        Ok(Trust::Roots(found.certs.iter().map(|root| root.to_vec()).collect()))
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
