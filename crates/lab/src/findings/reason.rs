@@ -1,20 +1,19 @@
 //! Why: what of the kernel's work explains a difference in speed.
+//!
+//! A count explains a difference if the slower one had more to do by it, and so much more that it could be the cause: at
+//! least a third of the effect, in logarithms. The one that differs most comes first.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::Workload;
+use systems::work::About;
 
-use super::effort::Effort;
+use super::effort::{Effort, Sent};
 use super::estimate::Estimate;
 use super::table::{FigureTable, Part, TableKind, Unit, column, list_of, part};
 use crate::plan::Planned;
 
-/// Counts that differ by less explain nothing worth saying.
-const TELLING: f64 = 1.5;
-/// What happens less often than this for a unit of work costs it nothing worth saying.
-const LEAST: f64 = 0.1;
-
-/// What of a system's work is counted.
+/// What of a system's work is counted. *In* is what the system receives, and *out* what it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
@@ -26,6 +25,28 @@ pub enum Counted {
     ContextSwitches,
     /// Instructions for a unit of work.
     Instructions,
+    /// Bytes of a TCP segment with payload that the system received, on average.
+    BytesPerSegmentIn,
+    /// TCP segments that the system received, for a unit of work.
+    SegmentsIn,
+    /// TCP segments that the system sent, for a unit of work.
+    SegmentsOut,
+    /// TCP segments that the machine retransmitted, for a unit of work.
+    Retransmits,
+    /// Seconds in which the system's threads waited for a core, for each second that they ran.
+    CoreWait,
+    /// Page faults for a unit of work.
+    PageFaults,
+    /// The share of the time of sending to the system in which its receive window was full.
+    WindowLimitedIn,
+    /// The share of the time of the system's sending in which the generator's receive window was full.
+    WindowLimitedOut,
+    /// The share of the time of sending to the system in which the generator's send buffer was full.
+    BufferLimitedIn,
+    /// The share of the time of the system's sending in which its send buffer was full.
+    BufferLimitedOut,
+    /// The share of the time of the system's cores that softirqs took.
+    Softirqs,
 }
 
 /// A count that tells why one of two scenarios is the faster one.
@@ -41,30 +62,151 @@ pub struct Reason {
 
 /// So many reasons are enough.
 const MOST: usize = 2;
+/// A count explains a difference if it explains at least this share of the effect, in logarithms.
+const SHARE: f64 = 1.0 / 3.0;
+/// Counts that hardly vary from run to run explain nothing worth saying if they differ by less.
+const EXACT: f64 = 1.2;
+/// The same of counts that vary, and of those that tracing distorts.
+const VARYING: f64 = 1.5;
+/// What happens less often than this for a unit of work costs it nothing worth saying.
+const LEAST: f64 = 0.1;
+/// The same of segments that are sent again, each of which may wait for a timer.
+const LEAST_RESENT: f64 = 0.001;
+/// A share of time below this is nothing worth saying.
+const LEAST_SHARE: f64 = 0.1;
+/// A share of time above this is not told from all of it.
+const MOST_OF_TIME: f64 = 0.99;
 
-/// What explains that one row is faster than another: the counts in which it had less to do. None where nothing was counted,
-/// or nothing tells.
-pub(super) fn between(workload: Workload, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
-    let about = workload.about();
-    let reason = |counted: Counted, of: Count| {
-        let (x, y) = of(&faster.work).zip(of(&slower.work)).filter(|(x, y)| *x > 0.0 && *y > 0.0)?;
-        (x / y >= TELLING || y / x >= TELLING).then_some(Reason { counted, faster: x, slower: y })
-    };
-    let reads = reason(Counted::BytesPerRead, |work| work.bytes_per_read)
-        .filter(|r| !about.short_exchanges && r.faster > r.slower);
-    let counts = [
-        reason(Counted::SystemCalls, |work| work.calls_per_unit),
-        reason(Counted::ContextSwitches, |work| work.switches_per_unit),
-        reason(Counted::Instructions, |work| work.instructions_per_unit),
-    ];
-    let less = |r: &Reason| r.faster < r.slower && r.slower * about.unit.size >= LEAST;
-    reads.into_iter().chain(counts.into_iter().flatten().filter(less)).take(MOST).collect()
+/// How a count tells how much more the slower one had to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Measure {
+    /// What happens for a unit of work. It must differ so many times, and happen at least so often.
+    PerUnit { differ: f64, least: f64 },
+    /// What is moved at once: more is better.
+    AtOnce { differ: f64 },
+    /// A share of time that is lost.
+    Share,
+    /// Time that is lost for each second that is used.
+    Beside,
 }
 
-/// One of the counts.
-type Count = fn(&Effort) -> Option<f64>;
+impl Measure {
+    /// How many times more the slower one had to do. None if that is not enough to be said.
+    fn telling(self, faster: f64, slower: f64, unit: f64) -> Option<f64> {
+        let (times, differ, worth) = match self {
+            Self::PerUnit { differ, least } => {
+                let (faster, slower) = (faster * unit, slower * unit);
+                // Between nothing and next to nothing there is no ratio.
+                (slower / faster.max(least / 10.0), differ, slower >= least)
+            }
+            Self::AtOnce { differ } => (faster / slower, differ, slower > 0.0),
+            // Without the loss, the time would shrink to what is left.
+            Self::Share => {
+                let left = |share: f64| 1.0 - share.min(MOST_OF_TIME);
+                (left(faster) / left(slower), EXACT, slower >= LEAST_SHARE)
+            }
+            Self::Beside => ((1.0 + slower) / (1.0 + faster), VARYING, slower >= LEAST_SHARE),
+        };
+        (worth && times >= differ).then_some(times)
+    }
+}
 
-/// The counts as a table, those that there are; none if nothing was counted.
+/// One of the counts: what it is, where it stands, how it is measured, and its column.
+struct Count {
+    counted: Counted,
+    of: fn(&Effort) -> Option<f64>,
+    measure: Measure,
+    heading: &'static str,
+}
+
+impl Count {
+    /// How much more the slower one had to do by this count. None if that is not enough to be said.
+    fn telling(&self, about: &About, faster: &Effort, slower: &Effort) -> Option<f64> {
+        let (x, y) = (self.of)(faster).zip((self.of)(slower))?;
+        let measure = match self.measure {
+            Measure::PerUnit { least, .. } if self.is_traced(faster, slower) => {
+                Measure::PerUnit { differ: VARYING, least }
+            }
+            Measure::AtOnce { .. } if self.is_traced(faster, slower) => Measure::AtOnce { differ: VARYING },
+            measure => measure,
+        };
+        measure.telling(x, y, about.unit.size)
+    }
+
+    fn is_traced(&self, faster: &Effort, slower: &Effort) -> bool {
+        let traced = matches!(self.counted, Counted::SystemCalls | Counted::BytesPerRead);
+        traced && (faster.traced || slower.traced)
+    }
+
+    /// Whether it means something for such work. How much is moved at once says nothing where little is moved at all, and
+    /// where much is moved it says the same as the number of moves.
+    fn applies(&self, about: &About) -> bool {
+        match self.counted {
+            Counted::BytesPerRead | Counted::BytesPerSegmentIn => !about.short_exchanges,
+            Counted::SegmentsIn => about.short_exchanges,
+            _ => true,
+        }
+    }
+
+    /// Whether its column is shown wherever it is known. Others are shown only where they tell two rows apart.
+    fn is_usual(&self) -> bool {
+        use Counted::{BytesPerRead, ContextSwitches, Instructions, SystemCalls};
+        matches!(self.counted, ContextSwitches | SystemCalls | BytesPerRead | Instructions)
+    }
+}
+
+/// All counts, in the order in which equal ones are named. A `*` in a heading stands for the unit of work.
+fn counts() -> [Count; 15] {
+    fn received(of: fn(&Sent) -> Option<f64>, work: &Effort) -> Option<f64> {
+        work.tcp_in.as_ref().and_then(of)
+    }
+    fn sent(of: fn(&Sent) -> Option<f64>, work: &Effort) -> Option<f64> {
+        work.tcp_out.as_ref().and_then(of)
+    }
+    let exact = Measure::PerUnit { differ: EXACT, least: LEAST };
+    let varying = Measure::PerUnit { differ: VARYING, least: LEAST };
+    let at_once = Measure::AtOnce { differ: EXACT };
+    let resent = Measure::PerUnit { differ: VARYING, least: LEAST_RESENT };
+    let count = |counted, heading, measure, of| Count { counted, of, measure, heading };
+    [
+        count(Counted::BytesPerRead, "bytes/read", at_once, |w| w.bytes_per_read),
+        count(Counted::SystemCalls, "calls/*", exact, |w| w.calls_per_unit),
+        count(Counted::ContextSwitches, "switches/*", varying, |w| w.switches_per_unit),
+        count(Counted::Instructions, "instr/*", exact, |w| w.instructions_per_unit),
+        count(Counted::BytesPerSegmentIn, "bytes/seg in", at_once, |w| received(|s| s.bytes_per_segment, w)),
+        count(Counted::SegmentsIn, "segs in/*", exact, |w| received(|s| s.segments_per_unit, w)),
+        count(Counted::SegmentsOut, "segs out/*", exact, |w| sent(|s| s.segments_per_unit, w)),
+        count(Counted::Retransmits, "resent/*", resent, |w| w.retransmits_per_unit),
+        count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
+        count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit),
+        count(Counted::WindowLimitedIn, "window in", Measure::Share, |w| received(|s| s.window_limited, w)),
+        count(Counted::WindowLimitedOut, "window out", Measure::Share, |w| sent(|s| s.window_limited, w)),
+        count(Counted::BufferLimitedIn, "buffer in", Measure::Share, |w| received(|s| s.buffer_limited, w)),
+        count(Counted::BufferLimitedOut, "buffer out", Measure::Share, |w| sent(|s| s.buffer_limited, w)),
+        count(Counted::Softirqs, "softirq", Measure::Share, |w| w.softirq_share),
+    ]
+}
+
+/// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
+/// differs most first. None where nothing was counted, or nothing tells.
+pub(super) fn between(workload: Workload, times: f64, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
+    let about = workload.about();
+    let enough = |times_more: &f64| times_more.ln() >= times.ln().abs() * SHARE;
+    let mut found: Vec<(f64, Reason)> = counts()
+        .iter()
+        .filter(|count| count.applies(about))
+        .filter_map(|count| {
+            let times_more = count.telling(about, &faster.work, &slower.work).filter(enough)?;
+            let (faster, slower) = (count.of)(&faster.work).zip((count.of)(&slower.work))?;
+            // Counts that differ by about as much, such as reads and all system calls, keep their order.
+            Some(((times_more.ln() * 10.0).round(), Reason { counted: count.counted, faster, slower }))
+        })
+        .collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.into_iter().take(MOST).map(|(_, reason)| reason).collect()
+}
+
+/// The counts as a table: the usual ones that there are, and others that tell rows apart; none if nothing was counted.
 pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let works = |e: &&Estimate| {
@@ -75,23 +217,36 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<FigureT
     if !rows.iter().any(works) {
         return None;
     }
-    let work = &planned.workload.about().unit;
-    let (unit, factor) = (work.short, work.size);
-    let each: [(String, Count, f64); 5] = [
-        (format!("switches/{unit}"), |work| work.switches_per_unit, factor),
-        (format!("calls/{unit}"), |work| work.calls_per_unit, factor),
-        ("bytes/read".to_owned(), |work| work.bytes_per_read.map(f64::round), 1.0),
-        (format!("instr/{unit}"), |work| work.instructions_per_unit, factor),
-        ("retransmits".to_owned(), |work| work.retransmits, 1.0),
-    ];
-    let known = each.into_iter().filter(|(_, of, _)| rows.iter().any(|e| of(&e.work).is_some()));
-    let parts: Vec<Part> = known
-        .map(|(name, of, factor)| {
-            part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * factor).into())
-        })
+    let about = planned.workload.about();
+    let parts: Vec<Part> = counts()
+        .into_iter()
+        .filter(|count| is_shown(count, about, &rows))
+        .map(|count| cells(&count, about))
         .collect();
     let table = list_of(planned, &rows, parts);
     Some(FigureTable { kind: TableKind::Counts, table, notes: Vec::new() })
+}
+
+fn is_shown(count: &Count, about: &About, rows: &[&Estimate]) -> bool {
+    if count.is_usual() {
+        return rows.iter().any(|e| (count.of)(&e.work).is_some());
+    }
+    let tells = |a: &Estimate| rows.iter().any(|b| count.telling(about, &a.work, &b.work).is_some());
+    count.applies(about) && rows.iter().any(|e| tells(e))
+}
+
+fn cells(count: &Count, about: &About) -> Part<'static> {
+    let name = count.heading.replace('*', about.unit.short);
+    let (of, size) = (count.of, about.unit.size);
+    match count.measure {
+        Measure::PerUnit { .. } => {
+            part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * size).into())
+        }
+        Measure::AtOnce { .. } => {
+            part(column(name, Unit::Count), move |e| of(&e.work).map(f64::round).into())
+        }
+        Measure::Share | Measure::Beside => part(column(name, Unit::Share), move |e| of(&e.work).into()),
+    }
 }
 
 #[cfg(test)]
@@ -134,7 +289,7 @@ mod tests {
                     bytes: 1_000_000_000,
                     system_calls,
                     reads: Some(reads),
-                    instructions: None,
+                    ..KernelCounts::default()
                 }
             });
             measured(m)

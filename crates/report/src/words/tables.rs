@@ -3,7 +3,7 @@
 use lab::ask::{Ask, Demand};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
-use lab::findings::{ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
+use lab::findings::{Effort, ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
 use stats::LEVEL;
 
 use super::caption::{Caption, Captioned};
@@ -80,7 +80,12 @@ fn columns(e: &ExperimentFindings) -> String {
 }
 
 fn counts(e: &ExperimentFindings) -> String {
-    let counted = if e.estimates.iter().any(|estimate| estimate.work.calls_per_unit.is_some()) {
+    let any = |of: fn(&Effort) -> bool| e.estimates.iter().any(|estimate| of(&estimate.work));
+    let counted = if any(|work| work.traced) {
+        " System calls and reads are counted by tracing the system (ptrace), in a short drive of its own after the first round. \
+         Tracing slows it, and a slow system may do its work in fewer and larger calls; one that reads through io_uring has no \
+         calls for it."
+    } else if any(|work| work.calls_per_unit.is_some()) {
         " System calls and reads are counted in a short drive of its own after the first round; a system that reads through \
          io_uring has no calls for it."
     } else {

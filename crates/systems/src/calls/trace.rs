@@ -279,9 +279,9 @@ fn traced_by_us(task: i32) -> bool {
     // SAFETY: a plain system call.
     let me = unsafe { libc::gettid() };
     let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-    status.lines().any(|line| {
-        line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() == me.to_string())
-    })
+    status
+        .lines()
+        .any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() == me.to_string()))
 }
 
 /// Makes a request that moves no memory.
