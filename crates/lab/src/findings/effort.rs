@@ -31,8 +31,6 @@ pub struct Effort {
     pub instructions_per_unit: Option<f64>,
     /// Segments that the machine's TCP retransmitted in a window, the median over trials.
     pub retransmits: Option<f64>,
-    /// The same for each unit.
-    pub retransmits_per_unit: Option<f64>,
     /// Page faults, minor and major, the median over trials.
     pub faults_per_unit: Option<f64>,
     /// Seconds in which its threads could run and waited for a core, for each second that they ran; the median over
@@ -105,7 +103,6 @@ impl Effort {
             instructions_per_unit: counted
                 .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
             retransmits: median(trials.clone().map(|m| m.retransmits as f64)),
-            retransmits_per_unit: ratio(|m| Some(m.retransmits as f64), &worth),
             faults_per_unit: ratio(|m| m.system.page_faults.map(|faults| faults as f64), &worth),
             waited_s_per_cpu_s: ratio(|m| m.system.waited_s, &|m| m.system.cpu_s),
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),
