@@ -10,7 +10,7 @@ mod diag;
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,8 @@ pub struct Watch {
 
 /// The time between two listings.
 const EVERY: Duration = Duration::from_millis(10);
+/// Listing may use at most this fraction of the time: one part in 5.
+const COST: u32 = 4;
 
 impl Watch {
     /// Watches the connections to this port that open from now on. `None` if the kernel does not list them.
@@ -68,9 +70,12 @@ impl Watch {
         let (ended, end) = mpsc::channel();
         let watch = move || {
             let mut sockets = HashMap::new();
-            // A listing that fails leaves what was known before.
-            while end.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            let mut took = Duration::ZERO;
+            while end.recv_timeout(EVERY.max(took * COST)) == Err(RecvTimeoutError::Timeout) {
+                let began = Instant::now();
+                // A listing that fails leaves what was known before.
                 let _ = listing.read(&mut sockets);
+                took = began.elapsed();
             }
             let _ = listing.read(&mut sockets);
             sockets.retain(|cookie, _| !known.contains(cookie));
@@ -165,17 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_closes_meanwhile_counts() {
+    fn a_connection_that_closes_between_two_listings_counts() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let Some(watch) = Watch::begin(port) else { return };
         let (mut client, mut server) =
             (TcpStream::connect(("127.0.0.1", port)).unwrap(), listener.accept().unwrap().0);
         client.write_all(&[1; 300]).unwrap();
         server.read_exact(&mut [0; 300]).unwrap();
-        thread::sleep(EVERY * 5);
+        let (Ok(mut listing), mut sockets) = (Listing::open(port), HashMap::new()) else { return };
+        listing.read(&mut sockets).unwrap();
         drop((client, server));
-        assert_eq!(watch.finish().clients.map(|end| end.bytes), Some(300));
+        listing.read(&mut sockets).unwrap();
+        assert_eq!(total(sockets.values()).clients.map(|end| end.bytes), Some(300));
     }
 
     #[test]

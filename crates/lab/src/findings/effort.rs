@@ -16,7 +16,6 @@ use crate::observation::{KernelCounts, Measurement};
 /// receives, and *out* what it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "Work")]
-#[serde(default)]
 pub struct Effort {
     /// Voluntary and involuntary context switches, the median over trials.
     pub switches_per_unit: Option<f64>,
@@ -26,6 +25,7 @@ pub struct Effort {
     /// none. None for a system that reads without such calls (io_uring).
     pub bytes_per_read: Option<f64>,
     /// Whether these two were counted by tracing (ptrace), which slows a system.
+    #[serde(default)]
     pub traced: bool,
     /// Instructions, user and kernel. None if the processor's counters could not be used.
     pub instructions_per_unit: Option<f64>,
@@ -109,5 +109,89 @@ impl Effort {
             tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
             tcp_out: ends.and_then(|(counts, tcp)| sent(tcp.server, counts.bytes_received, &counts)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systems::Workload;
+    use systems::tcp::TcpEnds;
+
+    use super::*;
+    use crate::observation::{SystemUse, TracedCounts};
+
+    fn of(workload: Workload, counted: KernelCounts, system: SystemUse) -> Effort {
+        let trial = Measurement {
+            units: 10,
+            payload_bytes: 1000,
+            system,
+            counted: Some(counted),
+            ..Measurement::default()
+        };
+        Effort::of(&workload.about().unit, std::iter::once(&trial))
+    }
+
+    fn counted(bytes: u64) -> KernelCounts {
+        let end = TcpEnd {
+            sockets: 2,
+            segments: 30,
+            data_segments: 10,
+            bytes,
+            retransmits: 3,
+            busy_us: Some(100),
+            window_limited_us: Some(40),
+            buffer_limited_us: None,
+        };
+        let tcp = Some(TcpEnds { clients: Some(end), server: None });
+        KernelCounts { operations: 20, bytes: 4000, tcp, ..KernelCounts::default() }
+    }
+
+    #[test]
+    fn segments_are_those_of_all_bytes_if_most_were_seen() {
+        // The last listing showed half of the bytes, so twice as many segments were sent.
+        let work = of(Workload::Requests, counted(2000), SystemUse::default());
+        let seen = Sent {
+            segments_per_unit: Some(3.0),
+            bytes_per_segment: Some(200.0),
+            resent_per_unit: Some(0.3),
+            window_limited: Some(0.4),
+            buffer_limited: None,
+        };
+        assert_eq!((work.tcp_in, work.tcp_out), (Some(seen), None));
+        let upload = of(Workload::Upload, counted(4000), SystemUse::default()).tcp_in.unwrap();
+        assert_eq!(upload.segments_per_unit, Some(30.0 / 4000.0));
+        // Connections were too short to be listed.
+        let few = of(Workload::Requests, counted(1999), SystemUse::default()).tcp_in.unwrap();
+        assert_eq!((few.segments_per_unit, few.bytes_per_segment), (None, Some(199.9)));
+    }
+
+    #[test]
+    fn calls_that_were_traced_count_only_where_the_kernel_counted_none() {
+        let traced = Some(TracedCounts { operations: 5, bytes: 500, system_calls: 40, reads: 5 });
+        let both = KernelCounts { system_calls: Some(60), reads: Some(40), traced, ..counted(4000) };
+        let work = |counts| {
+            let work = of(Workload::Requests, counts, SystemUse::default());
+            (work.calls_per_unit, work.bytes_per_read, work.traced)
+        };
+        assert_eq!(work(both), (Some(3.0), Some(100.0), false));
+        assert_eq!(work(KernelCounts { traced, ..counted(4000) }), (Some(8.0), Some(100.0), true));
+        assert_eq!(work(counted(4000)), (None, None, false));
+    }
+
+    #[test]
+    fn what_earlier_versions_did_not_measure_is_not_known() {
+        let counts = r#"{"operations":1,"bytes":2,"system_calls":3,"reads":null,"instructions":null}"#;
+        let counts: KernelCounts = serde_json::from_str(counts).unwrap();
+        let mut system = serde_json::to_value(SystemUse { cpu_s: 2.0, ..SystemUse::default() }).unwrap();
+        for later in ["waited_s", "page_faults", "softirq_share"] {
+            system.as_object_mut().unwrap().remove(later);
+        }
+        let work = of(Workload::Requests, counts, serde_json::from_value(system).unwrap());
+        assert_eq!(work.calls_per_unit, Some(3.0));
+        assert_eq!((work.waited_s_per_cpu_s, work.faults_per_unit, work.softirq_share), (None, None, None));
+        let now =
+            SystemUse { cpu_s: 2.0, waited_s: Some(1.0), page_faults: Some(30), ..SystemUse::default() };
+        let work = of(Workload::Requests, counts, now);
+        assert_eq!((work.waited_s_per_cpu_s, work.faults_per_unit), (Some(0.5), Some(3.0)));
     }
 }

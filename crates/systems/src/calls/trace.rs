@@ -191,7 +191,7 @@ impl Tracer {
                 match ptrace(libc::PTRACE_SEIZE, task, 0, OPTIONS.cast_unsigned() as usize) {
                     Ok(()) => found = self.tracees.insert(task),
                     // It has ended, or it came with the thread that started it.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) || traced_by_us(task) => {}
+                    Err(_) if !lives(task) || traced_by_us(task) => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -272,6 +272,11 @@ fn wait() -> Event {
     // SAFETY: waitid filled `info` in, so these fields are the valid ones of the union.
     let (task, status) = unsafe { (info.si_pid(), info.si_status()) };
     Event::Stop(task, Stop::from_status(status))
+}
+
+/// Whether a task has not ended. One that nobody has waited for yet cannot be traced, and makes no calls.
+fn lives(task: i32) -> bool {
+    proc::stat(task.cast_unsigned()).is_some_and(|stat| stat.lives())
 }
 
 /// Whether this thread traces a task already.
@@ -387,6 +392,26 @@ mod tests {
         let script = format!("echo ready; read line; {copy}; {copy} & wait; echo done; read line; exit 7");
         let Some(counts) = counted("sh", &["-c", &script]) else { return assert!(!may_trace()) };
         assert!(counts.reads >= 20 && counts.system_calls >= counts.reads + 20, "{counts:?}");
+    }
+
+    #[test]
+    fn children_that_have_ended_are_no_obstacle() {
+        // The shell becomes a program that does not wait for the shell's child.
+        let mut child = start("sh", &["-c", "sh -c 'exit 0' & sleep 0.05; echo; exec cat"]);
+        let ended = || {
+            let children = proc::with_descendants(&[child.id()]);
+            let ended = |pid: &u32| proc::stat(*pid).is_some_and(|stat| !stat.lives());
+            children.iter().any(ended).then_some(children)
+        };
+        let processes = std::iter::repeat_with(ended).flatten().next().unwrap();
+        let traced = Trace::begin(&processes);
+        assert!(traced.is_some() || !may_trace());
+        tell(&mut child);
+        assert_eq!(line(&mut child), "go\n");
+        let counts = traced.and_then(Trace::finish);
+        assert!(counts.is_none_or(|counts| counts.reads >= 1), "{counts:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

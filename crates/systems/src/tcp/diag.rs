@@ -49,13 +49,16 @@ impl Listing {
 
     /// Adds the connections' sockets as they are now, at either end and of either family.
     pub(super) fn read(&mut self, sockets: &mut Sockets) -> io::Result<()> {
+        let mut found = Sockets::new();
         for family in [AddressFamily::INET, AddressFamily::INET6] {
-            // A server listens on one port, and each of its connections has it at one end.
-            for (from, to) in [(self.port, 0), (0, self.port)] {
-                send(&self.netlink, &request(family.as_raw(), from, to), SendFlags::empty())?;
-                while !self.next(sockets)? {}
+            // A listing takes the kernel milliseconds, however few it finds. The server's end of a connection may be of the
+            // other family.
+            if !found.values().any(|socket| socket.of_server) {
+                send(&self.netlink, &request(family.as_raw()), SendFlags::empty())?;
+                while !self.next(&mut found)? {}
             }
         }
+        sockets.extend(found);
         Ok(())
     }
 
@@ -79,8 +82,8 @@ const INFO: u16 = 2;
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 const TCP: u8 = 6;
 
-/// `struct nlmsghdr` and `struct inet_diag_req_v2`. Port 0 stands for any.
-fn request(family: u16, from: u16, to: u16) -> Vec<u8> {
+/// `struct nlmsghdr` and `struct inet_diag_req_v2`.
+fn request(family: u16) -> Vec<u8> {
     const LENGTH: usize = 72;
     let mut bytes = Vec::with_capacity(LENGTH);
     bytes.extend((LENGTH as u32).to_ne_bytes());
@@ -89,9 +92,7 @@ fn request(family: u16, from: u16, to: u16) -> Vec<u8> {
     bytes.extend([0; 8]); // sequence and sender
     bytes.extend([family as u8, TCP, 1 << (INFO - 1), 0]);
     bytes.extend(STATES.to_ne_bytes());
-    bytes.extend(from.to_be_bytes());
-    bytes.extend(to.to_be_bytes());
-    bytes.resize(LENGTH, 0); // any address, any interface, no cookie
+    bytes.resize(LENGTH, 0); // any port, any address, any interface, no cookie
     bytes
 }
 
