@@ -26,7 +26,7 @@
                  schedule,             % the process that says when requests are due, or `closed` for a closed loop
                  late = 0,             % requests that ended inside the window and were sent more than a millisecond after they were due
                  sent = 0,             % requests so far; also the id of the next, and all attempts
-                 in_flight = 0,        % 1 if a request was open when the window closed
+                 ages = #{},           % bucket => 1, for a request that was open when the window closed
                  inside = #{},         % outcome => count, for requests that ended inside the window
                  total = #{},          % outcome => count, for all requests
                  latency = #{},        % bucket => count, for successes inside the window
@@ -76,7 +76,7 @@ run(Client, Args) ->
     Inside = sum([C#caller.inside || C <- Ended]),
     Total = sum([C#caller.total || C <- Ended]),
     Sent = lists:sum([C#caller.sent || C <- Ended]),
-    InFlight = lists:sum([C#caller.in_flight || C <- Ended]),
+    InFlight = lists:sum([maps:size(C#caller.ages) || C <- Ended]),
     Pairs = fun(Field) ->
         Counts = sum([element(Field, C) || C <- Ended]),
         [[Bucket, Count] || {Bucket, Count} <- lists:sort(maps:to_list(Counts))]
@@ -89,6 +89,7 @@ run(Client, Args) ->
                 {successes, maps:get(ok, Inside, 0)},
                 {errors, {maps:to_list(maps:remove(ok, Inside))}},
                 {in_flight, InFlight},
+                {in_flight_us, Pairs(#caller.ages)},
                 {latency_us, Pairs(#caller.latency)},
                 {pool_wait_us, Pairs(#caller.waits)},
                 {service_us, Pairs(#caller.service)},
@@ -121,7 +122,7 @@ request(Due, Start, Caller = #caller{client = Client, pools = Pools, url = Url, 
     Outcome = outcome(Answer, Id, End - Due, 1000 * Timeout),
     Next = Caller#caller{sent = Sent + 1, total = add(Outcome, Total)},
     if
-        End >= Caller#caller.window_end -> Next#caller{in_flight = 1};
+        End >= Caller#caller.window_end -> Next#caller{ages = #{bucket(Caller#caller.window_end - Due) => 1}};
         End < Caller#caller.window_start -> Next;
         Start - Due > 1000 -> inside(Outcome, Answer, {Due, Start, End}, Next#caller{late = Next#caller.late + 1});
         true -> inside(Outcome, Answer, {Due, Start, End}, Next)

@@ -259,9 +259,10 @@ rule = [
 /// A client with one doubtful behaviour per value of its knob, except for the default. That of uploads has a separate test.
 #[test]
 fn every_doubt_has_a_sentence_and_a_remedy() {
-    let ways: [(&str, &str); 14] = [
+    let ways: [(&str, &str); 15] = [
         ("generator-bound", "measured = { generator = { busiest_core = 0.95 } }"),
         ("behind-schedule", "measured = { late = 900 }"),
+        ("starves", "measured = { in_flight_us = [[100, 32], [900000, 224]] }"),
         ("queues", "measured = { concurrency = 4 }"),
         ("fails-fast", "errors = { busy = 3000 }, measured = { mean_error_us = 20.0 }"),
         (

@@ -1,6 +1,10 @@
 //! Each failure that `narrows load` can meet counts in exactly one class, and the exit code depends on it.
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::support;
 use crate::support::peer::{Connection, Peer};
@@ -38,15 +42,60 @@ fn another_status_is_a_status_error() {
     });
 }
 
+/// A URL at which nothing listens.
+fn nowhere(scheme: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    format!("{scheme}://{}", listener.local_addr().expect("its address"))
+}
+
 #[test]
-fn a_port_that_nobody_listens_on_is_a_refused_connection() {
+fn a_port_that_nobody_listens_on_is_told_at_once() {
+    for (scheme, extra) in [("http", "-t1"), ("http", "--close"), ("frames", "-t2"), ("http", "--rate=10")] {
+        for io in backends() {
+            let words = [&nowhere(scheme), "-d", "1h", "-c", "2", "--reactor", io, extra];
+            load(&words).code(1).says(&["nothing listens at 127.0.0.1:", "refused", "--wait 10s"]);
+        }
+    }
+    let words = ["--find-max-rate", "--slo", "p50<1s", "-d", "1h"];
+    load(&[&[&*nowhere("http")], &words[..]].concat()).code(1).says(&["nothing listens at 127.0.0.1:"]);
+}
+
+#[test]
+fn a_refusal_after_the_first_connection_is_an_error_of_its_request() {
     for io in backends() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
-        drop(listener);
-        let (code, json) = load_json(&[&url, "-n", "5", "-c", "2", "--reactor", io]);
-        assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"connect_refused": 5})), "{json}");
+        let once = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            drop(listener);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+        });
+        let (code, json) = load_json(&[&url, "-n", "3", "-c", "1", "--reactor", io]);
+        once.join().unwrap();
+        assert_eq!((code, &json["completed"]), (0, &1.into()), "{json}");
+        assert_eq!(json["errors"], serde_json::json!({"connect_refused": 2}), "{json}");
     }
+}
+
+#[test]
+fn load_waits_for_its_target_if_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let late = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        Peer::at(address, |mut connection| {
+            while connection.request().is_some() {
+                connection.ok();
+            }
+        })
+    });
+    let (code, json) = load_json(&[&format!("http://{address}"), "-n", "3", "-c", "1", "--wait", "20s"]);
+    assert_eq!((code, &json["completed"], &json["errors"]), (0, &3.into(), &serde_json::json!({})), "{json}");
+    drop(late.join());
+    let ended = load(&[&nowhere("http"), "-n", "3", "--wait", "50ms"]).code(1);
+    ended.says(&["nothing accepted a connection at 127.0.0.1:", "within 50.0 ms", "refused"]);
 }
 
 #[test]
@@ -148,6 +197,97 @@ fn waiting_for_an_answer_costs_no_cpu_time() {
         let warnings = json["warnings"].as_array().expect("warnings");
         let machine = |code: &serde_json::Value| *code == "stolen_time" || *code == "throttled";
         assert!(warnings.iter().all(|warning| machine(&warning["code"])), "{io}: {json}");
+    }
+}
+
+/// Answers with bytes that do not end: see [`Connection::send_on`].
+fn send_on(mut connection: Connection, head: &str, piece: &str, pause_ms: u64) {
+    connection.request();
+    connection.send_on(head, piece, Duration::from_millis(pause_ms));
+}
+
+/// Longer than any test.
+const NEVER_MS: u64 = 3_600_000;
+const ENDLESS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+#[test]
+fn a_timeout_does_not_begin_anew_with_every_byte() {
+    let words = ["--timeout", "400ms"];
+    // A byte now and then; an endless body; more interim answers than time.
+    assert_class("request_timeout", &words, |connection| send_on(connection, ENDLESS, "x", 50));
+    assert_class("request_timeout", &words, |connection| send_on(connection, "", "H", NEVER_MS));
+    assert_class("request_timeout", &words, |connection| {
+        send_on(connection, ENDLESS, &"x".repeat(1 << 16), 1);
+    });
+    assert_class("request_timeout", &words, |connection| send_on(connection, CHUNKED, "1\r\nx\r\n", 50));
+    assert_class("request_timeout", &words, |connection| {
+        send_on(connection, "", "HTTP/1.1 100 Continue\r\n\r\n", 50);
+    });
+}
+
+#[test]
+fn an_idle_timeout_lets_a_long_answer_take_its_time() {
+    let slowly = |mut connection: Connection| {
+        connection.request();
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: close\r\n\r\n");
+        for _ in 0..20 {
+            thread::sleep(Duration::from_millis(50));
+            connection.send("x");
+        }
+    };
+    for io in backends() {
+        let peer = Peer::new(slowly);
+        let words = [&peer.url("http"), "-n", "1", "-c", "1", "--timeout", "400ms", "--reactor", io];
+        let (code, json) = load_json(&[&words[..], &["--idle-timeout", "10s"]].concat());
+        assert_eq!((code, &json["completed"]), (0, &1.into()), "{json}");
+        let (_, json) = load_json(&words);
+        assert_eq!(json["errors"], serde_json::json!({"request_timeout": 1}), "{json}");
+    }
+    assert_class("request_timeout", &["--idle-timeout", "200ms"], |connection| {
+        send_on(connection, ENDLESS, "x", NEVER_MS);
+    });
+}
+
+#[test]
+fn endless_answers_meet_a_limit() {
+    let words = ["--max-answer", "100K"];
+    assert_class("length", &words, |connection| send_on(connection, ENDLESS, &"x".repeat(1 << 12), 0));
+    assert_class("length", &words, |connection| {
+        send_on(connection, "HTTP/1.1 200 OK\r\nContent-Length: 102401\r\n\r\n", &"x".repeat(102_401), 0);
+    });
+    assert_class("length", &words, |connection| send_on(connection, CHUNKED, "8\r\nxxxxxxxx\r\n", 0));
+    assert_class("protocol", &[], |connection| {
+        send_on(connection, "", "HTTP/1.1 100 Continue\r\n\r\n", 0);
+    });
+    assert_class("protocol", &[], |connection| {
+        send_on(connection, "HTTP/1.1 200 OK\r\n", "X-More: and more\r\n", 0);
+    });
+    assert_class("protocol", &[], |connection| send_on(connection, CHUNKED, "0", 0));
+    assert_class("protocol", &[], |connection| {
+        send_on(connection, &format!("{CHUNKED}0\r\n"), "X-More: and more\r\n", 0);
+    });
+}
+
+#[test]
+fn callers_that_starve_are_named() {
+    for io in backends() {
+        // Of four connections it answers only one.
+        let first = AtomicBool::new(true);
+        let peer = Peer::new(move |mut connection| {
+            let answers = first.swap(false, Ordering::Relaxed);
+            while connection.request().is_some() && answers {
+                connection.ok();
+            }
+            connection.wait_end();
+        });
+        let (code, json) = load_json(&[&peer.url("http"), "-c", "4", "-d", "1s", "--reactor", io]);
+        assert_eq!((code, &json["errors"]), (0, &serde_json::json!({})), "{json}");
+        assert!(json["oldest_us"].as_f64().is_some_and(|oldest| oldest >= 1e6), "{json}");
+        let warnings = json["warnings"].as_array().expect("warnings");
+        let starved = warnings.iter().find(|warning| warning["code"] == "starved").expect("a warning");
+        let message = starved["message"].as_str().expect("words");
+        assert!(message.starts_with("3 of 4 open requests had waited up to "), "{message}");
     }
 }
 

@@ -126,12 +126,3 @@ fn a_stray_byte_after_the_count_is_a_protocol_error() {
         connection.send([support::peer::count(frames, bytes), b"!".to_vec()].concat());
     });
 }
-
-#[test]
-fn a_receiver_that_is_not_there_refuses() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("frames://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let (code, json) = load_json(&[&url, "-n", "3", "-c", "1"]);
-    assert_eq!((code, &json["errors"]), (1, &serde_json::json!({"connect_refused": 1})), "{json}");
-}

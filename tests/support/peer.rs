@@ -1,10 +1,11 @@
 //! Tiny servers that misbehave as a test requires.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 
@@ -17,7 +18,12 @@ pub struct Peer {
 
 impl Peer {
     pub fn new(treat: impl Fn(Connection) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::at("127.0.0.1:0", treat)
+    }
+
+    /// A server at this address.
+    pub fn at(address: impl ToSocketAddrs, treat: impl Fn(Connection) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("its address").to_string();
         let (stop, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, count, treat) = (Arc::clone(&stop), Arc::clone(&connections), Arc::new(treat));
@@ -130,6 +136,17 @@ impl Connection {
     /// Sends these bytes. Ignores an error, because the other side may have gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.reader.get_mut().write_all(bytes.as_ref());
+    }
+
+    /// Sends the head and then this piece again and again until the other side has gone, with a pause between two of them.
+    pub fn send_on(&mut self, head: &str, piece: &str, pause: Duration) {
+        self.send(head);
+        while self.reader.get_mut().write_all(piece.as_bytes()).is_ok() {
+            let until = Instant::now() + pause;
+            while Instant::now() < until && !self.abandoned() {
+                thread::sleep(Duration::from_millis(5).min(pause));
+            }
+        }
     }
 
     /// Sends `200 ok`.

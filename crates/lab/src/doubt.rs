@@ -5,6 +5,7 @@
 //! problems that only several trials together can show, such as their spread.
 
 mod shape;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,8 @@ pub enum Doubt {
     GeneratorBound,
     /// An open loop could not keep its schedule.
     BehindSchedule,
+    /// Callers waited far longer than any answer took, and were not answered before the window closed.
+    Starved,
     /// Requests waited in a place that the latency does not include (Little's law).
     HiddenQueueing,
     /// Failures were much quicker than successes, so errors made room for more attempts.
@@ -80,6 +83,17 @@ pub enum Evidence {
         late: u64,
         /// Arrivals that were dropped.
         dropped: u64,
+    },
+    /// Operations that had waited longer than any answer took when the window closed.
+    Starved {
+        /// How many.
+        count: u64,
+        /// Operations under way at once, and callers that waited.
+        of: u64,
+        /// The age of the oldest, microseconds.
+        oldest_us: f64,
+        /// The longest time to an answer, microseconds.
+        longest_us: f64,
     },
     /// More operations are under way than the latency explains.
     Queueing {
@@ -205,6 +219,7 @@ impl Evidence {
         match self {
             Self::GeneratorBusy { .. } | Self::AsTheReference { .. } => Doubt::GeneratorBound,
             Self::Behind { .. } => Doubt::BehindSchedule,
+            Self::Starved { .. } => Doubt::Starved,
             Self::Queueing { .. } => Doubt::HiddenQueueing,
             Self::QuickFailures { .. } => Doubt::FailFast,
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
@@ -241,8 +256,6 @@ pub struct TrialKind {
 pub const GENERATOR_BUSY: f64 = 0.9;
 /// The schedule was not kept if more than this share of arrivals was late or dropped.
 const LATE: f64 = 0.01;
-/// Requests wait outside the measured latency if the time per cycle exceeds it by this factor.
-const QUEUEING: f64 = 1.5;
 /// Errors up to this share of operations do not distort the figures.
 const ERRORS: f64 = 0.01;
 /// Failures inflate the number of attempts if they take less than this share of a success's time.
@@ -293,7 +306,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
     let found = [
         generator_bound(m),
         behind_schedule(m),
-        hidden_queueing(m, kind),
+        waiting::starved(m, kind).or_else(|| waiting::hidden_queueing(m, kind)),
         fail_fast(m, kind),
         errors_on_schedule(m),
         no_continue(m),
@@ -341,25 +354,6 @@ fn behind_schedule(m: &Measurement) -> Option<Evidence> {
     let arrivals = (m.attempts + m.dropped).max(1);
     let share = (m.late + m.dropped) as f64 / arrivals as f64;
     (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
-}
-
-/// Little's law: if N operations are always under way, each takes N / throughput.
-fn hidden_queueing(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
-    if !kind.closed_loop || !kind.short_exchanges || m.successes == 0 || m.latency().count == 0 {
-        return None;
-    }
-    let ended = m.ended();
-    let cycle_us = m.concurrency as f64 * m.elapsed_s * 1e6 / ended as f64;
-    let shown_us = m.latency().mean;
-    // Operations that cross the edges of the window make this inexact by one cycle.
-    let long_enough = m.elapsed_s * 1e6 > 3.0 * cycle_us;
-    let per_s = ended as f64 / m.elapsed_s;
-    (long_enough && cycle_us > QUEUEING * shown_us).then_some(Evidence::Queueing {
-        under_way: m.concurrency,
-        per_s,
-        cycle_us,
-        shown_us,
-    })
 }
 
 fn fail_fast(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {

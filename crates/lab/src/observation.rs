@@ -2,13 +2,17 @@
 //!
 //! Everything here is data with a stable JSON form, which is the store's format. No effects and no estimates.
 
+mod latency;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use systems::tcp::TcpEnds;
 use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload, is_reference};
+
+pub use latency::{Latency, micros_of};
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -187,6 +191,10 @@ pub struct Measurement {
     pub errors: BTreeMap<String, u64>,
     /// Operations that were still under way when the window closed.
     pub in_flight: u64,
+    /// Closed loop: how long these and waiting callers had waited by then, as `[microseconds, count]`, ascending. Empty if it
+    /// was not measured.
+    #[serde(default)]
+    pub in_flight_us: Vec<(u64, u64)>,
     /// Open loop: operations that were sent more than a millisecond after they were due.
     pub late: u64,
     /// Open loop: arrivals that could not be sent.
@@ -255,29 +263,6 @@ pub(crate) fn measurements<'a>(
     })
 }
 
-/// A latency distribution in microseconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// The number of samples, which is the number of successes that it describes.
-    pub count: u64,
-    /// The exact minimum.
-    pub min: f64,
-    /// The exact mean.
-    pub mean: f64,
-    /// The exact maximum.
-    pub max: f64,
-    /// The samples as `[microseconds, count]`, ascending, with three significant digits.
-    #[serde(deserialize_with = "without_spare_capacity")]
-    pub buckets: Vec<(u64, u64)>,
-}
-
-/// A long run holds millions of pairs in memory, and a vector that has grown may have room for twice as many.
-fn without_spare_capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u64, u64)>, D::Error> {
-    let mut pairs = Vec::deserialize(deserializer)?;
-    pairs.shrink_to_fit();
-    Ok(pairs)
-}
-
 /// What the system under test used during the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemUse {
@@ -287,7 +272,7 @@ pub struct SystemUse {
     pub peak_pss_bytes: u64,
     /// The proportional set size over time: milliseconds since the window opened, and bytes. Empty if it was not
     /// sampled.
-    #[serde(deserialize_with = "without_spare_capacity")]
+    #[serde(deserialize_with = "latency::without_spare_capacity")]
     pub pss_course: Vec<(u64, u64)>,
     /// The largest resident set size since its start (VmHWM), bytes.
     pub peak_rss_bytes: u64,
@@ -422,55 +407,6 @@ impl ServerCounts {
     }
 }
 
-impl Latency {
-    /// Converts a histogram of nanoseconds.
-    pub fn from_nanos(histogram: &hdrhistogram::Histogram<u64>) -> Self {
-        let mut buckets: Vec<(u64, u64)> = Vec::new();
-        for value in histogram.iter_recorded() {
-            let micros = (value.value_iterated_to() + 500) / 1000;
-            match buckets.last_mut() {
-                Some((last, count)) if *last == micros => *count += value.count_at_value(),
-                _ => buckets.push((micros, value.count_at_value())),
-            }
-        }
-        let has_samples = !histogram.is_empty();
-        let micros = |nanos: u64| if has_samples { nanos as f64 / 1000.0 } else { 0.0 };
-        Self {
-            count: histogram.len(),
-            min: micros(histogram.min()),
-            mean: if has_samples { histogram.mean() / 1000.0 } else { 0.0 },
-            max: micros(histogram.max()),
-            buckets,
-        }
-    }
-
-    /// Converts back to a histogram of nanoseconds with three significant digits.
-    pub fn to_nanos(&self) -> hdrhistogram::Histogram<u64> {
-        // An empty histogram of the generator's shape.
-        let mut histogram = load::Tally::default().service;
-        for (micros, count) in &self.buckets {
-            histogram.saturating_record_n((micros * 1000).max(1), *count);
-        }
-        histogram
-    }
-
-    /// Converts the `(microseconds, count)` pairs of a client driver. The extremes and the mean are as exact as the
-    /// buckets.
-    pub fn from_buckets(mut buckets: Vec<(u64, u64)>) -> Self {
-        buckets.sort_unstable();
-        let count: u64 = buckets.iter().map(|(_, count)| count).sum();
-        let sum: f64 = buckets.iter().map(|(micros, count)| *micros as f64 * *count as f64).sum();
-        let edge = |bucket: Option<&(u64, u64)>| bucket.map_or(0.0, |(micros, _)| *micros as f64);
-        Self {
-            count,
-            min: edge(buckets.first()),
-            mean: if count > 0 { sum / count as f64 } else { 0.0 },
-            max: edge(buckets.last()),
-            buckets,
-        }
-    }
-}
-
 impl Measurement {
     /// Verified work, counted in this unit.
     pub fn worth(&self, unit: &WorkUnit) -> f64 {
@@ -498,6 +434,7 @@ impl Measurement {
             successes: tally.successes,
             errors: tally.errors_by_name(),
             in_flight: tally.in_flight,
+            in_flight_us: micros_of(&tally.open_ages),
             late: tally.late,
             dropped: tally.dropped,
             no_continue: tally.no_continue,
@@ -505,8 +442,8 @@ impl Measurement {
             payload_bytes: tally.payload_bytes,
             bytes_sent: tally.bytes_sent,
             bytes_received: tally.bytes_received,
-            service_us: Latency::from_nanos(&tally.service),
-            response_us: Latency::from_nanos(&tally.response),
+            service_us: Latency::from_times(&tally.service),
+            response_us: Latency::from_times(&tally.response),
             first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.to_string())).collect(),
             mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
             error_ordinals: tally.ordinals.clone(),

@@ -7,6 +7,7 @@
 //! [`Ending::Finish`] it begins with no exchange open and ends when the last exchange has ended. Long exchanges (uploads,
 //! streams) and fixed counts need that.
 
+mod account;
 mod lanes;
 mod phases;
 mod share;
@@ -18,10 +19,11 @@ use std::time::Duration;
 
 use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor, Time};
 
-use crate::fault::{ErrorClass, Example, Fault, Seen};
+use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::{Arrivals, Pacer};
 use crate::protocol::{Next, Protocol, Reply};
 use crate::tally::Tally;
+use crate::times::histogram;
 use lanes::{Lanes, Stamp};
 pub(crate) use share::Share;
 
@@ -91,6 +93,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     phase: Phase,
     /// When the current phase began.
     since: Time,
+    /// When the window opened.
+    opened: Option<Time>,
     now: Time,
     /// Exchanges begun, or (open loop) arrivals, since the phase began.
     begun: u64,
@@ -103,9 +107,20 @@ pub(crate) struct Driver<'a, P: Protocol> {
     tenth: usize,
     /// Whether an answer has ever arrived in more than one piece.
     in_parts: bool,
+    /// Why the first connection was refused.
+    refused: Option<io::Error>,
     /// How many reports of the window have been made.
     reported: u32,
     watch: &'a Watch<'a>,
+}
+
+/// Why a thread could not drive.
+#[derive(Debug)]
+pub(crate) enum DriveError {
+    /// Nothing listens at the address.
+    Refused(io::Error),
+    /// The reactor failed.
+    Reactor(io::Error),
 }
 
 /// Drives one thread's share until it is done or cancelled.
@@ -116,44 +131,16 @@ pub(crate) fn drive<P: Protocol>(
     to: AddressId,
     cancel: &AtomicBool,
     watch: &Watch<'_>,
-) -> io::Result<Tally> {
-    let now = Time::now();
-    let lanes = Lanes::new(share.connections, share.pipeline);
-    protocol.repeated().into_iter().for_each(|bytes| reactor.io().keep(bytes));
-    let mut driver = Driver {
-        protocol,
-        to,
-        lanes,
-        pacer: share.warmup_pacer(),
-        waiting: VecDeque::new(),
-        idle: VecDeque::new(),
-        retries: VecDeque::new(),
-        replies: Vec::new(),
-        heard: Seen::Nothing,
-        tally: Tally {
-            backend: reactor.io().backend(),
-            pool_wait: share.pool.then(Tally::histogram),
-            ..Tally::default()
-        },
-        phase: Phase::WarmUp,
-        since: now,
-        now,
-        begun: 0,
-        open: 0,
-        cpu: reactor::thread_cpu(),
-        swept: now,
-        window: false,
-        tenth: 0,
-        in_parts: false,
-        reported: 0,
-        watch,
-        share,
-    };
+) -> Result<Tally, DriveError> {
+    let mut driver = Driver::new(reactor.io(), protocol, share, to, watch);
     if driver.share.warmup.is_zero() {
         driver.open_window();
     }
     driver.start(reactor.io());
     while driver.phase != Phase::Done {
+        if let Some(why) = driver.refused {
+            return Err(DriveError::Refused(why));
+        }
         if cancel.load(Ordering::Relaxed) {
             driver.close_window();
             break;
@@ -165,21 +152,50 @@ pub(crate) fn drive<P: Protocol>(
             driver.arrive(reactor.io());
             patience = Duration::ZERO;
         }
-        reactor.turn(patience, &mut driver)?;
+        reactor.turn(patience, &mut driver).map_err(DriveError::Reactor)?;
         driver.now = Time::now();
         driver.arrive(reactor.io());
         driver.retry(reactor.io());
         driver.advance(reactor.io());
         driver.sweep(reactor.io());
     }
+    driver.abandon();
     driver.hang_up(reactor.io());
     Ok(driver.tally)
 }
 
-impl<P: Protocol> Driver<'_, P> {
-    fn attempted(&mut self) {
-        self.tally.attempts += u64::from(self.window);
-        self.tally.total.attempts += 1;
+impl<'a, P: Protocol> Driver<'a, P> {
+    fn new(io: &mut Io, protocol: P, share: Share, to: AddressId, watch: &'a Watch<'a>) -> Self {
+        let now = Time::now();
+        let lanes = Lanes::new(share.connections, share.pipeline);
+        protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
+        Self {
+            protocol,
+            to,
+            lanes,
+            pacer: share.warmup_pacer(),
+            waiting: VecDeque::new(),
+            idle: VecDeque::new(),
+            retries: VecDeque::new(),
+            replies: Vec::new(),
+            heard: Seen::Nothing,
+            tally: Tally { backend: io.backend(), pool_wait: share.pool.then(histogram), ..Tally::default() },
+            phase: Phase::WarmUp,
+            since: now,
+            opened: None,
+            now,
+            begun: 0,
+            open: 0,
+            cpu: reactor::thread_cpu(),
+            swept: now,
+            window: false,
+            tenth: 0,
+            in_parts: false,
+            refused: None,
+            reported: 0,
+            watch,
+            share,
+        }
     }
 
     /// Closed loop: a caller has its answer and wants to send again at once.
@@ -198,9 +214,6 @@ impl<P: Protocol> Driver<'_, P> {
             self.begun += u64::from(!self.is_open());
             let lane = &mut self.lanes[index];
             lane.stamps.push_back(Stamp { intended, sent: self.now });
-            if lane.stamps.len() == 1 {
-                lane.deadline = intended + self.share.timeout;
-            }
             self.open += 1;
             let state = lane.state.get_or_insert_with(|| self.protocol.open());
             self.protocol.begin(state);
@@ -235,7 +248,6 @@ impl<P: Protocol> Driver<'_, P> {
                     if self.window {
                         self.tally.bytes_sent += payload.bytes().len() as u64;
                     }
-                    lane.last_sent = self.now;
                     lane.sending = io.send(conn, payload).unwrap_or(false);
                 }
                 Next::HalfClose => return io.half_close(conn),
@@ -251,60 +263,6 @@ impl<P: Protocol> Driver<'_, P> {
             Err(error) => {
                 let fault = Fault::new(ErrorClass::Other, Seen::Errno(error.raw_os_error().unwrap_or(0)));
                 self.give_up(io, index, fault, true);
-            }
-        }
-    }
-
-    /// Counts the end of a lane's oldest exchange.
-    fn settle(&mut self, index: usize, reply: Reply, ended: Time) {
-        let lane = &mut self.lanes[index];
-        let Some(stamp) = lane.stamps.pop_front() else { return };
-        lane.carried += 1;
-        self.open -= 1;
-        if self.window && self.is_open() {
-            self.tally.sent_behind(stamp.sent.since(stamp.intended));
-        }
-        match reply.result {
-            Ok(success) => {
-                self.tally.total.successes += 1;
-                if self.window {
-                    let (service, response) =
-                        (ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
-                    self.tally.succeed(success, self.tenth, service, response);
-                }
-            }
-            Err(fault) => self.failed(fault, stamp.sent, Some(index)),
-        }
-        self.caller_returns();
-    }
-
-    fn failed(&mut self, fault: Fault, since: Time, lane: Option<usize>) {
-        *self.tally.total.errors.entry(fault.class).or_default() += 1;
-        if self.window {
-            let open = lane.map(|index| &self.lanes[index]).filter(|lane| lane.connected);
-            let example = Example {
-                fault,
-                heard: self.heard,
-                into_window: self.now.since(self.since),
-                connection: lane,
-                exchange: open.map(|lane| lane.carried),
-            };
-            self.tally.fail(example, self.now.since(since));
-        }
-    }
-
-    /// Gives up callers and arrivals that have waited for a connection longer than the timeout.
-    fn expire(&mut self) {
-        let timeout = self.share.timeout;
-        while self.waiting.front().is_some_and(|since| self.now.since(*since) >= timeout) {
-            let Some(since) = self.waiting.pop_front() else { break };
-            if self.is_open() {
-                self.tally.dropped += u64::from(self.window);
-            } else if self.may_begin() {
-                self.begun += 1;
-                self.attempted();
-                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None);
-                self.caller_returns();
             }
         }
     }
@@ -327,15 +285,6 @@ impl<P: Protocol> Driver<'_, P> {
         } else {
             self.lanes[index].retry_at = None;
             self.fill(io, index);
-        }
-    }
-
-    /// Closes every connection, so that the peer notices.
-    fn hang_up(&mut self, io: &mut Io) {
-        for index in 0..self.lanes.len() {
-            if let Some(conn) = self.lanes.detach(index) {
-                io.close(conn);
-            }
         }
     }
 
@@ -364,6 +313,7 @@ impl<P: Protocol> Driver<'_, P> {
             io.expect_bulk(conn);
         }
         self.in_parts |= replies.is_empty();
+        self.lanes[index].heard = self.now;
         let keep = replies.iter().all(|reply| reply.keep);
         for reply in replies.drain(..) {
             if reply.result.is_err_and(|fault| !matches!(fault.seen, Seen::Bytes(..))) {
@@ -379,10 +329,7 @@ impl<P: Protocol> Driver<'_, P> {
             Ok(()) if !keep => {
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
-            Ok(()) => {
-                self.fill(io, index);
-                self.lanes[index].restamp(self.now, self.share.timeout);
-            }
+            Ok(()) => self.fill(io, index),
         }
     }
 
@@ -396,8 +343,10 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     fn connected(&mut self, io: &mut Io, index: usize) {
+        self.tally.total.connections += 1;
         let lane = &mut self.lanes[index];
         lane.connected = true;
+        lane.taken = self.now;
         // If each request makes its own connection, connecting is part of the exchange. On a kept connection an exchange
         // counts from its send.
         if self.protocol.keeps_connections() {
@@ -424,11 +373,11 @@ impl<P: Protocol> Driver<'_, P> {
                 }
                 continue;
             }
-            if lane.deadline <= self.now {
+            if lane.is_overdue(self.now, &self.share) {
                 let class =
                     if lane.connected { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
                 self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
-            } else if self.now.since(lane.last_sent) >= Tally::CONTINUE
+            } else if self.now.since(lane.last_sent()) >= Tally::CONTINUE
                 && let Some(state) = &mut lane.state
                 && self.protocol.nudge(state)
             {
@@ -447,18 +396,20 @@ impl<P: Protocol> Handler for Driver<'_, P> {
             Event::Received(bytes, age) => self.received(io, index, bytes, age),
             Event::Sent(payload) => {
                 self.protocol.sent(payload);
-                self.lanes[index].sending = false;
-                self.pump(io, index);
                 let lane = &mut self.lanes[index];
-                if lane.sending {
-                    // A long request makes progress: its timeout counts from the last byte that the kernel took.
-                    lane.deadline = self.now + self.share.timeout;
-                }
+                (lane.sending, lane.taken) = (false, self.now);
+                self.pump(io, index);
             }
             Event::Connected => self.connected(io, index),
             Event::Eof => self.ended(io, index),
             Event::Failed(errno) => {
                 let connecting = !self.lanes[index].connected;
+                if connecting
+                    && self.tally.total.connections == 0
+                    && matches!(errno, libc::ECONNREFUSED | libc::ENOENT)
+                {
+                    self.refused = Some(io::Error::from_raw_os_error(errno));
+                }
                 self.give_up(io, index, Fault::from_errno(errno, connecting), connecting);
             }
             Event::Accepted(_) => {}

@@ -27,6 +27,14 @@ pub enum LoadError {
         /// The address that was found.
         address: SocketAddr,
     },
+    /// No connection could be made from the beginning. A refusal later is a failed exchange.
+    #[error("nothing listens at {address}: {why}")]
+    NothingListens {
+        /// The address.
+        address: reactor::Address,
+        /// What the kernel said.
+        why: std::io::Error,
+    },
     /// The request cannot be written.
     #[error(transparent)]
     Request(#[from] wire::http::EncodeError),

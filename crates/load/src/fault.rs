@@ -123,6 +123,13 @@ pub enum Seen {
         /// The actual number.
         got: u64,
     },
+    /// More of something than is accepted.
+    Limit {
+        /// The most that is accepted.
+        of: u64,
+        /// Of what.
+        what: &'static str,
+    },
     /// The first offending bytes, and how many there are.
     Bytes([u8; KEPT], u8),
 }
@@ -166,6 +173,7 @@ impl fmt::Display for Fault {
             Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
             Seen::Status(status) => write!(f, "status {status}"),
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
+            Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {
                 write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())
             }

@@ -17,6 +17,8 @@ const INLINE: u64 = 64 * 1024;
 const PIECE: usize = 256 * 1024;
 /// An answer's body of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
+/// More interim answers than this before an answer are no answer.
+const INTERIM: u64 = 100;
 /// The header that carries a request's id, and that the answer repeats.
 pub(crate) const ID: &str = "x-request-id";
 
@@ -34,6 +36,7 @@ pub(crate) struct Requests {
     expect_continue: bool,
     head_request: bool,
     expect: Expect,
+    max_answer: u64,
     ids: Option<Ids>,
 }
 
@@ -68,6 +71,8 @@ pub(crate) struct State {
     /// Ids of the open exchanges, oldest first.
     ids: VecDeque<u64>,
     answer: ReceivedAnswer,
+    /// Interim answers since the last answer.
+    interim: u64,
     /// The first bytes of an incomplete answer.
     came: Option<Seen>,
 }
@@ -130,17 +135,37 @@ impl Requests {
             expect_continue: target.expect_continue,
             head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
             expect: target.expect.clone(),
+            max_answer: target.max_answer,
             ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
         })
     }
 
     /// Handles the end of an answer. An interim answer only releases a waiting body.
-    fn complete(&mut self, state: &mut State, replies: &mut Vec<Reply>) {
+    ///
+    /// # Errors
+    /// There are too many interim answers.
+    fn complete(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Result<(), Fault> {
         if !state.answer.interim {
+            state.interim = 0;
             replies.push(self.judge(state));
-        } else if state.answer.status == 100 {
+            return Ok(());
+        }
+        state.interim += 1;
+        if state.answer.status == 100 {
             self.release(state);
         }
+        let limit = Seen::Limit { of: INTERIM, what: "interim answers" };
+        if state.interim > INTERIM { Err(Fault::new(ErrorClass::Protocol, limit)) } else { Ok(()) }
+    }
+
+    /// Adds bytes to an answer's body.
+    ///
+    /// # Errors
+    /// The body is too long.
+    fn add(&self, answer: &mut ReceivedAnswer, data: &[u8]) -> Result<(), Fault> {
+        answer.body(data, self.expect.body.as_deref());
+        let limit = Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" };
+        if answer.length > self.max_answer { Err(Fault::new(ErrorClass::Length, limit)) } else { Ok(()) }
     }
 
     /// Lets a waiting body be sent. Returns whether there is one.
@@ -301,9 +326,9 @@ impl Protocol for Requests {
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
                 state.answer = ReceivedAnswer::begin(&whole.head, state.ids.front());
-                state.answer.body(whole.body, self.expect.body.as_deref());
+                self.add(&mut state.answer, whole.body)?;
                 rest = &rest[whole.consumed..];
-                self.complete(state, replies);
+                self.complete(state, replies)?;
                 answer = rest;
                 continue;
             }
@@ -317,9 +342,9 @@ impl Protocol for Requests {
                     return Ok(());
                 }
                 HttpEvent::Head(head) => state.answer = ReceivedAnswer::begin(&head, state.ids.front()),
-                HttpEvent::Body(data) => state.answer.body(data, self.expect.body.as_deref()),
+                HttpEvent::Body(data) => self.add(&mut state.answer, data)?,
                 HttpEvent::End => {
-                    self.complete(state, replies);
+                    self.complete(state, replies)?;
                     answer = rest;
                 }
             }

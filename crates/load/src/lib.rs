@@ -13,6 +13,7 @@ mod protocol;
 pub mod search;
 mod tally;
 pub mod target;
+mod times;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,8 +28,9 @@ pub use fault::ErrorClass;
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
 pub use tally::{Tally, Totals};
 pub use target::Target;
+pub use times::Times;
 
-use driver::Share;
+use driver::{DriveError, Share};
 use target::Traffic;
 
 /// What to drive, how hard, and for how long.
@@ -54,9 +56,13 @@ pub struct Job {
     pub stop: Stop,
     /// How the window ends.
     pub ending: Ending,
-    /// The timeout of one exchange, including the wait for a connection. A long request's counts from its last piece sent.
+    /// The longest time from a request's last byte, as far as the kernel says when it took it, to the whole answer. It is
+    /// also the longest time for a connection, and in an open loop for the wait for one. If the connections are a pool, all
+    /// of these together may not take longer.
     pub timeout: Duration,
-    /// How long open exchanges may take to end after a cut window. They do not count in the window.
+    /// If set, an answer that has begun may take any time, as long as no pause in it is longer than this.
+    pub idle_timeout: Option<Duration>,
+    /// How long open exchanges may take to end after a cut window; in an open loop at least the timeout.
     pub drain: Duration,
     /// The reactor's backend.
     pub backend: Backend,
@@ -79,6 +85,7 @@ impl Job {
             stop,
             ending: if matches!(stop, Stop::Count(_)) { Ending::Finish } else { Ending::Cut },
             timeout: Duration::from_secs(30),
+            idle_timeout: None,
             drain: Duration::from_millis(500),
             backend: Backend::Auto,
             reports: None,
@@ -113,6 +120,10 @@ impl Job {
             Arrivals::Closed => Arrivals::Closed,
             Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
         };
+        let drain = match self.arrivals {
+            Arrivals::Closed => self.drain,
+            Arrivals::Open(_) => self.drain.max(self.timeout),
+        };
         Share {
             number,
             reports: self.reports,
@@ -126,7 +137,8 @@ impl Job {
             stop,
             ending,
             timeout: self.timeout,
-            drain: self.drain,
+            idle_timeout: self.idle_timeout,
+            drain,
         }
     }
 }
@@ -194,17 +206,21 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
         if streams || share.connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
     let mut reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
     let to = reactor.io().address(&job.target.address);
+    let failed = |error| match error {
+        DriveError::Refused(why) => LoadError::NothingListens { address: job.target.address.clone(), why },
+        DriveError::Reactor(error) => error.into(),
+    };
     match &job.target.traffic {
         Traffic::Http(target) => {
             // Request ids are unique over all threads.
             let first_id = (number as u64) << 48;
             let protocol = http::Requests::new(target, job.pipeline, first_id)?;
-            Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
+            driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed)
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
             let protocol = frames::Streams::new(target, count, share.connections as u64)?;
-            Ok(driver::drive(&mut reactor, protocol, share, to, cancel, watch)?)
+            driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed)
         }
     }
 }

@@ -7,21 +7,25 @@ use hdrhistogram::Histogram;
 
 use crate::fault::{ErrorClass, Example};
 use crate::protocol::Success;
-
-/// The longest latency that is recorded: an hour, in nanoseconds. Latencies have three significant digits.
-const LONGEST_NS: u64 = 3_600_000_000_000;
+use crate::times::{Times, histogram};
 
 /// The counts of the measured window.
+///
+/// A rate counts what ended in the window. In a closed loop the times are those of the same exchanges. In an open loop they
+/// are the times of every arrival that was due in the window, whenever it ended.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// Exchanges that were open when the window opened, or began in it.
+    /// Exchanges that were open when the window opened, or began in it. Open loop: also those that were due in it and began
+    /// later.
     pub attempts: u64,
     /// Exchanges that ended in the window with a verified answer.
     pub successes: u64,
-    /// Exchanges that failed in the window, by class.
+    /// Exchanges that failed in the window, by class. Open loop: also those that failed after it.
     pub errors: [u64; ErrorClass::COUNT],
-    /// Exchanges that were open when the window closed.
+    /// The other attempts: they were open when the window closed, or, in an open loop, had not begun.
     pub in_flight: u64,
+    /// Closed loop: the ages of the exchanges and of the waiting callers when the window closed, in nanoseconds.
+    pub open_ages: Histogram<u64>,
     /// What the workload counts: the frames of a stream, otherwise one per success.
     pub units: u64,
     /// Payload bytes of successes.
@@ -30,19 +34,21 @@ pub struct Tally {
     pub bytes_sent: u64,
     /// All bytes received.
     pub bytes_received: u64,
-    /// Successes: nanoseconds from the actual send to the checked answer.
-    pub service: Histogram<u64>,
-    /// Successes: nanoseconds from the intended send to the checked answer.
-    pub response: Histogram<u64>,
-    /// Open loop: nanoseconds from the intended to the actual send, of every exchange that ended in the window.
-    pub behind: Histogram<u64>,
-    /// Successes: nanoseconds from the intended to the actual send, which is the wait for a connection of the pool. Only if
+    /// From the actual send to the checked answer.
+    pub service: Times,
+    /// From the intended send to the checked answer.
+    pub response: Times,
+    /// Open loop: from the intended to the actual send.
+    pub behind: Times,
+    /// Times as in `response`: nanoseconds from the intended to the actual send, which is the wait for a connection of the pool. Only if
     /// the job asks for it.
     pub pool_wait: Option<Histogram<u64>>,
     /// Open loop: exchanges sent more than [`Tally::LATE`] after their intended time.
     pub late: u64,
-    /// Open loop: arrivals that were given up, because they could not be sent within the timeout or before the end.
+    /// Open loop: arrivals that could not be sent within the timeout. They are not attempts.
     pub dropped: u64,
+    /// Open loop: arrivals that were due but not sent when the window closed. Later they were sent or dropped.
+    pub backlog: u64,
     /// Exchanges whose body was sent although `100 Continue` had not come within [`Tally::CONTINUE`].
     pub no_continue: u64,
     /// Successes in each tenth of a window of fixed length. Shows whether the traffic was steady.
@@ -69,6 +75,8 @@ pub struct Tally {
 /// Counts of a whole drive. Attempts are successes, errors, and exchanges that were still open when the drain ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Connections that were made.
+    pub connections: u64,
     /// Exchanges that began.
     pub attempts: u64,
     /// Exchanges with a verified answer.
@@ -79,25 +87,26 @@ pub struct Totals {
 
 impl Default for Tally {
     fn default() -> Self {
-        let histogram = Self::histogram();
         Self {
             attempts: 0,
             successes: 0,
             errors: [0; ErrorClass::COUNT],
             in_flight: 0,
+            open_ages: histogram(),
             units: 0,
             payload_bytes: 0,
             bytes_sent: 0,
             bytes_received: 0,
-            service: histogram.clone(),
-            response: histogram.clone(),
-            behind: histogram,
+            service: Times::default(),
+            response: Times::default(),
+            behind: Times::default(),
             pool_wait: None,
             tenths: [0; 10],
             failing: Duration::ZERO,
             ordinals: BTreeMap::new(),
             late: 0,
             dropped: 0,
+            backlog: 0,
             no_continue: 0,
             first_errors: BTreeMap::new(),
             elapsed: Duration::ZERO,
@@ -117,11 +126,6 @@ impl Tally {
     /// How many different ordinals of failed exchanges are kept.
     pub const ORDINALS: usize = 32;
 
-    /// An empty histogram. All of them have the same bounds.
-    pub(crate) fn histogram() -> Histogram<u64> {
-        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
-    }
-
     /// The number of failures of all classes.
     pub fn failures(&self) -> u64 {
         self.errors.iter().sum()
@@ -138,22 +142,48 @@ impl Tally {
         self.units as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    pub(crate) fn succeed(&mut self, success: Success, tenth: usize, service_ns: u64, response_ns: u64) {
+    /// Counts an exchange that ended in the window with a verified answer.
+    pub(crate) fn succeed(&mut self, success: Success, tenth: usize) {
         self.successes += 1;
         self.tenths[tenth] += 1;
         self.units += success.units;
         self.payload_bytes += success.payload;
-        self.service.saturating_record(service_ns.max(1));
-        self.response.saturating_record(response_ns.max(1));
+    }
+
+    /// Records the times of an answered exchange.
+    pub(crate) fn answered(&mut self, service_ns: u64, response_ns: u64) {
+        self.service.record(service_ns);
+        self.response.record(response_ns);
         if let Some(waits) = &mut self.pool_wait {
             waits.saturating_record(response_ns.saturating_sub(service_ns).max(1));
         }
     }
 
-    /// Counts an exchange that was sent `time` after its intended time.
-    pub(crate) fn sent_behind(&mut self, time: Duration) {
-        self.late += u64::from(time > Self::LATE);
-        self.behind.saturating_record((time.as_nanos() as u64).max(1));
+    /// Records the ages of an exchange that was sent and then given up.
+    pub(crate) fn unanswered(&mut self, service_ns: u64, response_ns: u64) {
+        self.service.give_up(service_ns);
+        self.response.give_up(response_ns);
+    }
+
+    /// Counts an exchange that was sent `nanos` after its intended time.
+    pub(crate) fn sent_behind(&mut self, nanos: u64) {
+        self.late += u64::from(u128::from(nanos) > Self::LATE.as_nanos());
+        self.behind.record(nanos);
+    }
+
+    /// Records the age of an arrival that was never sent.
+    pub(crate) fn unsent(&mut self, nanos: u64) {
+        self.dropped += 1;
+        self.response.give_up(nanos);
+        self.behind.give_up(nanos);
+    }
+
+    /// The exchanges and callers that were open when the window closed and had waited longer than any answer took: how
+    /// many they are, and the age of the oldest in nanoseconds. `None` if there is none, or nothing was answered.
+    pub fn starved(&self) -> Option<(u64, u64)> {
+        let longest = self.response.answered().max();
+        let (starved, oldest) = (self.open_ages.count_between(longest + 1, u64::MAX), self.open_ages.max());
+        (longest > 0 && starved > 0).then_some((starved, oldest))
     }
 
     /// Counts an exchange that failed after `took`.
@@ -189,10 +219,11 @@ impl Tally {
                 *first = theirs;
             }
         }
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+        self.behind.merge(&other.behind);
         // All histograms have the same bounds, so adding cannot fail.
-        let _ = self.service.add(&other.service);
-        let _ = self.response.add(&other.response);
-        let _ = self.behind.add(&other.behind);
+        let _ = self.open_ages.add(&other.open_ages);
         match (&mut self.pool_wait, &other.pool_wait) {
             (Some(mine), Some(theirs)) => {
                 let _ = mine.add(theirs);
@@ -208,11 +239,13 @@ impl Tally {
             *self.ordinals.entry(*ordinal).or_default() += count;
         }
         self.dropped += other.dropped;
+        self.backlog += other.backlog;
         self.no_continue += other.no_continue;
         self.elapsed = self.elapsed.max(other.elapsed);
         self.cpu += other.cpu;
         self.busiest = self.busiest.max(other.busiest);
         self.backend = other.backend;
+        self.total.connections += other.total.connections;
         self.total.attempts += other.total.attempts;
         self.total.successes += other.total.successes;
         for (class, count) in &other.total.errors {
@@ -255,8 +288,8 @@ mod tests {
     #[test]
     fn the_wait_for_a_pool_is_the_difference_of_both_times() {
         let pooled = || {
-            let mut tally = Tally { pool_wait: Some(Tally::histogram()), ..Tally::default() };
-            tally.succeed(Success { units: 1, payload: 2 }, 0, 1000, 5000);
+            let mut tally = Tally { pool_wait: Some(histogram()), ..Tally::default() };
+            tally.answered(1000, 5000);
             tally
         };
         let mut total = Tally::default();
@@ -266,7 +299,7 @@ mod tests {
         // The histogram keeps three digits.
         assert!(waits.len() == 2 && waits.max().abs_diff(4000) <= 4, "{}", waits.max());
         let mut plain = Tally::default();
-        plain.succeed(Success::default(), 0, 1, 1);
+        plain.answered(1, 1);
         assert!(plain.pool_wait.is_none());
     }
 }

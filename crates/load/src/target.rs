@@ -46,9 +46,14 @@ pub struct Http {
     pub ids: bool,
     /// Which answers are successes.
     pub expect: Expect,
+    /// The most bytes of an answer's body. A longer one is a failure, so that an endless one ends.
+    pub max_answer: u64,
 }
 
 impl Http {
+    /// The usual limit of an answer's body: 1 GB.
+    pub const MAX_ANSWER: u64 = 1_000_000_000;
+
     /// A plain GET on kept connections; every 2xx answer is a success.
     pub fn get(host: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
@@ -61,6 +66,7 @@ impl Http {
             expect_continue: false,
             ids: false,
             expect: Expect::default(),
+            max_answer: Self::MAX_ANSWER,
         }
     }
 }

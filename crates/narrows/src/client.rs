@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use lab::observation::Latency;
+use lab::observation::micros_of;
 use load::target::{self, Expect, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, ErrorClass, Gaps, Job, Stop, Tally};
 use serde::Deserialize;
@@ -67,7 +67,6 @@ fn drive() -> End {
 
 /// The last line. The generator records only the sum of the failures' times, so each failure is given the mean.
 fn account(tally: &Tally) -> serde_json::Value {
-    let times = |histogram| Latency::from_nanos(histogram).buckets;
     let failures = tally.failures();
     let failed = (failures > 0).then(|| (tally.failing.as_micros() as u64 / failures, failures));
     json!({
@@ -77,9 +76,11 @@ fn account(tally: &Tally) -> serde_json::Value {
         "successes": tally.successes,
         "errors": tally.errors_by_name(),
         "in_flight": tally.in_flight,
-        "latency_us": times(&tally.response),
-        "pool_wait_us": tally.pool_wait.as_ref().map(times).unwrap_or_default(),
-        "service_us": times(&tally.service),
+        "in_flight_us": micros_of(&tally.open_ages),
+        "latency_us": micros_of(tally.response.answered()),
+        "unanswered_us": tally.response.unanswered().map(micros_of).unwrap_or_default(),
+        "pool_wait_us": tally.pool_wait.as_ref().map(micros_of).unwrap_or_default(),
+        "service_us": micros_of(tally.service.answered()),
         "failed_us": failed.into_iter().collect::<Vec<_>>(),
         "failed_ordinals": tally.ordinals.iter().collect::<Vec<_>>(),
         "first_errors": named(tally.first_errors.iter().map(|(class, first)| (class, first.to_string()))),

@@ -1,15 +1,18 @@
 //! `narrows load`: drives one target.
 
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use load::target::{self, Expect, FrameStream, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
-use report::Interval;
+use reactor::Address;
+use report::{Interval, number};
 use slo::Slo;
 use summary::Driven;
 use systems::machine::Disturbance;
@@ -45,6 +48,15 @@ pub struct Args {
     /// The seed of Poisson gaps
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
     seed: u64,
+    /// Time out when an answer that has begun pauses for this long, instead of when it takes longer than --timeout. For long downloads
+    #[arg(long, value_parser = common::duration, value_name = "TIME")]
+    idle_timeout: Option<Duration>,
+    /// The most bytes of an answer's body; a longer answer is an error
+    #[arg(long, value_parser = common::size, value_name = "SIZE", default_value = "1000000000")]
+    max_answer: u64,
+    /// Wait at most this long until the target accepts connections [default: do not wait]
+    #[arg(long, value_parser = common::duration, value_name = "TIME")]
+    wait: Option<Duration>,
     /// Allow a target on another machine
     #[arg(long)]
     allow_remote: bool,
@@ -97,6 +109,9 @@ impl Window {
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
     let job = args.job()?;
+    if let Some(patience) = args.wait {
+        wait_for(&job.target.address, patience, &cancel)?;
+    }
     if let (true, Some(slo)) = (args.find_max_rate, &args.slo) {
         return find_max_rate(args, &job, slo, &cancel);
     }
@@ -127,8 +142,8 @@ pub fn run(args: &Args) -> End {
             histogram,
         };
         let log = report::hlog(&[
-            interval("service_time", tally.service.clone()),
-            interval("response_time", tally.response.clone()),
+            interval("service_time", tally.service.all()),
+            interval("response_time", tally.response.all()),
         ]);
         file.write(&log)?;
     }
@@ -138,6 +153,29 @@ pub fn run(args: &Args) -> End {
     }
     // A drive without a single verified answer has failed.
     Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The pause between two questions whether the target accepts connections.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Waits until the target accepts a connection.
+fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyhow::Result<()> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).max(ASK_AGAIN);
+        let accepted = match address {
+            Address::Tcp(address) => TcpStream::connect_timeout(address, left).map(drop),
+            Address::Unix(path) => UnixStream::connect(path).map(drop),
+        };
+        let Err(why) = accepted else { return Ok(()) };
+        if Instant::now() >= deadline || cancel.load(Ordering::Relaxed) {
+            bail!(
+                "nothing accepted a connection at {address} within {}: {why}",
+                number::seconds(patience.as_secs_f64())
+            );
+        }
+        std::thread::sleep(ASK_AGAIN);
+    }
 }
 
 fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End {
@@ -189,6 +227,7 @@ impl Args {
         }
         job.warmup = self.warmup;
         job.timeout = self.traffic.timeout;
+        job.idle_timeout = self.idle_timeout;
         job.backend = self.reactor.into();
         job.reports = (!self.json).then_some(live::EVERY);
         job.threads = (0..self.threads)
@@ -228,6 +267,7 @@ impl Args {
             headers: self.traffic.headers.clone(),
             body: body.into(),
             keep_alive: !self.traffic.close,
+            max_answer: self.max_answer,
             expect_continue: self.traffic.expect_continue,
             expect: Expect { status: self.traffic.expect_status, ..Expect::default() },
             ..Http::get(url.authority(), url.path.as_str())
@@ -235,7 +275,13 @@ impl Args {
     }
 }
 
-/// Makes usage errors of the errors that the user's arguments caused.
+/// Makes usage errors of the errors that the user's arguments caused, and says what to do if nothing listens.
 fn classify(error: LoadError) -> anyhow::Error {
-    if error.is_usage() { Usage(error.to_string()).into() } else { error.into() }
+    match error {
+        LoadError::NothingListens { .. } => {
+            anyhow!("{error}. Start the server first, or use --wait 10s to wait for it")
+        }
+        error if error.is_usage() => Usage(error.to_string()).into(),
+        error => error.into(),
+    }
 }

@@ -14,7 +14,7 @@ pub struct TrafficArgs {
     /// Number of concurrent connections
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = positive)]
     pub connections: usize,
-    /// Timeout of one exchange, from its last byte that was sent
+    /// The longest time from a request's last byte to the whole answer
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
     pub timeout: std::time::Duration,
     /// Open loop: arrivals per second (1000, 10k), or a ramp from one rate to another (1k..50k), independent of the answers

@@ -1,5 +1,6 @@
 //! The socket calls that both backends share.
 
+use std::fmt;
 use std::io;
 use std::mem;
 use std::net::{SocketAddr, TcpListener};
@@ -31,6 +32,15 @@ impl Address {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         Ok(Self::Unix(path))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
     }
 }
 

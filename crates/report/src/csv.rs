@@ -43,6 +43,7 @@ fn heading(column: &Column) -> String {
 fn raw(cell: &Cell) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
+        Cell::AtLeast { at_least } => format!(">{at_least}"),
         Cell::Agree(agree) => agreement(*agree).to_owned(),
         Cell::Text(word) => word.clone(),
         Cell::Empty => String::new(),

@@ -36,6 +36,8 @@ fn cell(column: &Column, cell: &Cell) -> String {
     match (cell, column.unit) {
         (Cell::Number(number), Some(unit)) => show(*number, unit),
         (Cell::Number(number), None) => number.to_string(),
+        (Cell::AtLeast { at_least }, Some(unit)) => format!(">{}", show(*at_least, unit)),
+        (Cell::AtLeast { at_least }, None) => format!(">{at_least}"),
         (Cell::Agree(agree), _) => agreement(*agree).to_owned(),
         (Cell::Text(word), _) => printable(word),
         (Cell::Empty, _) => "-".to_owned(),

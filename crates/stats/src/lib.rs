@@ -18,7 +18,9 @@ pub use location::{Location, difference};
 pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio};
 pub use noise::{Disturbances, Noise};
 pub use panel::{MANY, Panel, PanelRow};
-pub use percentile::{merge_buckets, percentile_of_buckets, samples_needed};
+pub use percentile::{
+    Percentile, merge_buckets, percentile_of_buckets, percentile_with_ages, samples_needed,
+};
 pub use rng::{SplitMix64, shuffle};
 pub use sample::{NotASample, Sample, Spread, median, median_ratio};
 pub use verdict::{Verdict, outliers};

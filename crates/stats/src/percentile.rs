@@ -1,5 +1,8 @@
 //! Percentiles of large samples in histogram buckets, and how many samples a percentile needs.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// How many samples percentile `p` (0..100) needs before it is shown: enough that ten are expected beyond it, which is
 /// 10 / (1 - p/100). That is 20 for the median, 1000 for p99 and 10,000 for p99.9. None for 100 and above, because a
 /// maximum is not a percentile, however many samples there are. Also None below 0 and for NaN.
@@ -25,12 +28,60 @@ pub fn percentile_of_buckets(buckets: &[(u64, u64)], p: f64) -> Option<u64> {
     if total < samples_needed(p)? {
         return None;
     }
-    let rank = ((p / 100.0 * total as f64).ceil() as u64).clamp(1, total);
+    let rank = rank(p, total);
     let mut seen = 0;
     buckets.iter().find_map(|&(value, count)| {
         seen += count;
         (seen >= rank).then_some(value)
     })
+}
+
+/// A percentile of samples of which some are known only to be longer than an age (censored samples).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Percentile {
+    /// The percentile.
+    Exactly(u64),
+    /// A lower bound, because samples that count with their age may be longer.
+    AtLeast {
+        /// The lower bound.
+        at_least: u64,
+    },
+}
+
+impl Percentile {
+    /// The percentile or its lower bound.
+    pub fn value(self) -> u64 {
+        match self {
+            Self::Exactly(value) | Self::AtLeast { at_least: value } => value,
+        }
+    }
+
+    /// Whether it is a lower bound.
+    pub fn is_lower_bound(self) -> bool {
+        matches!(self, Self::AtLeast { .. })
+    }
+}
+
+/// Percentile `p` like [`percentile_of_buckets`], of samples and of ages at which other samples were given up. An age counts as
+/// a sample. The percentile is exact if enough samples reach it: then it does not matter how long the others would have
+/// taken.
+pub fn percentile_with_ages(samples: &[(u64, u64)], ages: &[(u64, u64)], p: f64) -> Option<Percentile> {
+    if ages.is_empty() {
+        return percentile_of_buckets(samples, p).map(Percentile::Exactly);
+    }
+    let all = merge_buckets([samples, ages]);
+    let value = percentile_of_buckets(&all, p)?;
+    let total: u64 = all.iter().map(|(_, count)| count).sum();
+    let reached: u64 =
+        samples.iter().take_while(|(sample, _)| *sample <= value).map(|(_, count)| count).sum();
+    let exact = reached >= rank(p, total);
+    Some(if exact { Percentile::Exactly(value) } else { Percentile::AtLeast { at_least: value } })
+}
+
+/// The nearest rank of percentile `p` among `total` samples, from 1.
+fn rank(p: f64, total: u64) -> u64 {
+    ((p / 100.0 * total as f64).ceil() as u64).clamp(1, total)
 }
 
 /// Merges bucket lists into one in ascending order. Each value appears once, and its counts are summed.
@@ -53,6 +104,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_percentile_is_a_lower_bound_if_samples_that_were_given_up_may_move_it() {
+        let timed_out = |p| percentile_with_ages(&[(1, 900)], &[(1000, 100)], p);
+        assert_eq!(timed_out(50.0), Some(Percentile::Exactly(1)));
+        assert_eq!(timed_out(90.0), Some(Percentile::Exactly(1)));
+        assert_eq!(timed_out(90.1), Some(Percentile::AtLeast { at_least: 1000 }));
+        // These ages are below all samples, so they move every percentile that they can reach.
+        let cut = |p| percentile_with_ages(&[(10, 900)], &[(1, 100)], p);
+        assert_eq!(cut(5.0), Some(Percentile::AtLeast { at_least: 1 }));
+        assert_eq!(cut(50.0), Some(Percentile::Exactly(10)));
+        assert_eq!(cut(99.0), Some(Percentile::AtLeast { at_least: 10 }));
+        assert_eq!(percentile_with_ages(&[(7, 100)], &[], 50.0), Some(Percentile::Exactly(7)));
+        assert_eq!(percentile_with_ages(&[], &[(7, 19)], 50.0), None, "too few");
+        let all_lost = percentile_with_ages(&[], &[(7, 20)], 50.0);
+        assert_eq!(all_lost, Some(Percentile::AtLeast { at_least: 7 }));
+    }
 
     #[test]
     fn a_percentile_needs_ten_samples_beyond_it() {
@@ -85,6 +153,25 @@ mod tests {
     }
 
     proptest! {
+        /// However long the samples that were given up would have taken, a percentile that is called exact stays, and a
+        /// lower bound is one.
+        #[test]
+        fn what_was_given_up_cannot_refute_a_percentile(
+            samples in prop::collection::vec((1_u64..100, 1_u64..50), 1..20),
+            given_up in prop::collection::vec((1_u64..100, 0_u64..1000), 1..20),
+            p in 1.0..99.0,
+        ) {
+            let samples = merge_buckets([samples.as_slice()]);
+            let ages: Vec<(u64, u64)> = given_up.iter().map(|(age, _)| (*age, 1)).collect();
+            let truth: Vec<(u64, u64)> = given_up.iter().map(|(age, more)| (age + more, 1)).collect();
+            let truth = percentile_of_buckets(&merge_buckets([samples.as_slice(), &truth]), p);
+            match percentile_with_ages(&samples, &merge_buckets([ages.as_slice()]), p) {
+                Some(Percentile::Exactly(value)) => prop_assert_eq!(truth, Some(value)),
+                Some(Percentile::AtLeast { at_least }) => prop_assert!(truth >= Some(at_least)),
+                None => prop_assert_eq!(truth, None),
+            }
+        }
+
         #[test]
         fn as_if_every_sample_were_sorted(list in buckets(), p in 0.0..99.9f64) {
             let flat: Vec<u64> = list.iter().flat_map(|&(v, n)| std::iter::repeat_n(v, n as usize)).collect();

@@ -14,7 +14,7 @@ static const char *const names[OUTCOMES] = {
 #define BUCKETS (1024 + 54 * 512)
 
 static uint64_t inside[OUTCOMES], total[OUTCOMES], in_flight;
-static uint64_t latency[BUCKETS], waits[BUCKETS], service[BUCKETS], failed[BUCKETS];
+static uint64_t latency[BUCKETS], waits[BUCKETS], service[BUCKETS], failed[BUCKETS], ages[BUCKETS];
 static uint64_t window_start_us, window_end_us, timeout_us, duration_us;
 /* The first error of each class: what was seen, and how far into the window. */
 static struct {
@@ -96,7 +96,10 @@ static size_t bucket(uint64_t v) {
 /* Counts a request that ended. For the first error of a class inside the window, returns a buffer for what was seen. */
 static char *ended(const narrows_caller_t *caller, narrows_outcome_t outcome, uint64_t end) {
     total[outcome]++;
-    if (end >= window_end_us) in_flight++;
+    if (end >= window_end_us) {
+        in_flight++;
+        ages[bucket(window_end_us - caller->began_us)]++;
+    }
     if (end >= window_end_us || end < window_start_us) return NULL;
     inside[outcome]++;
     if (outcome != OK) {
@@ -183,6 +186,7 @@ static void examples(void) {
 void narrows_done(const char *version) {
     printf("{\"event\":\"done\",\"version\":\"%s\",\"elapsed_us\":%" PRIu64 ",\"in_flight\":%" PRIu64 ",", version, duration_us, in_flight);
     account(inside, in_flight);
+    pairs("in_flight_us", ages);
     pairs("latency_us", latency);
     pairs("pool_wait_us", waits);
     pairs("service_us", service);

@@ -64,12 +64,13 @@ type example struct {
 type account struct {
 	inside, total                   counts
 	latency, waits, service, failed times
-	firsts                          map[string]example
-	inFlight                        uint64
+	// How long the requests that were open when the window closed had taken by then.
+	ages   times
+	firsts map[string]example
 }
 
 func newAccount() account {
-	return account{counts{}, counts{}, times{}, times{}, times{}, times{}, map[string]example{}, 0}
+	return account{counts{}, counts{}, times{}, times{}, times{}, times{}, times{}, map[string]example{}}
 }
 
 type plan struct {
@@ -115,21 +116,26 @@ func (sum *account) merge(one account) {
 	add(sum.waits, one.waits)
 	add(sum.service, one.service)
 	add(sum.failed, one.failed)
+	add(sum.ages, one.ages)
 	for class, first := range one.firsts {
 		if known, has := sum.firsts[class]; !has || first.into < known.into {
 			sum.firsts[class] = first
 		}
 	}
-	sum.inFlight += one.inFlight
 }
 
 // Prints the last line.
 func (sum *account) done(durationMS int64) map[string]any {
 	inside, total := summary(sum.inside), summary(sum.total)
-	inside["attempts"] = inside["attempts"].(uint64) + sum.inFlight
+	inFlight := uint64(0)
+	for _, count := range sum.ages {
+		inFlight += count
+	}
+	inside["attempts"] = inside["attempts"].(uint64) + inFlight
 	inside["event"] = "done"
 	inside["elapsed_us"] = durationMS * 1000
-	inside["in_flight"] = sum.inFlight
+	inside["in_flight"] = inFlight
+	inside["in_flight_us"] = pairs(sum.ages)
 	inside["latency_us"] = pairs(sum.latency)
 	inside["pool_wait_us"] = pairs(sum.waits)
 	inside["service_us"] = pairs(sum.service)
@@ -158,7 +164,7 @@ func call(plan *plan, number int) account {
 		outcome := outcome(answer, failure, id, end.Sub(begin) > plan.timeout)
 		account.total[outcome]++
 		if !end.Before(plan.windowEnd) {
-			account.inFlight = 1
+			account.ages[bucket(plan.windowEnd.Sub(begin))]++
 		} else if !end.Before(plan.windowStart) {
 			account.inside[outcome]++
 			if outcome == "ok" {

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -97,21 +98,22 @@ final class ClientDriver {
         Map<String, Long> total = new HashMap<>();
         Map<Long, Long> latency = new TreeMap<>();
         Map<Long, Long> failed = new TreeMap<>();
+        Map<Long, Long> ages = new TreeMap<>();
         Map<String, Example> firsts = new HashMap<>();
-        long inFlight = 0;
         for (Caller caller : callers) {
             caller.inside.forEach((outcome, count) -> inside.merge(outcome, count, Long::sum));
             caller.total.forEach((outcome, count) -> total.merge(outcome, count, Long::sum));
             caller.latency.forEach((bucket, count) -> latency.merge(bucket, count, Long::sum));
             caller.failed.forEach((bucket, count) -> failed.merge(bucket, count, Long::sum));
             caller.firsts.forEach((kind, first) -> firsts.merge(kind, first, (a, b) -> a.into() <= b.into() ? a : b));
-            inFlight += caller.inFlight;
+            caller.age.ifPresent(age -> ages.merge(age, 1L, Long::sum));
         }
+        long inFlight = ages.values().stream().mapToLong(Long::longValue).sum();
         String examples = firsts.entrySet().stream()
                 .map(e -> quoted(e.getKey()) + ":" + quoted(words(e.getValue())))
                 .collect(Collectors.joining(","));
         say("{\"event\":\"done\",\"elapsed_us\":" + 1000 * duration + "," + account(inside, inFlight) + ",\"in_flight\":" + inFlight
-                + ",\"latency_us\":" + pairs(latency) + ",\"failed_us\":" + pairs(failed) + ",\"first_errors\":{" + examples
+                + ",\"in_flight_us\":" + pairs(ages) + ",\"latency_us\":" + pairs(latency) + ",\"failed_us\":" + pairs(failed) + ",\"first_errors\":{" + examples
                 + "},\"total\":{" + account(total, 0) + "}}");
     }
 
@@ -122,7 +124,8 @@ final class ClientDriver {
         final Map<Long, Long> latency = new HashMap<>();
         final Map<Long, Long> failed = new HashMap<>();
         final Map<String, Example> firsts = new HashMap<>();
-        int inFlight;
+        /** How long its request had taken when the window closed. */
+        OptionalLong age = OptionalLong.empty();
         private final int number;
         private int sent;
 
@@ -151,7 +154,7 @@ final class ClientDriver {
             long end = System.nanoTime();
             total.merge(outcome, 1L, Long::sum);
             if (end - windowEnd >= 0) {
-                inFlight = 1;
+                age = OptionalLong.of(bucket((windowEnd - begin) / 1000));
             } else if (end - windowStart >= 0) {
                 inside.merge(outcome, 1L, Long::sum);
                 boolean succeeded = outcome.equals("ok");

@@ -23,7 +23,7 @@ async function run(client) {
 
   const windowStart = performance.now() + orders.warmup_ms;
   const windowEnd = windowStart + orders.duration_ms;
-  const [inside, total, latency, waits, service, failed] = Array.from({ length: 6 }, () => new Map());
+  const [inside, total, latency, waits, service, failed, ages] = Array.from({ length: 7 }, () => new Map());
   const firsts = {};
   let inFlight = 0;
 
@@ -45,8 +45,10 @@ async function run(client) {
       }
       const end = performance.now();
       add(total, outcome);
-      if (end >= windowEnd) inFlight++;
-      else if (end >= windowStart) {
+      if (end >= windowEnd) {
+        inFlight++;
+        addTime(ages, windowEnd - begin);
+      } else if (end >= windowStart) {
         add(inside, outcome);
         if (outcome === 'ok') {
           addTime(latency, end - begin);
@@ -66,7 +68,7 @@ async function run(client) {
   const window = account(inside);
   say({
     event: 'done', elapsed_us: orders.duration_ms * 1000, ...window, attempts: window.attempts + inFlight, in_flight: inFlight,
-    latency_us: pairs(latency), pool_wait_us: pairs(waits), service_us: pairs(service), failed_us: pairs(failed),
+    in_flight_us: pairs(ages), latency_us: pairs(latency), pool_wait_us: pairs(waits), service_us: pairs(service), failed_us: pairs(failed),
     first_errors: firsts, total: account(total), version: client.version,
   });
   process.exit(0);

@@ -38,13 +38,11 @@ async def _run(start_pool):
 
     window_start = time.monotonic() + orders["warmup_ms"] / 1000
     window_end = window_start + orders["duration_ms"] / 1000
-    inside, total, latency, waits, service, failed = (Counter() for _ in range(6))
+    inside, total, latency, waits, service, failed, ages = (Counter() for _ in range(7))
     firsts = {}
-    in_flight = 0
 
     # One caller, which sends request after request. Requests that end inside the window count.
     async def call(number):
-        nonlocal in_flight
         sent = 0
         while (begin := time.monotonic()) < window_end:
             request_id = f"{number}-{sent}"
@@ -55,7 +53,7 @@ async def _run(start_pool):
                 outcome = "request_timeout"
             total[outcome] += 1
             if end >= window_end:
-                in_flight += 1
+                ages[_bucket(window_end - begin)] += 1
             elif end >= window_start:
                 inside[outcome] += 1
                 if outcome == "ok":
@@ -72,8 +70,9 @@ async def _run(start_pool):
     _say(
         event="done",
         elapsed_us=orders["duration_ms"] * 1000,
-        **_account(inside, in_flight),
-        in_flight=in_flight,
+        **_account(inside, ages.total()),
+        in_flight=ages.total(),
+        in_flight_us=sorted(ages.items()),
         latency_us=sorted(latency.items()),
         pool_wait_us=sorted(waits.items()),
         service_us=sorted(service.items()),

@@ -16,7 +16,7 @@ const KIND: TrialKind = TrialKind {
 /// A trial without doubts: 100 operations under way for ten seconds, each 10 ms long.
 fn sound() -> Measurement {
     let buckets = vec![(9_000, 20_000), (10_000, 60_000), (11_000, 20_000)];
-    let latency = Latency { count: 100_000, min: 9e3, mean: 1e4, max: 11e3, buckets };
+    let latency = Latency { count: 100_000, min: 9e3, mean: 1e4, max: 11e3, buckets, ..Latency::default() };
     Measurement {
         elapsed_s: 10.0,
         attempts: 100_100,
@@ -47,10 +47,14 @@ fn a_sound_trial_raises_no_doubt() {
 /// A change to a sound trial, and the only doubt that it raises.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 23] = [
+const CASES: [Case; 24] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
+    // Little's law finds them, too, but their ages say more.
+    (Doubt::Starved, |m| {
+        (m.concurrency, m.in_flight_us) = (1_000, vec![(5_000, 100), (m.elapsed_s as u64 * 1_000_000, 900)]);
+    }),
     (Doubt::HiddenQueueing, |m| m.concurrency = 1_000),
     (Doubt::FailFast, |m| {
         m.errors = BTreeMap::from([("busy".to_owned(), 50_000)]);
@@ -106,10 +110,13 @@ fn each_cause_raises_only_its_doubt() {
 }
 
 /// Changes that stay within each limit.
-const NEARLY: [fn(&mut Measurement); 20] = [
+const NEARLY: [fn(&mut Measurement); 22] = [
     |m| m.generator.busiest_core = 0.9,
     |m| m.late = 900,
     |m| m.dropped = 900,
+    // The machine stood still for a moment at the end; and an answer took as long as the oldest request had waited.
+    |m| m.in_flight_us = vec![(5_000, 50), ((m.elapsed_s * 99_000.0) as u64, 50)],
+    |m| (m.response_us.max, m.in_flight_us) = (m.elapsed_s * 1e6, vec![(m.elapsed_s as u64 * 1_000_000, 1)]),
     |m| m.concurrency = 140,
     |m| {
         // Failures are as slow as successes, as if a server answers 500 after its work.

@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{median, percentile_of_buckets};
+use stats::{Percentile, median};
 
-use crate::observation::Measurement;
+use crate::observation::{Latency, Measurement};
 
 /// The percentiles of a latency spectrum: the usual ones, and some between them for the curve.
 const PERCENTILES: [f64; 13] =
@@ -14,7 +14,7 @@ const PERCENTILES: [f64; 13] =
 #[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Detail {
     /// Percentiles (0..100) of the response times of all trials together, in microseconds. Percentiles that need more
-    /// samples are left out.
+    /// samples, and those of which only a lower bound is known, are left out.
     pub percentiles_us: Vec<(f64, u64)>,
     /// Successes per second in each tenth of the window, the median over trials. Empty if tenths were not counted.
     pub tenths_per_s: Vec<f64>,
@@ -26,12 +26,12 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Computes the detail of a scenario's trials. `buckets` holds their merged latency histogram.
-    pub(super) fn of<'a>(
-        trials: impl Iterator<Item = &'a Measurement> + Clone,
-        buckets: &[(u64, u64)],
-    ) -> Self {
-        let supported = |p: f64| Some((p, percentile_of_buckets(buckets, p)?));
+    /// Computes the detail of a scenario's trials. `response` has their response times together.
+    pub(super) fn of<'a>(trials: impl Iterator<Item = &'a Measurement> + Clone, response: &Latency) -> Self {
+        let supported = |p: f64| match response.percentile(p)? {
+            Percentile::Exactly(us) => Some((p, us)),
+            Percentile::AtLeast { .. } => None,
+        };
         let tenth = |index: usize| {
             let rates = trials.clone().filter(|m| m.elapsed_s > 0.0).filter_map(move |m| {
                 Some(*m.tenths.get(index)? as f64 / (m.elapsed_s / m.tenths.len() as f64))

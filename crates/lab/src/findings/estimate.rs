@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Design, Sample, Spread, median, median_ratio, merge_buckets, percentile_of_buckets};
+use stats::{Design, Percentile, Sample, Spread, median, median_ratio};
 use systems::is_reference;
 use systems::work::WorkUnit;
 
@@ -66,18 +66,18 @@ pub struct Estimate {
     /// their connection, at most one for each close.
     pub explained_errors: u64,
     /// Response time (from the intended send) of all trials together, in microseconds. None if there are too few
-    /// operations for the percentile.
-    pub p50_us: Option<u64>,
+    /// operations for the percentile. A lower bound if unanswered operations of an open loop may lie below it.
+    pub p50_us: Option<Percentile>,
     /// See `p50_us`.
-    pub p99_us: Option<u64>,
+    pub p99_us: Option<Percentile>,
     /// Service time (from the actual send), like `p50_us`. Also None if a client's driver does not measure it.
-    pub service_p50_us: Option<u64>,
+    pub service_p50_us: Option<Percentile>,
     /// See `service_p50_us`.
-    pub service_p99_us: Option<u64>,
+    pub service_p99_us: Option<Percentile>,
     /// `clients`: the wait for a connection of the pool, like `service_p50_us`.
-    pub pool_wait_p50_us: Option<u64>,
+    pub pool_wait_p50_us: Option<Percentile>,
     /// See `pool_wait_p50_us`.
-    pub pool_wait_p99_us: Option<u64>,
+    pub pool_wait_p99_us: Option<Percentile>,
     /// Open loop: late sends as a share of all arrivals. None in a closed loop.
     pub late_share: Option<f64>,
     /// Open loop: dropped arrivals as a share of all arrivals. None in a closed loop.
@@ -153,8 +153,7 @@ fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
         return None;
     }
     let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
-    let percentile =
-        |percent: f64| percentile_of_buckets(&m.response_us.buckets, percent).map(|us| us as f64);
+    let percentile = |p: f64| m.response_us.percentile(p).map(|us| us.value() as f64);
     let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
         of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
     };
@@ -250,10 +249,9 @@ fn estimate(
         *errors.entry(class.clone()).or_insert(0) += count;
     }
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
-    let buckets =
-        |latency: fn(&Measurement) -> &Latency| merge_buckets(all().map(|m| latency(m).buckets.as_slice()));
-    let response = buckets(Measurement::latency);
-    let (service, waits) = (buckets(|m| &m.service_us), buckets(|m| &m.pool_wait_us));
+    let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
+    let response = together(Measurement::latency);
+    let (service, waits) = (together(|m| &m.service_us), together(|m| &m.pool_wait_us));
     let attempts = all().map(|m| m.attempts).sum::<u64>();
     let arrivals = attempts + all().map(|m| m.dropped).sum::<u64>();
     let share_of_arrivals =
@@ -280,12 +278,12 @@ fn estimate(
         error_share: share(wrong, wrong + successes),
         explained_errors: all().map(|m| explained(m, &kind_of(scenario))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
-        p50_us: percentile_of_buckets(&response, 50.0),
-        p99_us: percentile_of_buckets(&response, 99.0),
-        service_p50_us: percentile_of_buckets(&service, 50.0),
-        service_p99_us: percentile_of_buckets(&service, 99.0),
-        pool_wait_p50_us: percentile_of_buckets(&waits, 50.0),
-        pool_wait_p99_us: percentile_of_buckets(&waits, 99.0),
+        p50_us: response.percentile(50.0),
+        p99_us: response.percentile(99.0),
+        service_p50_us: service.percentile(50.0),
+        service_p99_us: service.percentile(99.0),
+        pool_wait_p50_us: waits.percentile(50.0),
+        pool_wait_p99_us: waits.percentile(99.0),
         late_share: share_of_arrivals(all().map(|m| m.late).sum()),
         dropped_share: share_of_arrivals(all().map(|m| m.dropped).sum()),
         peak_connections: servers.iter().map(|s| s.peak_connections).max(),

@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stats::Percentile;
 use systems::knob::Kind;
 use systems::{Role, Value};
 
@@ -88,6 +89,11 @@ impl Column {
 pub enum Cell {
     /// In the column's unit.
     Number(f64),
+    /// A lower bound, in the column's unit.
+    AtLeast {
+        /// The lower bound.
+        at_least: f64,
+    },
     /// Whether two counts agree.
     Agree(bool),
     /// A word.
@@ -187,6 +193,14 @@ impl<T: Into<f64>> From<Option<T>> for Cell {
     }
 }
 
+fn micros(percentile: Option<Percentile>) -> Cell {
+    match percentile {
+        None => Cell::Empty,
+        Some(Percentile::Exactly(us)) => Cell::Number(us as f64),
+        Some(Percentile::AtLeast { at_least }) => Cell::AtLeast { at_least: at_least as f64 },
+    }
+}
+
 fn count(number: Option<u64>) -> Cell {
     number.map_or(Cell::Empty, |n| Cell::Number(n as f64))
 }
@@ -258,7 +272,8 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         })
     };
     let (low, high) = (end("low", false), end("high", true));
-    let mut parts = vec![part(figure, |e| e.figure.into()), low, high];
+    let asked = planned.figure;
+    let mut parts = vec![part(figure, move |e| figure_cell(asked, e)), low, high];
     if errors {
         parts.push(part(column("Error %", Unit::Share), |e| {
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
@@ -300,23 +315,36 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
     front.into_iter().chain(rest.into_iter().filter(|(column, _)| column.name != own)).collect()
 }
 
+/// A row's figure. A percentile is a lower bound if that of all trials together is one.
+pub(super) fn figure_cell(figure: Figure, e: &Estimate) -> Cell {
+    let percentile = match figure {
+        Figure::P50Us => e.p50_us,
+        Figure::P99Us => e.p99_us,
+        _ => None,
+    };
+    match e.figure {
+        Some(at_least) if percentile.is_some_and(Percentile::is_lower_bound) => Cell::AtLeast { at_least },
+        figure => figure.into(),
+    }
+}
+
 /// Response times; where they differ from service times for a known reason (a schedule, a pool), those and what lies between.
 fn latencies(rows: &[&Estimate]) -> Vec<Part<'static>> {
-    let micros = |name: &str, of: fn(&Estimate) -> Option<u64>| {
-        part(column(name, Unit::Microseconds), move |e| count(of(e)))
+    let time = |name: &str, of: fn(&Estimate) -> Option<Percentile>| {
+        part(column(name, Unit::Microseconds), move |e| micros(of(e)))
     };
     let share =
         |name: &str, of: fn(&Estimate) -> Option<f64>| part(column(name, Unit::Share), move |e| of(e).into());
-    let mut parts = vec![micros("p50", |e| e.p50_us), micros("p99", |e| e.p99_us)];
+    let mut parts = vec![time("p50", |e| e.p50_us), time("p99", |e| e.p99_us)];
     let waits = rows.iter().any(|e| e.pool_wait_p50_us.is_some());
     let open = rows.iter().any(|e| e.late_share.is_some());
     if waits {
-        parts.push(micros("wait p50", |e| e.pool_wait_p50_us));
-        parts.push(micros("wait p99", |e| e.pool_wait_p99_us));
+        parts.push(time("wait p50", |e| e.pool_wait_p50_us));
+        parts.push(time("wait p99", |e| e.pool_wait_p99_us));
     }
     if waits || open {
-        parts.push(micros("service p50", |e| e.service_p50_us));
-        parts.push(micros("service p99", |e| e.service_p99_us));
+        parts.push(time("service p50", |e| e.service_p50_us));
+        parts.push(time("service p99", |e| e.service_p99_us));
     }
     if open {
         parts.push(share("late", |e| e.late_share));

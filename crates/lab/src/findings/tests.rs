@@ -82,7 +82,8 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
 
 /// A measurement without doubts: `n` operations of one megabyte in two seconds, each `us` long.
 pub(super) fn measurement(n: u64, us: f64) -> Measurement {
-    let latency = Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)] };
+    let latency =
+        Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)], ..Latency::default() };
     Measurement {
         elapsed_s: 2.0,
         attempts: n + 1,
@@ -172,7 +173,7 @@ fn the_share_of_the_reference_comes_from_the_same_round() {
     assert_eq!(estimate.cpu_share, Some(0.5));
     assert!((estimate.cpu_s_per_unit.unwrap() - 1.0 / 20e6).abs() < 1e-15);
     assert_eq!((estimate.attempts, estimate.successes, estimate.in_flight), (63, 60, 3));
-    assert_eq!((estimate.p50_us, estimate.p99_us), (Some(100_000), None));
+    assert_eq!((estimate.p50_us, estimate.p99_us), (Some(stats::Percentile::Exactly(100_000)), None));
     assert_eq!(e.estimates[4].of_reference, Some(1.0));
 }
 

@@ -26,7 +26,11 @@ pub(super) struct Account {
     successes: u64,
     errors: BTreeMap<String, u64>,
     in_flight: u64,
+    #[serde(default)]
+    in_flight_us: Pairs,
     latency_us: Pairs,
+    #[serde(default)]
+    unanswered_us: Pairs,
     #[serde(default)]
     pool_wait_us: Pairs,
     #[serde(default)]
@@ -59,10 +63,10 @@ impl Account {
     ///
     /// # Errors
     /// What contradicts itself.
-    pub(super) fn check(&self, window: Duration) -> Result<(), String> {
+    pub(super) fn check(&self, window: Duration, open_loop: bool) -> Result<(), String> {
         self.check_classes()?;
         let failed = self.check_counts()?;
-        self.check_times(failed)?;
+        self.check_times(failed, open_loop)?;
         // A driver's scheduler may end its window late, but never early.
         let told = Duration::from_micros(self.elapsed_us);
         if told < window.mul_f64(0.9) || told > window * 3 + SLACK {
@@ -100,10 +104,18 @@ impl Account {
         Ok(errors.unwrap_or_default())
     }
 
-    /// Checks that there is one time for each success. The same holds for optional times, if they are reported.
-    fn check_times(&self, failed: u64) -> Result<(), String> {
+    /// Checks that there is one time for each success. The same holds for optional times, if they are reported. In an open
+    /// loop there may be times of other arrivals that were due in the window, but no more than there were attempts.
+    fn check_times(&self, failed: u64, open_loop: bool) -> Result<(), String> {
         let count_of = |pairs: &Pairs| sum(pairs.iter().map(|(_, count)| count));
         let successes = self.successes;
+        if open_loop {
+            let (times, attempts) = (count_of(&self.latency_us), self.attempts);
+            return match times {
+                Some(times) if times <= attempts => Ok(()),
+                times => Err(format!("latency_us has {times:?} times for {attempts} attempts")),
+            };
+        }
         for (name, pairs, count, what, needed) in [
             ("latency_us", &self.latency_us, successes, "successes", true),
             ("pool_wait_us", &self.pool_wait_us, successes, "successes", false),
@@ -148,7 +160,11 @@ impl Account {
             dropped: self.dropped,
             units: self.successes,
             payload_bytes: self.successes.saturating_mul(2),
-            response_us: Latency::from_buckets(self.latency_us),
+            in_flight_us: sorted(self.in_flight_us),
+            response_us: Latency {
+                unanswered: sorted(self.unanswered_us),
+                ..Latency::from_buckets(self.latency_us)
+            },
             pool_wait_us: Latency::from_buckets(self.pool_wait_us),
             service_us: Latency::from_buckets(self.service_us),
             // A reported time below the resolution must not become 0, which means that nothing was reported.
@@ -160,6 +176,11 @@ impl Account {
             ..Measurement::default()
         }
     }
+}
+
+fn sorted(mut pairs: Pairs) -> Pairs {
+    pairs.sort_unstable();
+    pairs
 }
 
 /// The sum of the counts. `None` if it overflows.
@@ -177,7 +198,7 @@ mod tests {
     fn sound() -> Value {
         json!({
             "elapsed_us": 1_000_000, "attempts": 15, "successes": 10, "errors": {"busy": 2, "closed_early": 1},
-            "in_flight": 2, "latency_us": [[1000, 4], [2000, 6]], "pool_wait_us": [[10, 10]],
+            "in_flight": 2, "in_flight_us": [[700, 1], [500, 2]], "latency_us": [[1000, 4], [2000, 6]], "pool_wait_us": [[10, 10]],
             "service_us": [[990, 10]], "failed_us": [[5, 3]], "failed_ordinals": [[101, 1]],
             "first_errors": {"busy": "no socket"}, "late": 1, "dropped": 2,
             "total": {"attempts": 20, "successes": 15, "errors": {"busy": 5}}, "version": "1"
@@ -191,7 +212,7 @@ mod tests {
     #[test]
     fn the_account_keeps_everything_that_a_driver_reports() {
         let account = account(sound());
-        assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
+        assert_eq!(account.check(Duration::from_secs(1), false), Ok(()));
         let m = account.measurement(CounterSnapshot {
             peak_connections: 4,
             closes: 3,
@@ -199,6 +220,7 @@ mod tests {
         });
         assert_eq!((m.pool_wait_us.count, m.service_us.mean, m.mean_error_us), (10, 990.0, 5.0));
         assert_eq!((m.error_ordinals, m.late, m.dropped), (BTreeMap::from([(101, 1)]), 1, 2));
+        assert_eq!(m.in_flight_us, [(500, 2), (700, 1)], "in order, with a caller that waits");
         assert_eq!((m.connections, m.first_errors["busy"].as_str()), (4, "no socket"));
         assert_eq!(m.server.expect("counts").closes, 3);
     }
@@ -213,8 +235,23 @@ mod tests {
             fields.remove(name);
         }
         let account = account(told);
-        assert_eq!(account.check(Duration::from_secs(1)), Ok(()));
+        assert_eq!(account.check(Duration::from_secs(1), false), Ok(()));
         assert_eq!(account.measurement(CounterSnapshot::default()).mean_error_us, 0.0);
+    }
+
+    #[test]
+    fn an_open_loop_may_have_the_times_of_arrivals_that_ended_later() {
+        let mut told = sound();
+        told["latency_us"] = json!([[1000, 15]]);
+        told["unanswered_us"] = json!([[900_000, 1], [800_000, 1]]);
+        let sound = account(told.clone());
+        assert_eq!(sound.check(Duration::from_secs(1), true), Ok(()));
+        assert!(sound.check(Duration::from_secs(1), false).is_err());
+        let m = sound.measurement(CounterSnapshot::default());
+        assert_eq!(m.response_us.unanswered, [(800_000, 1), (900_000, 1)]);
+        told["latency_us"] = json!([[1000, 16]]);
+        let wrong = account(told).check(Duration::from_secs(1), true).expect_err("too many");
+        assert_eq!(wrong, "latency_us has Some(16) times for 15 attempts");
     }
 
     #[test]
@@ -244,7 +281,7 @@ mod tests {
         ] {
             let mut told = sound();
             told[field] = value;
-            let wrong = account(told).check(Duration::from_secs(1)).expect_err(field);
+            let wrong = account(told).check(Duration::from_secs(1), false).expect_err(field);
             assert!(wrong.contains(named), "{field}: {wrong}");
         }
     }

@@ -55,7 +55,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     running.close_stdin();
     running.stop();
     let counts = server.stop().map_err(|error| TrialError::failed("drive", error.to_string()))?;
-    account.check(seconds(timing.measure_s)).map_err(|wrong| {
+    account.check(seconds(timing.measure_s), work.rate.is_some()).map_err(|wrong| {
         TrialError::failed("counts", format!("the driver's account does not add up: {wrong}"))
     })?;
     let version = account.version.clone();

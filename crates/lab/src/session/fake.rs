@@ -181,8 +181,8 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         }
     };
     let n = count as u64;
-    let latency =
-        Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us.round().max(1.0) as u64, n)] };
+    let buckets = vec![(us.round().max(1.0) as u64, n)];
+    let latency = Latency { count: n, min: us, mean: us, max: us, buckets, ..Latency::default() };
     Measurement {
         elapsed_s,
         attempts: n + 1,

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-use std::time::Duration;
 
 use reactor::{Conn, Time};
+
+use super::Share;
 
 /// When an exchange should have been sent, and when it was sent.
 pub(super) struct Stamp {
@@ -19,13 +20,13 @@ pub(super) struct Lane<S> {
     pub connected: bool,
     /// The kernel has a payload that it has not sent yet.
     pub sending: bool,
-    /// When the lane last gave the kernel something to send.
-    pub last_sent: Time,
+    /// When the connection was made, or when the kernel last reported that it had taken what was to be sent.
+    pub taken: Time,
+    /// When something was last received.
+    pub heard: Time,
     pub state: Option<S>,
     /// The open exchanges, oldest first.
     pub stamps: VecDeque<Stamp>,
-    /// When the oldest exchange times out. Counts from the last byte that the kernel took, or from the exchange's beginning.
-    pub deadline: Time,
     /// Exchanges that ended on the current connection.
     pub carried: u64,
     /// Whether the lane is in the queue of idle lanes.
@@ -40,10 +41,19 @@ impl<S> Lane<S> {
         self.stamps.len() < self.depth
     }
 
-    /// Restarts the timeout after an answer, for the exchange that is now the oldest.
-    pub(super) fn restamp(&mut self, now: Time, timeout: Duration) {
-        if !self.stamps.is_empty() {
-            self.deadline = now + timeout;
+    /// When it last sent anything.
+    pub(super) fn last_sent(&self) -> Time {
+        self.stamps.back().map_or(self.taken, |newest| newest.sent.max(self.taken))
+    }
+
+    /// Whether the oldest exchange has taken too long. The timeout counts from the last byte of its request to the whole
+    /// answer, and before that to the connection. A pool's counts from the beginning, with the wait for the connection.
+    pub(super) fn is_overdue(&self, now: Time, share: &Share) -> bool {
+        let Some(oldest) = self.stamps.front() else { return false };
+        let sent = if self.connected { oldest.sent.max(self.taken) } else { oldest.sent };
+        match share.idle_timeout {
+            Some(idle) if self.connected && self.heard > sent => now.since(self.heard) >= idle,
+            _ => now.since(if share.pool { oldest.intended } else { sent }) >= share.timeout,
         }
     }
 }
@@ -62,10 +72,10 @@ impl<S> Lanes<S> {
             conn: None,
             connected: false,
             sending: false,
-            last_sent: now,
+            taken: now,
+            heard: now,
             state: None,
             stamps: VecDeque::new(),
-            deadline: now,
             carried: 0,
             idle: false,
             retry_at: None,
@@ -76,6 +86,10 @@ impl<S> Lanes<S> {
 
     pub(super) fn len(&self) -> usize {
         self.lanes.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane<S>> {
+        self.lanes.iter()
     }
 
     /// The number of the lane that uses this connection.

@@ -77,6 +77,7 @@ impl<P: Protocol> Driver<'_, P> {
         (self.watch)(Moment::Opened);
         self.now = Time::now();
         self.enter(Phase::Measure);
+        self.opened = Some(self.now);
         self.window = true;
         self.tally.attempts = self.open;
         self.cpu = reactor::thread_cpu();
@@ -90,24 +91,26 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.elapsed = elapsed;
         self.tally.in_flight = self.open;
         if self.is_open() {
-            self.drop_overdue(elapsed);
-            // These arrived, but the window is over: they will not be sent.
-            self.tally.dropped += self.waiting.len() as u64;
-            self.waiting.clear();
+            self.take_overdue(elapsed);
+            self.tally.backlog = self.waiting.len() as u64;
+        } else {
+            self.look_at_ages();
         }
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
         self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         (self.watch)(Moment::Closed);
     }
 
-    /// Drops the arrivals that were due before the end of the window but that the loop had no chance to see, for example
+    /// Takes the arrivals that were due before the end of the window but that the loop had no chance to see, for example
     /// because the machine stalled.
-    fn drop_overdue(&mut self, elapsed: Duration) {
+    fn take_overdue(&mut self, elapsed: Duration) {
         let Stop::After(length) = self.share.stop else { return };
         let last = elapsed.min(length.saturating_sub(Duration::from_nanos(1)));
-        while self.phase == Phase::Measure && matches!(self.pacer.pace(last, self.begun), Pace::Send(_)) {
+        while self.phase == Phase::Measure
+            && let Pace::Send(due) = self.pacer.pace(last, self.begun)
+        {
+            self.waiting.push_back(self.since + due);
             self.begun += 1;
-            self.tally.dropped += 1;
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) struct Share {
     pub stop: Stop,
     pub ending: Ending,
     pub timeout: Duration,
+    pub idle_timeout: Option<Duration>,
     pub drain: Duration,
 }
 

@@ -76,8 +76,7 @@ fn summary(alone: &Tally, pairs: &[[Tally; 2]]) -> Option<TrialRun> {
     let (noise, worst_noise) = noise(&rates)?;
     Some(TrialRun {
         requests_per_s: stats::median(rates.iter().flatten().copied())?,
-        round_trip_us: (!alone.service.is_empty())
-            .then(|| alone.service.value_at_quantile(0.5) as f64 / 1000.0),
+        round_trip_us: alone.service.percentile(50.0).map(|nanos| nanos.value() as f64 / 1000.0),
         generator_us: cpu_us / answers.max(1) as f64,
         noise,
         worst_noise,

@@ -44,7 +44,13 @@ struct Counts {
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { units: 0, errors: 0, behind: 0, bytes_sent: 0, response: Tally::default().response }
+        Self {
+            units: 0,
+            errors: 0,
+            behind: 0,
+            bytes_sent: 0,
+            response: Tally::default().response.answered().clone(),
+        }
     }
 }
 
@@ -55,7 +61,7 @@ impl Counts {
             errors: tally.failures(),
             behind: tally.late + tally.dropped,
             bytes_sent: tally.bytes_sent,
-            response: tally.response.clone(),
+            response: tally.response.answered().clone(),
         }
     }
 
@@ -191,9 +197,10 @@ mod tests {
 
     /// A tally of `(number of answers, nanoseconds of each)`.
     fn tally(answers: &[(u64, u64)]) -> Tally {
-        let mut tally = Tally { units: answers.iter().map(|(count, _)| count).sum(), ..Tally::default() };
-        answers.iter().for_each(|(count, nanos)| tally.response.saturating_record_n(*nanos, *count));
-        tally
+        let mut response = Tally::default().response.all();
+        answers.iter().for_each(|(count, nanos)| response.saturating_record_n(*nanos, *count));
+        let units = answers.iter().map(|(count, _)| count).sum();
+        Tally { units, response: response.into(), ..Tally::default() }
     }
 
     fn snapshot(thread: usize, second: u32, answers: &[(u64, u64)]) -> Snapshot {

@@ -40,9 +40,8 @@ const HIGHEST: f64 = 10_000_000.0;
 const LOWEST: f64 = 1.0 / 1024.0;
 /// The most by which a try at a low rate is lengthened to get the answers that its objectives need.
 const LONGEST: f64 = 4.0;
-/// The factor on the number of answers that the objectives need. Operations under way at the end are not answered, and
-/// they may be a large part of a short window.
-const SPARE: f64 = 2.0;
+/// The factor on the number of answers that the objectives need, because some requests may fail.
+const SPARE: f64 = 1.1;
 
 /// The length of a try: as requested, or longer if the objectives need more answers.
 #[derive(Clone, Copy)]
@@ -93,7 +92,7 @@ pub fn find(
         let mut job = job.clone();
         job.arrivals = Arrivals::Open(ArrivalSchedule { from: rate, to: rate, ..schedule });
         job.stop = Stop::After(window.length(rate));
-        let tally = load::drive(&job, cancel, &|_| {})?;
+        let tally = load::drive(&job, cancel, &|_| {}).map_err(super::classify)?;
         if cancel.load(Ordering::Relaxed) {
             break;
         }

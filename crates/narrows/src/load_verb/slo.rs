@@ -11,7 +11,8 @@ use crate::common;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slo(Vec<Objective>);
 
-/// The largest share of arrivals that may be dropped. The end of the window always cuts off a few.
+/// The largest share of arrivals that may be dropped, or wait to be sent when the window closes. Above it, an open loop did
+/// not reach its rate.
 const DROPPED: f64 = 0.001;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,24 +38,26 @@ impl Slo {
         needed.max().unwrap_or(1)
     }
 
-    /// The first objective that does not hold, in words. `None` if all hold. No objective holds if an open loop dropped
-    /// too many arrivals, because then it did not reach its rate.
+    /// The first objective that does not hold, in words. `None` if all hold. No objective holds if an open loop did not reach
+    /// its rate. A percentile that is only a lower bound does not hold either.
     pub fn broken(&self, tally: &Tally) -> Option<String> {
         let arrived = (tally.attempts + tally.dropped).max(1);
-        let dropped = tally.dropped as f64 / arrived as f64;
-        if dropped > DROPPED {
+        let unsent = tally.dropped.max(tally.backlog) as f64 / arrived as f64;
+        if unsent > DROPPED {
             let failed = most_frequent(tally);
-            return Some(format!("{} of the arrivals could not be sent{failed}", number::percent(dropped)));
+            return Some(format!("{} of the arrivals could not be sent{failed}", number::percent(unsent)));
         }
         self.0.iter().find_map(|objective| match objective {
             Objective::Percentile(p, limit) => {
-                let (needed, answers) = (stats::samples_needed(*p).unwrap_or(u64::MAX), tally.response.len());
-                if answers < needed {
+                let Some(seen) = tally.response.percentile(*p) else {
+                    let (needed, answers) = (stats::samples_needed(*p)?, tally.response.len());
                     let failed = most_frequent(tally);
                     return Some(format!("p{p} needs {needed} answers, and there were {answers}{failed}"));
-                }
-                let seen = Duration::from_nanos(tally.response.value_at_percentile(*p));
-                (seen >= *limit).then(|| format!("p{p} is {}", number::seconds(seen.as_secs_f64())))
+                };
+                let (time, least) = (Duration::from_nanos(seen.value()), seen.is_lower_bound());
+                let shown = number::seconds(time.as_secs_f64());
+                let word = if least { "at least " } else { "" };
+                (time >= *limit || least).then(|| format!("p{p} is {word}{shown}"))
             }
             Objective::Errors(limit) => {
                 let share = (tally.failures() + tally.dropped) as f64 / arrived as f64;

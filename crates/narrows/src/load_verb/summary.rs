@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hdrhistogram::Histogram;
 use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
-use load::{Arrivals, Ending, Job, Tally};
+use load::{Arrivals, Ending, Job, Tally, Times};
 use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
+use stats::Percentile;
 use systems::machine::Disturbance;
 
 /// The object of `--json`.
@@ -20,6 +20,9 @@ pub struct Json {
     units: u64,
     attempts: u64,
     in_flight: u64,
+    /// Closed loop: the age in microseconds of the oldest request when the window closed, if it is longer than any answer
+    /// took.
+    oldest_us: Option<f64>,
     errors: BTreeMap<String, u64>,
     first_errors: BTreeMap<String, String>,
     late: u64,
@@ -54,7 +57,10 @@ struct Latency {
     p99: Option<f64>,
     p99_9: Option<f64>,
     max: Option<f64>,
+    /// Of the answered exchanges.
     mean: Option<f64>,
+    /// Those of the fields above that are lower bounds, because exchanges were not answered.
+    lower_bounds: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -65,22 +71,36 @@ struct Generator {
     backend: &'static str,
 }
 
+/// The fields of [`Latency`] that may be lower bounds.
+fn percentiles(times: &Times) -> [(&'static str, Option<Percentile>); 5] {
+    [
+        ("p50", times.percentile(50.0)),
+        ("p90", times.percentile(90.0)),
+        ("p99", times.percentile(99.0)),
+        ("p99_9", times.percentile(99.9)),
+        ("max", times.max()),
+    ]
+}
+
+fn micros(nanos: Percentile) -> f64 {
+    nanos.value() as f64 / 1000.0
+}
+
 impl Latency {
-    fn of(histogram: &Histogram<u64>) -> Self {
-        let count = histogram.len();
-        let micros = |nanos: u64| nanos as f64 / 1000.0;
-        let percentile = |p: f64| {
-            let enough = stats::samples_needed(p).is_some_and(|needed| count >= needed);
-            enough.then(|| micros(histogram.value_at_percentile(p)))
-        };
-        let any = count > 0;
+    fn of(times: &Times) -> Self {
+        let found = percentiles(times);
+        let [p50, p90, p99, p99_9, max] = found.map(|(_, percentile)| percentile.map(micros));
+        let bounds =
+            found.iter().filter(|(_, percentile)| percentile.is_some_and(Percentile::is_lower_bound));
+        let answered = times.answered();
         Self {
-            p50: percentile(50.0),
-            p90: percentile(90.0),
-            p99: percentile(99.0),
-            p99_9: percentile(99.9),
-            max: any.then(|| micros(histogram.max())),
-            mean: any.then(|| histogram.mean() / 1000.0),
+            p50,
+            p90,
+            p99,
+            p99_9,
+            max,
+            mean: (!answered.is_empty()).then(|| answered.mean() / 1000.0),
+            lower_bounds: bounds.map(|(name, _)| *name).collect(),
         }
     }
 }
@@ -119,6 +139,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         units: tally.units,
         attempts: tally.attempts,
         in_flight: tally.in_flight,
+        oldest_us: tally.starved().map(|(_, oldest)| oldest as f64 / 1000.0),
         errors: tally.errors_by_name(),
         first_errors: tally
             .first_errors
@@ -205,13 +226,14 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     out
 }
 
-fn latency(out: &mut String, name: &str, histogram: &Histogram<u64>) {
-    let Latency { p50, p90, p99, p99_9, max, .. } = Latency::of(histogram);
-    let cells = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p99_9), ("max", max)];
-    let shown: Vec<String> = cells
-        .into_iter()
-        .map(|(name, value)| format!("{name} {}", value.map_or("-".to_owned(), number::micros)))
-        .collect();
+fn latency(out: &mut String, name: &str, times: &Times) {
+    let shown = percentiles(times).map(|(name, percentile)| {
+        let value = percentile.map_or("-".to_owned(), |percentile| {
+            let least = if percentile.is_lower_bound() { ">" } else { "" };
+            least.to_owned() + &number::micros(micros(percentile))
+        });
+        format!("{} {value}", name.replace('_', "."))
+    });
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
 }
 
@@ -234,9 +256,12 @@ fn counts(out: &mut String, tally: &Tally) {
             example.map_or_else(String::new, ToString::to_string)
         );
     }
+    let oldest = tally.starved().map_or_else(String::new, |(_, oldest)| {
+        format!(", the oldest for {}", number::micros(oldest as f64 / 1e3))
+    });
     let _ = writeln!(
         out,
-        "  attempts {} = {} verified + {} errors + {} in flight",
+        "  attempts {} = {} verified + {} errors + {} in flight{oldest}",
         tally.attempts,
         tally.successes,
         tally.failures(),

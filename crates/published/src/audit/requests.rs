@@ -58,7 +58,7 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
         min: 0.0,
         mean: m.latency_mean_ms * 1e3,
         max: m.latency_max_ms * 1e3,
-        buckets: Vec::new(),
+        ..Latency::default()
     };
     Measurement {
         elapsed_s: m.elapsed_s,

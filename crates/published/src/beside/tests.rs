@@ -79,7 +79,8 @@ fn measurement(workload: Workload, figure: f64) -> Measurement {
     let upload = workload == Workload::Upload;
     let n = if upload { 10 } else { (figure * 2.0) as u64 };
     let us = if upload { figure * 1e3 } else { 10.0 };
-    let latency = Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)] };
+    let latency =
+        Latency { count: n, min: us, mean: us, max: us, buckets: vec![(us as u64, n)], ..Latency::default() };
     Measurement {
         elapsed_s: 2.0,
         attempts: n,

@@ -12,6 +12,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         }
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
         Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
+        Evidence::Starved { count, of, oldest_us, longest_us } => starved(count, of, oldest_us, longest_us),
         Evidence::Queueing { under_way, per_s, cycle_us, shown_us } => {
             let (rate, cycle, shown) = (per_second(per_s), micros(cycle_us), micros(shown_us));
             format!("{under_way} under way at {rate} take {cycle} each, but the latency shown is {shown}")
@@ -74,6 +75,13 @@ fn behind(arrivals: u64, late: u64, dropped: u64) -> String {
     format!("of {arrivals} arrivals {late} were sent late and {dropped} not at all ({})", percent(share))
 }
 
+fn starved(count: u64, of: u64, oldest_us: f64, longest_us: f64) -> String {
+    let (oldest, longest) = (micros(oldest_us), micros(longest_us));
+    format!(
+        "{count} of {of} open requests had waited up to {oldest} at the end; no answer took longer than {longest}"
+    )
+}
+
 fn quick_failures(share: f64, failing_us: f64, succeeding_us: f64, attempts: f64) -> String {
     format!(
         "{} of the operations failed, in {} on average, while successes took {}: {} attempts for each success",
@@ -98,6 +106,10 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
         }
         Doubt::BehindSchedule => {
             "a lower rate, or more connections; the target or the generator is too slow for this one"
+        }
+        Doubt::Starved => {
+            "percentiles have answers only, so they hide these requests; look at how the system shares its connections among \
+             callers, or why it answers nothing more"
         }
         Doubt::HiddenQueueing => {
             "look at the accept queue and at connection times; fewer connections show the true latency"

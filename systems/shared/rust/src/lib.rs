@@ -42,7 +42,8 @@ struct Account {
     failed: BTreeMap<u64, u64>,
     /// The first error of each class: how far into the window, and what was seen.
     firsts: BTreeMap<&'static str, (Duration, String)>,
-    in_flight: u64,
+    /// How long a request that was open when the window closed had taken by then.
+    ages: BTreeMap<u64, u64>,
 }
 
 struct Plan<C> {
@@ -85,9 +86,10 @@ pub async fn run<C: Client>() {
                 sum.firsts.insert(class, first);
             }
         }
-        sum.in_flight += account.in_flight;
+        add(&mut sum.ages, account.ages);
     }
-    let attempts = sum.inside.values().sum::<u64>() + sum.in_flight;
+    let in_flight = sum.ages.values().sum::<u64>();
+    let attempts = sum.inside.values().sum::<u64>() + in_flight;
     let all = sum.total.values().sum::<u64>();
     say(&json!({
         "event": "done",
@@ -95,7 +97,8 @@ pub async fn run<C: Client>() {
         "attempts": attempts,
         "successes": sum.inside.remove("ok").unwrap_or(0),
         "errors": sum.inside,
-        "in_flight": sum.in_flight,
+        "in_flight": in_flight,
+        "in_flight_us": sum.ages.iter().collect::<Vec<_>>(),
         "latency_us": sum.latency.iter().collect::<Vec<_>>(),
         "failed_us": sum.failed.iter().collect::<Vec<_>>(),
         "first_errors": sum.firsts.iter().map(|(class, first)| (*class, example(first))).collect::<BTreeMap<_, _>>(),
@@ -118,7 +121,7 @@ async fn call<C: Client>(plan: Arc<Plan<C>>, number: u64) -> Account {
         let outcome = outcome(&answer, &id, end - begin > plan.timeout);
         *account.total.entry(outcome).or_default() += 1;
         if end >= plan.window_end {
-            account.in_flight = 1;
+            account.ages.insert(bucket((plan.window_end - begin).as_micros() as u64), 1);
         } else if end >= plan.window_start {
             *account.inside.entry(outcome).or_default() += 1;
             let times = if outcome == "ok" { &mut account.latency } else { &mut account.failed };

@@ -60,9 +60,10 @@ fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Resul
     let ready = began.elapsed();
     running.write_line(&json!({"go": true}).to_string())?;
     let timeout = Duration::from_millis(work.timeout_ms);
-    let patience = seconds(trial.timing.warmup_s + trial.timing.measure_s) + timeout * 2 + SLACK;
+    let window = seconds(trial.timing.measure_s);
+    let patience = seconds(trial.timing.warmup_s) + window + timeout * 2 + SLACK;
     let done = match clients::listen(place, &running, patience) {
-        Ok(DriverLine::Done(done)) => done.check(seconds(trial.timing.measure_s)).map(|()| done),
+        Ok(DriverLine::Done(done)) => done.check(window, work.rate.is_some()).map(|()| done),
         Ok(other) => Err(format!("it printed {other:?} where \"done\" was expected")),
         Err(TrialError::Failed(failure)) => Err(super::with_output(&failure.reason, &failure.output)),
         Err(interrupted) => return Err(interrupted),

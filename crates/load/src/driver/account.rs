@@ -1,0 +1,142 @@
+//! What the driver counts: the end of each exchange, arrivals that are never sent, and what the end of the window leaves
+//! open.
+
+use reactor::{Io, Time};
+
+use super::lanes::Stamp;
+use super::{Driver, Phase};
+use crate::fault::{ErrorClass, Example, Fault, Seen};
+use crate::protocol::{Protocol, Reply};
+
+impl<P: Protocol> Driver<'_, P> {
+    pub(super) fn attempted(&mut self) {
+        self.tally.attempts += u64::from(self.counts());
+        // What begins after the window was due in it.
+        self.tally.in_flight += u64::from(self.counts() && !self.window);
+        self.tally.total.attempts += 1;
+    }
+
+    /// Whether the outcome of an exchange counts. In an open loop it still does after the window.
+    fn counts(&self) -> bool {
+        self.window || (self.is_open() && self.phase == Phase::Drain)
+    }
+
+    /// Whether the times of an exchange count. In an open loop they do if it was due in the window.
+    fn times_count(&self, intended: Time) -> bool {
+        if self.is_open() { self.opened.is_some_and(|opened| intended >= opened) } else { self.window }
+    }
+
+    /// Counts the end of a lane's oldest exchange.
+    pub(super) fn settle(&mut self, index: usize, reply: Reply, ended: Time) {
+        let lane = &mut self.lanes[index];
+        let Some(stamp) = lane.stamps.pop_front() else { return };
+        lane.carried += 1;
+        self.open -= 1;
+        match reply.result {
+            Ok(success) => {
+                self.tally.total.successes += 1;
+                if self.window {
+                    self.tally.succeed(success, self.tenth);
+                }
+                if self.times_count(stamp.intended) {
+                    self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
+                    self.sent_behind(&stamp);
+                }
+            }
+            Err(fault) => {
+                self.failed(fault, stamp.sent, Some(index));
+                if self.is_open() && self.times_count(stamp.intended) {
+                    self.sent_behind(&stamp);
+                    if matches!(fault.class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout) {
+                        self.unanswered(&stamp);
+                    }
+                }
+            }
+        }
+        self.caller_returns();
+    }
+
+    fn sent_behind(&mut self, stamp: &Stamp) {
+        if self.is_open() {
+            self.tally.sent_behind(stamp.sent.nanos_since(stamp.intended));
+        }
+    }
+
+    fn unanswered(&mut self, stamp: &Stamp) {
+        self.tally.unanswered(self.now.nanos_since(stamp.sent), self.now.nanos_since(stamp.intended));
+    }
+
+    fn failed(&mut self, fault: Fault, since: Time, lane: Option<usize>) {
+        *self.tally.total.errors.entry(fault.class).or_default() += 1;
+        if self.counts() {
+            // After the window it was in flight until now.
+            self.tally.in_flight -= u64::from(!self.window);
+            let open = lane.map(|index| &self.lanes[index]).filter(|lane| lane.connected);
+            let example = Example {
+                fault,
+                heard: self.heard,
+                into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
+                connection: lane,
+                exchange: open.map(|lane| lane.carried),
+            };
+            self.tally.fail(example, self.now.since(since));
+        }
+    }
+
+    /// Gives up callers and arrivals that have waited for a connection longer than the timeout.
+    pub(super) fn expire(&mut self) {
+        let timeout = self.share.timeout;
+        while self.waiting.front().is_some_and(|since| self.now.since(*since) >= timeout) {
+            let Some(since) = self.waiting.pop_front() else { break };
+            if self.is_open() {
+                self.drop_arrival(since);
+            } else if self.may_begin() {
+                self.begun += 1;
+                self.attempted();
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None);
+                self.caller_returns();
+            }
+        }
+    }
+
+    fn drop_arrival(&mut self, due: Time) {
+        if self.times_count(due) {
+            self.tally.unsent(self.now.nanos_since(due));
+        }
+    }
+
+    /// Closed loop: looks how long the open exchanges and the waiting callers have waited when the window closes.
+    pub(super) fn look_at_ages(&mut self) {
+        let stamps = self.lanes.iter().flat_map(|lane| lane.stamps.iter().map(|stamp| stamp.intended));
+        for since in stamps.chain(self.waiting.iter().copied()) {
+            self.tally.open_ages.saturating_record(self.now.nanos_since(since).max(1));
+        }
+    }
+
+    /// Open loop: records the ages of what is still open when the drive ends.
+    pub(super) fn abandon(&mut self) {
+        if !self.is_open() {
+            return;
+        }
+        for index in 0..self.lanes.len() {
+            for stamp in std::mem::take(&mut self.lanes[index].stamps) {
+                if self.times_count(stamp.intended) {
+                    self.sent_behind(&stamp);
+                    self.unanswered(&stamp);
+                }
+            }
+        }
+        for due in std::mem::take(&mut self.waiting) {
+            self.drop_arrival(due);
+        }
+    }
+
+    /// Closes every connection, so that the peer notices.
+    pub(super) fn hang_up(&mut self, io: &mut Io) {
+        for index in 0..self.lanes.len() {
+            if let Some(conn) = self.lanes.detach(index) {
+                io.close(conn);
+            }
+        }
+    }
+}
