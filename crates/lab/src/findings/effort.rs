@@ -137,7 +137,7 @@ mod tests {
             segments: 30,
             data_segments: 10,
             bytes,
-            retransmits: 3,
+            retransmits: 5,
             busy_us: Some(100),
             window_limited_us: Some(40),
             buffer_limited_us: None,
@@ -153,7 +153,7 @@ mod tests {
         let seen = Sent {
             segments_per_unit: Some(3.0),
             bytes_per_segment: Some(200.0),
-            resent_per_unit: Some(0.3),
+            resent_per_unit: Some(0.5),
             window_limited: Some(0.4),
             buffer_limited: None,
         };

@@ -396,14 +396,20 @@ mod tests {
 
     #[test]
     fn children_that_have_ended_are_no_obstacle() {
-        // The shell becomes a program that does not wait for the shell's child.
-        let mut child = start("sh", &["-c", "sh -c 'exit 0' & sleep 0.05; echo; exec cat"]);
-        let ended = || {
+        // The shell becomes a program that does not wait for the shell's child, which ends after that.
+        let mut child = start("sh", &["-c", "(read line; exit 0) & echo; exec cat"]);
+        let processes = || {
             let children = proc::with_descendants(&[child.id()]);
             let ended = |pid: &u32| proc::stat(*pid).is_some_and(|stat| !stat.lives());
             children.iter().any(ended).then_some(children)
         };
-        let processes = std::iter::repeat_with(ended).flatten().next().unwrap();
+        let late = Instant::now() + Duration::from_secs(20);
+        let mut found = None;
+        while found.is_none() && Instant::now() < late {
+            found = processes();
+            thread::yield_now();
+        }
+        let processes = found.expect("a child that has ended");
         let traced = Trace::begin(&processes);
         assert!(traced.is_some() || !may_trace());
         tell(&mut child);
