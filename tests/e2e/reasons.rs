@@ -7,7 +7,7 @@ use crate::support::home::Home;
 use crate::support::{has, run};
 
 /// A server that makes so many more system calls for each request.
-const CALLS: u64 = 1500;
+const CALLS: u64 = 400;
 
 fn home() -> Home {
     let home = Home::new();
