@@ -40,7 +40,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         DriverLine::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut window = Window::new(running.sampler());
+    let mut window = Window::new(running.sampler(), place.launch.cores);
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
     window.mark();
