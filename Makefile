@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test fresh build install install-test fmt lint bench pictures
+.PHONY: run check test fresh build install install-test install-count fmt lint bench count pictures
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -40,6 +40,9 @@ install:
 install-test:
 	scripts/install --test
 
+install-count:
+	scripts/install --count
+
 fmt:
 	cargo fmt
 
@@ -58,3 +61,9 @@ bench: install
 	scripts/install-peers
 	cargo build --release --locked -p narrows -p bench
 	target/release/bench compare
+
+# Counts the instructions that Narrows needs in user space, path by path, under callgrind, and writes bench/COUNTS.md. Takes some
+# minutes. BEFORE=FILE counts an earlier narrows beside it.
+count: install-count
+	cargo build --release --locked -p narrows -p bench
+	target/release/bench count $(if $(BEFORE),--before $(BEFORE))

@@ -2,17 +2,17 @@
 //!
 //! options -> machine, peers -> runs in pairs A B A B -> ratios -> RESULTS.md and results.csv
 
-mod machine;
+pub mod machine;
 mod measure;
 pub mod options;
-mod output;
+pub mod output;
 mod peer;
 mod perf;
 mod ratio;
 mod resident;
 mod results;
 mod scenario;
-mod under_test;
+pub mod under_test;
 
 use anyhow::Context;
 

@@ -31,7 +31,7 @@ fn keep(load: &Load) -> anyhow::Result<u64> {
     }
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; 1024];
     let mut done = 0;
-    while Instant::now() < end {
+    while Instant::now() < end && done < load.number {
         for event in epoll.wait(&mut events, 20)? {
             let slot = &mut slots[event.u64 as usize];
             let fd = slot.fd.as_raw_fd();
@@ -77,7 +77,7 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
     }
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; 1024];
     let mut done = 0;
-    while Instant::now() < end {
+    while Instant::now() < end && done < load.number {
         for event in epoll.wait(&mut events, 20)? {
             let slot = &mut slots[event.u64 as usize];
             let fd = slot.fd.as_raw_fd();

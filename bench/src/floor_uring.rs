@@ -104,7 +104,7 @@ fn keep(load: &Load) -> anyhow::Result<u64> {
     let mut got = vec![0usize; files.len()];
     let mut done = 0;
     let mut batch: Vec<cqueue::Entry> = Vec::with_capacity(COMPLETIONS as usize);
-    loop {
+    while done < load.number {
         turn.ring.submit_and_wait(load.batch)?;
         batch.extend(turn.ring.completion());
         for entry in batch.drain(..) {
@@ -132,6 +132,7 @@ fn keep(load: &Load) -> anyhow::Result<u64> {
             }
         }
     }
+    Ok(done)
 }
 
 fn receive(index: u32) -> squeue::Entry {
@@ -157,7 +158,7 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
     }
     let mut done = 0;
     let mut batch: Vec<cqueue::Entry> = Vec::with_capacity(COMPLETIONS as usize);
-    loop {
+    while done < load.number {
         turn.ring.submit_and_wait(load.batch)?;
         batch.extend(turn.ring.completion());
         for entry in batch.drain(..) {
@@ -174,6 +175,7 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
             turn.push(&chain)?;
         }
     }
+    Ok(done)
 }
 
 /// The chain of operations of one connection, from its socket to its close.

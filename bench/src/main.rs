@@ -1,9 +1,10 @@
-//! Compares Narrows with its peers. Contains the server that all of them drive, the floors, and the comparison.
+//! Compares Narrows with its peers, and counts its instructions. Contains the server that all of them drive, and the floors.
 //!
 //! A floor is the minimal program that moves the same bytes: it sends fixed requests and counts answers by their length.
 //! The cost of a generator above the floor is the cost of what it adds: parsing, checking, clocks and histograms.
 
 mod compare;
+mod count;
 mod floor_epoll;
 mod floor_uring;
 mod net;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Compares Narrows with its peers
+/// Compares Narrows with its peers, and counts its instructions
 #[derive(Parser)]
 enum Verb {
     /// Run the server that every generator drives
@@ -27,6 +28,8 @@ enum Verb {
     SendLoop(send_loop::Args),
     /// Run interleaved pairs, and write RESULTS.md and results.csv
     Compare(compare::options::Args),
+    /// Count instructions in user space under callgrind, and write COUNTS.md
+    Count(count::Args),
 }
 
 /// The load that a floor generates.
@@ -41,6 +44,9 @@ pub struct Load {
     /// Duration in seconds
     #[arg(short, long, default_value_t = 3.0)]
     seconds: f64,
+    /// Stop after this many answers, even if there is time left
+    #[arg(short, long, default_value_t = u64::MAX)]
+    number: u64,
     /// Send one request per connection
     #[arg(long)]
     close: bool,
@@ -75,5 +81,6 @@ fn main() -> anyhow::Result<()> {
         Verb::FloorUring(load) => floor_uring::run(&load),
         Verb::SendLoop(args) => send_loop::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Count(args) => count::run(&args),
     }
 }

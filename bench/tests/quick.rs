@@ -1,23 +1,11 @@
 //! The quick comparison writes both files. The test does not check the figures.
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program under test next to ours. Builds it if it does not exist.
-fn narrows() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_bench")).with_file_name("narrows");
-    if !path.exists() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "narrows", "--bin", "narrows"]);
-        build.arg("--target-dir").arg(path.parent().unwrap().parent().unwrap());
-        if path.parent().unwrap().ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success());
-    }
-    path
-}
+use common::narrows;
 
 #[test]
 fn a_quick_comparison_has_a_row_for_each_peer_and_a_line_for_each_run() {

@@ -2,18 +2,18 @@
 //! left.
 
 // Each test binary uses only a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod browser;
 pub mod fake;
 pub mod home;
 pub mod made_up;
 pub mod peer;
+mod skipped;
 pub mod turn;
 
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +22,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use skipped::say_skipped;
+pub use skipped::{has, skip};
 
 /// The deadline of every wait. Only a hang exceeds it, even on a busy machine that has to build all systems.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -317,35 +320,6 @@ pub fn carrying(mark: &str) -> Vec<(u32, String)> {
 fn command_line(pid: u32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
-}
-
-/// Whether a program is installed. If not, the test is skipped: see [`skip`].
-pub fn has(program: &str) -> bool {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .any(|p| p.join(program).exists());
-    if !found {
-        skip(program, "it is not installed");
-    }
-    found
-}
-
-/// Reports that a part of a test is skipped because something is not installed. With `NARROWS_TEST_ALL=1` it fails
-/// instead.
-pub fn skip(what: &str, why: &str) {
-    assert_ne!(std::env::var("NARROWS_TEST_ALL").as_deref(), Ok("1"), "{what} cannot be tested: {why}");
-    say_skipped(what, why);
-}
-
-/// Reports a skipped part of a test, also in the file that `NARROWS_SKIPPED` names, because cargo hides the output of
-/// tests that pass.
-fn say_skipped(what: &str, why: &str) {
-    eprintln!("skipped: {what}: {why}");
-    if let Some(path) = std::env::var_os("NARROWS_SKIPPED") {
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        // One write, because other tests write to the file as well.
-        let written = file.and_then(|mut file| file.write_all(format!("{what}: {why}\n").as_bytes()));
-        written.expect("the file that NARROWS_SKIPPED names");
-    }
 }
 
 /// The root folder of the checkout.

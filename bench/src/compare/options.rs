@@ -1,6 +1,6 @@
 //! The options of `compare`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
@@ -71,15 +71,20 @@ impl Args {
     }
 
     pub fn narrows(&self) -> anyhow::Result<PathBuf> {
-        let beside = std::env::current_exe()?.with_file_name("narrows");
-        match &self.narrows {
-            Some(path) if path.exists() => Ok(path.clone()),
-            Some(path) => bail!("--narrows {}: there is no such file", path.display()),
-            None if beside.exists() => Ok(beside),
-            None => match super::peer::on_path("narrows") {
-                Some(path) => Ok(path),
-                None => bail!("narrows is not built: run cargo build --release, or give --narrows FILE"),
-            },
-        }
+        narrows(self.narrows.as_deref())
+    }
+}
+
+/// The program under test: the given one, or else the one next to this program or on the PATH.
+pub fn narrows(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let beside = std::env::current_exe()?.with_file_name("narrows");
+    match given {
+        Some(path) if path.exists() => Ok(path.to_owned()),
+        Some(path) => bail!("--narrows {}: there is no such file", path.display()),
+        None if beside.exists() => Ok(beside),
+        None => match super::peer::on_path("narrows") {
+            Some(path) => Ok(path),
+            None => bail!("narrows is not built: run cargo build --release, or give --narrows FILE"),
+        },
     }
 }

@@ -20,11 +20,12 @@ use std::time::Duration;
 use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor, Time};
 
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::pacer::{Arrivals, Pacer};
+use crate::pacer::Pacer;
 use crate::protocol::{Next, Protocol, Reply};
 use crate::tally::Tally;
 use crate::times::histogram;
 use lanes::{Lanes, Stamp};
+use phases::Gate;
 pub(crate) use share::Share;
 
 /// How the measured window ends.
@@ -93,6 +94,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     phase: Phase,
     /// When the current phase began.
     since: Time,
+    /// What may begin in it.
+    gate: Gate,
     /// When the window opened.
     opened: Option<Time>,
     now: Time,
@@ -101,16 +104,21 @@ pub(crate) struct Driver<'a, P: Protocol> {
     /// Open exchanges.
     open: u64,
     cpu: Duration,
-    swept: Time,
+    /// When the next sweep is due.
+    sweep_at: Time,
     window: bool,
     /// The current tenth of the window, from 0.
     tenth: usize,
+    /// When the next one begins, if there is one.
+    tenth_ends: Time,
     /// Whether an answer has ever arrived in more than one piece.
     in_parts: bool,
     /// Why the first connection was refused.
     refused: Option<io::Error>,
     /// How many reports of the window have been made.
     reported: u32,
+    /// When the next one is due, if there is one.
+    report_at: Time,
     watch: &'a Watch<'a>,
 }
 
@@ -152,12 +160,22 @@ pub(crate) fn drive<P: Protocol>(
             driver.arrive(reactor.io());
             patience = Duration::ZERO;
         }
+        let before = driver.now;
         reactor.turn(patience, &mut driver).map_err(DriveError::Reactor)?;
-        driver.now = Time::now();
-        driver.arrive(reactor.io());
-        driver.retry(reactor.io());
+        // In a closed loop the last event's reading of the clock is recent enough.
+        if driver.now == before || driver.is_open() {
+            driver.now = Time::now();
+        }
+        if driver.is_open() {
+            driver.arrive(reactor.io());
+        }
+        if !driver.retries.is_empty() {
+            driver.retry(reactor.io());
+        }
         driver.advance(reactor.io());
-        driver.sweep(reactor.io());
+        if driver.now >= driver.sweep_at {
+            driver.sweep(reactor.io());
+        }
     }
     driver.abandon();
     driver.hang_up(reactor.io());
@@ -182,17 +200,20 @@ impl<'a, P: Protocol> Driver<'a, P> {
             tally: Tally { backend: io.backend(), pool_wait: share.pool.then(histogram), ..Tally::default() },
             phase: Phase::WarmUp,
             since: now,
+            gate: Gate::of(Phase::WarmUp, now, &share),
             opened: None,
             now,
             begun: 0,
             open: 0,
             cpu: reactor::thread_cpu(),
-            swept: now,
+            sweep_at: now,
             window: false,
             tenth: 0,
+            tenth_ends: Time::NEVER,
             in_parts: false,
             refused: None,
             reported: 0,
+            report_at: Time::NEVER,
             watch,
             share,
         }
@@ -206,20 +227,28 @@ impl<'a, P: Protocol> Driver<'a, P> {
     }
 
     /// Begins as many waiting exchanges as this lane can carry.
+    #[inline]
     fn fill(&mut self, io: &mut Io, index: usize) {
-        let resting = self.lanes[index].retry_at.is_some_and(|retry_at| retry_at > self.now);
-        while !resting && self.lanes[index].has_room() && !self.waiting.is_empty() && self.may_begin() {
+        let open_loop = self.is_open();
+        let lane = &mut self.lanes[index];
+        let resting = lane.retry_at.is_some_and(|retry_at| retry_at > self.now);
+        let mut begun = 0;
+        // In an open loop the pacer already decided when the exchange arrived.
+        while !resting && lane.has_room() && (open_loop || self.gate.admits(self.now, self.begun)) {
             let Some(intended) = self.waiting.pop_front() else { break };
-            self.attempted();
-            self.begun += u64::from(!self.is_open());
-            let lane = &mut self.lanes[index];
-            lane.stamps.push_back(Stamp { intended, sent: self.now });
-            self.open += 1;
+            lane.stamps.push(Stamp { intended, sent: self.now });
             let state = lane.state.get_or_insert_with(|| self.protocol.open());
             self.protocol.begin(state);
+            self.begun += u64::from(!open_loop);
+            begun += 1;
         }
-        self.rest(index);
-        if !self.lanes[index].stamps.is_empty() {
+        self.open += begun;
+        let carries = !lane.stamps.is_empty();
+        self.attempted(begun);
+        if open_loop {
+            self.rest(index);
+        }
+        if carries {
             self.pump(io, index);
         }
     }
@@ -227,7 +256,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Open loop: puts a lane with room in the idle queue.
     fn rest(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
-        if matches!(self.share.arrivals, Arrivals::Open(_)) && lane.has_room() && !lane.idle {
+        if lane.has_room() && !lane.idle {
             lane.idle = true;
             self.idle.push_back(index);
         }
@@ -235,18 +264,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
 
     /// Sends what this lane has to send.
     fn pump(&mut self, io: &mut Io, index: usize) {
-        let closing = self.is_closing();
-        loop {
-            let lane = &mut self.lanes[index];
-            let Some(conn) = lane.conn else { return self.connect(io, index) };
-            if !lane.connected || lane.sending {
-                return;
-            }
-            let Some(state) = &mut lane.state else { return };
+        let closing = self.gate.is_over(self.now);
+        let lane = &mut self.lanes[index];
+        let Some(conn) = lane.conn else { return self.connect(io, index) };
+        let Some(state) = lane.state.as_mut().filter(|_| lane.connected) else { return };
+        while !lane.sending {
             match self.protocol.next(state, closing) {
                 Next::Send(payload) => {
                     if self.window {
-                        self.tally.bytes_sent += payload.bytes().len() as u64;
+                        self.tally.bytes_sent += payload.len() as u64;
                     }
                     lane.sending = io.send(conn, payload).unwrap_or(false);
                 }
@@ -272,7 +298,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         // One loss fails all of them. Each gets the same ordinal: the next one of the connection.
         let carried = self.lanes[index].carried;
         while !self.lanes[index].stamps.is_empty() {
-            self.settle(index, Reply { result: Err(fault), keep: false }, self.now);
+            self.settle(index, Err(&fault), self.now);
             self.lanes[index].carried = carried;
         }
         if let Some(conn) = self.lanes.detach(index) {
@@ -299,30 +325,39 @@ impl<'a, P: Protocol> Driver<'a, P> {
     }
 
     /// Handles bytes that arrived `age` ago.
+    #[inline]
     fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8], age: Duration) {
         let arrived = self.now.before(age);
         if self.window {
             self.tally.bytes_received += bytes.len() as u64;
         }
-        let Some(state) = &mut self.lanes[index].state else { return };
-        let mut replies = std::mem::take(&mut self.replies);
-        let end = self.protocol.receive(state, bytes, &mut replies);
+        let lane = &mut self.lanes[index];
+        let Some(state) = &mut lane.state else { return };
+        lane.heard = self.now;
+        let end = self.protocol.receive(state, bytes, &mut self.replies);
         if self.protocol.expects_bulk(state)
-            && let Some(conn) = self.lanes[index].conn
+            && let Some(conn) = lane.conn
         {
             io.expect_bulk(conn);
         }
-        self.in_parts |= replies.is_empty();
-        self.lanes[index].heard = self.now;
-        let keep = replies.iter().all(|reply| reply.keep);
-        for reply in replies.drain(..) {
-            if reply.result.is_err_and(|fault| !matches!(fault.seen, Seen::Bytes(..))) {
-                self.heard = Seen::bytes(bytes);
+        self.in_parts |= self.replies.is_empty();
+        let mut keep = true;
+        for at in 0..self.replies.len() {
+            let reply = &self.replies[at];
+            keep &= reply.keep;
+            match &reply.result {
+                Ok(success) => self.settle(index, Ok(*success), arrived),
+                Err(fault) => {
+                    let fault = *fault;
+                    if !matches!(fault.seen, Seen::Bytes(..)) {
+                        self.heard = Seen::bytes(bytes);
+                    }
+                    self.settle(index, Err(&fault), arrived);
+                    self.heard = Seen::Nothing;
+                }
             }
-            self.settle(index, reply, arrived);
-            self.heard = Seen::Nothing;
         }
-        self.replies = replies;
+        self.replies.clear();
         match end {
             Err(fault) => self.give_up(io, index, fault, false),
             // Requests that were pipelined after the last answer are lost with the connection.
@@ -337,7 +372,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         if let Some(state) = &mut self.lanes[index].state
             && let Some(reply) = self.protocol.end(state)
         {
-            self.settle(index, reply, self.now);
+            self.settle(index, reply.result.as_ref().copied(), self.now);
         }
         self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false);
     }
@@ -350,7 +385,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         // If each request makes its own connection, connecting is part of the exchange. On a kept connection an exchange
         // counts from its send.
         if self.protocol.keeps_connections() {
-            for stamp in &mut lane.stamps {
+            for stamp in lane.stamps.iter_mut() {
                 stamp.sent = self.now;
             }
         }
@@ -360,10 +395,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Handles what no event reports: timeouts, nudges, and free lanes while callers wait.
     fn sweep(&mut self, io: &mut Io) {
         let every = (self.share.timeout / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
-        if self.now.since(self.swept) < every {
-            return;
-        }
-        self.swept = self.now;
+        self.sweep_at = self.now + every;
         self.expire();
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];

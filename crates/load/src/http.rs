@@ -120,6 +120,8 @@ impl Requests {
         .encode(&mut request)?;
         let offset =
             request.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
+        // A required body has a required length.
+        let length = target.expect.body.as_ref().map(|body| body.len() as u64).or(target.expect.length);
         let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
         let body = if large { Large::new(&target.body) } else { None };
         if body.is_none() {
@@ -134,7 +136,7 @@ impl Requests {
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
             head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
-            expect: target.expect.clone(),
+            expect: Expect { length, ..target.expect.clone() },
             max_answer: target.max_answer,
             ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
         })
@@ -144,14 +146,20 @@ impl Requests {
     ///
     /// # Errors
     /// There are too many interim answers.
-    fn complete(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Result<(), Fault> {
-        if !state.answer.interim {
+    #[inline]
+    fn complete(
+        &self,
+        state: &mut State,
+        answer: ReceivedAnswer,
+        replies: &mut Vec<Reply>,
+    ) -> Result<(), Fault> {
+        if !answer.interim {
             state.interim = 0;
-            replies.push(self.judge(state));
+            replies.push(self.judge(state, &answer));
             return Ok(());
         }
         state.interim += 1;
-        if state.answer.status == 100 {
+        if answer.status == 100 {
             self.release(state);
         }
         let limit = Seen::Limit { of: INTERIM, what: "interim answers" };
@@ -162,6 +170,7 @@ impl Requests {
     ///
     /// # Errors
     /// The body is too long.
+    #[inline]
     fn add(&self, answer: &mut ReceivedAnswer, data: &[u8]) -> Result<(), Fault> {
         answer.body(data, self.expect.body.as_deref());
         let limit = Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" };
@@ -178,16 +187,17 @@ impl Requests {
     }
 
     /// Judges a complete answer.
-    fn judge(&mut self, state: &mut State) -> Reply {
-        let answer = std::mem::take(&mut state.answer);
+    #[inline]
+    fn judge(&self, state: &mut State, answer: &ReceivedAnswer) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
         state.ids.pop_front();
         // If the answer comes before the whole body is sent, the connection is in the middle of a request.
         let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
-        Reply { result: self.verdict(&answer), keep }
+        Reply { result: self.verdict(answer), keep }
     }
 
+    #[inline]
     fn verdict(&self, answer: &ReceivedAnswer) -> Result<Success, Fault> {
         let expected = match self.expect.status {
             Some(status) => answer.status == status,
@@ -196,8 +206,7 @@ impl Requests {
         if !expected {
             return Err(Fault::new(ErrorClass::Status, Seen::Status(answer.status)));
         }
-        let length = self.expect.body.as_ref().map(|body| body.len() as u64).or(self.expect.length);
-        if let Some(expected) = length.filter(|length| *length != answer.length) {
+        if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
             let seen = Seen::Count { expected, got: answer.length };
             return Err(Fault::new(ErrorClass::Length, seen));
         }
@@ -210,6 +219,7 @@ impl Requests {
         Ok(Success { units: 1, payload: self.payload.unwrap_or(answer.length) })
     }
 
+    #[inline]
     fn request(&mut self, state: &mut State) -> Next {
         let Some(ids) = &mut self.ids else {
             let count = if self.body.is_some() { 1 } else { state.unsent.min(self.depth) };
@@ -285,6 +295,7 @@ impl Protocol for Requests {
         state.unsent += 1;
     }
 
+    #[inline]
     fn next(&mut self, state: &mut State, _closing: bool) -> Next {
         match state.body {
             BodyState::Awaiting => Next::Nothing,
@@ -315,6 +326,7 @@ impl Protocol for Requests {
         }
     }
 
+    #[inline]
     fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
         let mut rest = bytes;
         // The bytes from the start of the current answer on.
@@ -325,10 +337,13 @@ impl Protocol for Requests {
             }
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
-                state.answer = ReceivedAnswer::begin(&whole.head, state.ids.front());
-                self.add(&mut state.answer, whole.body)?;
+                let mut received = ReceivedAnswer::begin(&whole.head, state.ids.front());
+                self.add(&mut received, whole.body)?;
                 rest = &rest[whole.consumed..];
-                self.complete(state, replies)?;
+                self.complete(state, received, replies)?;
+                if rest.is_empty() {
+                    return Ok(());
+                }
                 answer = rest;
                 continue;
             }
@@ -344,7 +359,8 @@ impl Protocol for Requests {
                 HttpEvent::Head(head) => state.answer = ReceivedAnswer::begin(&head, state.ids.front()),
                 HttpEvent::Body(data) => self.add(&mut state.answer, data)?,
                 HttpEvent::End => {
-                    self.complete(state, replies)?;
+                    let received = std::mem::take(&mut state.answer);
+                    self.complete(state, received, replies)?;
                     answer = rest;
                 }
             }
@@ -357,7 +373,10 @@ impl Protocol for Requests {
 
     fn end(&mut self, state: &mut State) -> Option<Reply> {
         match state.decoder.finish() {
-            Ok(true) => Some(self.judge(state)),
+            Ok(true) => {
+                let answer = std::mem::take(&mut state.answer);
+                Some(self.judge(state, &answer))
+            }
             // Report the bytes of the incomplete answer. Nothing arrived for the exchanges after it.
             _ => {
                 let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
@@ -373,6 +392,7 @@ impl Protocol for Requests {
 }
 
 impl ReceivedAnswer {
+    #[inline]
     fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
         let id_differs = id.is_some_and(|id| {
             let value = head.watched.unwrap_or_default();
@@ -389,6 +409,7 @@ impl ReceivedAnswer {
         }
     }
 
+    #[inline]
     fn body(&mut self, data: &[u8], expected: Option<&[u8]>) {
         if let Some(expected) = expected {
             let from = usize::try_from(self.length).unwrap_or(usize::MAX).min(expected.len());

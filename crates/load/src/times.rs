@@ -1,7 +1,11 @@
 //! Times of exchanges, of which some are known only to be longer than what was seen of them.
 
+mod counts;
+
 use hdrhistogram::Histogram;
 use stats::Percentile;
+
+use counts::Counts;
 
 /// The longest time that is recorded: an hour, in nanoseconds. Times have three significant digits.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -9,23 +13,17 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// The times of answered exchanges, and the ages at which unanswered ones were given up. All are nanoseconds.
 ///
 /// An age is a lower bound of a time, so it can make a percentile a lower bound, too: see [`stats::percentile_with_ages`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Times {
-    answered: Histogram<u64>,
+    answered: Counts,
     /// Only if there are any, because a histogram is large.
     unanswered: Option<Box<Histogram<u64>>>,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        Self { answered: histogram(), unanswered: None }
-    }
 }
 
 impl From<Histogram<u64>> for Times {
     /// The times of answered exchanges. The histogram must come from [`Times::all`].
     fn from(answered: Histogram<u64>) -> Self {
-        Self { answered, unanswered: None }
+        Self { answered: Counts::from(&answered), unanswered: None }
     }
 }
 
@@ -38,7 +36,7 @@ impl Times {
     /// Records the time of an answered exchange.
     #[inline]
     pub(crate) fn record(&mut self, nanos: u64) {
-        self.answered.saturating_record(nanos.max(1));
+        self.answered.record(nanos);
     }
 
     /// Records the age of an exchange that was given up.
@@ -47,16 +45,16 @@ impl Times {
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
+        self.answered.merge(&other.answered);
         // All histograms have the same bounds, so adding cannot fail.
-        let _ = self.answered.add(&other.answered);
         if let Some(theirs) = &other.unanswered {
             let _ = self.unanswered.get_or_insert_with(|| Box::new(histogram())).add(&**theirs);
         }
     }
 
     /// The times of answered exchanges.
-    pub fn answered(&self) -> &Histogram<u64> {
-        &self.answered
+    pub fn answered(&self) -> Histogram<u64> {
+        self.answered.histogram()
     }
 
     /// The ages of exchanges that were given up. `None` if there are none.
@@ -66,7 +64,7 @@ impl Times {
 
     /// Both together, each age as if it were a time.
     pub fn all(&self) -> Histogram<u64> {
-        let mut all = self.answered.clone();
+        let mut all = self.answered();
         if let Some(ages) = &self.unanswered {
             let _ = all.add(&**ages);
         }
@@ -86,15 +84,16 @@ impl Times {
     /// Percentile `p` (0..100) in nanoseconds. None if there are too few exchanges ([`stats::samples_needed`]).
     pub fn percentile(&self, p: f64) -> Option<Percentile> {
         let Some(ages) = &self.unanswered else {
-            let enough = self.answered.len() >= stats::samples_needed(p)?;
-            return enough.then(|| Percentile::Exactly(self.answered.value_at_percentile(p)));
+            let answered = self.answered();
+            let enough = answered.len() >= stats::samples_needed(p)?;
+            return enough.then(|| Percentile::Exactly(answered.value_at_percentile(p)));
         };
-        stats::percentile_with_ages(&buckets(&self.answered), &buckets(ages), p)
+        stats::percentile_with_ages(&buckets(&self.answered()), &buckets(ages), p)
     }
 
     /// The longest time in nanoseconds. None if there are no exchanges.
     pub fn max(&self) -> Option<Percentile> {
-        let (answered, longest) = (self.answered.max(), self.all().max());
+        let (answered, longest) = (self.answered().max(), self.all().max());
         let bound = || Percentile::AtLeast { at_least: longest };
         (longest > 0).then(|| if self.unanswered.is_some() { bound() } else { Percentile::Exactly(answered) })
     }

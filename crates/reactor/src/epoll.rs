@@ -140,7 +140,9 @@ impl Epoll {
         }
     }
 
-    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+    /// Resumes listeners whose pause is over.
+    #[cold]
+    fn resume(&mut self) {
         let now = Instant::now();
         for (until, conn, fd) in std::mem::take(&mut self.stalled) {
             if until <= now {
@@ -149,6 +151,12 @@ impl Epoll {
             } else {
                 self.stalled.push((until, conn, fd));
             }
+        }
+    }
+
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        if !self.stalled.is_empty() {
+            self.resume();
         }
         let timeout = if self.ready.is_empty() { timeout } else { Duration::ZERO };
         self.events.clear();
@@ -271,7 +279,8 @@ impl Epoll {
                 len: count as usize,
                 buffer: 0,
                 bulk: false,
-                stamp: None,
+                once: false,
+                stamp: 0,
             };
             return Some((conn, Done::Received(delivery)));
         }

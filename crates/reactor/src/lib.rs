@@ -96,16 +96,21 @@ struct Delivery {
     len: usize,
     buffer: u16,
     bulk: bool,
-    /// When the last byte arrived, by the wall clock, which the kernel uses for stamps.
-    stamp: Option<Duration>,
+    /// The connection carries one exchange, whose next receive must be requested.
+    once: bool,
+    /// When the last byte arrived, in nanoseconds by the wall clock, which the kernel uses for stamps; 0 if there is no stamp.
+    stamp: u64,
 }
 
 impl Delivery {
     /// How long ago the last byte arrived. If the wall clock is set while a message waits, its age is wrong.
+    #[inline]
     fn age(&self) -> Duration {
-        let Some(stamp) = self.stamp else { return Duration::ZERO };
+        if self.stamp == 0 {
+            return Duration::ZERO;
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(stamp)
+        now.saturating_sub(Duration::from_nanos(self.stamp))
     }
 }
 
@@ -168,10 +173,13 @@ impl Io {
         }
     }
 
-    /// Keeps bytes that are sent repeatedly for the reactor's lifetime. If they are no longer than [`Io::SILENT`] as a
-    /// whole, the kernel may send payloads of them without an [`Event::Sent`].
+    /// Announces bytes that are sent repeatedly. If they are no longer than [`Io::SILENT`] as a whole, the reactor keeps them
+    /// for its lifetime, and the kernel may send payloads of them without an [`Event::Sent`].
     pub fn keep(&mut self, shared: &SharedBytes) {
-        self.kept.push(shared.clone());
+        // The whole counts, because several parts of it may be in flight at once.
+        if shared.bytes().len() <= Self::SILENT {
+            self.kept.push(shared.clone());
+        }
     }
 
     /// The most bytes that are sent without an event: fewer than any socket's buffer, so that these sends keep their order.
@@ -193,20 +201,18 @@ impl Io {
 
     /// Sends `payload`. If the result is true, [`Event::Sent`] returns the payload later; if it is false, no event follows.
     /// A connection sends one payload at a time: a second one before that event is refused and returned.
+    #[inline]
     pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
-        if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel) {
-            let free = self.slots.get(conn).is_some_and(|slot| slot.payload.is_none());
-            // The whole counts, because several parts of it may be in flight at once.
-            let small = shared.bytes().len() <= Self::SILENT;
-            if free && small && self.kept.iter().any(|kept| kept.same(shared)) {
-                uring.send_silently(&mut self.slots, conn, payload.bytes());
-                return Ok(false);
-            }
+        let Some(slot) = self.slots.get(conn).filter(|slot| slot.payload.is_none()) else {
+            return Err(payload);
+        };
+        if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel)
+            && self.kept.iter().any(|kept| kept.same(shared))
+        {
+            uring.send_silently(slot, conn, payload.bytes());
+            return Ok(false);
         }
-        match self.slots.get(conn) {
-            Some(slot) if slot.payload.is_none() => slot.payload = Some((payload, 0)),
-            _ => return Err(payload),
-        }
+        slot.payload = Some((payload, 0));
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.send(&mut self.slots, conn),
             Kernel::Epoll(epoll) => epoll.send(&mut self.slots, conn),
@@ -257,6 +263,7 @@ impl Io {
         }
     }
 
+    #[inline(always)]
     fn next(&mut self) -> Option<(Conn, Done)> {
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.next(&mut self.slots),
@@ -264,10 +271,13 @@ impl Io {
         }
     }
 
+    #[inline]
     fn recycle(&mut self, conn: Conn, delivery: Delivery) {
         if let Kernel::Uring(uring) = &mut self.kernel {
             uring.recycle(delivery);
-            uring.receive_more(&mut self.slots, conn);
+            if delivery.once {
+                uring.receive_more(&mut self.slots, conn);
+            }
         }
     }
 }

@@ -30,6 +30,7 @@ impl SharedBytes {
     ///
     /// # Panics
     /// If `range` is not within the bytes.
+    #[inline]
     pub fn slice(&self, range: Range<usize>) -> Payload {
         assert!(range.start <= range.end && range.end <= self.0.len(), "the range lies within the bytes");
         Payload::Shared(self.clone(), range)
@@ -46,7 +47,18 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// How many bytes there are.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)] // nobody asks
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Shared(_, range) => range.len(),
+            Self::Owned(bytes) => bytes.len(),
+        }
+    }
+
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Shared(shared, range) => &shared.0[range.clone()],

@@ -118,11 +118,13 @@ impl Slots {
     }
 
     /// The slot of a connection that is neither closed nor closing.
+    #[inline]
     pub(crate) fn get(&mut self, conn: Conn) -> Option<&mut Slot> {
         self.any(conn).filter(|slot| !slot.closing)
     }
 
     /// The slot of a connection that is not closed, but may be closing.
+    #[inline]
     pub(crate) fn any(&mut self, conn: Conn) -> Option<&mut Slot> {
         self.slots.get_mut(conn.index()).filter(|slot| slot.generation == conn.generation)
     }

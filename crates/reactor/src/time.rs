@@ -9,6 +9,9 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
+    /// A time that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// The current time.
     pub fn now() -> Self {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -44,7 +47,7 @@ impl Add<Duration> for Time {
 
 /// The duration in nanoseconds, at most `u64::MAX` (more than five centuries).
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! Needs Linux 6.1: provided-buffer rings, multishot receive and deferred task running.
 
 mod buffers;
+mod op;
 mod stamps;
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr;
@@ -20,6 +20,7 @@ use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
 use crate::{Carries, Delivery, Done, ReactorConfig, STALL};
 use buffers::Buffers;
+use op::{Op, op_of, user_data};
 use stamps::Stamps;
 
 /// Size and number of the buffers for bulk data. They are used in turn, and there are few enough to stay in the cache.
@@ -31,48 +32,14 @@ const COMPLETIONS: u32 = 32 * 1024;
 /// Entries in the ring's own file table, 8 bytes each. The limit of open files may allow fewer.
 const FILES: u32 = 64 * 1024;
 
-#[derive(Clone, Copy, PartialEq)]
-#[repr(u8)]
-enum Op {
-    Accept,
-    Connect,
-    Receive,
-    /// A receive whose messages carry their arrival times.
-    StampedReceive,
-    Send,
-    /// A send that reports only its failure.
-    SilentSend,
-    /// The ring creates a socket. The linked connect reports a failure.
-    Socket,
-    /// Half-close, close and cancel. Their failures show elsewhere.
-    Silent,
-}
-
-fn user_data(op: Op, conn: Conn) -> u64 {
-    (op as u64) << 56 | conn.to_bits()
-}
-
-fn op_of(user_data: u64) -> Op {
-    match user_data >> 56 {
-        0 => Op::Accept,
-        1 => Op::Connect,
-        2 => Op::Receive,
-        3 => Op::StampedReceive,
-        4 => Op::Send,
-        5 => Op::SilentSend,
-        6 => Op::Socket,
-        _ => Op::Silent,
-    }
-}
-
 pub(crate) struct Uring {
     // The first field is dropped first, before the buffers are unmapped. The ring's remaining work does not need them:
     // receives run only in this thread's turns.
     ring: IoUring,
     messages: Buffers,
     bulk: Buffers,
-    /// The completions of this turn that have not been handled yet.
-    batch: VecDeque<cqueue::Entry>,
+    /// How many completions of this turn have not been handled yet.
+    left: usize,
     /// Listeners whose accept stopped because no file was free, and when they resume.
     stalled: Vec<(Instant, Conn)>,
     /// The size of the ring's own file table. Operations on its sockets need no look-up in the process's table.
@@ -99,6 +66,7 @@ macro_rules! on {
     };
 }
 
+#[inline]
 fn send_entry(slot: &Slot, conn: Conn, bytes: &[u8]) -> squeue::Entry {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
@@ -122,7 +90,7 @@ impl Uring {
             ring,
             messages,
             bulk,
-            batch: VecDeque::with_capacity(1024),
+            left: 0,
             stalled: Vec::new(),
             files,
             stamps: config.stamps.then(Stamps::default),
@@ -130,6 +98,7 @@ impl Uring {
         })
     }
 
+    #[inline]
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
             // SAFETY: every pointer in an entry is valid until its completion. Addresses and kept bytes live as long as the
@@ -152,6 +121,7 @@ impl Uring {
     }
 
     /// Submits an operation that reports nothing unless it fails.
+    #[inline]
     fn operate_silently(&mut self, conn: Conn, op: Op, entry: squeue::Entry, flags: Flags) {
         self.push(&entry.flags(Flags::SKIP_SUCCESS | flags).user_data(user_data(op, conn)));
     }
@@ -262,11 +232,10 @@ impl Uring {
     }
 
     /// Sends bytes that live as long as the reactor.
-    pub(crate) fn send_silently(&mut self, slots: &mut Slots, conn: Conn, bytes: &[u8]) {
-        if let Some(slot) = slots.get(conn) {
-            let entry = send_entry(slot, conn, bytes);
-            self.operate_silently(conn, Op::SilentSend, entry, Flags::empty());
-        }
+    #[inline]
+    pub(crate) fn send_silently(&mut self, slot: &Slot, conn: Conn, bytes: &[u8]) {
+        let entry = send_entry(slot, conn, bytes);
+        self.operate_silently(conn, Op::SilentSend, entry, Flags::empty());
     }
 
     pub(crate) fn half_close(&mut self, slots: &mut Slots, conn: Conn) {
@@ -307,14 +276,22 @@ impl Uring {
         may
     }
 
-    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
-        let now = if self.stalled.is_empty() { None } else { Some(Instant::now()) };
+    /// Resumes listeners whose pause is over.
+    #[cold]
+    fn resume(&mut self, slots: &mut Slots) {
+        let now = Instant::now();
         for (until, conn) in std::mem::take(&mut self.stalled) {
-            if now.is_some_and(|now| until <= now) {
+            if until <= now {
                 self.listen(slots, conn);
             } else {
                 self.stalled.push((until, conn));
             }
+        }
+    }
+
+    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
+        if !self.stalled.is_empty() {
+            self.resume(slots);
         }
         let timespec = Timespec::from(timeout);
         let args = SubmitArgs::new().timespec(&timespec);
@@ -326,27 +303,51 @@ impl Uring {
                 _ => return Err(error),
             },
         }
-        self.batch.extend(self.ring.completion());
+        self.left = self.ring.completion().len();
         Ok(())
     }
 
+    /// The next completion, handled as far as the reactor is concerned.
+    #[inline(always)]
     pub(crate) fn next(&mut self, slots: &mut Slots) -> Option<(Conn, Done)> {
-        loop {
-            let entry = self.batch.pop_front()?;
+        while self.left > 0 {
+            self.left -= 1;
+            let entry = self.ring.completion().next()?;
+            let conn = Conn::from_bits(entry.user_data());
+            if let Some(delivery) = self.message(slots, conn, &entry) {
+                return Some((conn, Done::Received(delivery)));
+            }
             if let Some(done) = self.complete(slots, &entry) {
                 return Some(done);
             }
         }
+        None
+    }
+
+    /// The short way for nearly every completion: a message on an open connection, whose receive goes on.
+    #[inline(always)]
+    fn message(&self, slots: &mut Slots, conn: Conn, entry: &cqueue::Entry) -> Option<Delivery> {
+        let more = cqueue::more(entry.flags());
+        if entry.result() <= 0 || !more || op_of(entry.user_data()) != Op::Receive {
+            return None;
+        }
+        let slot = slots.get(conn)?;
+        let (bulk, once, len) = (slot.reading_bulk, slot.once, entry.result() as usize);
+        let buffer = cqueue::buffer_select(entry.flags())?;
+        let buffers = if bulk { &self.bulk } else { &self.messages };
+        Some(Delivery { start: buffers.start(buffer), len, buffer, bulk, once, stamp: 0 })
     }
 
     fn buffers(&mut self, bulk: bool) -> &mut Buffers {
         if bulk { &mut self.bulk } else { &mut self.messages }
     }
 
+    #[inline]
     pub(crate) fn recycle(&mut self, delivery: Delivery) {
         self.buffers(delivery.bulk).recycle(delivery.buffer);
     }
 
+    #[inline(never)]
     fn complete(&mut self, slots: &mut Slots, entry: &cqueue::Entry) -> Option<(Conn, Done)> {
         let conn = Conn::from_bits(entry.user_data());
         let op = op_of(entry.user_data());
@@ -419,7 +420,7 @@ impl Uring {
         let result = entry.result();
         let slot = slots.get(conn)?;
         let (bulk, once) = (slot.reading_bulk, slot.once);
-        let delivery = self.delivery(entry, bulk);
+        let delivery = self.delivery(entry, bulk, once);
         let ended = delivery.map_or(result == 0, |delivery| delivery.len == 0);
         // A multishot receive may end by itself (no buffer was free), or because we cancelled it to change buffers. It
         // starts again.
@@ -440,11 +441,11 @@ impl Uring {
     }
 
     /// The bytes that a receive delivered, if it delivered a buffer.
-    fn delivery(&mut self, entry: &cqueue::Entry, bulk: bool) -> Option<Delivery> {
+    fn delivery(&mut self, entry: &cqueue::Entry, bulk: bool, once: bool) -> Option<Delivery> {
         let len = usize::try_from(entry.result()).ok()?;
         let buffer = cqueue::buffer_select(entry.flags())?;
         let start = self.buffers(bulk).start(buffer);
-        let mut delivery = Delivery { start, len, buffer, bulk, stamp: None };
+        let mut delivery = Delivery { start, len, buffer, bulk, once, stamp: 0 };
         if let (Op::StampedReceive, Some(stamps)) = (op_of(entry.user_data()), &self.stamps) {
             stamps.unwrap(&mut delivery);
         }
@@ -471,8 +472,7 @@ impl Drop for Uring {
     /// Submits queued closes, and closes accepted connections that were never reported.
     fn drop(&mut self) {
         let _ = self.ring.submit();
-        self.batch.extend(self.ring.completion());
-        for entry in self.batch.drain(..) {
+        for entry in self.ring.completion() {
             if let (Op::Accept, Ok(fd)) = (op_of(entry.user_data()), u32::try_from(entry.result())) {
                 drop(owned(fd));
             }

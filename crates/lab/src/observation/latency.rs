@@ -34,7 +34,7 @@ impl Latency {
             min: micros(answered.min()),
             mean: if has_samples { answered.mean() / 1000.0 } else { 0.0 },
             max: micros(answered.max()),
-            buckets: micros_of(answered),
+            buckets: micros_of(&answered),
             unanswered: times.unanswered().map(micros_of).unwrap_or_default(),
         }
     }

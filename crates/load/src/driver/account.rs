@@ -6,14 +6,20 @@ use reactor::{Io, Time};
 use super::lanes::Stamp;
 use super::{Driver, Phase};
 use crate::fault::{ErrorClass, Example, Fault, Seen};
-use crate::protocol::{Protocol, Reply};
+use crate::protocol::{Protocol, Success};
 
 impl<P: Protocol> Driver<'_, P> {
-    pub(super) fn attempted(&mut self) {
-        self.tally.attempts += u64::from(self.counts());
-        // What begins after the window was due in it.
-        self.tally.in_flight += u64::from(self.counts() && !self.window);
-        self.tally.total.attempts += 1;
+    /// Counts exchanges that begin.
+    #[inline]
+    pub(super) fn attempted(&mut self, count: u64) {
+        self.tally.total.attempts += count;
+        if self.window {
+            self.tally.attempts += count;
+        } else if self.counts() {
+            // What begins after the window was due in it.
+            self.tally.attempts += count;
+            self.tally.in_flight += count;
+        }
     }
 
     /// Whether the outcome of an exchange counts. In an open loop it still does after the window.
@@ -27,12 +33,13 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     /// Counts the end of a lane's oldest exchange.
-    pub(super) fn settle(&mut self, index: usize, reply: Reply, ended: Time) {
+    #[inline]
+    pub(super) fn settle(&mut self, index: usize, result: Result<Success, &Fault>, ended: Time) {
         let lane = &mut self.lanes[index];
-        let Some(stamp) = lane.stamps.pop_front() else { return };
+        let Some(stamp) = lane.stamps.pop() else { return };
         lane.carried += 1;
         self.open -= 1;
-        match reply.result {
+        match result {
             Ok(success) => {
                 self.tally.total.successes += 1;
                 if self.window {
@@ -43,17 +50,21 @@ impl<P: Protocol> Driver<'_, P> {
                     self.sent_behind(&stamp);
                 }
             }
-            Err(fault) => {
-                self.failed(fault, stamp.sent, Some(index));
-                if self.is_open() && self.times_count(stamp.intended) {
-                    self.sent_behind(&stamp);
-                    if matches!(fault.class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout) {
-                        self.unanswered(&stamp);
-                    }
-                }
-            }
+            Err(fault) => self.lost(*fault, &stamp, index),
         }
         self.caller_returns();
+    }
+
+    /// Counts a lane's exchange that failed.
+    #[inline(never)]
+    fn lost(&mut self, fault: Fault, stamp: &Stamp, index: usize) {
+        self.failed(fault, stamp.sent, Some(index));
+        if self.is_open() && self.times_count(stamp.intended) {
+            self.sent_behind(stamp);
+            if matches!(fault.class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout) {
+                self.unanswered(stamp);
+            }
+        }
     }
 
     fn sent_behind(&mut self, stamp: &Stamp) {
@@ -92,7 +103,7 @@ impl<P: Protocol> Driver<'_, P> {
                 self.drop_arrival(since);
             } else if self.may_begin() {
                 self.begun += 1;
-                self.attempted();
+                self.attempted(1);
                 self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None);
                 self.caller_returns();
             }
@@ -119,7 +130,7 @@ impl<P: Protocol> Driver<'_, P> {
             return;
         }
         for index in 0..self.lanes.len() {
-            for stamp in std::mem::take(&mut self.lanes[index].stamps) {
+            while let Some(stamp) = self.lanes[index].stamps.pop() {
                 if self.times_count(stamp.intended) {
                     self.sent_behind(&stamp);
                     self.unanswered(&stamp);

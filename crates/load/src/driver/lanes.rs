@@ -14,6 +14,58 @@ pub(super) struct Stamp {
     pub sent: Time,
 }
 
+/// The stamps of a lane's open exchanges, oldest first. The oldest has a place of its own, because nearly every lane has only
+/// one: there it needs no memory elsewhere, and no queue.
+#[derive(Default)]
+pub(super) struct Stamps {
+    oldest: Option<Stamp>,
+    later: VecDeque<Stamp>,
+}
+
+impl Stamps {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.oldest.is_some()) + self.later.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.oldest.is_none()
+    }
+
+    pub(super) fn oldest(&self) -> Option<&Stamp> {
+        self.oldest.as_ref()
+    }
+
+    pub(super) fn newest(&self) -> Option<&Stamp> {
+        self.later.back().or(self.oldest.as_ref())
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, stamp: Stamp) {
+        if self.oldest.is_none() {
+            self.oldest = Some(stamp);
+        } else {
+            self.later.push_back(stamp);
+        }
+    }
+
+    /// Takes the oldest.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Stamp> {
+        let next = if self.later.is_empty() { None } else { self.later.pop_front() };
+        std::mem::replace(&mut self.oldest, next)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp> {
+        self.oldest.iter().chain(&self.later)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp> {
+        self.oldest.iter_mut().chain(&mut self.later)
+    }
+}
+
 /// One lane.
 pub(super) struct Lane<S> {
     pub conn: Option<Conn>,
@@ -25,8 +77,7 @@ pub(super) struct Lane<S> {
     /// When something was last received.
     pub heard: Time,
     pub state: Option<S>,
-    /// The open exchanges, oldest first.
-    pub stamps: VecDeque<Stamp>,
+    pub stamps: Stamps,
     /// Exchanges that ended on the current connection.
     pub carried: u64,
     /// Whether the lane is in the queue of idle lanes.
@@ -43,13 +94,13 @@ impl<S> Lane<S> {
 
     /// When it last sent anything.
     pub(super) fn last_sent(&self) -> Time {
-        self.stamps.back().map_or(self.taken, |newest| newest.sent.max(self.taken))
+        self.stamps.newest().map_or(self.taken, |newest| newest.sent.max(self.taken))
     }
 
     /// Whether the oldest exchange has taken too long. The timeout counts from the last byte of its request to the whole
     /// answer, and before that to the connection. A pool's counts from the beginning, with the wait for the connection.
     pub(super) fn is_overdue(&self, now: Time, share: &Share) -> bool {
-        let Some(oldest) = self.stamps.front() else { return false };
+        let Some(oldest) = self.stamps.oldest() else { return false };
         let sent = if self.connected { oldest.sent.max(self.taken) } else { oldest.sent };
         match share.idle_timeout {
             Some(idle) if self.connected && self.heard > sent => now.since(self.heard) >= idle,
@@ -75,7 +126,7 @@ impl<S> Lanes<S> {
             taken: now,
             heard: now,
             state: None,
-            stamps: VecDeque::new(),
+            stamps: Stamps::default(),
             carried: 0,
             idle: false,
             retry_at: None,

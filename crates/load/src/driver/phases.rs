@@ -4,32 +4,67 @@ use std::time::Duration;
 
 use reactor::{Io, Time};
 
-use super::{Driver, Ending, Moment, Phase, TURN};
+use super::{Driver, Ending, Moment, Phase, Share, TURN};
 use crate::pacer::{Arrivals, Pace, Pacer, Stop};
 use crate::protocol::Protocol;
 
+/// What may begin in a phase.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gate {
+    until: Time,
+    most: u64,
+}
+
+impl Gate {
+    /// The gate of a phase that began at `since`.
+    pub(super) fn of(phase: Phase, since: Time, share: &Share) -> Self {
+        let stop = match phase {
+            Phase::WarmUp => Stop::After(share.warmup),
+            Phase::Measure => share.stop,
+            Phase::Settle | Phase::Drain | Phase::Done => Stop::After(Duration::ZERO),
+        };
+        match stop {
+            Stop::After(length) => Self { until: since + length, most: u64::MAX },
+            Stop::Count(most) => Self { until: Time::NEVER, most },
+        }
+    }
+
+    /// Closed loop: whether another exchange may begin now, after `begun` others.
+    #[inline]
+    pub(super) fn admits(self, now: Time, begun: u64) -> bool {
+        now < self.until && begun < self.most
+    }
+
+    /// Whether the time is over.
+    #[inline]
+    pub(super) fn is_over(self, now: Time) -> bool {
+        now >= self.until
+    }
+}
+
 impl<P: Protocol> Driver<'_, P> {
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         matches!(self.share.arrivals, Arrivals::Open(_))
     }
 
     /// How long the loop may wait: until the phase ends or an arrival is due, at most [`TURN`].
     pub(super) fn patience(&mut self) -> Duration {
-        let now = Time::now();
-        let elapsed = now.since(self.since);
-        let retry = self.retries.front().map_or(TURN, |(when, _)| when.since(now));
-        let length = match (self.phase, self.share.stop) {
-            (Phase::WarmUp, _) => self.share.warmup,
-            (Phase::Measure, Stop::After(length)) => length,
-            (Phase::Measure, Stop::Count(_)) => Duration::MAX,
-            _ => return retry.min(TURN),
-        };
-        let arrival = match self.pacer.pace(elapsed, self.begun) {
-            Pace::Wait(time) => time,
-            _ if self.is_open() => Duration::ZERO,
-            _ => TURN,
-        };
-        length.saturating_sub(elapsed).min(arrival).min(retry).min(TURN)
+        let now = if self.is_open() { Time::now() } else { self.now };
+        let mut until = now + TURN;
+        if let Some((retry_at, _)) = self.retries.front() {
+            until = until.min(*retry_at);
+        }
+        if !self.gate.is_over(now) {
+            until = until.min(self.gate.until);
+        }
+        if self.is_open() && matches!(self.phase, Phase::WarmUp | Phase::Measure) {
+            return match self.pacer.pace(now.since(self.since), self.begun) {
+                Pace::Wait(time) => until.min(now + time).since(now),
+                Pace::Send(_) | Pace::Stop => Duration::ZERO,
+            };
+        }
+        until.since(now)
     }
 
     /// Whether there is nothing to do within [`patience`](Self::patience), whatever answers arrive: only the schedule begins
@@ -50,23 +85,25 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Whether no more exchanges may begin.
-    pub(super) fn is_closing(&self) -> bool {
-        match self.phase {
-            Phase::Settle | Phase::Drain | Phase::Done => true,
-            Phase::WarmUp => self.now.since(self.since) >= self.share.warmup,
-            Phase::Measure => self.share.stop_reached(self.now.since(self.since)),
-        }
+    /// Whether a waiting exchange may begin now. In an open loop the pacer already decided when it arrived.
+    pub(super) fn may_begin(&self) -> bool {
+        self.is_open() || self.gate.admits(self.now, self.begun)
     }
 
-    /// Whether a waiting exchange may begin now. In an open loop the pacer already decided when it arrived.
-    pub(super) fn may_begin(&mut self) -> bool {
-        self.is_open() || matches!(self.pace(), Pace::Send(_))
+    /// Whether the schedule, the time or the count is over.
+    fn is_over(&mut self) -> bool {
+        if self.is_open() { self.pace() == Pace::Stop } else { !self.may_begin() }
+    }
+
+    /// Changes the phase. Its time counts on.
+    fn change(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.gate = Gate::of(phase, self.since, &self.share);
     }
 
     pub(super) fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
         self.since = self.now;
+        self.change(phase);
         self.begun = 0;
         if phase == Phase::Measure {
             self.pacer = Pacer::new(self.share.arrivals, self.share.stop, self.share.offset);
@@ -79,6 +116,8 @@ impl<P: Protocol> Driver<'_, P> {
         self.enter(Phase::Measure);
         self.opened = Some(self.now);
         self.window = true;
+        self.look_for_tenth();
+        self.report_at = self.share.reports.map_or(Time::NEVER, |every| self.now + every);
         self.tally.attempts = self.open;
         self.cpu = reactor::thread_cpu();
     }
@@ -116,13 +155,13 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Moves to the next phase when its time has come or its exchanges have ended.
     pub(super) fn advance(&mut self, io: &mut Io) {
-        if let (true, Stop::After(length)) = (self.window, self.share.stop) {
-            let elapsed = self.now.since(self.since).as_secs_f64();
-            // With `Finish` the window continues past its length. What ends then counts in the last tenth.
-            self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
+        if self.now >= self.tenth_ends {
+            self.look_for_tenth();
         }
-        self.report();
-        let over = self.pace() == Pace::Stop;
+        if self.now >= self.report_at {
+            self.report();
+        }
+        let over = self.is_over();
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
                 Ending::Cut => {
@@ -142,26 +181,41 @@ impl<P: Protocol> Driver<'_, P> {
                     self.enter(Phase::Drain);
                 }
                 // The window stays open, and its time still counts from its beginning.
-                Ending::Finish => self.phase = Phase::Drain,
+                Ending::Finish => self.change(Phase::Drain),
             },
             Phase::Drain if self.open == 0 && (self.waiting.is_empty() || !self.is_open()) => {
                 self.close_window();
-                self.phase = Phase::Done;
+                self.change(Phase::Done);
             }
             Phase::Drain if !self.window && self.now.since(self.since) > self.share.drain => {
-                self.phase = Phase::Done
+                self.change(Phase::Done);
             }
             _ => {}
         }
     }
 
-    fn report(&mut self) {
-        let Some(every) = self.share.reports.filter(|_| self.window) else { return };
-        if self.now.since(self.since) >= every * (self.reported + 1) {
-            self.reported += 1;
-            let (thread, times) = (self.share.number, self.reported);
-            (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
+    /// Finds the current tenth of the window, and when it ends.
+    fn look_for_tenth(&mut self) {
+        self.tenth_ends = Time::NEVER;
+        let Stop::After(length) = self.share.stop else { return };
+        let elapsed = self.now.since(self.since).as_secs_f64();
+        // With `Finish` the window continues past its length. What ends then counts in the last tenth.
+        self.tenth = ((elapsed / length.as_secs_f64() * 10.0) as usize).min(9);
+        if self.tenth < 9 {
+            self.tenth_ends = self.since + length / 10 * (self.tenth as u32 + 1);
         }
+    }
+
+    /// Reports the counts so far, and finds out when the next report is due.
+    fn report(&mut self) {
+        let Some(every) = self.share.reports.filter(|_| self.window) else {
+            self.report_at = Time::NEVER;
+            return;
+        };
+        self.reported += 1;
+        self.report_at = self.since + every * (self.reported + 1);
+        let (thread, times) = (self.share.number, self.reported);
+        (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
     }
 
     /// Starts the drive. An open loop first makes its connections, before anything arrives.

@@ -34,8 +34,4 @@ impl Share {
         };
         Pacer::new(arrivals, Stop::After(self.warmup), self.offset)
     }
-
-    pub(super) fn stop_reached(&self, elapsed: Duration) -> bool {
-        matches!(self.stop, Stop::After(length) if elapsed >= length)
-    }
 }

@@ -44,13 +44,7 @@ struct Counts {
 
 impl Default for Counts {
     fn default() -> Self {
-        Self {
-            units: 0,
-            errors: 0,
-            behind: 0,
-            bytes_sent: 0,
-            response: Tally::default().response.answered().clone(),
-        }
+        Self { units: 0, errors: 0, behind: 0, bytes_sent: 0, response: Tally::default().response.answered() }
     }
 }
 
@@ -61,7 +55,7 @@ impl Counts {
             errors: tally.failures(),
             behind: tally.late + tally.dropped,
             bytes_sent: tally.bytes_sent,
-            response: tally.response.answered().clone(),
+            response: tally.response.answered(),
         }
     }
 

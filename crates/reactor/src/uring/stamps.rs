@@ -2,7 +2,6 @@
 //! payload in one buffer.
 
 use std::mem;
-use std::time::Duration;
 
 use io_uring::types::RecvMsgOut;
 
@@ -39,14 +38,14 @@ impl Stamps {
             return;
         };
         let payload = parts.payload_data();
-        delivery.stamp = stamp(parts.control_data());
+        delivery.stamp = stamp(parts.control_data()).unwrap_or(0);
         delivery.start = payload.as_ptr();
         delivery.len = payload.len();
     }
 }
 
-/// The time in the only control message that was requested.
-fn stamp(control: &[u8]) -> Option<Duration> {
+/// The time in the only control message that was requested, in nanoseconds.
+fn stamp(control: &[u8]) -> Option<u64> {
     let (head, time) = (size_of::<libc::cmsghdr>(), size_of::<libc::timespec>());
     let bytes = control.get(..head + time)?;
     // SAFETY: the slice has the length of both structures. They are plain numbers, and the reads need no alignment.
@@ -58,6 +57,6 @@ fn stamp(control: &[u8]) -> Option<Duration> {
         )
     };
     let ours = head.cmsg_level == libc::SOL_SOCKET && head.cmsg_type == libc::SCM_TIMESTAMPNS;
-    let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
-    ours.then(|| Duration::new(seconds, nanos))
+    let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
+    ours.then(|| seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }

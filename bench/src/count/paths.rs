@@ -1,0 +1,141 @@
+//! The paths through the generator that are counted. To count another, add a line to [`PATHS`].
+
+use std::path::Path as File;
+
+use crate::compare::under_test::Ports;
+
+/// Payload bytes of one frame.
+const FRAME: u64 = 1000;
+/// MiB of one upload.
+const UPLOAD: u64 = 16;
+
+/// A path through a generator.
+pub struct Path {
+    pub name: &'static str,
+    pub program: Program,
+    pub unit: Unit,
+    /// How many more requests, uploads or frames each count has than the one before.
+    pub step: u64,
+    /// The options of the program.
+    options: &'static str,
+}
+
+/// Whose path it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Program {
+    /// `narrows load`
+    Narrows,
+    /// The floor of this name.
+    Floor(&'static str),
+}
+
+/// What a cost refers to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unit {
+    Request,
+    /// A MiB of uploads.
+    Uploaded,
+    /// A MiB of frames' payload.
+    Framed,
+}
+
+use Program::{Floor, Narrows};
+use Unit::{Framed, Request, Uploaded};
+
+const fn path(name: &'static str, program: Program, unit: Unit, step: u64, options: &'static str) -> Path {
+    Path { name, program, unit, step, options }
+}
+
+/// All paths.
+#[rustfmt::skip]
+pub const PATHS: &[Path] = &[
+    path("kept-100-uring", Narrows, Request, 100_000, "-c 100 --reactor uring"),
+    path("kept-100-epoll", Narrows, Request, 50_000, "-c 100 --reactor epoll"),
+    path("kept-1-uring", Narrows, Request, 60_000, "-c 1 --reactor uring"),
+    path("kept-1-epoll", Narrows, Request, 60_000, "-c 1 --reactor epoll"),
+    path("pipelined-16-uring", Narrows, Request, 400_000, "-c 100 --pipeline 16 --reactor uring"),
+    path("pipelined-16-epoll", Narrows, Request, 400_000, "-c 100 --pipeline 16 --reactor epoll"),
+    path("each-its-own-uring", Narrows, Request, 10_000, "-c 100 --close --reactor uring"),
+    path("each-its-own-epoll", Narrows, Request, 10_000, "-c 100 --close --reactor epoll"),
+    path("open-2k-uring", Narrows, Request, 5_000, "-c 100 --rate 2k --reactor uring"),
+    path("open-2k-epoll", Narrows, Request, 5_000, "-c 100 --rate 2k --reactor epoll"),
+    path("upload-uring", Narrows, Uploaded, 32, "-c 1 --body-size 16M --reactor uring"),
+    path("upload-epoll", Narrows, Uploaded, 32, "-c 1 --body-size 16M --reactor epoll"),
+    path("frames-uring", Narrows, Framed, 400_000, "-c 1 --frame-size 1000 --reactor uring"),
+    path("frames-epoll", Narrows, Framed, 400_000, "-c 1 --frame-size 1000 --reactor epoll"),
+    path("floor-kept-100-uring", Floor("floor-uring"), Request, 100_000, "-c 100"),
+    path("floor-kept-100-epoll", Floor("floor-epoll"), Request, 50_000, "-c 100"),
+    path("floor-kept-1-uring", Floor("floor-uring"), Request, 20_000, "-c 1"),
+    path("floor-kept-1-epoll", Floor("floor-epoll"), Request, 20_000, "-c 1"),
+    path("floor-each-its-own-uring", Floor("floor-uring"), Request, 10_000, "-c 100 --close"),
+    path("floor-each-its-own-epoll", Floor("floor-epoll"), Request, 10_000, "-c 100 --close"),
+];
+
+impl Path {
+    /// The program and its arguments, for this number of operations.
+    pub fn command(&self, narrows: &File, ports: Ports, number: u64) -> std::io::Result<Vec<String>> {
+        let (program, first) = match self.program {
+            Narrows => (narrows.to_owned(), format!("load {} --json", self.target(ports))),
+            // The time is long enough for the number.
+            Floor(name) => (std::env::current_exe()?, format!("{name} --port {} --seconds 600", ports.http)),
+        };
+        let mut words = vec![program.to_string_lossy().into_owned()];
+        words.extend(first.split(' ').chain(self.options.split(' ')).map(str::to_owned));
+        words.extend(["-n".to_owned(), number.to_string()]);
+        Ok(words)
+    }
+
+    fn target(&self, ports: Ports) -> String {
+        match self.unit {
+            Framed => format!("frames://127.0.0.1:{}", ports.stream),
+            Request => format!("http://127.0.0.1:{}/", ports.http),
+            Uploaded => format!("http://127.0.0.1:{}/upload", ports.http),
+        }
+    }
+
+    /// The options, as the table shows them.
+    pub fn options(&self) -> String {
+        match self.program {
+            Narrows => self.options.to_owned(),
+            Floor(name) => format!("{name} {}", self.options),
+        }
+    }
+}
+
+impl Unit {
+    /// How many units a request, upload or frame is.
+    pub fn per_step(self) -> f64 {
+        match self {
+            Self::Request => 1.0,
+            Self::Uploaded => UPLOAD as f64,
+            Self::Framed => FRAME as f64 / f64::from(1 << 20),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Uploaded => "MiB of a body",
+            Self::Framed => "MiB of frames",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_paths_is_consistent() {
+        let names: BTreeSet<&str> = PATHS.iter().map(|path| path.name).collect();
+        assert_eq!(names.len(), PATHS.len(), "a name occurs twice");
+        for path in PATHS {
+            let says = |option: &str| path.options.contains(option);
+            assert_eq!(path.unit == Uploaded, says(&format!("--body-size {UPLOAD}M")), "{}", path.name);
+            assert_eq!(path.unit == Framed, says(&format!("--frame-size {FRAME}")), "{}", path.name);
+            assert!(path.program == Narrows || path.unit == Request, "{}", path.name);
+        }
+    }
+}

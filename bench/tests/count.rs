@@ -1,0 +1,44 @@
+//! Counting writes its file. The test does not check the figures.
+
+mod common;
+#[path = "../../tests/support/skipped.rs"]
+mod skipped;
+
+use std::fs;
+use std::process::Command;
+
+use common::narrows;
+
+#[test]
+fn a_quick_count_has_a_row_for_each_path_with_both_programs_and_a_floor_without() {
+    if !skipped::has("valgrind") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["count", "--quick", "--server-core", "0", "--paths", "kept-1-epoll,floor-kept-1-epoll"])
+        .arg("--narrows")
+        .arg(narrows())
+        .arg("--before")
+        .arg(narrows())
+        .arg("--out")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let text = fs::read_to_string(folder.path().join("COUNTS.md")).unwrap();
+    assert_eq!(text, String::from_utf8_lossy(&output.stdout));
+    let cells = |name: &str| -> Vec<String> {
+        let begins = format!("| {name} |");
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(&begins)).collect();
+        assert_eq!(rows.len(), 1, "{text}");
+        rows[0].split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let number = |cell: &String| cell.parse::<f64>().is_ok_and(|number| number > 0.0);
+    // The first cell is empty; the second and third say what was counted.
+    let (path, floor) = (cells("kept-1-epoll"), cells("floor-kept-1-epoll"));
+    assert!(path[3..8].iter().all(number), "{path:?}");
+    assert_eq!([&floor[3], &floor[5], &floor[6]], ["", "", ""], "{floor:?}");
+    assert!(number(&floor[4]) && number(&floor[7]), "{floor:?}");
+}
