@@ -14,6 +14,7 @@ mod load_errors;
 mod load_frames;
 mod load_http;
 mod max_rate;
+mod reasons;
 mod report_html;
 mod report_json;
 mod run_attached;

@@ -51,8 +51,8 @@ const fn path(name: &'static str, program: Program, unit: Unit, step: u64, optio
 pub const PATHS: &[Path] = &[
     path("kept-100-uring", Narrows, Request, 100_000, "-c 100 --reactor uring"),
     path("kept-100-epoll", Narrows, Request, 50_000, "-c 100 --reactor epoll"),
-    path("kept-1-uring", Narrows, Request, 20_000, "-c 1 --reactor uring"),
-    path("kept-1-epoll", Narrows, Request, 20_000, "-c 1 --reactor epoll"),
+    path("kept-1-uring", Narrows, Request, 60_000, "-c 1 --reactor uring"),
+    path("kept-1-epoll", Narrows, Request, 60_000, "-c 1 --reactor epoll"),
     path("pipelined-16-uring", Narrows, Request, 400_000, "-c 100 --pipeline 16 --reactor uring"),
     path("pipelined-16-epoll", Narrows, Request, 400_000, "-c 100 --pipeline 16 --reactor epoll"),
     path("each-its-own-uring", Narrows, Request, 10_000, "-c 100 --close --reactor uring"),

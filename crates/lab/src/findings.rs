@@ -41,7 +41,7 @@ pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, is_hardly_measured, log_ratios};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
-pub use effort::Effort;
+pub use effort::{Effort, Sent};
 pub use estimate::{Estimate, RANKED_ERRORS};
 pub use leader::Behind;
 pub use outlier::Outlier;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use systems::tcp::TcpEnds;
 use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload, is_reference};
 
@@ -285,6 +286,16 @@ pub struct SystemUse {
     pub unequal: String,
     /// Its version, as `build.version` or `needs` reported it.
     pub version: String,
+    /// Seconds in which its threads could run and waited for a core, added up. None if the kernel does not say, and in
+    /// runs of earlier versions, as below.
+    #[serde(default)]
+    pub waited_s: Option<f64>,
+    /// Page faults, minor and major.
+    #[serde(default)]
+    pub page_faults: Option<u64>,
+    /// The share of its cores' time that softirqs took, whatever caused them. Cores that it shares count too.
+    #[serde(default)]
+    pub softirq_share: Option<f64>,
 }
 
 /// System calls of a server, and the operations that they served.
@@ -300,13 +311,55 @@ pub struct KernelCounts {
     pub reads: Option<u64>,
     /// Instructions in user and kernel mode. None if the processor does not count them.
     pub instructions: Option<u64>,
+    /// Bytes that the server sent. Runs of earlier versions did not count them.
+    #[serde(default)]
+    pub bytes_received: u64,
+    /// The connections' own account, at both ends. None for a Unix socket, and if the kernel does not list them.
+    #[serde(default)]
+    pub tcp: Option<TcpEnds>,
+    /// System calls that were counted by tracing, in another drive. None if the kernel's counters gave them.
+    #[serde(default)]
+    pub traced: Option<TracedCounts>,
+}
+
+/// System calls that were counted by tracing the server (ptrace), and what it did meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedCounts {
+    /// Operations that were verified meanwhile.
+    pub operations: u64,
+    /// Bytes that were sent to the server meanwhile.
+    pub bytes: u64,
+    /// System calls of all kinds.
+    pub system_calls: u64,
+    /// Calls that read, including those that returned no byte.
+    pub reads: u64,
+}
+
+fn per_operation(count: u64, operations: u64, bytes: u64, unit: &WorkUnit) -> Option<f64> {
+    let operations = if unit.bytes { bytes } else { operations };
+    (operations > 0).then(|| count as f64 / operations as f64)
 }
 
 impl KernelCounts {
     /// A count for each payload byte or operation. None if there was none.
     pub fn per_operation(&self, count: u64, unit: &WorkUnit) -> Option<f64> {
-        let operations = if unit.bytes { self.bytes } else { self.operations };
-        (operations > 0).then(|| count as f64 / operations as f64)
+        per_operation(count, self.operations, self.bytes, unit)
+    }
+
+    /// System calls for each payload byte or operation, however they were counted.
+    pub fn calls_per_operation(&self, unit: &WorkUnit) -> Option<f64> {
+        let traced = || {
+            let traced = self.traced?;
+            per_operation(traced.system_calls, traced.operations, traced.bytes, unit)
+        };
+        self.system_calls.and_then(|calls| self.per_operation(calls, unit)).or_else(traced)
+    }
+
+    /// Bytes that a read returned on average, however reads were counted.
+    pub fn bytes_per_read(&self) -> Option<f64> {
+        let counted = self.reads.map(|reads| (self.bytes, reads));
+        let (bytes, reads) = counted.or_else(|| self.traced.map(|traced| (traced.bytes, traced.reads)))?;
+        (reads > 0).then(|| bytes as f64 / reads as f64)
     }
 }
 

@@ -265,6 +265,14 @@ pub fn size(text: &str) -> Result<u64, String> {
         .and_then(|bytes| u64::try_from(bytes).map_err(|_| "a size cannot be negative".to_owned()))
 }
 
+/// Reads a file that the user named.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -136,7 +136,7 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     let form = || {
         format!("{} is not a report: `narrows report RUN --format json -o FILE` writes one", path.display())
     };
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = common::read(path)?;
     if bytes.starts_with(b"SQLite format 3\0") {
         let path = path.display();
         bail!(

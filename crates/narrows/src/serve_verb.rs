@@ -1,8 +1,10 @@
 //! `narrows serve`: the reference endpoints.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use serve::{Farewell, Speaks};
@@ -18,6 +20,21 @@ pub struct Args {
     /// The HTTP port; 0 chooses a free one
     #[arg(short, long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
+    /// Speak TLS on the HTTP port, with a certificate that is made for this run unless --cert gives one
+    #[arg(long)]
+    tls: bool,
+    /// The certificate of --tls, and those that lead to its root (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
+    cert: Option<PathBuf>,
+    /// The key of --cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Write the root of the certificate that is made to this file, for --cacert of a client
+    #[arg(long, value_name = "FILE", requires = "tls", conflicts_with = "cert")]
+    root: Option<PathBuf>,
+    /// Give tickets for sessions, which clients may offer again
+    #[arg(long, requires = "tls")]
+    tickets: bool,
     /// Receive frames on this port: a 4-byte big-endian length, then that many bytes
     #[arg(long, value_name = "PORT")]
     frames: Option<u16>,
@@ -59,6 +76,7 @@ pub fn run(args: &Args) -> End {
         ports: ports.iter().map(|(port, speaks)| (SocketAddr::new(args.host, *port), *speaks)).collect(),
         threads: vec![None; threads.max(1)],
         max_keepalive: args.max_keepalive,
+        tls: args.listener()?.map(Arc::new),
         farewell: if args.silent_close { Farewell::Silent } else { Farewell::Announced },
         backend: args.reactor.into(),
     };
@@ -66,7 +84,11 @@ pub fn run(args: &Args) -> End {
     let server =
         serve::start(&config).with_context(|| format!("cannot listen on {}", wanted.join(" and ")))?;
     for (address, (_, speaks)) in server.addresses().iter().zip(&ports) {
-        let scheme = if *speaks == Speaks::Frames { "frames" } else { "http" };
+        let scheme = match speaks {
+            Speaks::Frames => "frames",
+            Speaks::Https => "https",
+            Speaks::Http | Speaks::Either => "http",
+        };
         common::say(format_args!("serving {scheme}://{address}"));
     }
     while !cancel.load(Ordering::Relaxed) && server.alive() {
@@ -80,12 +102,44 @@ pub fn run(args: &Args) -> End {
     Ok(std::process::ExitCode::SUCCESS)
 }
 
+/// How long a certificate is valid that is made for one run, before and after its beginning.
+const VALID: Duration = Duration::from_secs(24 * 3600);
+
 impl Args {
+    /// What the connections of --tls are made from.
+    fn listener(&self) -> anyhow::Result<Option<tls::Listener>> {
+        if !self.tls {
+            return Ok(None);
+        }
+        let identity = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => {
+                tls::Identity { certificate: common::read(cert)?, key: common::read(key)? }
+            }
+            _ => self.identity()?,
+        };
+        let parameters = tls::Parameters { sessions: self.tickets, ..tls::Parameters::default() };
+        let serving = tls::Serving { identity, clients: None, parameters };
+        Ok(Some(tls::Listener::new(&serving).map_err(|error| Usage(error.to_string()))?))
+    }
+
+    /// A certificate that is made for this run.
+    fn identity(&self) -> anyhow::Result<tls::Identity> {
+        let now = SystemTime::now();
+        let (from, until) = (now - VALID, now + VALID);
+        let authority = tls::Authority::new(from, until)?;
+        if let Some(file) = &self.root {
+            common::AtomicFile::create(file)?.write(&authority.certificate())?;
+        }
+        let host = self.host.to_string();
+        let names = ["localhost", &host];
+        Ok(authority.issue(&tls::Leaf { names: &names, key: tls::KeyKind::P256, from, until })?)
+    }
+
     fn ports(&self) -> Vec<(u16, Speaks)> {
         match self.any {
             Some(port) => vec![(port, Speaks::Either)],
             None => {
-                let http = (self.port, Speaks::Http);
+                let http = (self.port, if self.tls { Speaks::Https } else { Speaks::Http });
                 std::iter::once(http).chain(self.frames.map(|port| (port, Speaks::Frames))).collect()
             }
         }

@@ -1,12 +1,12 @@
 //! The options of TLS of a client: how its connections are made, and whose certificates are accepted.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use load::target::Url;
 use tls::{Dialing, Identity, Parameters, Trust, Version};
 
-use crate::common::Usage;
+use crate::common::{self, Usage};
 
 /// Options of a target that begins with https://.
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,9 @@ impl TlsArgs {
         }
         let host = url.host.trim_start_matches('[').trim_end_matches(']');
         let identity = match (&self.cert, &self.key) {
-            (Some(cert), Some(key)) => Some(Identity { certificate: read(cert)?, key: read(key)? }),
+            (Some(cert), Some(key)) => {
+                Some(Identity { certificate: common::read(cert)?, key: common::read(key)? })
+            }
             _ => None,
         };
         Ok(Some(Dialing {
@@ -102,7 +104,7 @@ impl TlsArgs {
             return Ok(Trust::Anyone);
         }
         if let Some(file) = &self.cacert {
-            return Ok(Trust::Pem(read(file)?));
+            return Ok(Trust::Pem(common::read(file)?));
         }
         let found = rustls_native_certs::load_native_certs();
         if found.certs.is_empty() {
@@ -113,8 +115,4 @@ impl TlsArgs {
         }
         Ok(Trust::Roots(found.certs.iter().map(|root| root.to_vec()).collect()))
     }
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use lab::ask::{Bytes, Payload};
 use wire::frames::Prefix;
 
@@ -72,9 +72,7 @@ impl TrafficArgs {
     /// The file cannot be read, or `--expect-continue` has nothing to wait with.
     pub fn body(&self) -> anyhow::Result<Payload> {
         let body = match (&self.body, self.body_size) {
-            (Some(path), _) => Payload::Bytes(Bytes(
-                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
-            )),
+            (Some(path), _) => Payload::Bytes(Bytes(common::read(path)?)),
             (None, Some(size)) => Payload::Size(size),
             (None, None) => Payload::None,
         };

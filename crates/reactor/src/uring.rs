@@ -4,6 +4,7 @@
 //! Needs Linux 6.1: provided-buffer rings, multishot receive and deferred task running.
 
 mod buffers;
+mod op;
 mod stamps;
 
 use std::io;
@@ -19,6 +20,7 @@ use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
 use crate::{Carries, Delivery, Done, ReactorConfig, STALL};
 use buffers::Buffers;
+use op::{Op, op_of, user_data};
 use stamps::Stamps;
 
 /// Size and number of the buffers for bulk data. They are used in turn, and there are few enough to stay in the cache.
@@ -29,41 +31,6 @@ const COMPLETIONS: u32 = 32 * 1024;
 
 /// Entries in the ring's own file table, 8 bytes each. The limit of open files may allow fewer.
 const FILES: u32 = 64 * 1024;
-
-#[derive(Clone, Copy, PartialEq)]
-#[repr(u8)]
-enum Op {
-    Accept,
-    Connect,
-    Receive,
-    /// A receive whose messages carry their arrival times.
-    StampedReceive,
-    Send,
-    /// A send that reports only its failure.
-    SilentSend,
-    /// The ring creates a socket. The linked connect reports a failure.
-    Socket,
-    /// Half-close, close and cancel. Their failures show elsewhere.
-    Silent,
-}
-
-fn user_data(op: Op, conn: Conn) -> u64 {
-    (op as u64) << 56 | conn.to_bits()
-}
-
-#[inline]
-fn op_of(user_data: u64) -> Op {
-    match user_data >> 56 {
-        0 => Op::Accept,
-        1 => Op::Connect,
-        2 => Op::Receive,
-        3 => Op::StampedReceive,
-        4 => Op::Send,
-        5 => Op::SilentSend,
-        6 => Op::Socket,
-        _ => Op::Silent,
-    }
-}
 
 pub(crate) struct Uring {
     // The first field is dropped first, before the buffers are unmapped. The ring's remaining work does not need them:

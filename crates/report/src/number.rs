@@ -132,6 +132,7 @@ fn end(times: f64, digits: usize) -> String {
 pub fn count(count: f64) -> String {
     if count < 99.5 {
         return match count {
+            0.0 => "0".to_owned(),
             c if c < 0.0995 => format!("{c:.3}"),
             c if c < 9.95 => format!("{c:.1}"),
             c => format!("{c:.0}"),
@@ -233,6 +234,7 @@ mod tests {
     #[test]
     fn counts_in_sentences_have_separated_thousands() {
         for (value, shown) in [
+            (0.0, "0"),
             (0.0123, "0.012"),
             (1.12, "1.1"),
             (8.17, "8.2"),

@@ -9,6 +9,7 @@ mod caption;
 mod claims;
 mod doubts;
 pub(crate) mod published;
+mod reasons;
 mod runs;
 mod tables;
 mod verdicts;

@@ -38,6 +38,18 @@ pub(crate) struct Wants {
     pub abort: bool,
 }
 
+impl Wants {
+    /// Adds what further bytes want.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.wake = match (self.wake, more.wake) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self.bulk |= more.bulk;
+        self.abort |= more.abort;
+    }
+}
+
 /// The endpoint that a request addresses.
 #[derive(Debug, Clone, PartialEq)]
 enum Route {
@@ -137,7 +149,7 @@ impl Dialogue {
         let wait = if let Route::Wait(wait) = request.route { wait } else { Duration::ZERO };
         let due = now + wait;
         if !wait.is_zero() {
-            wants.wake = Some(wants.wake.map_or(due, |earlier| earlier.min(due)));
+            wants.add(Wants { wake: Some(due), ..Wants::default() });
         }
         self.answers.push_back(QueuedAnswer { due, bytes: request.encode(connection) });
     }

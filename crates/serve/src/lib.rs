@@ -2,12 +2,13 @@
 //!
 //! HTTP: `/` answers `ok`; `/echo` answers the request's body; `/upload` answers the number of body bytes; `/wait/MS`
 //! answers `ok` after that many milliseconds. Every answer repeats the request's `x-request-id`. Frames: the server counts
-//! what arrives, and answers the half-close with the counts. Knows `reactor` and `wire`; knows nothing of `load`.
+//! what arrives, and answers the half-close with the counts. Knows `reactor`, `wire` and `tls`; knows nothing of `load`.
 
 mod counters;
 mod http;
 mod peer;
 mod replaced;
+mod secure;
 mod server;
 
 use std::io;
@@ -25,6 +26,8 @@ pub use counters::{CounterSnapshot, Counters};
 pub enum Speaks {
     /// HTTP/1.1.
     Http,
+    /// HTTP/1.1 in TLS. The configuration says how.
+    Https,
     /// Frames with a four-byte big-endian length prefix.
     Frames,
     /// Decided by the first byte: HTTP begins with a letter, and frames of up to a gigabyte do not.
@@ -52,6 +55,8 @@ pub struct Config {
     pub max_keepalive: Option<u64>,
     /// How it closes the connection then.
     pub farewell: Farewell,
+    /// What the TLS of [`Speaks::Https`] is made from.
+    pub tls: Option<Arc<tls::Listener>>,
     /// The reactor's backend.
     pub backend: Backend,
 }

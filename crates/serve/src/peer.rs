@@ -18,7 +18,7 @@ pub(crate) enum Peer {
 impl Peer {
     pub(crate) fn new(speaks: Speaks) -> Self {
         match speaks {
-            Speaks::Http => Self::Http(Box::default()),
+            Speaks::Http | Speaks::Https => Self::Http(Box::default()),
             Speaks::Frames => Self::Frames(FrameCounter::new(Prefix::Four)),
             Speaks::Either => Self::Unknown,
         }

@@ -3,14 +3,15 @@
 use std::io;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use reactor::timers::Timers;
 use reactor::{Conn, Event, Handler, Io, Payload, Reactor, ReactorConfig};
 
-use crate::http::Rules;
+use crate::http::{Rules, Wants};
 use crate::peer::Peer;
 use crate::replaced::RecentPeaks;
+use crate::secure::Secure;
 use crate::{Config, Counters, Speaks};
 
 /// The loop turns at least this often. A stop wakes it through its listeners; this is in case that fails.
@@ -24,6 +25,7 @@ struct Worker<'a> {
     counts: &'a Counters,
     /// The protocol of each listener.
     ports: Vec<(Conn, Speaks)>,
+    tls: Option<&'a tls::Listener>,
     seats: Vec<Option<Seat>>,
     timers: Timers<Conn>,
     recent_peaks: RecentPeaks,
@@ -33,6 +35,7 @@ struct Worker<'a> {
 struct Seat {
     conn: Conn,
     peer: Peer,
+    secure: Option<Secure>,
     out: Vec<u8>,
     /// How many answers are in `out`.
     queued: u64,
@@ -64,7 +67,8 @@ pub(crate) fn serve(
         .collect::<io::Result<Vec<_>>>()?;
     let rules = Rules { max_keepalive: config.max_keepalive, farewell: config.farewell };
     let (seats, timers, recent_peaks) = (Vec::new(), Timers::default(), RecentPeaks::default());
-    let mut worker = Worker { rules, counts, ports, seats, timers, recent_peaks };
+    let tls = config.tls.as_deref();
+    let mut worker = Worker { rules, counts, ports, tls, seats, timers, recent_peaks };
     let mut worked = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let wait = worker.timers.wait(Instant::now()).unwrap_or(TURN).min(TURN);
@@ -79,6 +83,33 @@ pub(crate) fn serve(
 }
 
 impl Seat {
+    /// Hands bytes that arrived to the peer's protocol.
+    fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counters) -> Wants {
+        let Some(secure) = &mut self.secure else { return self.peer.hear(bytes, now, rules, counts) };
+        let mut wants = Wants::default();
+        let peer = &mut self.peer;
+        let sound = secure.open(bytes, |plain| wants.add(peer.hear(plain, now, rules, counts)));
+        wants.abort |= !sound;
+        if secure.ended() {
+            self.peer.ended(&mut self.out);
+        }
+        wants
+    }
+
+    /// Adds the answers that are due to what is to be sent, and in the end a goodbye.
+    fn answer(&mut self, now: Instant) {
+        let Some(secure) = &mut self.secure else {
+            self.queued += self.peer.answers(now, &mut self.out);
+            return;
+        };
+        let mut plain = Vec::new();
+        self.queued += self.peer.answers(now, &mut plain);
+        secure.seal(&plain, &mut self.out);
+        if self.peer.over(self.heard_all) {
+            secure.say_goodbye(&mut self.out);
+        }
+    }
+
     /// Whether neither side has ended the connection.
     fn is_open(&self) -> bool {
         !self.heard_all && self.lingers_until.is_none()
@@ -90,19 +121,27 @@ impl Worker<'_> {
         self.seats.get_mut(conn.index())?.as_mut().filter(|seat| seat.conn == conn)
     }
 
-    fn accept(&mut self, conn: Conn, listener: Conn) {
+    fn accept(&mut self, io: &mut Io, conn: Conn, listener: Conn) {
         let port = self.ports.iter().find(|(name, _)| *name == listener);
         let speaks = port.map_or(Speaks::Either, |(_, speaks)| *speaks);
         if self.seats.len() <= conn.index() {
             self.seats.resize_with(conn.index() + 1, || None);
         }
         let now = Instant::now();
+        let channel = self.tls.filter(|_| speaks == Speaks::Https).map(|tls| tls.accept(SystemTime::now()));
+        let secure = match channel {
+            None => None,
+            Some(Ok(channel)) => Some(Secure::new(channel)),
+            // The system has no random numbers.
+            Some(Err(_)) => return io.close(conn),
+        };
         if self.counts.opened() {
             self.recent_peaks.note(now);
         }
         self.seats[conn.index()] = Some(Seat {
             conn,
             peer: Peer::new(speaks),
+            secure,
             out: Vec::new(),
             queued: 0,
             under_way: 0,
@@ -160,8 +199,9 @@ impl Worker<'_> {
         let now = Instant::now();
         let (rules, counts) = (self.rules, self.counts);
         let Some(seat) = self.seat(conn) else { return };
-        let wants = seat.peer.hear(bytes, now, &rules, counts);
+        let wants = seat.hear(bytes, now, &rules, counts);
         if wants.abort {
+            self.speak(io, conn, now);
             return self.leave(io, conn);
         }
         if wants.bulk {
@@ -176,7 +216,7 @@ impl Worker<'_> {
     /// Sends what is due, and ends the connection when everything is sent.
     fn speak(&mut self, io: &mut Io, conn: Conn, now: Instant) {
         let Some(seat) = self.seat(conn) else { return };
-        seat.queued += seat.peer.answers(now, &mut seat.out);
+        seat.answer(now);
         if seat.sending {
             return;
         }
@@ -197,7 +237,7 @@ impl Worker<'_> {
 impl Handler for Worker<'_> {
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
         match event {
-            Event::Accepted(listener) => self.accept(conn, listener),
+            Event::Accepted(listener) => self.accept(io, conn, listener),
             Event::Received(bytes, _) => self.hear(io, conn, bytes),
             Event::Sent(_) => {
                 let Some(seat) = self.seat(conn) else { return };

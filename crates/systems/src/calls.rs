@@ -1,7 +1,11 @@
 //! Counts a process's system calls, its reads and its instructions, with the kernel's counters (perf_event_open(2)).
 //!
 //! Counting slows every system call of the machine a little, so it happens outside the timed window. A counter that the
-//! kernel refuses (perf_event_paranoid, no tracefs, a virtual processor without counters) is absent, not zero.
+//! kernel refuses (perf_event_paranoid, no tracefs, a virtual processor without counters) is absent, not zero. Where the
+//! kernel's counters give no system calls, [`trace`] counts them.
+
+pub mod trace;
+mod tracefs;
 
 use std::io;
 
@@ -10,8 +14,14 @@ use perf_event::{Builder, Counter};
 
 use crate::proc;
 
-/// The system calls that read from a socket, as the kernel's tracepoints name them.
-const READS: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+/// The system calls that read from a socket, as the kernel's tracepoints name them, and their numbers.
+const READS: [(&str, i64); 5] = [
+    ("read", libc::SYS_read),
+    ("readv", libc::SYS_readv),
+    ("recvfrom", libc::SYS_recvfrom),
+    ("recvmsg", libc::SYS_recvmsg),
+    ("recvmmsg", libc::SYS_recvmmsg),
+];
 
 /// The tracepoint of all system calls.
 const ALL: &str = "raw_syscalls/sys_enter";
@@ -43,7 +53,7 @@ impl Calls {
     pub fn begin(processes: &[u32]) -> Self {
         let tasks: Vec<u32> = processes.iter().copied().flat_map(proc::tasks).collect();
         let traced = |name: &str| tracepoint(name).ok().and_then(|event| open(&tasks, &event));
-        let reads = READS.iter().map(|name| traced(&format!("syscalls/sys_enter_{name}"))).collect();
+        let reads = READS.iter().map(|(name, _)| traced(&format!("syscalls/sys_enter_{name}"))).collect();
         let mut calls =
             Self { system_calls: traced(ALL), reads, instructions: open(&tasks, &Hardware::INSTRUCTIONS) };
         let kinds = calls.reads.iter_mut().chain([&mut calls.system_calls, &mut calls.instructions]);
@@ -65,19 +75,16 @@ impl Calls {
     }
 }
 
-/// Checks whether the kernel's tracepoints can be read. System calls cannot be counted without them.
+/// Checks whether the kernel's tracepoints can be read. Without them the kernel does not count system calls.
 ///
 /// # Errors
-/// `NotFound` if tracefs is not mounted, `PermissionDenied` if this user may not read it.
+/// `NotFound` if tracefs is not mounted and this user may not mount it, `PermissionDenied` if this user may not read it.
 pub fn tracing() -> io::Result<()> {
     tracepoint(ALL).map(drop)
 }
 
-/// Finds a tracepoint by name, in tracefs or in the older debugfs.
 fn tracepoint(name: &str) -> io::Result<Tracepoint> {
-    let id = |root: &str| std::fs::read_to_string(format!("{root}/events/{name}/id"));
-    let id = id("/sys/kernel/tracing").or_else(|why| id("/sys/kernel/debug/tracing").map_err(|_| why))?;
-    Ok(Tracepoint::with_id(id.trim().parse().map_err(io::Error::other)?))
+    tracefs::id(name).map(Tracepoint::with_id)
 }
 
 fn open<E: Event + Clone>(tasks: &[u32], event: &E) -> Kind {

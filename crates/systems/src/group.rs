@@ -113,7 +113,12 @@ impl Group {
             if answer != 0 || pid == 0 {
                 return None;
             }
-            Some(if info.si_code == libc::CLD_EXITED { Exit::Code(status) } else { Exit::Signal(status) })
+            match info.si_code {
+                libc::CLD_EXITED => Some(Exit::Code(status)),
+                libc::CLD_KILLED | libc::CLD_DUMPED => Some(Exit::Signal(status)),
+                // It stopped for its tracer, which is a thread of this process.
+                _ => None,
+            }
         })
     }
 

@@ -28,6 +28,7 @@ mod reference;
 pub mod sample;
 mod service;
 mod stamp;
+pub mod tcp;
 pub mod template;
 mod wait;
 pub mod work;

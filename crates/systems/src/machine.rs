@@ -76,6 +76,41 @@ pub fn stolen_s() -> f64 {
     steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
 }
 
+/// What these cores have done since the machine started, in clock ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CoreTicks {
+    /// In softirqs, where the kernel handles packets and timers.
+    softirq: u64,
+    /// In all, idle or not.
+    all: u64,
+}
+
+impl CoreTicks {
+    /// Reads them. No cores mean all of them.
+    pub fn of(cores: &[usize]) -> Self {
+        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default(), cores)
+    }
+
+    fn parse(stat: &str, cores: &[usize]) -> Self {
+        let lines = stat.lines().filter_map(|line| line.strip_prefix("cpu")?.split_once(' '));
+        let of_cores = lines
+            .filter(|(core, _)| core.parse().is_ok_and(|core| cores.is_empty() || cores.contains(&core)));
+        of_cores.fold(Self::default(), |sum, (_, ticks)| {
+            // user nice system idle iowait irq softirq steal; guests are part of user: proc(5)
+            let ticks = ticks.split_ascii_whitespace().take(8).map(|word| word.parse().unwrap_or(0));
+            let ticks: Vec<u64> = ticks.collect();
+            let softirq = ticks.get(6).copied().unwrap_or(0);
+            Self { softirq: sum.softirq + softirq, all: sum.all + ticks.iter().sum::<u64>() }
+        })
+    }
+
+    /// The share of the time since an `earlier` reading that softirqs took. None if no tick has passed.
+    pub fn softirq_share(self, earlier: Self) -> Option<f64> {
+        let all = self.all.checked_sub(earlier.all).filter(|ticks| *ticks > 0)?;
+        Some(self.softirq.saturating_sub(earlier.softirq) as f64 / all as f64)
+    }
+}
+
 /// How often the processors have throttled because of heat since the machine started; 0 if the kernel does not count
 /// it.
 pub fn throttles() -> u64 {
@@ -267,6 +302,23 @@ mod tests {
         let counted = throttles_of(&folder);
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(counted, 7);
+    }
+
+    #[test]
+    fn the_share_of_softirqs_is_that_of_the_cores_named() {
+        let stat = |soft| {
+            format!(
+                "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 0 0 9 0 0 0 0 0 0\ncpu1 40 0 30 10 0 0 {soft} 0 40 0\nintr 5\n"
+            )
+        };
+        let ticks = |soft, cores: &[usize]| CoreTicks::parse(&stat(soft), cores);
+        assert_eq!(ticks(20, &[1]), CoreTicks { softirq: 20, all: 100 });
+        assert_eq!(ticks(20, &[]), CoreTicks { softirq: 20, all: 110 });
+        assert_eq!(ticks(20, &[7]), CoreTicks::default());
+        let earlier = CoreTicks { softirq: 10, all: 50 };
+        assert_eq!(ticks(20, &[1]).softirq_share(earlier), Some(0.2));
+        assert_eq!(ticks(20, &[1]).softirq_share(ticks(20, &[1])), None);
+        assert!(CoreTicks::of(&[]).all > 0);
     }
 
     #[test]

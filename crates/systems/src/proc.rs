@@ -16,6 +16,8 @@ pub(crate) struct Stat {
     pub(crate) own_ticks: u64,
     /// The same of its children that have ended and been waited for.
     pub(crate) children_ticks: u64,
+    /// Page faults, minor and major, of its own and of those children.
+    pub(crate) faults: u64,
 }
 
 impl Stat {
@@ -39,6 +41,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         group: fields.get(2)?.parse().ok()?,
         own_ticks: number(11)? + number(12)?,
         children_ticks: number(13)? + number(14)?,
+        faults: number(7)? + number(8)? + number(9)? + number(10)?,
     })
 }
 
@@ -125,15 +128,30 @@ pub(crate) fn tasks(pid: u32) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Voluntary and involuntary context switches of each thread.
-pub(crate) fn switches(pid: u32) -> Vec<(u32, u64)> {
+/// What the scheduler says of a thread since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    /// Voluntary and involuntary context switches.
+    pub(crate) switches: u64,
+    /// Nanoseconds in which it could run and waited for a core. None if the kernel does not say (`CONFIG_SCHED_INFO`).
+    pub(crate) waited_ns: Option<u64>,
+}
+
+/// What the scheduler says of each thread.
+pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
     let tasks = tasks(pid).filter_map(|task| {
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{task}/status")).ok()?;
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{task}/{file}")).ok();
+        let status = read("status")?;
         let switches =
-            number(&text, "voluntary_ctxt_switches:")? + number(&text, "nonvoluntary_ctxt_switches:")?;
-        Some((task, switches))
+            number(&status, "voluntary_ctxt_switches:")? + number(&status, "nonvoluntary_ctxt_switches:")?;
+        Some((task, Scheduled { switches, waited_ns: read("schedstat").and_then(|text| waited_ns(&text)) }))
     });
     tasks.collect()
+}
+
+/// The second of three numbers: nanoseconds on a core, nanoseconds of waiting for one, and the number of turns.
+fn waited_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The memory of all TCP sockets of the machine, in pages.
@@ -189,11 +207,19 @@ mod tests {
 
     #[test]
     fn stat_survives_odd_names() {
-        let text = "17 (a) R (b) S 1 5 5 0 -1 4194304 98 0 0 0 7 8 9 10 20 0 1 0 104142";
-        let expected = Stat { state: 'S', parent: 1, group: 5, own_ticks: 15, children_ticks: 19 };
+        let text = "17 (a) R (b) S 1 5 5 0 -1 4194304 98 2 1 0 7 8 9 10 20 0 1 0 104142";
+        let expected =
+            Stat { state: 'S', parent: 1, group: 5, own_ticks: 15, children_ticks: 19, faults: 98 + 2 + 1 };
         assert_eq!(parse_stat(text), Some(expected));
         for broken in ["", "17 (a", "17 (a) R 1", "17 (a) R x y z"] {
             assert_eq!(parse_stat(broken), None);
+        }
+    }
+
+    #[test]
+    fn the_wait_for_a_core_is_the_second_number() {
+        for (text, waited) in [("0 3703859 1\n", Some(3_703_859)), ("5", None), ("", None), ("1 x 2", None)] {
+            assert_eq!(waited_ns(text), waited);
         }
     }
 
@@ -246,7 +272,8 @@ mod tests {
         assert!(with_descendants(&[stat(me).unwrap().parent]).contains(&me));
         assert!(!with_descendants(&[me]).contains(&stat(me).unwrap().parent));
         assert!(peak_rss(me).unwrap() > 0);
-        assert!(switches(me).iter().any(|(task, _)| *task == me));
+        assert!(scheduled(me).iter().any(|(task, _)| *task == me));
+        assert!(stat(me).unwrap().faults > 0);
         assert!(tcp_memory_pages().is_some());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let inodes = listening(listener.local_addr().unwrap().port());

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::attach::Theirs;
 use crate::calls::Calls;
+use crate::calls::trace::Trace;
 use crate::cgroup::MemoryLimit;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
@@ -25,6 +26,7 @@ use crate::output::{LONGEST_LINE, Line, Tail};
 use crate::ports::{self, Holder};
 use crate::ready;
 use crate::sample::{Sampler, Whose};
+use crate::tcp;
 use crate::wait::poll;
 use crate::workload::Role;
 
@@ -146,6 +148,21 @@ impl Running {
     /// Starts counting its processes' system calls and instructions.
     pub fn calls(&self) -> Calls {
         Calls::begin(&self.whose().members())
+    }
+
+    /// Starts counting its processes' system calls by tracing them. `None` if the kernel refuses. Processes that Narrows
+    /// did not start are not traced, because a call that tracing interrupts could disturb their other work.
+    pub fn trace(&self) -> Option<Trace> {
+        match self.whose() {
+            ours @ Whose::Group(_) => Trace::begin(&ours.members()),
+            Whose::Theirs(_) => None,
+        }
+    }
+
+    /// Starts watching a server's TCP connections that open from now on. `None` if it has no port, or if the kernel does
+    /// not list its sockets.
+    pub fn connections(&self) -> Option<tcp::Watch> {
+        tcp::Watch::begin(self.port()?)
     }
 
     fn whose(&self) -> Whose {

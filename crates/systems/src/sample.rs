@@ -1,4 +1,5 @@
-//! Samples what a system's processes use: CPU, memory, context switches, and the kernel's memory for its sockets.
+//! Samples what a system's processes use: CPU, memory, context switches, waits for a core, page faults, and the kernel's
+//! memory for its sockets.
 //!
 //! A thread samples what has a peak. What only grows is read exactly at the start and the end of the window.
 
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::attach::Theirs;
-use crate::proc;
+use crate::proc::{self, Scheduled};
 use course::Course;
 
 /// What a system's processes used during a window.
@@ -30,6 +31,11 @@ pub struct Use {
     pub context_switches: u64,
     /// The peak growth in the window of the machine's TCP socket memory since the sampler started, in bytes.
     pub socket_memory_bytes: u64,
+    /// Seconds in which threads that are alive at the end could run and waited for a core, added up. None if the kernel
+    /// does not say.
+    pub waited_s: Option<f64>,
+    /// Page faults, minor and major, of all processes and of their children that have ended.
+    pub page_faults: u64,
 }
 
 /// Whose processes are sampled.
@@ -81,7 +87,8 @@ struct State {
 #[derive(Default)]
 struct Counts {
     cpu_ns: u64,
-    switches: HashMap<u32, u64>,
+    faults: u64,
+    tasks: HashMap<u32, Scheduled>,
 }
 
 const EVERY: Duration = Duration::from_millis(250);
@@ -140,6 +147,8 @@ impl Sampler {
             peak_rss_bytes: state.rss.max(rss),
             context_switches: now.switches_since(&self.marked),
             socket_memory_bytes: growth * page_size(),
+            waited_s: now.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
+            page_faults: now.faults.saturating_sub(self.marked.faults),
         }
     }
 }
@@ -213,15 +222,26 @@ impl Shared {
 impl Counts {
     fn read(members: &[u32]) -> Self {
         // Read the CPU time first, because the readings after it take time.
-        let cpu_ns = members.iter().map(|pid| cpu_ns(*pid)).sum();
-        let switches = members.iter().flat_map(|pid| proc::switches(*pid)).collect();
-        Self { cpu_ns, switches }
+        let used = members.iter().filter_map(|pid| cpu_and_faults(*pid));
+        let (cpu_ns, faults) = used.fold((0, 0), |(cpu, faults), used| (cpu + used.0, faults + used.1));
+        let tasks = members.iter().flat_map(|pid| proc::scheduled(*pid)).collect();
+        Self { cpu_ns, faults, tasks }
+    }
+
+    /// What each thread did, before and now.
+    fn since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (Scheduled, Scheduled)> + 'a {
+        self.tasks.iter().map(|(task, now)| (before.tasks.get(task).copied().unwrap_or_default(), *now))
     }
 
     fn switches_since(&self, before: &Self) -> u64 {
-        let grown =
-            |(task, now): (&u32, &u64)| now.saturating_sub(before.switches.get(task).copied().unwrap_or(0));
-        self.switches.iter().map(grown).sum()
+        self.since(before).map(|(before, now)| now.switches.saturating_sub(before.switches)).sum()
+    }
+
+    fn waited_since(&self, before: &Self) -> Option<Duration> {
+        let grown = |(before, now): (Scheduled, Scheduled)| {
+            Some(now.waited_ns?.saturating_sub(before.waited_ns.unwrap_or(0)))
+        };
+        self.since(before).map(grown).sum::<Option<u64>>().map(Duration::from_nanos)
     }
 }
 
@@ -229,11 +249,12 @@ fn total_pss(members: &[u32]) -> u64 {
     members.iter().filter_map(|pid| proc::pss(*pid)).sum()
 }
 
-/// CPU time of a process and of its children that have ended. The process's own is exact to the nanosecond, the
-/// children's to a clock tick.
-fn cpu_ns(pid: u32) -> u64 {
-    let Some(stat) = proc::stat(pid) else { return 0 };
-    clock_ns(pid).unwrap_or(stat.own_ticks * tick_ns()) + stat.children_ticks * tick_ns()
+/// CPU time and page faults of a process and of its children that have ended. The process's own time is exact to the
+/// nanosecond, the children's to a clock tick.
+fn cpu_and_faults(pid: u32) -> Option<(u64, u64)> {
+    let stat = proc::stat(pid)?;
+    let own = clock_ns(pid).unwrap_or(stat.own_ticks * tick_ns());
+    Some((own + stat.children_ticks * tick_ns(), stat.faults))
 }
 
 fn clock_ns(pid: u32) -> Option<u64> {

@@ -295,6 +295,7 @@ impl Claimer<'_> {
     fn reasons(&self, c: &Comparison) -> Vec<Reason> {
         let (a, b) = (&self.estimates[c.scenario], &self.estimates[c.against]);
         let (better, worse) = if c.verdict == Verdict::Faster { (a, b) } else { (b, a) };
-        reason::between(self.planned.workload, better, worse)
+        let times = c.ratio.map_or(1.0, |ratio| ratio.upwards().estimate);
+        reason::between(self.planned.workload, times, better, worse)
     }
 }

@@ -1,17 +1,19 @@
 //! The kernel's work for a system, per unit of the system's work.
 //!
-//! These are counts, which vary less from run to run than times do. System calls and instructions are counted in a short
-//! drive after the first round's window (`lab::session`), so that counting slows nothing that is timed. Context switches
-//! are those of the windows.
+//! These are counts, which vary less from run to run than times do. System calls, instructions and what TCP says of the
+//! connections are counted in a short drive after the first round's window (`lab::session`), so that counting slows
+//! nothing that is timed. The others are those of the windows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, median_ratio};
+use systems::tcp::TcpEnd;
 use systems::work::WorkUnit;
 
-use crate::observation::Measurement;
+use crate::observation::{KernelCounts, Measurement};
 
-/// The kernel's work for a system. A unit is a payload byte of an upload, a frame or a request.
+/// The kernel's work for a system. A unit is a payload byte of an upload, a frame or a request. *In* is what the system
+/// receives, and *out* what it sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "Work")]
 pub struct Effort {
@@ -22,26 +24,174 @@ pub struct Effort {
     /// The mean number of bytes that a call of read(2), recvmsg(2) or the like returned, including calls that returned
     /// none. None for a system that reads without such calls (io_uring).
     pub bytes_per_read: Option<f64>,
+    /// Whether these two were counted by tracing (ptrace), which slows a system.
+    #[serde(default)]
+    pub traced: bool,
     /// Instructions, user and kernel. None if the processor's counters could not be used.
     pub instructions_per_unit: Option<f64>,
     /// Segments that the machine's TCP retransmitted in a window, the median over trials.
     pub retransmits: Option<f64>,
+    /// Page faults, minor and major, the median over trials.
+    pub faults_per_unit: Option<f64>,
+    /// Seconds in which its threads could run and waited for a core, for each second that they ran; the median over
+    /// trials.
+    pub waited_s_per_cpu_s: Option<f64>,
+    /// The share of its cores' time that softirqs took, the median over trials.
+    pub softirq_share: Option<f64>,
+    /// What TCP sent to the system.
+    pub tcp_in: Option<Sent>,
+    /// What TCP sent for the system.
+    pub tcp_out: Option<Sent>,
+}
+
+/// What TCP sent in one direction. From the account that the kernel keeps of each connection (`TCP_INFO`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Sent {
+    /// Segments, including those without payload. None if too little of the traffic was seen, because connections were
+    /// short.
+    pub segments_per_unit: Option<f64>,
+    /// Bytes of a segment with payload, on average.
+    pub bytes_per_segment: Option<f64>,
+    /// Segments that were sent again, like `segments_per_unit`.
+    pub resent_per_unit: Option<f64>,
+    /// The share of the time with something to send in which the receiver's window was full. None if the kernel does not
+    /// say (before Linux 4.10).
+    pub window_limited: Option<f64>,
+    /// The share of that time in which the sender's own buffer was full.
+    pub buffer_limited: Option<f64>,
+}
+
+/// At least this share of the bytes must be those of connections that the kernel listed.
+const SEEN: f64 = 0.5;
+
+impl Sent {
+    /// By one end, which sent so many bytes in all.
+    fn of(end: &TcpEnd, bytes: u64, counts: &KernelCounts, unit: &WorkUnit) -> Self {
+        // The last listing is a moment before the end, so the segments are those of the bytes that it shows.
+        let seen = end.bytes > 0 && end.bytes as f64 >= bytes as f64 * SEEN;
+        let whole = bytes as f64 / end.bytes as f64;
+        let per_unit = |count: u64| {
+            counts.per_operation(1, unit).filter(|_| seen).map(|each| each * count as f64 * whole)
+        };
+        Self {
+            segments_per_unit: per_unit(end.segments),
+            bytes_per_segment: end.bytes_per_segment(),
+            resent_per_unit: per_unit(end.retransmits),
+            window_limited: end.window_limited(),
+            buffer_limited: end.buffer_limited(),
+        }
+    }
 }
 
 impl Effort {
     /// Computes the effort of one scenario's trials.
     pub(super) fn of<'a>(unit: &WorkUnit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let counted = trials.clone().find_map(|m| m.counted);
-        let per_unit = |count: Option<u64>| counted?.per_operation(count?, unit);
-        let reads = counted.and_then(|c| c.reads).filter(|reads| *reads > 0);
+        let ends = counted.and_then(|counts| Some((counts, counts.tcp?)));
+        let sent = |end: Option<TcpEnd>, bytes: u64, counts: &KernelCounts| {
+            end.map(|end| Sent::of(&end, bytes, counts, unit))
+        };
+        let ratio = |of: fn(&Measurement) -> Option<f64>, by: &dyn Fn(&Measurement) -> f64| {
+            median_ratio(trials.clone().filter_map(|m| Some((of(m)?, by(m)))))
+        };
+        let worth = |m: &Measurement| m.worth(unit);
         Self {
-            switches_per_unit: median_ratio(
-                trials.clone().map(|m| (m.system.context_switches as f64, m.worth(unit))),
-            ),
-            calls_per_unit: per_unit(counted.and_then(|c| c.system_calls)),
-            bytes_per_read: reads.zip(counted).map(|(reads, c)| c.bytes as f64 / reads as f64),
-            instructions_per_unit: per_unit(counted.and_then(|c| c.instructions)),
-            retransmits: median(trials.map(|m| m.retransmits as f64)),
+            switches_per_unit: ratio(|m| Some(m.system.context_switches as f64), &worth),
+            calls_per_unit: counted.and_then(|counts| counts.calls_per_operation(unit)),
+            bytes_per_read: counted.and_then(|counts| counts.bytes_per_read()),
+            traced: counted.is_some_and(|counts| counts.system_calls.is_none() && counts.traced.is_some()),
+            instructions_per_unit: counted
+                .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
+            retransmits: median(trials.clone().map(|m| m.retransmits as f64)),
+            faults_per_unit: ratio(|m| m.system.page_faults.map(|faults| faults as f64), &worth),
+            waited_s_per_cpu_s: ratio(|m| m.system.waited_s, &|m| m.system.cpu_s),
+            softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),
+            tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
+            tcp_out: ends.and_then(|(counts, tcp)| sent(tcp.server, counts.bytes_received, &counts)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systems::Workload;
+    use systems::tcp::TcpEnds;
+
+    use super::*;
+    use crate::observation::{SystemUse, TracedCounts};
+
+    fn of(workload: Workload, counted: KernelCounts, system: SystemUse) -> Effort {
+        let trial = Measurement {
+            units: 10,
+            payload_bytes: 1000,
+            system,
+            counted: Some(counted),
+            ..Measurement::default()
+        };
+        Effort::of(&workload.about().unit, std::iter::once(&trial))
+    }
+
+    fn counted(bytes: u64) -> KernelCounts {
+        let end = TcpEnd {
+            sockets: 2,
+            segments: 30,
+            data_segments: 10,
+            bytes,
+            retransmits: 5,
+            busy_us: Some(100),
+            window_limited_us: Some(40),
+            buffer_limited_us: None,
+        };
+        let tcp = Some(TcpEnds { clients: Some(end), server: None });
+        KernelCounts { operations: 20, bytes: 4000, tcp, ..KernelCounts::default() }
+    }
+
+    #[test]
+    fn segments_are_those_of_all_bytes_if_most_were_seen() {
+        // The last listing showed half of the bytes, so twice as many segments were sent.
+        let work = of(Workload::Requests, counted(2000), SystemUse::default());
+        let seen = Sent {
+            segments_per_unit: Some(3.0),
+            bytes_per_segment: Some(200.0),
+            resent_per_unit: Some(0.5),
+            window_limited: Some(0.4),
+            buffer_limited: None,
+        };
+        assert_eq!((work.tcp_in, work.tcp_out), (Some(seen), None));
+        let upload = of(Workload::Upload, counted(4000), SystemUse::default()).tcp_in.unwrap();
+        assert_eq!(upload.segments_per_unit, Some(30.0 / 4000.0));
+        // Connections were too short to be listed.
+        let few = of(Workload::Requests, counted(1999), SystemUse::default()).tcp_in.unwrap();
+        assert_eq!((few.segments_per_unit, few.bytes_per_segment), (None, Some(199.9)));
+    }
+
+    #[test]
+    fn calls_that_were_traced_count_only_where_the_kernel_counted_none() {
+        let traced = Some(TracedCounts { operations: 5, bytes: 500, system_calls: 40, reads: 5 });
+        let both = KernelCounts { system_calls: Some(60), reads: Some(40), traced, ..counted(4000) };
+        let work = |counts| {
+            let work = of(Workload::Requests, counts, SystemUse::default());
+            (work.calls_per_unit, work.bytes_per_read, work.traced)
+        };
+        assert_eq!(work(both), (Some(3.0), Some(100.0), false));
+        assert_eq!(work(KernelCounts { traced, ..counted(4000) }), (Some(8.0), Some(100.0), true));
+        assert_eq!(work(counted(4000)), (None, None, false));
+    }
+
+    #[test]
+    fn what_earlier_versions_did_not_measure_is_not_known() {
+        let counts = r#"{"operations":1,"bytes":2,"system_calls":3,"reads":null,"instructions":null}"#;
+        let counts: KernelCounts = serde_json::from_str(counts).unwrap();
+        let mut system = serde_json::to_value(SystemUse { cpu_s: 2.0, ..SystemUse::default() }).unwrap();
+        for later in ["waited_s", "page_faults", "softirq_share"] {
+            system.as_object_mut().unwrap().remove(later);
+        }
+        let work = of(Workload::Requests, counts, serde_json::from_value(system).unwrap());
+        assert_eq!(work.calls_per_unit, Some(3.0));
+        assert_eq!((work.waited_s_per_cpu_s, work.faults_per_unit, work.softirq_share), (None, None, None));
+        let now =
+            SystemUse { cpu_s: 2.0, waited_s: Some(1.0), page_faults: Some(30), ..SystemUse::default() };
+        let work = of(Workload::Requests, counts, now);
+        assert_eq!((work.waited_s_per_cpu_s, work.faults_per_unit), (Some(0.5), Some(3.0)));
     }
 }

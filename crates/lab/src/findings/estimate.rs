@@ -154,9 +154,8 @@ fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
     }
     let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
     let percentile = |p: f64| m.response_us.percentile(p).map(|us| us.value() as f64);
-    let counted = |of: fn(&KernelCounts) -> Option<u64>| {
-        let counts = m.counted.as_ref()?;
-        counts.per_operation(of(counts)?, unit).map(|each| each * unit.size)
+    let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
+        of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
     };
     match figure {
         Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
@@ -166,8 +165,10 @@ fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
         Figure::P50Us => percentile(50.0),
         Figure::P99Us => percentile(99.0),
         Figure::CpuPerUnit => (m.worth(unit) > 0.0).then(|| m.system.cpu_s / m.worth(unit) * unit.size),
-        Figure::CallsPerUnit => counted(|counts| counts.system_calls),
-        Figure::InstructionsPerUnit => counted(|counts| counts.instructions),
+        Figure::CallsPerUnit => counted(KernelCounts::calls_per_operation),
+        Figure::InstructionsPerUnit => {
+            counted(|counts, unit| counts.per_operation(counts.instructions?, unit))
+        }
         Figure::MemoryBytes => Some(m.system.peak_pss_bytes as f64).filter(|bytes| *bytes > 0.0),
     }
 }

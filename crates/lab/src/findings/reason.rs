@@ -1,20 +1,20 @@
 //! Why: what of the kernel's work explains a difference in speed.
+//!
+//! A count explains a difference if the slower one had more to do by it, and so much more that it could be the cause: at
+//! least a third of the effect, in logarithms, and more than a small part of the CPU time. The one that differs most comes
+//! first.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::Workload;
+use systems::work::About;
 
-use super::effort::Effort;
+use super::effort::{Effort, Sent};
 use super::estimate::Estimate;
 use super::table::{FigureTable, Part, TableKind, Unit, column, list_of, part};
 use crate::plan::Planned;
 
-/// Counts that differ by less explain nothing worth saying.
-const TELLING: f64 = 1.5;
-/// What happens less often than this for a unit of work costs it nothing worth saying.
-const LEAST: f64 = 0.1;
-
-/// What of a system's work is counted.
+/// What of a system's work is counted. *In* is what the system receives, and *out* what it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
@@ -26,6 +26,28 @@ pub enum Counted {
     ContextSwitches,
     /// Instructions for a unit of work.
     Instructions,
+    /// Bytes of a TCP segment with payload that the system received, on average.
+    BytesPerSegmentIn,
+    /// TCP segments that the system received, for a unit of work.
+    SegmentsIn,
+    /// TCP segments that the system sent, for a unit of work.
+    SegmentsOut,
+    /// TCP segments that the machine retransmitted in a window.
+    Retransmits,
+    /// Seconds in which the system's threads waited for a core, for each second that they ran.
+    CoreWait,
+    /// Page faults for a unit of work.
+    PageFaults,
+    /// The share of the time of sending to the system in which its receive window was full.
+    WindowLimitedIn,
+    /// The share of the time of the system's sending in which the generator's receive window was full.
+    WindowLimitedOut,
+    /// The share of the time of sending to the system in which the generator's send buffer was full.
+    BufferLimitedIn,
+    /// The share of the time of the system's sending in which its send buffer was full.
+    BufferLimitedOut,
+    /// The share of the time of the system's cores that softirqs took.
+    Softirqs,
 }
 
 /// A count that tells why one of two scenarios is the faster one.
@@ -41,30 +63,165 @@ pub struct Reason {
 
 /// So many reasons are enough.
 const MOST: usize = 2;
+/// A count explains a difference if it explains at least this share of the effect, in logarithms.
+const SHARE: f64 = 1.0 / 3.0;
+/// Counts that hardly vary from run to run explain nothing worth saying if they differ by less.
+const EXACT: f64 = 1.2;
+/// The same of counts that vary, and of those that tracing distorts.
+const VARYING: f64 = 1.5;
+/// What happens less often than this for a unit of work costs it nothing worth saying.
+const LEAST: f64 = 0.1;
+/// Fewer segments that were sent again in a window are those of others on the machine.
+const LEAST_RESENT: f64 = 3.0;
+/// Neither a context switch nor a page fault nor a segment costs more than this many seconds of CPU time, caches included.
+const COST_S: f64 = 5e-6;
+/// At that cost, what the slower one had to do more must take at least this share of its CPU time.
+const WORTH: f64 = 0.1;
+/// A share of time below this is nothing worth saying.
+const LEAST_SHARE: f64 = 0.1;
+/// A share of time above this is not told from all of it.
+const MOST_OF_TIME: f64 = 0.99;
 
-/// What explains that one row is faster than another: the counts in which it had less to do. None where nothing was counted,
-/// or nothing tells.
-pub(super) fn between(workload: Workload, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
-    let about = workload.about();
-    let reason = |counted: Counted, of: Count| {
-        let (x, y) = of(&faster.work).zip(of(&slower.work)).filter(|(x, y)| *x > 0.0 && *y > 0.0)?;
-        (x / y >= TELLING || y / x >= TELLING).then_some(Reason { counted, faster: x, slower: y })
-    };
-    let reads = reason(Counted::BytesPerRead, |work| work.bytes_per_read)
-        .filter(|r| !about.short_exchanges && r.faster > r.slower);
-    let counts = [
-        reason(Counted::SystemCalls, |work| work.calls_per_unit),
-        reason(Counted::ContextSwitches, |work| work.switches_per_unit),
-        reason(Counted::Instructions, |work| work.instructions_per_unit),
-    ];
-    let less = |r: &Reason| r.faster < r.slower && r.slower * about.unit.size >= LEAST;
-    reads.into_iter().chain(counts.into_iter().flatten().filter(less)).take(MOST).collect()
+/// How a count tells how much more the slower one had to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Measure {
+    /// What happens for a unit of work. It must differ so many times, and happen at least so often. Each costs at most so
+    /// many seconds.
+    PerUnit { differ: f64, least: f64, cost_s: f64 },
+    /// What happens in a window, to whomever. The slower one must have more of it although it did less work, because what
+    /// others do in the same time would be more for each unit of work of anyone slow.
+    InWindow { differ: f64, least: f64 },
+    /// What is moved at once: more is better.
+    AtOnce { differ: f64 },
+    /// A share of time that is lost.
+    Share,
+    /// Time that is lost for each second that is used.
+    Beside,
 }
 
-/// One of the counts.
-type Count = fn(&Effort) -> Option<f64>;
+impl Measure {
+    /// How many times more the slower one had to do, which used so many seconds of CPU time for each unit. None if that is
+    /// not enough to be said.
+    fn telling(self, faster: f64, slower: f64, unit: f64, cpu_s: Option<f64>) -> Option<f64> {
+        let (times, differ, worth) = match self {
+            Self::PerUnit { differ, least, cost_s } => {
+                let costs = cpu_s.is_none_or(|cpu_s| (slower - faster) * cost_s >= cpu_s * WORTH);
+                let (faster, slower) = (faster * unit, slower * unit);
+                // Between nothing and next to nothing there is no ratio.
+                (slower / faster.max(least / 10.0), differ, slower >= least && costs)
+            }
+            Self::InWindow { differ, least } => (slower / faster.max(least / 10.0), differ, slower >= least),
+            Self::AtOnce { differ } => (faster / slower, differ, slower > 0.0),
+            // Without the loss, the time would shrink to what is left.
+            Self::Share => {
+                let left = |share: f64| 1.0 - share.min(MOST_OF_TIME);
+                (left(faster) / left(slower), EXACT, slower >= LEAST_SHARE)
+            }
+            Self::Beside => ((1.0 + slower) / (1.0 + faster), VARYING, slower >= LEAST_SHARE),
+        };
+        (worth && times >= differ).then_some(times)
+    }
+}
 
-/// The counts as a table, those that there are; none if nothing was counted.
+/// One of the counts: what it is, where it stands, how it is measured, and its column.
+struct Count {
+    counted: Counted,
+    of: fn(&Effort) -> Option<f64>,
+    measure: Measure,
+    heading: &'static str,
+}
+
+impl Count {
+    /// How much more the slower one had to do by this count. None if that is not enough to be said.
+    fn telling(&self, about: &About, faster: &Estimate, slower: &Estimate) -> Option<f64> {
+        let (x, y) = (self.of)(&faster.work).zip((self.of)(&slower.work))?;
+        let times = self.measure.telling(x, y, about.unit.size, slower.cpu_s_per_unit)?;
+        let called = matches!(self.counted, Counted::SystemCalls | Counted::BytesPerRead);
+        let distorted = called && (faster.work.traced || slower.work.traced);
+        Some(times).filter(|times| !distorted || *times >= VARYING)
+    }
+
+    /// Whether it means something for such work. How much is moved at once says nothing where little is moved at all, and
+    /// where much is moved it says the same as the number of moves.
+    fn applies(&self, about: &About) -> bool {
+        match self.counted {
+            Counted::BytesPerRead | Counted::BytesPerSegmentIn => !about.short_exchanges,
+            Counted::SegmentsIn => about.short_exchanges,
+            _ => true,
+        }
+    }
+
+    /// Whether it says where the slower one is held up, and not what it has more to do. A receiver that is slow for any cause
+    /// has a full window.
+    fn is_symptom(&self) -> bool {
+        use Counted::{BufferLimitedIn, BufferLimitedOut, WindowLimitedIn, WindowLimitedOut};
+        matches!(self.counted, WindowLimitedIn | WindowLimitedOut | BufferLimitedIn | BufferLimitedOut)
+    }
+
+    /// Whether its column is shown wherever it is known. Others are shown only where they tell two rows apart.
+    fn is_usual(&self) -> bool {
+        use Counted::{BytesPerRead, ContextSwitches, Instructions, SystemCalls};
+        matches!(self.counted, ContextSwitches | SystemCalls | BytesPerRead | Instructions)
+    }
+}
+
+/// All counts, in the order of their columns. A `*` in a heading stands for the unit of work.
+fn counts() -> [Count; 15] {
+    fn received(of: fn(&Sent) -> Option<f64>, work: &Effort) -> Option<f64> {
+        work.tcp_in.as_ref().and_then(of)
+    }
+    fn sent(of: fn(&Sent) -> Option<f64>, work: &Effort) -> Option<f64> {
+        work.tcp_out.as_ref().and_then(of)
+    }
+    let per_unit = |differ, least, cost_s| Measure::PerUnit { differ, least, cost_s };
+    // A call may take any time.
+    let exact = per_unit(EXACT, LEAST, f64::INFINITY);
+    let segments = per_unit(EXACT, LEAST, COST_S);
+    let varying = per_unit(VARYING, LEAST, COST_S);
+    let resent = Measure::InWindow { differ: VARYING, least: LEAST_RESENT };
+    let at_once = Measure::AtOnce { differ: EXACT };
+    let count = |counted, heading, measure, of| Count { counted, of, measure, heading };
+    [
+        count(Counted::ContextSwitches, "switches/*", varying, |w| w.switches_per_unit),
+        count(Counted::SystemCalls, "calls/*", exact, |w| w.calls_per_unit),
+        count(Counted::BytesPerRead, "bytes/read", at_once, |w| w.bytes_per_read),
+        count(Counted::Instructions, "instr/*", exact, |w| w.instructions_per_unit),
+        count(Counted::BytesPerSegmentIn, "bytes/seg in", at_once, |w| received(|s| s.bytes_per_segment, w)),
+        count(Counted::SegmentsIn, "segs in/*", segments, |w| received(|s| s.segments_per_unit, w)),
+        count(Counted::SegmentsOut, "segs out/*", segments, |w| sent(|s| s.segments_per_unit, w)),
+        count(Counted::Retransmits, "retransmits", resent, |w| w.retransmits),
+        count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
+        count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit),
+        count(Counted::WindowLimitedIn, "window in", Measure::Share, |w| received(|s| s.window_limited, w)),
+        count(Counted::WindowLimitedOut, "window out", Measure::Share, |w| sent(|s| s.window_limited, w)),
+        count(Counted::BufferLimitedIn, "buffer in", Measure::Share, |w| received(|s| s.buffer_limited, w)),
+        count(Counted::BufferLimitedOut, "buffer out", Measure::Share, |w| sent(|s| s.buffer_limited, w)),
+        count(Counted::Softirqs, "softirq", Measure::Share, |w| w.softirq_share),
+    ]
+}
+
+/// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
+/// differs most first, and symptoms last. None where nothing was counted, or nothing tells.
+pub(super) fn between(workload: Workload, times: f64, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
+    let about = workload.about();
+    let enough = |times_more: &f64| times_more.ln() >= times.ln().abs() * SHARE;
+    let mut found: Vec<((bool, f64, bool), Reason)> = counts()
+        .iter()
+        .filter(|count| count.applies(about))
+        .filter_map(|count| {
+            let times_more = count.telling(about, faster, slower).filter(enough)?;
+            let (faster, slower) = (count.of)(&faster.work).zip((count.of)(&slower.work))?;
+            // Of counts that differ by about as much, what is moved at once says more than how often.
+            let at_once = matches!(count.measure, Measure::AtOnce { .. });
+            let rank = (!count.is_symptom(), (times_more.ln() * 10.0).round(), at_once);
+            Some((rank, Reason { counted: count.counted, faster, slower }))
+        })
+        .collect();
+    found.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));
+    found.into_iter().take(MOST).map(|(_, reason)| reason).collect()
+}
+
+/// The counts as a table: the usual ones that there are, and others that tell rows apart; none if nothing was counted.
 pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let works = |e: &&Estimate| {
@@ -75,115 +232,37 @@ pub(super) fn table(planned: &Planned, estimates: &[Estimate]) -> Option<FigureT
     if !rows.iter().any(works) {
         return None;
     }
-    let work = &planned.workload.about().unit;
-    let (unit, factor) = (work.short, work.size);
-    let each: [(String, Count, f64); 5] = [
-        (format!("switches/{unit}"), |work| work.switches_per_unit, factor),
-        (format!("calls/{unit}"), |work| work.calls_per_unit, factor),
-        ("bytes/read".to_owned(), |work| work.bytes_per_read.map(f64::round), 1.0),
-        (format!("instr/{unit}"), |work| work.instructions_per_unit, factor),
-        ("retransmits".to_owned(), |work| work.retransmits, 1.0),
-    ];
-    let known = each.into_iter().filter(|(_, of, _)| rows.iter().any(|e| of(&e.work).is_some()));
-    let parts: Vec<Part> = known
-        .map(|(name, of, factor)| {
-            part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * factor).into())
-        })
+    let about = planned.workload.about();
+    let parts: Vec<Part> = counts()
+        .into_iter()
+        .filter(|count| is_shown(count, about, &rows))
+        .map(|count| cells(&count, about))
         .collect();
     let table = list_of(planned, &rows, parts);
     Some(FigureTable { kind: TableKind::Counts, table, notes: Vec::new() })
 }
 
-#[cfg(test)]
-mod tests {
-    use systems::Value;
-    use systems::knob;
-
-    use super::super::tests::{int, measured, measurement, observe, one, plan_of};
-    use super::{Counted as Kind, Reason, TableKind};
-    use crate::experiment::Figure;
-    use crate::findings::{Claim, ExperimentFindings, findings};
-    use crate::observation::KernelCounts;
-    use systems::{Workload, is_reference};
-
-    /// Uploads 690 ms long at a buffer of 1460 bytes, 100 ms at 262144; so many bytes were read by so many reads.
-    fn uploads(bytes_per_read: Option<[u64; 2]>) -> ExperimentFindings {
-        let buffer = int(&[1460, 262_144]);
-        let plan = plan_of(
-            Workload::Upload,
-            Figure::MsPerUpload,
-            &["cowboy2"],
-            &[("buffer", knob::Kind::Size, &buffer)],
-        );
-        let observations = observe(&plan, |trial| {
-            let small = trial.scenario.point.get("buffer") == Some(&Value::Integer(1460));
-            let us = if is_reference(&trial.scenario.system) {
-                50_000.0
-            } else if small {
-                690_000.0
-            } else {
-                100_000.0
-            };
-            let mut m = measurement(20, us + f64::from(trial.round));
-            m.system.context_switches = 20;
-            m.counted = bytes_per_read.filter(|_| trial.round == 0).map(|[few, many]| {
-                let reads = 1_000_000_000 / if small { few } else { many };
-                let system_calls = Some(reads * 4);
-                KernelCounts {
-                    operations: 10,
-                    bytes: 1_000_000_000,
-                    system_calls,
-                    reads: Some(reads),
-                    instructions: None,
-                }
-            });
-            measured(m)
-        });
-        one(findings(&plan, &observations))
+fn is_shown(count: &Count, about: &About, rows: &[&Estimate]) -> bool {
+    if count.is_usual() {
+        return rows.iter().any(|e| (count.of)(&e.work).is_some());
     }
+    let tells = |a: &Estimate| rows.iter().any(|b| count.telling(about, a, b).is_some());
+    count.applies(about) && rows.iter().any(|e| tells(e))
+}
 
-    fn reasons(found: &ExperimentFindings) -> &[Reason] {
-        match &found.claims[0] {
-            Claim::Knob { reasons, .. } => reasons,
-            other => panic!("{other:?}"),
+fn cells(count: &Count, about: &About) -> Part<'static> {
+    let name = count.heading.replace('*', about.unit.short);
+    let (of, size) = (count.of, about.unit.size);
+    match count.measure {
+        Measure::PerUnit { .. } => {
+            part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * size).into())
         }
-    }
-
-    #[test]
-    fn a_difference_is_explained_by_counts_that_differ() {
-        let found = uploads(Some([1430, 250_000]));
-        let [reads, calls] = reasons(&found) else { panic!("{:?}", found.claims) };
-        assert_eq!(
-            (reads.counted, reads.faster.round(), reads.slower.round()),
-            (Kind::BytesPerRead, 250_000.0, 1430.0)
-        );
-        let for_a_mb = |count: f64| (count * 1e6).round();
-        assert_eq!(
-            (calls.counted, for_a_mb(calls.faster), for_a_mb(calls.slower)),
-            (Kind::SystemCalls, 16.0, 2797.0)
-        );
-        let table = found.tables.iter().find(|table| table.kind == TableKind::Counts).unwrap();
-        assert_eq!(table.rows.len(), 3);
-    }
-
-    #[test]
-    fn equal_counts_and_none_explain_nothing() {
-        let counted = |r: &Reason| matches!(r.counted, Kind::BytesPerRead | Kind::SystemCalls);
-        let equal = uploads(Some([1430, 1440]));
-        assert!(!reasons(&equal).iter().any(counted), "{:?}", equal.claims);
-        let none = uploads(None);
-        assert!(!reasons(&none).iter().any(counted), "{:?}", none.claims);
-    }
-
-    #[test]
-    fn context_switches_are_told_also_where_the_kernel_counts_nothing_else() {
-        let columns = |counted: Option<[u64; 2]>| {
-            let found = uploads(counted);
-            let table = found.tables.into_iter().find(|table| table.kind == TableKind::Counts).unwrap();
-            table.table.columns.into_iter().map(|column| column.name).collect::<Vec<_>>()
-        };
-        assert_eq!(columns(None)[2..], ["switches/MB", "retransmits"]);
-        let all = ["switches/MB", "calls/MB", "bytes/read", "retransmits"];
-        assert_eq!(columns(Some([1430, 250_000]))[2..], all);
+        Measure::InWindow { .. } | Measure::AtOnce { .. } => {
+            part(column(name, Unit::Count), move |e| of(&e.work).map(f64::round).into())
+        }
+        Measure::Share | Measure::Beside => part(column(name, Unit::Share), move |e| of(&e.work).into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

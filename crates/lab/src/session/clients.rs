@@ -40,7 +40,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         DriverLine::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
-    let mut window = Window::new(running.sampler());
+    let mut window = Window::new(running.sampler(), place.launch.cores);
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
     window.mark();
@@ -100,6 +100,7 @@ pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, Tr
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
         threads: cores.iter().map(|core| Some(*core)).collect(),
         max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
+        tls: None,
         farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
         backend: reactor::Backend::Auto,
     };

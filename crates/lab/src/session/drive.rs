@@ -6,8 +6,9 @@ use load::Moment;
 use systems::Listening;
 use systems::machine;
 use systems::process::Running;
+use systems::tcp::Watch;
 
-use crate::observation::{KernelCounts, Measurement};
+use crate::observation::{KernelCounts, Measurement, TracedCounts};
 use crate::session::driver::{Driver, Orders};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
@@ -20,7 +21,9 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
     check_equal_work(place, &driver, &orders, &running)?;
     // The generator's thread calls this exactly when the window opens and closes.
-    let window = Mutex::new(Window::new(running.sampler()));
+    let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
+    let cores = users_cores.as_deref().unwrap_or(place.launch.cores);
+    let window = Mutex::new(Window::new(running.sampler(), cores));
     let watch = |moment: Moment<'_>| {
         let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
@@ -32,7 +35,6 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let mut measured = driver.drive(&orders, &watch)?;
     running.check_alive()?;
     measured.counted = place.trial.counted.then(|| count(&driver, &orders, &running)).flatten();
-    let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
     running.stop();
     place.record(&window.into_inner().unwrap_or_else(PoisonError::into_inner).readings(), &mut measured);
     if let Some(cores) = users_cores {
@@ -48,17 +50,38 @@ pub(super) fn listening(running: &Running) -> Result<&Listening, TrialError> {
 
 /// Counts what the kernel does for the server, in a short drive after the window, because counting costs time.
 fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<KernelCounts> {
-    let calls = running.calls();
+    let (calls, connections) = (running.calls(), running.connections());
     // The trial is measured already. A failure or interruption here loses only these counts.
     let tally = driver.drive_for_counts(orders).ok()?;
-    let found = calls.finish();
+    let (found, tcp) = (calls.finish(), connections.map(Watch::finish));
+    if tally.successes == 0 {
+        return None;
+    }
+    let traced = if found.system_calls.is_none() { trace(driver, orders, running) } else { None };
     let counted = found.system_calls.or(found.reads).or(found.instructions).is_some();
-    (counted && tally.successes > 0).then_some(KernelCounts {
+    (counted || tcp.is_some() || traced.is_some()).then_some(KernelCounts {
         operations: tally.units,
         bytes: tally.bytes_sent,
         system_calls: found.system_calls,
         reads: found.reads,
         instructions: found.instructions,
+        bytes_received: tally.bytes_received,
+        tcp,
+        traced,
+    })
+}
+
+/// Counts the server's system calls by tracing it, in another drive, because tracing slows it much.
+fn trace(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<TracedCounts> {
+    let trace = running.trace()?;
+    let tally = driver.drive_for_counts(orders);
+    let found = trace.finish()?;
+    let tally = tally.ok().filter(|tally| tally.successes > 0)?;
+    Some(TracedCounts {
+        operations: tally.units,
+        bytes: tally.bytes_sent,
+        system_calls: found.system_calls,
+        reads: found.reads,
     })
 }
 

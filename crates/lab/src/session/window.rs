@@ -2,7 +2,7 @@
 //! window to its end.
 
 use serde::{Deserialize, Serialize};
-use systems::machine::{self, Disturbance};
+use systems::machine::{self, CoreTicks, Disturbance};
 use systems::sample::{Sampler, Use};
 
 use crate::observation::{Measurement, SystemUse};
@@ -13,6 +13,10 @@ pub(super) struct Window {
     /// What the system used. Set when the window closes.
     used: Use,
     disturbed: Disturbance,
+    /// The system's cores, what they had done when the window opened, and the share of softirqs since then.
+    cores: Vec<usize>,
+    ticks: CoreTicks,
+    softirq_share: Option<f64>,
     time_wait: u64,
     retransmits: u64,
 }
@@ -30,16 +34,25 @@ pub(super) struct Readings {
 }
 
 impl Window {
-    /// A window for the system that this sampler follows.
-    pub(super) fn new(sampler: Sampler) -> Self {
-        let disturbed = Disturbance::default();
-        Self { sampler: Some(sampler), used: Use::default(), disturbed, time_wait: 0, retransmits: 0 }
+    /// A window for the system that this sampler follows, on these cores.
+    pub(super) fn new(sampler: Sampler, cores: &[usize]) -> Self {
+        Self {
+            sampler: Some(sampler),
+            used: Use::default(),
+            disturbed: Disturbance::default(),
+            cores: cores.to_vec(),
+            ticks: CoreTicks::default(),
+            softirq_share: None,
+            time_wait: 0,
+            retransmits: 0,
+        }
     }
 
     /// Call when the window opens.
     pub(super) fn mark(&mut self) {
         self.disturbed = Disturbance::so_far();
         self.retransmits = machine::retransmits();
+        self.ticks = CoreTicks::of(&self.cores);
         if let Some(sampler) = &mut self.sampler {
             sampler.mark();
         }
@@ -51,6 +64,7 @@ impl Window {
             self.used = sampler.finish();
         }
         self.disturbed = Disturbance::so_far().since(self.disturbed);
+        self.softirq_share = CoreTicks::of(&self.cores).softirq_share(self.ticks);
         self.retransmits = machine::retransmits().saturating_sub(self.retransmits);
         self.time_wait = machine::time_wait();
     }
@@ -65,6 +79,9 @@ impl Window {
             peak_rss_bytes: used.peak_rss_bytes,
             context_switches: used.context_switches,
             socket_memory_bytes: used.socket_memory_bytes,
+            waited_s: used.waited_s,
+            page_faults: Some(used.page_faults),
+            softirq_share: self.softirq_share,
             ..SystemUse::default()
         };
         Readings {

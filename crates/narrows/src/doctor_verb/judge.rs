@@ -104,11 +104,13 @@ fn kernel(facts: &Facts) -> Vec<Finding> {
         None => ("can be read", ""),
         Some(ErrorKind::PermissionDenied) => (
             "this user may not read them",
-            "`sudo mount -o remount,mode=750,gid=$(id -g) /sys/kernel/tracing`; only counts of system calls need it",
+            "`sudo mount -o remount,mode=750,gid=$(id -g) /sys/kernel/tracing`; only counts of system calls need them, and until \
+             then Narrows counts by tracing (ptrace), which slows the system while it counts",
         ),
         Some(_) => (
-            "not mounted",
-            "as root: `mount -t tracefs nodev /sys/kernel/tracing`; only counts of system calls need it",
+            "tracefs is not mounted, and this user may not mount it",
+            "as root: `mount -t tracefs nodev /sys/kernel/tracing`; only counts of system calls need it, and until then Narrows \
+             counts by tracing (ptrace), which slows the system while it counts",
         ),
     };
     let hardware = if facts.hardware_counters { "available" } else { "none" };

@@ -43,6 +43,7 @@ pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<Tri
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
         threads: pinned(&placement.system),
         max_keepalive: None,
+        tls: None,
         farewell: Farewell::Announced,
         backend: reactor::Backend::Auto,
     })

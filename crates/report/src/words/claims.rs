@@ -3,13 +3,14 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Counted, Estimate, ExperimentFindings, Interaction, Ratio, Reason,
-    Silence, Unit, is_hardly_measured,
+    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, Interaction, Ratio, Silence, Unit,
+    is_hardly_measured,
 };
 use stats::Verdict;
 
+use super::reasons::counts;
 use super::verdicts::FAR;
-use crate::number::{chosen_percent, count, interval, interval_in_hundredths, several, show, times};
+use crate::number::{chosen_percent, interval, interval_in_hundredths, several, show, times};
 
 /// A longer window is worth trying below this length, seconds.
 const SHORT_S: f64 = 1.0;
@@ -292,30 +293,9 @@ impl Wording<'_> {
         else {
             return None;
         };
-        let words: Vec<String> = reasons.iter().map(|reason| self.counts(reason)).collect();
-        (!words.is_empty()).then(|| words.join("; "))
-    }
-
-    fn counts(&self, reason: &Reason) -> String {
         let unit = &self.e.workload.about().unit;
-        let Reason { counted, faster, slower } = *reason;
-        let what = match counted {
-            Counted::BytesPerRead => {
-                let reads = |each: f64| count(1e9 / each);
-                return format!(
-                    "a read takes {} bytes against {}: {} reads a GB against {}",
-                    count(faster),
-                    count(slower),
-                    reads(faster),
-                    reads(slower)
-                );
-            }
-            Counted::SystemCalls => "system calls",
-            Counted::ContextSwitches => "context switches",
-            Counted::Instructions => "instructions",
-        };
-        let each = |of: f64| count(of * unit.size);
-        format!("{} {what} a {} against {}", each(faster), unit.name, each(slower))
+        let words: Vec<String> = reasons.iter().map(|reason| counts(reason, unit)).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     /// What stood still, as far as it differs between rows, and how many rounds there were.

@@ -3,7 +3,7 @@
 use lab::ask::{Ask, Demand};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
-use lab::findings::{ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
+use lab::findings::{Effort, ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
 use stats::LEVEL;
 
 use super::caption::{Caption, Captioned};
@@ -80,13 +80,28 @@ fn columns(e: &ExperimentFindings) -> String {
 }
 
 fn counts(e: &ExperimentFindings) -> String {
-    let counted = if e.estimates.iter().any(|estimate| estimate.work.calls_per_unit.is_some()) {
-        " System calls and reads are counted in a short drive of its own after the first round; a system that reads through \
-         io_uring has no calls for it."
-    } else {
-        ""
+    let any = |of: fn(&Effort) -> bool| e.estimates.iter().any(|estimate| of(&estimate.work));
+    let (called, traced) = (any(|work| work.calls_per_unit.is_some()), any(|work| work.traced));
+    let tcp = any(|work| work.tcp_in.is_some() || work.tcp_out.is_some());
+    let apart = match (called && !traced, tcp) {
+        (true, true) => "System calls, reads and what TCP did are",
+        (true, false) => "System calls and reads are",
+        (false, true) => "What TCP did is",
+        (false, false) => "",
     };
-    format!("Why: what the kernel did for the system; context switches are those of the windows.{counted}")
+    let mut words = vec!["Why: what the kernel did for the system in the windows.".to_owned()];
+    if !apart.is_empty() {
+        words.push(format!("{apart} counted in a short drive of its own after the first round."));
+    }
+    if traced {
+        let tracing = "System calls and reads are counted by tracing the system (ptrace), in a short drive after the first round. \
+                       Tracing slows it, and a slow system may do its work in fewer and larger calls.";
+        words.push(tracing.to_owned());
+    }
+    if called {
+        words.push("A system that reads through io_uring has no calls for it.".to_owned());
+    }
+    words.join(" ")
 }
 
 fn note(note: &Note) -> String {
@@ -121,9 +136,9 @@ fn note(note: &Note) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lab::findings::{Note, TableKind};
+    use lab::findings::{Effort, Note, Sent, TableKind};
 
-    use super::{caption, note};
+    use super::{caption, counts, note};
     use crate::made_up::{found, rule};
 
     #[test]
@@ -142,6 +157,28 @@ mod tests {
         let about = caption(&e, &table).about;
         let begins = "Everywhere: pools 1, concurrency 64. Where there is such a knob: pool_size 8. Medians";
         assert!(about.starts_with(begins), "{about}");
+    }
+
+    #[test]
+    fn what_is_counted_apart_is_said() {
+        let rules = [rule("a", &[], 1.0), rule("b", &[], 1.0)];
+        let mut e = found(&["a", "b"], &[("pools", &[1])], &rules);
+        let mut said = |work: Effort| {
+            e.estimates[0].work = work;
+            counts(&e)
+        };
+        let windows = "Why: what the kernel did for the system in the windows.";
+        assert_eq!(said(Effort::default()), windows);
+        let called = Effort { calls_per_unit: Some(1.0), ..Effort::default() };
+        let uring = "A system that reads through io_uring has no calls for it.";
+        let drive = "counted in a short drive of its own after the first round.";
+        assert_eq!(said(called), format!("{windows} System calls and reads are {drive} {uring}"));
+        let tcp = Effort { tcp_in: Some(Sent::default()), ..Effort::default() };
+        assert_eq!(said(tcp), format!("{windows} What TCP did is {drive}"));
+        let traced = said(Effort { traced: true, calls_per_unit: Some(1.0), ..tcp });
+        let begins =
+            format!("{windows} What TCP did is {drive} System calls and reads are counted by tracing");
+        assert!(traced.starts_with(&begins) && traced.ends_with(uring), "{traced}");
     }
 
     #[test]

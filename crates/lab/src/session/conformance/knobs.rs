@@ -226,7 +226,10 @@ type Quantity = (&'static str, fn(&Measurement) -> f64);
 const QUANTITIES: [Quantity; 8] = [
     ("CPU time per operation", |m| m.system.cpu_s / m.units as f64),
     ("system calls per operation", |m| {
-        let calls = m.counted.and_then(|counted| Some((counted.system_calls?, counted.operations)));
+        let calls = m.counted.and_then(|counted| {
+            let traced = || counted.traced.map(|traced| (traced.system_calls, traced.operations));
+            counted.system_calls.map(|calls| (calls, counted.operations)).or_else(traced)
+        });
         calls.map_or(f64::NAN, |(calls, operations)| calls as f64 / operations as f64)
     }),
     ("context switches per operation", |m| m.system.context_switches as f64 / m.units as f64),

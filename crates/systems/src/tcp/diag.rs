@@ -1,0 +1,302 @@
+//! Lists TCP sockets through netlink (sock_diag(7), netlink(7)).
+//!
+//! The kernel's structures are read by their offsets, which never change: later kernels only append fields. A field that
+//! the kernel's answer is too short for is absent.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{netlink, recv, send, socket_with};
+
+use super::TcpEnd;
+
+/// One socket of a connection to the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Socket {
+    /// Whether it is the server's end.
+    pub(super) of_server: bool,
+    /// What it did since it was opened.
+    pub(super) did: TcpEnd,
+}
+
+/// Sockets by the kernel's number for each, which no two sockets ever share.
+pub(super) type Sockets = HashMap<u64, Socket>;
+
+/// Lists the connections of a port.
+#[derive(Debug)]
+pub(super) struct Listing {
+    netlink: OwnedFd,
+    port: u16,
+    buffer: Vec<u8>,
+}
+
+/// The kernel's answers have at most this many bytes each.
+const ANSWER: usize = 64 << 10;
+/// The kernel answers at once. This only ensures that nothing waits for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Listing {
+    pub(super) fn open(port: u16) -> io::Result<Self> {
+        let protocol = Some(netlink::SOCK_DIAG);
+        let netlink = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
+        set_socket_timeout(&netlink, Timeout::Recv, Some(PATIENCE))?;
+        Ok(Self { netlink, port, buffer: vec![0; ANSWER] })
+    }
+
+    /// Adds the connections' sockets as they are now, at either end and of either family.
+    pub(super) fn read(&mut self, sockets: &mut Sockets) -> io::Result<()> {
+        let mut found = Sockets::new();
+        for family in [AddressFamily::INET, AddressFamily::INET6] {
+            // A listing takes the kernel milliseconds, however few it finds. The server's end of a connection may be of the
+            // other family.
+            if !found.values().any(|socket| socket.of_server) {
+                send(&self.netlink, &request(family.as_raw()), SendFlags::empty())?;
+                while !self.next(&mut found)? {}
+            }
+        }
+        sockets.extend(found);
+        Ok(())
+    }
+
+    /// Reads one datagram. Returns whether it was the last of an answer.
+    fn next(&mut self, sockets: &mut Sockets) -> io::Result<bool> {
+        let (length, _) = recv(&self.netlink, self.buffer.as_mut_slice(), RecvFlags::empty())?;
+        parse(self.buffer.get(..length).unwrap_or_default(), self.port, sockets)
+    }
+}
+
+/// `SOCK_DIAG_BY_FAMILY`: a request, and each socket of its answer.
+const BY_FAMILY: u16 = 20;
+/// `NLM_F_REQUEST` and `NLM_F_DUMP`: all that match.
+const DUMP: u16 = 0x301;
+/// The types of messages that end an answer (netlink(7)).
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+/// `INET_DIAG_INFO`, the attribute with `struct tcp_info`.
+const INFO: u16 = 2;
+/// The states of sockets that have such an account: not `TIME_WAIT`, not `LISTEN`, not closed, not half open.
+const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+const TCP: u8 = 6;
+
+/// `struct nlmsghdr` and `struct inet_diag_req_v2`.
+fn request(family: u16) -> Vec<u8> {
+    const LENGTH: usize = 72;
+    let mut bytes = Vec::with_capacity(LENGTH);
+    bytes.extend((LENGTH as u32).to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend(DUMP.to_ne_bytes());
+    bytes.extend([0; 8]); // sequence and sender
+    bytes.extend([family as u8, TCP, 1 << (INFO - 1), 0]);
+    bytes.extend(STATES.to_ne_bytes());
+    bytes.resize(LENGTH, 0); // any port, any address, any interface, no cookie
+    bytes
+}
+
+/// Adds the sockets of a datagram. Returns whether it ends the answer.
+///
+/// # Errors
+/// The kernel's, and a message that is cut short.
+fn parse(mut bytes: &[u8], port: u16, sockets: &mut Sockets) -> io::Result<bool> {
+    while !bytes.is_empty() {
+        let header = Fields(bytes);
+        let cut = || io::Error::from(io::ErrorKind::InvalidData);
+        let (length, kind) = header.u32(0).zip(header.u16(4)).ok_or_else(cut)?;
+        let body = bytes.get(16..length as usize).ok_or_else(cut)?;
+        match kind {
+            DONE => return Ok(true),
+            ERROR => {
+                let code = Fields(body).u32(0).ok_or_else(cut)?;
+                return Err(io::Error::from_raw_os_error(code.cast_signed().saturating_neg()));
+            }
+            BY_FAMILY => sockets.extend(socket(body, port)),
+            _ => {}
+        }
+        bytes = bytes.get(aligned(length as usize)..).unwrap_or_default();
+    }
+    Ok(false)
+}
+
+/// Messages and attributes begin at multiples of four bytes.
+fn aligned(length: usize) -> usize {
+    length.div_ceil(4) * 4
+}
+
+/// `struct inet_diag_msg` and its attributes. `None` if it has no account, or has the port at neither end.
+fn socket(message: &[u8], port: u16) -> Option<(u64, Socket)> {
+    let fields = Fields(message);
+    let (from, to) = (fields.u16(4)?.to_be(), fields.u16(6)?.to_be());
+    let of_server = from == port;
+    if !of_server && to != port {
+        return None;
+    }
+    let cookie = fields.u64(44)?;
+    let mut attributes = message.get(72..)?;
+    while let Some((length, kind)) = Fields(attributes).u16(0).zip(Fields(attributes).u16(2)) {
+        let value = attributes.get(4..usize::from(length))?;
+        if kind == INFO {
+            return Some((cookie, Socket { of_server, did: account(value)? }));
+        }
+        attributes = attributes.get(aligned(length.into())..).unwrap_or_default();
+    }
+    None
+}
+
+/// `struct tcp_info`. `None` if it does not have the segments (before Linux 4.6).
+fn account(info: &[u8]) -> Option<TcpEnd> {
+    let fields = Fields(info);
+    // Bytes sent less those sent again; before Linux 4.19, those that were acknowledged.
+    let sent = fields.u64(200).zip(fields.u64(208)).map(|(sent, again)| sent.saturating_sub(again));
+    Some(TcpEnd {
+        sockets: 1,
+        segments: fields.u32(136)?.into(),
+        data_segments: fields.u32(156)?.into(),
+        bytes: sent.or_else(|| fields.u64(120))?,
+        retransmits: fields.u32(100)?.into(),
+        busy_us: fields.u64(168),
+        window_limited_us: fields.u64(176),
+        buffer_limited_us: fields.u64(184),
+    })
+}
+
+/// Numbers of the machine's byte order at offsets. `None` behind the end.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..offset + N)?.try_into().ok()
+    }
+
+    fn u16(&self, offset: usize) -> Option<u16> {
+        self.at(offset).map(u16::from_ne_bytes)
+    }
+
+    fn u32(&self, offset: usize) -> Option<u32> {
+        self.at(offset).map(u32::from_ne_bytes)
+    }
+
+    fn u64(&self, offset: usize) -> Option<u64> {
+        self.at(offset).map(u64::from_ne_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut bytes = (16 + body.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.resize(16, 0);
+        bytes.extend(body);
+        bytes.resize(aligned(bytes.len()), 0);
+        bytes
+    }
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(aligned(bytes.len()), 0);
+        bytes
+    }
+
+    /// A socket from one port to another, with its cookie and its account.
+    fn listed(family: u8, from: u16, to: u16, cookie: u64, info: &[u8]) -> Vec<u8> {
+        let mut body = vec![family, 1, 0, 0];
+        body.extend(from.to_be_bytes());
+        body.extend(to.to_be_bytes());
+        body.resize(44, 9);
+        body.extend(cookie.to_ne_bytes());
+        body.resize(72, 0);
+        body.extend(attribute(8, &[0]));
+        body.extend(attribute(INFO, info));
+        message(BY_FAMILY, &body)
+    }
+
+    /// An account of so many bytes, as long as the kernel's may be.
+    fn info(length: usize) -> Vec<u8> {
+        let mut info = vec![0; 280];
+        let narrow = [(100, 3_u32), (136, 50), (156, 40)];
+        let wide = [(120, 9_000_u64), (168, 1000), (176, 250), (184, 100), (200, 9_500), (208, 300)];
+        narrow.iter().for_each(|(at, value)| info[*at..at + 4].copy_from_slice(&value.to_ne_bytes()));
+        wide.iter().for_each(|(at, value)| info[*at..at + 8].copy_from_slice(&value.to_ne_bytes()));
+        info.truncate(length);
+        info
+    }
+
+    fn parsed(bytes: &[u8]) -> (io::Result<bool>, Sockets) {
+        let mut sockets = Sockets::new();
+        (parse(bytes, 8080, &mut sockets), sockets)
+    }
+
+    #[test]
+    fn sockets_of_both_ends_and_families_are_found() {
+        let bytes = [
+            listed(2, 8080, 40_000, 5, &info(280)),
+            listed(10, 40_000, 8080, 6, &info(280)),
+            listed(2, 22, 40_001, 7, &info(280)),
+            message(DONE, &[0; 4]),
+        ]
+        .concat();
+        let (last, sockets) = parsed(&bytes);
+        let did = TcpEnd {
+            sockets: 1,
+            segments: 50,
+            data_segments: 40,
+            bytes: 9_200,
+            retransmits: 3,
+            busy_us: Some(1000),
+            window_limited_us: Some(250),
+            buffer_limited_us: Some(100),
+        };
+        assert!(last.unwrap());
+        let expected = [(5, Socket { of_server: true, did }), (6, Socket { of_server: false, did })];
+        assert_eq!(sockets, expected.into());
+    }
+
+    #[test]
+    fn an_account_that_is_short_lacks_what_it_does_not_have() {
+        let end = |length| account(&info(length));
+        let busy = |length| end(length).map(|end| (end.bytes, end.busy_us, end.buffer_limited_us));
+        assert_eq!(busy(280), Some((9_200, Some(1000), Some(100))));
+        assert_eq!(busy(207), Some((9_000, Some(1000), Some(100))), "Linux 4.10");
+        assert_eq!(busy(168), Some((9_000, None, None)), "Linux 4.9");
+        assert_eq!(busy(160), Some((9_000, None, None)));
+        assert_eq!((busy(156), busy(104), busy(0)), (None, None, None), "older");
+    }
+
+    #[test]
+    fn what_is_cut_anywhere_is_an_error_or_has_fewer_sockets() {
+        let whole = [listed(2, 8080, 1, 5, &info(280)), listed(2, 8080, 2, 6, &info(280))].concat();
+        assert_eq!(parsed(&whole).1.len(), 2);
+        for length in 0..whole.len() {
+            let (last, sockets) = parsed(&whole[..length]);
+            assert!(
+                sockets.len() < 2
+                    && last.is_ok_and(|last| !last) == (length == 0 || length == whole.len() / 2)
+            );
+        }
+        // Lengths that lead nowhere.
+        for wrong in [0, 3, 15, u32::MAX] {
+            let mut bytes = whole.clone();
+            bytes[..4].copy_from_slice(&wrong.to_ne_bytes());
+            assert!(parsed(&bytes).0.is_err(), "{wrong}");
+        }
+        for wrong in [0, 3, u16::MAX] {
+            let mut bytes = whole.clone();
+            bytes[88..90].copy_from_slice(&wrong.to_ne_bytes());
+            assert_eq!(parsed(&bytes).1.len(), 1, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_kernels_errors_are_returned() {
+        let (error, _) = parsed(&message(ERROR, &(-libc::ENOENT).to_ne_bytes()));
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(parsed(&message(ERROR, &[])).0.is_err());
+    }
+}
