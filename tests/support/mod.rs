@@ -205,7 +205,7 @@ pub fn until(mut done: impl FnMut() -> bool) -> bool {
 pub struct Served {
     child: Guarded,
     lines: Receiver<String>,
-    /// `http://127.0.0.1:PORT`
+    /// `http://127.0.0.1:PORT`, or `https://…` with `--tls`
     pub http: String,
     /// `frames://127.0.0.1:PORT`
     pub frames: String,
@@ -226,7 +226,10 @@ impl Served {
         let [http, frames] = ["http", "frames"].map(|scheme| {
             let line = lines.recv_timeout(PATIENCE).expect("the server says where it serves");
             let address = line.strip_prefix("serving ").unwrap_or_else(|| panic!("{line}")).to_owned();
-            assert!(address.starts_with(&format!("{scheme}://127.0.0.1:")), "{line}");
+            assert!(
+                address.replace("https", "http").starts_with(&format!("{scheme}://127.0.0.1:")),
+                "{line}"
+            );
             address
         });
         Self { child, lines, http, frames }
