@@ -287,7 +287,7 @@ fn callers_that_starve_are_named() {
         let warnings = json["warnings"].as_array().expect("warnings");
         let starved = warnings.iter().find(|warning| warning["code"] == "starved").expect("a warning");
         let message = starved["message"].as_str().expect("words");
-        assert!(message.starts_with("3 of 4 open requests had waited up to "), "{message}");
+        assert!(message.starts_with("3 of 4 callers had waited up to "), "{message}");
     }
 }
 

@@ -420,7 +420,11 @@ impl Measurement {
 
     /// Times from the intended send, or from the actual send if there was no schedule.
     pub fn latency(&self) -> &Latency {
-        if self.response_us.count > 0 { &self.response_us } else { &self.service_us }
+        if self.response_us.count > 0 || !self.response_us.unanswered.is_empty() {
+            &self.response_us
+        } else {
+            &self.service_us
+        }
     }
 
     /// Converts the tally of a generator. Fields that describe the system stay empty.

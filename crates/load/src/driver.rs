@@ -61,6 +61,8 @@ pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
 /// The delay before a failed connection is retried. A refusal takes microseconds: retrying at once would measure how fast
 /// the kernel refuses.
 const RETRY: Duration = Duration::from_millis(10);
+/// How long an open loop that is interrupted waits for answers that are under way.
+const GRACE: Duration = Duration::from_millis(200);
 /// The loop turns at least this often, to check the time and cancellation.
 const TURN: Duration = Duration::from_millis(20);
 
@@ -113,8 +115,11 @@ pub(crate) struct Driver<'a, P: Protocol> {
     tenth_ends: Time,
     /// Whether an answer has ever arrived in more than one piece.
     in_parts: bool,
+    /// Whether the user has ended the drive.
+    interrupted: bool,
     /// Why the first connection was refused.
     refused: Option<io::Error>,
+    beginning: &'a Beginning,
     /// How many reports of the window have been made.
     reported: u32,
     /// When the next one is due, if there is one.
@@ -122,35 +127,38 @@ pub(crate) struct Driver<'a, P: Protocol> {
     watch: &'a Watch<'a>,
 }
 
-/// Why a thread could not drive.
-#[derive(Debug)]
-pub(crate) enum DriveError {
-    /// Nothing listens at the address.
-    Refused(io::Error),
-    /// The reactor failed.
-    Reactor(io::Error),
+/// How the connections of all threads began.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    /// A connection was made.
+    connected: AtomicBool,
+    /// A connection was refused before any was made.
+    refused: AtomicBool,
 }
 
 /// Drives one thread's share until it is done or cancelled.
+///
+/// # Errors
+/// A connection was refused before any was made, or the reactor failed.
 pub(crate) fn drive<P: Protocol>(
     reactor: &mut Reactor,
     protocol: P,
     share: Share,
     to: AddressId,
-    cancel: &AtomicBool,
+    (cancel, beginning): (&AtomicBool, &Beginning),
     watch: &Watch<'_>,
-) -> Result<Tally, DriveError> {
-    let mut driver = Driver::new(reactor.io(), protocol, share, to, watch);
+) -> io::Result<Tally> {
+    let mut driver = Driver::new(reactor.io(), protocol, share, to, beginning, watch);
     if driver.share.warmup.is_zero() {
         driver.open_window();
     }
     driver.start(reactor.io());
     while driver.phase != Phase::Done {
         if let Some(why) = driver.refused {
-            return Err(DriveError::Refused(why));
+            return Err(why);
         }
-        if cancel.load(Ordering::Relaxed) {
-            driver.close_window();
+        let interrupted = cancel.load(Ordering::Relaxed) || beginning.refused.load(Ordering::Relaxed);
+        if interrupted && !driver.interrupt() {
             break;
         }
         let mut patience = driver.patience();
@@ -161,7 +169,7 @@ pub(crate) fn drive<P: Protocol>(
             patience = Duration::ZERO;
         }
         let before = driver.now;
-        reactor.turn(patience, &mut driver).map_err(DriveError::Reactor)?;
+        reactor.turn(patience, &mut driver)?;
         // In a closed loop the last event's reading of the clock is recent enough.
         if driver.now == before || driver.is_open() {
             driver.now = Time::now();
@@ -183,7 +191,14 @@ pub(crate) fn drive<P: Protocol>(
 }
 
 impl<'a, P: Protocol> Driver<'a, P> {
-    fn new(io: &mut Io, protocol: P, share: Share, to: AddressId, watch: &'a Watch<'a>) -> Self {
+    fn new(
+        io: &mut Io,
+        protocol: P,
+        share: Share,
+        to: AddressId,
+        beginning: &'a Beginning,
+        watch: &'a Watch<'a>,
+    ) -> Self {
         let now = Time::now();
         let lanes = Lanes::new(share.connections, share.pipeline);
         protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
@@ -211,7 +226,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
             tenth: 0,
             tenth_ends: Time::NEVER,
             in_parts: false,
+            interrupted: false,
             refused: None,
+            beginning,
             reported: 0,
             report_at: Time::NEVER,
             watch,
@@ -314,6 +331,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
+    /// Closes every connection, so that the peer notices.
+    fn hang_up(&mut self, io: &mut Io) {
+        for index in 0..self.lanes.len() {
+            if let Some(conn) = self.lanes.detach(index) {
+                io.close(conn);
+            }
+        }
+    }
+
     /// Reconnects lanes whose delay is over.
     fn retry(&mut self, io: &mut Io) {
         while let Some((_, index)) =
@@ -379,6 +405,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
 
     fn connected(&mut self, io: &mut Io, index: usize) {
         self.tally.total.connections += 1;
+        if self.tally.total.connections == 1 {
+            self.beginning.connected.store(true, Ordering::Relaxed);
+        }
         let lane = &mut self.lanes[index];
         lane.connected = true;
         lane.taken = self.now;
@@ -437,9 +466,10 @@ impl<P: Protocol> Handler for Driver<'_, P> {
             Event::Failed(errno) => {
                 let connecting = !self.lanes[index].connected;
                 if connecting
-                    && self.tally.total.connections == 0
                     && matches!(errno, libc::ECONNREFUSED | libc::ENOENT)
+                    && !self.beginning.connected.load(Ordering::Relaxed)
                 {
+                    self.beginning.refused.store(true, Ordering::Relaxed);
                     self.refused = Some(io::Error::from_raw_os_error(errno));
                 }
                 self.give_up(io, index, Fault::from_errno(errno, connecting), connecting);

@@ -17,7 +17,7 @@ const INLINE: u64 = 64 * 1024;
 const PIECE: usize = 256 * 1024;
 /// An answer's body of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
-/// More interim answers than this before an answer are no answer.
+/// The most interim answers that are accepted before an answer.
 const INTERIM: u64 = 100;
 /// The header that carries a request's id, and that the answer repeats.
 pub(crate) const ID: &str = "x-request-id";

@@ -159,7 +159,7 @@ impl Tally {
         }
     }
 
-    /// Records the ages of an exchange that was sent and then given up.
+    /// Records the ages of an exchange that was begun and not answered rightly.
     pub(crate) fn unanswered(&mut self, service_ns: u64, response_ns: u64) {
         self.service.give_up(service_ns);
         self.response.give_up(response_ns);
@@ -191,7 +191,9 @@ impl Tally {
         let class = example.fault.class;
         self.errors[class as usize] += 1;
         self.failing += took;
-        if let Some(ordinal) = example.exchange
+        // A stalled server lets requests time out, whichever they are on their connections.
+        let timed_out = matches!(class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout);
+        if let Some(ordinal) = example.exchange.filter(|_| !timed_out)
             && (self.ordinals.len() < Self::ORDINALS || self.ordinals.contains_key(&ordinal))
         {
             *self.ordinals.entry(ordinal).or_default() += 1;

@@ -275,7 +275,8 @@ fn estimate(
         successes,
         in_flight: all().map(|m| m.in_flight).sum(),
         errors,
-        error_share: share(wrong, wrong + successes),
+        // In an open loop the errors are those of all arrivals, whenever they ended.
+        error_share: share(wrong, if scenario.work().is_open_loop() { attempts } else { wrong + successes }),
         explained_errors: all().map(|m| explained(m, &kind_of(scenario))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
         p50_us: response.percentile(50.0),

@@ -45,7 +45,10 @@ impl Slo {
         let unsent = tally.dropped.max(tally.backlog) as f64 / arrived as f64;
         if unsent > DROPPED {
             let failed = most_frequent(tally);
-            return Some(format!("{} of the arrivals could not be sent{failed}", number::percent(unsent)));
+            return Some(format!(
+                "{} of the arrivals were not sent in time{failed}",
+                number::percent(unsent)
+            ));
         }
         self.0.iter().find_map(|objective| match objective {
             Objective::Percentile(p, limit) => {
@@ -56,8 +59,9 @@ impl Slo {
                 };
                 let (time, least) = (Duration::from_nanos(seen.value()), seen.is_lower_bound());
                 let shown = number::seconds(time.as_secs_f64());
-                let word = if least { "at least " } else { "" };
-                (time >= *limit || least).then(|| format!("p{p} is {word}{shown}"))
+                let (word, failed) =
+                    if least { ("at least ", most_frequent(tally)) } else { ("", String::new()) };
+                (time >= *limit || least).then(|| format!("p{p} is {word}{shown}{failed}"))
             }
             Objective::Errors(limit) => {
                 let share = (tally.failures() + tally.dropped) as f64 / arrived as f64;
