@@ -29,7 +29,8 @@
                  ages = #{},           % bucket => 1, for a request that was open when the window closed
                  inside = #{},         % outcome => count, for requests that ended inside the window
                  total = #{},          % outcome => count, for all requests
-                 latency = #{},        % bucket => count, for successes inside the window
+                 latency = #{},        % bucket => count, for successes inside the window; in an open loop for those that were due in it
+                 unanswered = #{},     % bucket => count, in an open loop for requests that failed and were due in the window
                  waits = #{},          % bucket => count, for their waits for the pool, if known
                  service = #{},        % bucket => count, for the rest of their times
                  failed = #{},         % bucket => count, for errors inside the window
@@ -81,6 +82,7 @@ run(Client, Args) ->
         Counts = sum([element(Field, C) || C <- Ended]),
         [[Bucket, Count] || {Bucket, Count} <- lists:sort(maps:to_list(Counts))]
     end,
+    {Dropped, Ages} = dropped(Schedule, Sent),
     Firsts = lists:foldl(fun(C, Known) -> maps:merge_with(fun(_, A, B) -> min(A, B) end, C#caller.firsts, Known) end, #{}, Ended),
     write_line({[
                 {event, <<"done">>},
@@ -91,12 +93,13 @@ run(Client, Args) ->
                 {in_flight, InFlight},
                 {in_flight_us, Pairs(#caller.ages)},
                 {latency_us, Pairs(#caller.latency)},
+                {unanswered_us, Pairs(#caller.unanswered) ++ Ages},
                 {pool_wait_us, Pairs(#caller.waits)},
                 {service_us, Pairs(#caller.service)},
                 {failed_us, Pairs(#caller.failed)},
                 {failed_ordinals, lists:sublist(Pairs(#caller.ordinals), 32)},
                 {late, lists:sum([C#caller.late || C <- Ended])},
-                {dropped, dropped(Schedule, Sent)},
+                {dropped, Dropped},
                 {first_errors, {[{Class, first(First)} || {Class, First} <- maps:to_list(Firsts)]}},
                 {total, {[
                     {attempts, Sent},
@@ -122,21 +125,39 @@ request(Due, Start, Caller = #caller{client = Client, pools = Pools, url = Url, 
     Outcome = outcome(Answer, Id, End - Due, 1000 * Timeout),
     Next = Caller#caller{sent = Sent + 1, total = add(Outcome, Total)},
     if
-        End >= Caller#caller.window_end -> Next#caller{ages = #{bucket(Caller#caller.window_end - Due) => 1}};
+        End >= Caller#caller.window_end ->
+            timed(Outcome, Due, End, Next#caller{ages = #{bucket(Caller#caller.window_end - Due) => 1}});
         End < Caller#caller.window_start -> Next;
         Start - Due > 1000 -> inside(Outcome, Answer, {Due, Start, End}, Next#caller{late = Next#caller.late + 1});
         true -> inside(Outcome, Answer, {Due, Start, End}, Next)
     end.
 
+%% In an open loop, records the time of a request that ended after the window, if it was due in it.
+timed(_, _, _, Caller = #caller{schedule = closed}) -> Caller;
+timed(_, Due, _, Caller = #caller{window_start = Start}) when Due < Start -> Caller;
+timed(ok, Due, End, Caller = #caller{latency = Latency}) -> Caller#caller{latency = add(bucket(End - Due), Latency)};
+timed(_, Due, End, Caller) -> unanswered(Due, End, Caller).
+
+%% In an open loop, records the age of a request that failed.
+unanswered(Due, End, Caller = #caller{unanswered = Ages, window_start = Start}) when
+        Caller#caller.schedule =/= closed, Due >= Start ->
+    Caller#caller{unanswered = add(bucket(End - Due), Ages)};
+unanswered(_, _, Caller) -> Caller.
+
 %% Counts a request that ended inside the window.
 inside(ok, {ok, _, _, _, Waited}, {Due, Start, End}, Caller = #caller{inside = Inside, latency = Latency}) ->
-    Known = Caller#caller{inside = add(ok, Inside), latency = add(bucket(End - Due), Latency)},
+    Times = case Caller of
+        #caller{schedule = Schedule, window_start = From} when Schedule =/= closed, Due < From -> Latency;
+        _ -> add(bucket(End - Due), Latency)
+    end,
+    Known = Caller#caller{inside = add(ok, Inside), latency = Times},
     case Waited of
         unknown -> Known;
         _ -> Known#caller{waits = add(bucket(Start - Due + Waited), Known#caller.waits),
                           service = add(bucket(max(0, End - Start - Waited)), Known#caller.service)}
     end;
-inside(Class, Answer, {_, Start, End}, Caller = #caller{inside = Inside, failed = Failed, firsts = Firsts}) ->
+inside(Class, Answer, {Due, Start, End}, Before = #caller{inside = Inside, failed = Failed, firsts = Firsts}) ->
+    Caller = unanswered(Due, End, Before),
     First = {End - Caller#caller.window_start, Answer},
     Ordinals = case Answer of {error, _, _, Ordinal} -> add(Ordinal, Caller#caller.ordinals); _ -> Caller#caller.ordinals end,
     Caller#caller{inside = add(Class, Inside), failed = add(bucket(End - Start), Failed), ordinals = Ordinals,
@@ -147,7 +168,8 @@ inside(Class, Answer, {_, Start, End}, Caller = #caller{inside = Inside, failed 
 -record(schedule, {start, gap, random,   % microseconds; `constant`, or the state of the random numbers
                    mass = 0,             % when the next arrival is due, in gaps
                    window_start, window_end, timeout,
-                   handed = 0, dropped = 0}).
+                   handed = 0, dropped = 0,
+                   ages = []}).           % how long dropped arrivals waited
 
 %% No client on the BEAM sends more requests per second.
 -define(MOST, 1.0e6).
@@ -172,8 +194,8 @@ hand_out(Schedule) ->
             hand_out(Next);
         {over, Caller, Ref, Sent} ->
             %% Arrivals that nobody took, and arrivals that a caller took too late to send.
-            #schedule{handed = Handed, dropped = Dropped} = rest(Schedule),
-            Caller ! {Ref, Dropped + Handed - Sent}
+            #schedule{handed = Handed, dropped = Dropped, ages = Ages} = rest(Schedule),
+            Caller ! {Ref, {Dropped + Handed - Sent, Ages}}
     end.
 
 %% After the last arrival of the window, answers the end of the window.
@@ -182,14 +204,18 @@ next(Schedule = #schedule{window_end = End, timeout = Timeout, window_start = St
         Due when Due >= End -> {End, Schedule};
         Due when Due + Timeout > Now -> {Due, (later(Schedule))#schedule{handed = Schedule#schedule.handed + 1}};
         _ when Now < Start -> next(later(Schedule), Now);
-        _ -> next((later(Schedule))#schedule{dropped = Schedule#schedule.dropped + 1}, Now)
+        Due -> next(drop(Schedule, Now - Due), Now)
     end.
 
-rest(Schedule = #schedule{window_end = End, dropped = Dropped}) ->
-    case arrival(Schedule) < End of
-        true -> rest((later(Schedule))#schedule{dropped = Dropped + 1});
-        false -> Schedule
+rest(Schedule = #schedule{window_end = End}) ->
+    case arrival(Schedule) of
+        Due when Due < End -> rest(drop(Schedule, End - Due));
+        _ -> Schedule
     end.
+
+%% Drops the next arrival, which has waited so long.
+drop(Schedule = #schedule{dropped = Dropped, ages = Ages}, Age) ->
+    (later(Schedule))#schedule{dropped = Dropped + 1, ages = [[bucket(Age), 1] | Ages]}.
 
 arrival(#schedule{start = Start, gap = Gap, mass = Mass}) -> Start + trunc(Gap * Mass).
 
@@ -198,8 +224,8 @@ later(Schedule = #schedule{mass = Mass, random = Random}) ->
     {Uniform, Next} = rand:uniform_real_s(Random),
     Schedule#schedule{mass = Mass - math:log(Uniform), random = Next}.
 
-%% The number of arrivals that were given up.
-dropped(closed, _) -> 0;
+%% The number of arrivals that were given up, and their ages.
+dropped(closed, _) -> {0, []};
 dropped(Schedule, Sent) -> ask(Schedule, fun(Ref) -> {over, self(), Ref, Sent} end).
 
 %% Waits until the next request is due. Returns when it was due, and the time now.

@@ -359,7 +359,14 @@ fn drivers_send_by_a_schedule() {
     for (scenario, m) in scenarios.zip(&measured) {
         let errors: u64 = m.errors.values().sum();
         assert_eq!(m.attempts, m.successes + errors + m.in_flight, "{m:#?}");
-        assert_eq!(m.response_us.count, m.successes, "{m:#?}");
+        let given_up: u64 = m.response_us.unanswered.iter().map(|(_, count)| count).sum();
+        let arrived = m.attempts + m.dropped;
+        let fits = if scenario.work().is_open_loop() {
+            m.response_us.count + given_up <= arrived
+        } else {
+            m.response_us.count == m.successes
+        };
+        assert!(fits, "{m:#?}");
         let server = m.server.as_ref().expect("counts");
         assert!(server.client_successes > 0 && server.client_successes <= server.responses, "{server:#?}");
         assert!(server.requests <= server.client_attempts, "{server:#?}");

@@ -287,7 +287,7 @@ fn callers_that_starve_are_named() {
         let warnings = json["warnings"].as_array().expect("warnings");
         let starved = warnings.iter().find(|warning| warning["code"] == "starved").expect("a warning");
         let message = starved["message"].as_str().expect("words");
-        assert!(message.starts_with("3 of 4 open requests had waited up to "), "{message}");
+        assert!(message.starts_with("3 of 4 callers had waited up to "), "{message}");
     }
 }
 
@@ -368,7 +368,7 @@ fn unknown_words_and_impossible_values_are_usage_errors() {
 #[test]
 fn an_invalid_target_is_a_usage_error() {
     for (words, why) in [
-        (&["ftp://127.0.0.1:1/"][..], "http or frames"),
+        (&["ftp://127.0.0.1:1/"][..], "http, https or frames"),
         (&["127.0.0.1:80"], "begin with http://"),
         (&["http://127.0.0.1:99999/"], "port"),
         (&["frames://127.0.0.1"], "needs a port"),

@@ -25,7 +25,7 @@ pub enum Doubt {
     GeneratorBound,
     /// An open loop could not keep its schedule.
     BehindSchedule,
-    /// Callers waited far longer than any answer took, and were not answered before the window closed.
+    /// When the window closed, callers had waited longer than any answer took, and for at least a tenth of the window.
     Starved,
     /// Requests waited in a place that the latency does not include (Little's law).
     HiddenQueueing,
@@ -84,11 +84,11 @@ pub enum Evidence {
         /// Arrivals that were dropped.
         dropped: u64,
     },
-    /// Operations that had waited longer than any answer took when the window closed.
+    /// Callers that had waited longer than any answer took when the window closed.
     Starved {
         /// How many.
         count: u64,
-        /// Operations under way at once, and callers that waited.
+        /// All callers that waited then.
         of: u64,
         /// The age of the oldest, microseconds.
         oldest_us: f64,
@@ -351,7 +351,7 @@ fn generator_bound(m: &Measurement) -> Option<Evidence> {
 }
 
 fn behind_schedule(m: &Measurement) -> Option<Evidence> {
-    let arrivals = (m.attempts + m.dropped).max(1);
+    let arrivals = m.due().max(1);
     let share = (m.late + m.dropped) as f64 / arrivals as f64;
     (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
 }

@@ -197,6 +197,9 @@ pub struct Measurement {
     pub in_flight_us: Vec<(u64, u64)>,
     /// Open loop: operations that were sent more than a millisecond after they were due.
     pub late: u64,
+    /// Open loop: arrivals that were due in the window. 0 if they were not counted.
+    #[serde(default)]
+    pub arrivals: u64,
     /// Open loop: arrivals that could not be sent.
     pub dropped: u64,
     /// Uploads whose body was sent although `100 Continue` had not come. Runs of earlier versions did not count them.
@@ -413,6 +416,12 @@ impl Measurement {
         (if unit.bytes { self.payload_bytes } else { self.units }) as f64
     }
 
+    /// The arrivals of an open loop that were due in the window.
+    pub fn due(&self) -> u64 {
+        // Runs of earlier versions, and client drivers, do not count them.
+        if self.arrivals > 0 { self.arrivals } else { self.attempts + self.dropped }
+    }
+
     /// Operations that ended, verified or not.
     pub fn ended(&self) -> u64 {
         self.successes + self.errors.values().sum::<u64>()
@@ -420,7 +429,11 @@ impl Measurement {
 
     /// Times from the intended send, or from the actual send if there was no schedule.
     pub fn latency(&self) -> &Latency {
-        if self.response_us.count > 0 { &self.response_us } else { &self.service_us }
+        if self.response_us.count > 0 || !self.response_us.unanswered.is_empty() {
+            &self.response_us
+        } else {
+            &self.service_us
+        }
     }
 
     /// Converts the tally of a generator. Fields that describe the system stay empty.
@@ -436,6 +449,7 @@ impl Measurement {
             in_flight: tally.in_flight,
             in_flight_us: micros_of(&tally.open_ages),
             late: tally.late,
+            arrivals: tally.arrivals,
             dropped: tally.dropped,
             no_continue: tally.no_continue,
             units: tally.units,

@@ -8,6 +8,7 @@
 //! streams) and fixed counts need that.
 
 mod account;
+mod events;
 mod lanes;
 mod phases;
 mod share;
@@ -17,7 +18,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use reactor::{AddressId, Carries, Conn, Event, Handler, Io, Reactor, Time};
+use reactor::{AddressId, Carries, Io, Reactor, Time};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
@@ -61,6 +62,8 @@ pub type Watch<'a> = dyn Fn(Moment<'_>) + Sync + 'a;
 /// The delay before a failed connection is retried. A refusal takes microseconds: retrying at once would measure how fast
 /// the kernel refuses.
 const RETRY: Duration = Duration::from_millis(10);
+/// How long an open loop that is interrupted waits for answers that are under way.
+const GRACE: Duration = Duration::from_millis(200);
 /// The loop turns at least this often, to check the time and cancellation.
 const TURN: Duration = Duration::from_millis(20);
 
@@ -113,8 +116,11 @@ pub(crate) struct Driver<'a, P: Protocol> {
     tenth_ends: Time,
     /// Whether an answer has ever arrived in more than one piece.
     in_parts: bool,
+    /// Whether the user has ended the drive.
+    interrupted: bool,
     /// Why the first connection was refused.
     refused: Option<io::Error>,
+    beginning: &'a Beginning,
     /// How many reports of the window have been made.
     reported: u32,
     /// When the next one is due, if there is one.
@@ -122,35 +128,38 @@ pub(crate) struct Driver<'a, P: Protocol> {
     watch: &'a Watch<'a>,
 }
 
-/// Why a thread could not drive.
-#[derive(Debug)]
-pub(crate) enum DriveError {
-    /// Nothing listens at the address.
-    Refused(io::Error),
-    /// The reactor failed.
-    Reactor(io::Error),
+/// How the connections of all threads began.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    /// A connection was made.
+    connected: AtomicBool,
+    /// A connection was refused before any was made.
+    refused: AtomicBool,
 }
 
 /// Drives one thread's share until it is done or cancelled.
+///
+/// # Errors
+/// A connection was refused before any was made, or the reactor failed.
 pub(crate) fn drive<P: Protocol>(
     reactor: &mut Reactor,
     protocol: P,
     share: Share,
     to: AddressId,
-    cancel: &AtomicBool,
+    (cancel, beginning): (&AtomicBool, &Beginning),
     watch: &Watch<'_>,
-) -> Result<Tally, DriveError> {
-    let mut driver = Driver::new(reactor.io(), protocol, share, to, watch);
+) -> io::Result<Tally> {
+    let mut driver = Driver::new(reactor.io(), protocol, share, to, beginning, watch);
     if driver.share.warmup.is_zero() {
         driver.open_window();
     }
     driver.start(reactor.io());
     while driver.phase != Phase::Done {
         if let Some(why) = driver.refused {
-            return Err(DriveError::Refused(why));
+            return Err(why);
         }
-        if cancel.load(Ordering::Relaxed) {
-            driver.close_window();
+        let interrupted = cancel.load(Ordering::Relaxed) || beginning.refused.load(Ordering::Relaxed);
+        if interrupted && !driver.interrupt() {
             break;
         }
         let mut patience = driver.patience();
@@ -161,7 +170,7 @@ pub(crate) fn drive<P: Protocol>(
             patience = Duration::ZERO;
         }
         let before = driver.now;
-        reactor.turn(patience, &mut driver).map_err(DriveError::Reactor)?;
+        reactor.turn(patience, &mut driver)?;
         // In a closed loop the last event's reading of the clock is recent enough.
         if driver.now == before || driver.is_open() {
             driver.now = Time::now();
@@ -183,7 +192,14 @@ pub(crate) fn drive<P: Protocol>(
 }
 
 impl<'a, P: Protocol> Driver<'a, P> {
-    fn new(io: &mut Io, protocol: P, share: Share, to: AddressId, watch: &'a Watch<'a>) -> Self {
+    fn new(
+        io: &mut Io,
+        protocol: P,
+        share: Share,
+        to: AddressId,
+        beginning: &'a Beginning,
+        watch: &'a Watch<'a>,
+    ) -> Self {
         let now = Time::now();
         let lanes = Lanes::new(share.connections, share.pipeline);
         protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
@@ -211,7 +227,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
             tenth: 0,
             tenth_ends: Time::NEVER,
             in_parts: false,
+            interrupted: false,
             refused: None,
+            beginning,
             reported: 0,
             report_at: Time::NEVER,
             watch,
@@ -318,6 +336,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
+    /// Closes every connection, so that the peer notices.
+    fn hang_up(&mut self, io: &mut Io) {
+        for index in 0..self.lanes.len() {
+            if let Some(conn) = self.lanes.detach(index) {
+                io.close(conn);
+            }
+        }
+    }
+
     /// Reconnects lanes whose delay is over.
     fn retry(&mut self, io: &mut Io) {
         while let Some((_, index)) =
@@ -328,110 +355,11 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Handles bytes that arrived `age` ago.
-    #[inline]
-    fn received(&mut self, io: &mut Io, index: usize, bytes: &[u8], age: Duration) {
-        let arrived = self.now.before(age);
-        if self.window {
-            self.tally.bytes_received += bytes.len() as u64;
-        }
-        let lane = &mut self.lanes[index];
-        let Some(state) = &mut lane.state else { return };
-        lane.heard = self.now;
-        let end = self.protocol.receive(state, bytes, &mut self.replies);
-        if self.protocol.expects_bulk(state)
-            && let Some(conn) = lane.conn
-        {
-            io.expect_bulk(conn);
-        }
-        let speaks = self.protocol.has_to_speak(state);
-        if !lane.ready {
-            if self.protocol.is_ready(state) {
-                self.ready(index);
-            }
-        } else {
-            self.in_parts |= self.replies.is_empty();
-        }
-        let mut keep = true;
-        for at in 0..self.replies.len() {
-            let reply = &self.replies[at];
-            keep &= reply.keep;
-            match &reply.result {
-                Ok(success) => self.settle(index, Ok(*success), arrived),
-                Err(fault) => {
-                    let fault = *fault;
-                    if P::LEGIBLE && !matches!(fault.seen, Seen::Bytes(..)) {
-                        self.heard = Seen::bytes(bytes);
-                    }
-                    self.settle(index, Err(&fault), arrived);
-                    self.heard = Seen::Nothing;
-                }
-            }
-        }
-        self.replies.clear();
-        match end {
-            Err(fault) => {
-                if speaks {
-                    // An alert tells the peer why.
-                    self.pump(io, index);
-                }
-                self.give_up(io, index, fault, !self.lanes[index].ready);
-            }
-            // Requests that were pipelined after the last answer are lost with the connection.
-            Ok(()) if !keep => {
-                self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
-            }
-            Ok(()) => {
-                self.fill(io, index);
-                if speaks {
-                    self.pump(io, index);
-                }
-            }
-        }
-    }
-
-    fn ended(&mut self, io: &mut Io, index: usize) {
-        if let Some(state) = &mut self.lanes[index].state
-            && let Some(reply) = self.protocol.end(state)
-        {
-            self.settle(index, reply.result.as_ref().copied(), self.now);
-        }
-        let opening = !self.lanes[index].ready;
-        self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), opening);
-    }
-
-    fn connected(&mut self, io: &mut Io, index: usize) {
-        self.tally.total.connections += 1;
-        let lane = &mut self.lanes[index];
-        lane.connected = true;
-        let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-        if self.protocol.is_ready(state) {
-            self.ready(index);
-        }
-        self.pump(io, index);
-    }
-
-    /// Lets a connection carry exchanges, because its opening has ended.
-    fn ready(&mut self, index: usize) {
-        let lane = &mut self.lanes[index];
-        (lane.ready, lane.taken) = (true, self.now);
-        if let Some(handshake) = lane.state.as_ref().and_then(|state| self.protocol.handshake(state))
-            && self.window
-        {
-            self.tally.handshakes.count(handshake, self.now.nanos_since(lane.dialed));
-        }
-        // If each request makes its own connection, opening it is part of the exchange. On a kept connection an exchange
-        // counts from its send.
-        if self.protocol.keeps_connections() {
-            for stamp in lane.stamps.iter_mut() {
-                stamp.sent = self.now;
-            }
-        }
-    }
-
     /// Handles what no event reports: timeouts, nudges, and free lanes while callers wait.
     fn sweep(&mut self, io: &mut Io) {
-        let every = (self.share.timeout / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
+        let shortest =
+            self.share.idle_timeout.map_or(self.share.timeout, |idle| idle.min(self.share.timeout));
+        let every = (shortest / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
         self.sweep_at = self.now + every;
         self.expire();
         for index in 0..self.lanes.len() {
@@ -452,35 +380,6 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 self.tally.no_continue += u64::from(self.window);
                 self.pump(io, index);
             }
-        }
-    }
-}
-
-impl<P: Protocol> Handler for Driver<'_, P> {
-    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
-        let Some(index) = self.lanes.find(conn) else { return };
-        self.now = Time::now();
-        match event {
-            Event::Received(bytes, age) => self.received(io, index, bytes, age),
-            Event::Sent(payload) => {
-                self.protocol.sent(payload);
-                let lane = &mut self.lanes[index];
-                (lane.sending, lane.taken) = (false, self.now);
-                self.pump(io, index);
-            }
-            Event::Connected => self.connected(io, index),
-            Event::Eof => self.ended(io, index),
-            Event::Failed(errno) => {
-                let connecting = !self.lanes[index].connected;
-                if connecting
-                    && self.tally.total.connections == 0
-                    && matches!(errno, libc::ECONNREFUSED | libc::ENOENT)
-                {
-                    self.refused = Some(io::Error::from_raw_os_error(errno));
-                }
-                self.give_up(io, index, Fault::from_errno(errno, connecting), connecting);
-            }
-            Event::Accepted(_) => {}
         }
     }
 }

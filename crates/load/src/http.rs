@@ -17,7 +17,7 @@ const INLINE: u64 = 64 * 1024;
 const PIECE: usize = 256 * 1024;
 /// An answer's body of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
-/// More interim answers than this before an answer are no answer.
+/// The most interim answers that are accepted before an answer.
 const INTERIM: u64 = 100;
 /// The header that carries a request's id, and that the answer repeats.
 pub(crate) const ID: &str = "x-request-id";
@@ -173,8 +173,11 @@ impl Requests {
     #[inline]
     fn add(&self, answer: &mut ReceivedAnswer, data: &[u8]) -> Result<(), Fault> {
         answer.body(data, self.expect.body.as_deref());
-        let limit = Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" };
-        if answer.length > self.max_answer { Err(Fault::new(ErrorClass::Length, limit)) } else { Ok(()) }
+        if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
+    }
+
+    fn too_long(&self) -> Fault {
+        Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
     }
 
     /// Lets a waiting body be sent. Returns whether there is one.
@@ -356,7 +359,12 @@ impl Protocol for Requests {
                     }
                     return Ok(());
                 }
-                HttpEvent::Head(head) => state.answer = ReceivedAnswer::begin(&head, state.ids.front()),
+                HttpEvent::Head(head) => {
+                    state.answer = ReceivedAnswer::begin(&head, state.ids.front());
+                    if matches!(head.body, BodyLength::Exact(length) if length > self.max_answer) {
+                        return Err(self.too_long());
+                    }
+                }
                 HttpEvent::Body(data) => self.add(&mut state.answer, data)?,
                 HttpEvent::End => {
                     let received = std::mem::take(&mut state.answer);

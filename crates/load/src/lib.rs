@@ -1,7 +1,7 @@
 //! The load generator: drives a target with connections, a pace, counters and histograms, in one loop per core.
 //!
-//! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` (codecs) and the
-//! random numbers of `stats`; knows nothing of systems, experiments or verdicts.
+//! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` and `tls` (codecs)
+//! and the random numbers of `stats`; knows nothing of systems, experiments or verdicts.
 
 mod driver;
 mod error;
@@ -17,6 +17,7 @@ pub mod target;
 mod times;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -31,7 +32,7 @@ pub use tally::{Handshakes, Tally, Totals};
 pub use target::Target;
 pub use times::Times;
 
-use driver::{DriveError, Share};
+use driver::{Beginning, Share};
 use secured::Secured;
 use target::Traffic;
 use tls::Dialer;
@@ -59,9 +60,8 @@ pub struct Job {
     pub stop: Stop,
     /// How the window ends.
     pub ending: Ending,
-    /// The longest time from a request's last byte, as far as the kernel says when it took it, to the whole answer. It is
-    /// also the longest time for a connection, and in an open loop for the wait for one. If the connections are a pool, all
-    /// of these together may not take longer.
+    /// The longest time from a request's last byte to the whole answer. A connection may take as long, and in an open loop
+    /// so may the wait for one. If the connections are a pool, the limit holds for all of them together.
     pub timeout: Duration,
     /// If set, an answer that has begun may take any time, as long as no pause in it is longer than this.
     pub idle_timeout: Option<Duration>,
@@ -165,13 +165,13 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
             watch(moment);
         }
     };
-    let watch = &watch;
+    let (watch, beginning) = (&watch, &Beginning::default());
     let results: Vec<Result<Tally, LoadError>> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|number| {
                 thread::Builder::new()
                     .name(format!("load-{number}"))
-                    .spawn_scoped(scope, move || work(job, number, cancel, watch))
+                    .spawn_scoped(scope, move || work(job, number, (cancel, beginning), watch))
             })
             .collect();
         workers
@@ -195,7 +195,12 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     Ok(total)
 }
 
-fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally, LoadError> {
+fn work(
+    job: &Job,
+    number: usize,
+    until: (&AtomicBool, &Beginning),
+    watch: &Watch<'_>,
+) -> Result<Tally, LoadError> {
     if let Some(core) = job.threads[number] {
         reactor::pin(core);
     }
@@ -209,9 +214,11 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
         if streams || share.connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
     let mut reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
     let to = reactor.io().address(&job.target.address);
-    let failed = |error| match error {
-        DriveError::Refused(why) => LoadError::NothingListens { address: job.target.address.clone(), why },
-        DriveError::Reactor(error) => error.into(),
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
+            LoadError::NothingListens { address: job.target.address.clone(), why: error }
+        }
+        _ => error.into(),
     };
     match &job.target.traffic {
         Traffic::Http(target) => {
@@ -219,16 +226,16 @@ fn work(job: &Job, number: usize, cancel: &AtomicBool, watch: &Watch<'_>) -> Res
             let first_id = (number as u64) << 48;
             let protocol = http::Requests::new(target, job.pipeline, first_id)?;
             let Some(dialing) = &target.tls else {
-                return driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed);
+                return driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed);
             };
             let dialer = Dialer::new(dialing)?;
             let protocol = Secured::new(protocol, &dialer, share.connections, SystemTime::now());
-            driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed)
+            driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed)
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
             let protocol = frames::Streams::new(target, count, share.connections as u64)?;
-            driver::drive(&mut reactor, protocol, share, to, cancel, watch).map_err(failed)
+            driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed)
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Tally {
     pub pool_wait: Option<Histogram<u64>>,
     /// Open loop: exchanges sent more than [`Tally::LATE`] after their intended time.
     pub late: u64,
+    /// Open loop: arrivals that were due in the window. Attempts may be more, because of what the warm-up left.
+    pub arrivals: u64,
     /// Open loop: arrivals that could not be sent within the timeout. They are not attempts.
     pub dropped: u64,
     /// Open loop: arrivals that were due but not sent when the window closed. Later they were sent or dropped.
@@ -144,6 +146,7 @@ impl Default for Tally {
             failing: Duration::ZERO,
             ordinals: BTreeMap::new(),
             late: 0,
+            arrivals: 0,
             dropped: 0,
             backlog: 0,
             no_continue: 0,
@@ -199,7 +202,7 @@ impl Tally {
         }
     }
 
-    /// Records the ages of an exchange that was sent and then given up.
+    /// Records the ages of an exchange that was begun and not answered rightly.
     pub(crate) fn unanswered(&mut self, service_ns: u64, response_ns: u64) {
         self.service.give_up(service_ns);
         self.response.give_up(response_ns);
@@ -231,7 +234,9 @@ impl Tally {
         let class = example.fault.class;
         self.errors[class as usize] += 1;
         self.failing += took;
-        if let Some(ordinal) = example.exchange
+        // A stalled server lets requests time out, whichever they are on their connections.
+        let timed_out = matches!(class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout);
+        if let Some(ordinal) = example.exchange.filter(|_| !timed_out)
             && (self.ordinals.len() < Self::ORDINALS || self.ordinals.contains_key(&ordinal))
         {
             *self.ordinals.entry(ordinal).or_default() += 1;
@@ -278,6 +283,7 @@ impl Tally {
         for (ordinal, count) in &other.ordinals {
             *self.ordinals.entry(*ordinal).or_default() += count;
         }
+        self.arrivals += other.arrivals;
         self.dropped += other.dropped;
         self.backlog += other.backlog;
         self.no_continue += other.no_continue;

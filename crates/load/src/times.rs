@@ -10,7 +10,7 @@ use counts::Counts;
 /// The longest time that is recorded: an hour, in nanoseconds. Times have three significant digits.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// The times of answered exchanges, and the ages at which unanswered ones were given up. All are nanoseconds.
+/// The times of answered exchanges, and the ages at which the others failed or were given up. All are nanoseconds.
 ///
 /// An age is a lower bound of a time, so it can make a percentile a lower bound, too: see [`stats::percentile_with_ages`].
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,7 @@
 //! `narrows load`: drives one target.
 
-use std::net::TcpStream;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ pub struct Args {
     /// Number of generator threads
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
-    /// How long to measure: 500ms, 10s, 2m
+    /// How long to measure: 500ms, 10s, 2m. With --rate, the answers to what was due are awaited after it, for at most --timeout
     #[arg(short, long, value_parser = common::duration, default_value = "10s", conflicts_with = "number")]
     duration: Duration,
     /// Stop after this many requests or frames instead
@@ -55,7 +56,7 @@ pub struct Args {
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     idle_timeout: Option<Duration>,
     /// The most bytes of an answer's body; a longer answer is an error
-    #[arg(long, value_parser = common::size, value_name = "SIZE", default_value = "1000000000")]
+    #[arg(long, value_parser = common::size, value_name = "SIZE", default_value_t = Http::MAX_ANSWER)]
     max_answer: u64,
     /// Wait at most this long until the target accepts connections [default: do not wait]
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
@@ -130,7 +131,8 @@ pub fn run(args: &Args) -> End {
     });
     drop(live);
     let tally = tally.map_err(classify)?;
-    let driven = Driven { job: &job, tally: &tally, disturbed: window.disturbed() };
+    let interrupted = cancel.load(Ordering::Relaxed);
+    let driven = Driven { job: &job, tally: &tally, disturbed: window.disturbed(), interrupted };
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
     } else {
@@ -160,18 +162,22 @@ pub fn run(args: &Args) -> End {
 
 /// The pause between two questions whether the target accepts connections.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// The longest that one question may take.
+const LONGEST_TRY: Duration = Duration::from_millis(200);
 
 /// Waits until the target accepts a connection.
 fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyhow::Result<()> {
-    let deadline = Instant::now() + patience;
+    let began = Instant::now();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now()).max(ASK_AGAIN);
         let accepted = match address {
-            Address::Tcp(address) => TcpStream::connect_timeout(address, left).map(drop),
+            Address::Tcp(address) => connect(*address),
             Address::Unix(path) => UnixStream::connect(path).map(drop),
         };
         let Err(why) = accepted else { return Ok(()) };
-        if Instant::now() >= deadline || cancel.load(Ordering::Relaxed) {
+        if cancel.load(Ordering::Relaxed) {
+            bail!("interrupted while waiting for {address}");
+        }
+        if began.elapsed() >= patience {
             bail!(
                 "nothing accepted a connection at {address} within {}: {why}",
                 number::seconds(patience.as_secs_f64())
@@ -179,6 +185,16 @@ fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyho
         }
         std::thread::sleep(ASK_AGAIN);
     }
+}
+
+/// Makes a connection and closes it.
+fn connect(address: SocketAddr) -> io::Result<()> {
+    let stream = TcpStream::connect_timeout(&address, LONGEST_TRY)?;
+    // Where nothing listens at a port that the kernel gives to clients, a connection can meet itself.
+    if stream.local_addr()? == address {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok(())
 }
 
 fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End {
@@ -252,6 +268,15 @@ impl Args {
             return Some(
                 "-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned(),
             );
+        }
+        if self.traffic.expect_continue && self.traffic.timeout <= load::Tally::CONTINUE {
+            return Some(
+                "--expect-continue waits for a second before it sends the body: use a longer --timeout"
+                    .to_owned(),
+            );
+        }
+        if self.traffic.timeout.is_zero() || self.idle_timeout.is_some_and(|time| time.is_zero()) {
+            return Some("a timeout of 0 lets every request fail: use a longer one".to_owned());
         }
         if self.find_max_rate && self.traffic.rate.is_some_and(|(from, to)| from != to) {
             return Some("--find-max-rate starts at one rate: --rate must not be a ramp".to_owned());

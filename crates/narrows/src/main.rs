@@ -36,7 +36,7 @@ enum Verb {
     /// Compare commands, settings of a command, or servers that run already
     Try(Box<try_verb::Args>),
     /// Drive one target
-    Load(load_verb::Args),
+    Load(Box<load_verb::Args>),
     /// Serve the reference endpoints: /, /echo, /upload, /wait/MS
     Serve(serve_verb::Args),
     /// List, check or install systems: what runs here, what is missing, and how to get it

@@ -15,6 +15,7 @@ fn config(farewell: Farewell, backend: Backend) -> Config {
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
         threads: vec![None],
         max_keepalive: Some(KEEP as u64),
+        tls: None,
         farewell,
         backend,
     }

@@ -144,7 +144,9 @@ pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
         let status = read("status")?;
         let switches =
             number(&status, "voluntary_ctxt_switches:")? + number(&status, "nonvoluntary_ctxt_switches:")?;
-        Some((task, Scheduled { switches, waited_ns: read("schedstat").and_then(|text| waited_ns(&text)) }))
+        // A thread that ends between the two readings is left out.
+        let waited_ns = waited_ns(&read("schedstat")?);
+        Some((task, Scheduled { switches, waited_ns }))
     });
     tasks.collect()
 }

@@ -379,16 +379,20 @@ impl Running {
     fn died(&self, stage: Stage, exit: Exit) -> SystemError {
         let when = if stage == Stage::Ready { " before it was ready" } else { "" };
         let output = self.tail.settled();
-        let limited = match (&self.limit, exit) {
-            (Some(_), Exit::Signal(libc::SIGKILL)) => ": its limit on memory may be too low",
-            _ => "",
-        };
+        let limited = if exit == Exit::Signal(libc::SIGKILL) { self.limited() } else { "" };
         SystemError::new(stage, &self.system, format!("its program {exit}{when}{limited}"))
             .with_output(output)
     }
 
     fn wrong(&self, stage: Stage, reason: &str) -> SystemError {
-        SystemError::new(stage, &self.system, reason).with_output(self.tail())
+        // With too little memory a program may be killed, or only become too slow.
+        let limited = if stage == Stage::Ready { self.limited() } else { "" };
+        SystemError::new(stage, &self.system, format!("{reason}{limited}")).with_output(self.tail())
+    }
+
+    /// What to add to an error if the system has a limit on its memory.
+    fn limited(&self) -> &'static str {
+        if self.limit.is_some() { "; its limit on memory may be too low" } else { "" }
     }
 }
 

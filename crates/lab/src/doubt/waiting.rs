@@ -9,7 +9,7 @@ const QUEUEING: f64 = 1.5;
 /// wait may be a disturbance of the machine.
 const STARVED: f64 = 0.1;
 
-/// Percentiles have answers only. A server that answers the same callers again and again looks quick, while others wait.
+/// Percentiles contain only answered requests. A server that answers the same callers again and again looks quick, while others wait.
 pub(super) fn starved(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     let (longest_us, oldest_us) = (m.latency().max, m.in_flight_us.last()?.0 as f64);
     let starved = m.in_flight_us.iter().filter(|(age, _)| *age as f64 > longest_us);

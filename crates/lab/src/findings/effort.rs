@@ -29,8 +29,9 @@ pub struct Effort {
     pub traced: bool,
     /// Instructions, user and kernel. None if the processor's counters could not be used.
     pub instructions_per_unit: Option<f64>,
-    /// Segments that the machine's TCP retransmitted in a window, the median over trials.
-    pub retransmits: Option<f64>,
+    /// Segments that the machine's TCP retransmitted for each second of the window, the median over trials.
+    #[serde(default)]
+    pub retransmits_per_s: Option<f64>,
     /// Page faults, minor and major, the median over trials.
     pub faults_per_unit: Option<f64>,
     /// Seconds in which its threads could run and waited for a core, for each second that they ran; the median over
@@ -102,7 +103,7 @@ impl Effort {
             traced: counted.is_some_and(|counts| counts.system_calls.is_none() && counts.traced.is_some()),
             instructions_per_unit: counted
                 .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
-            retransmits: median(trials.clone().map(|m| m.retransmits as f64)),
+            retransmits_per_s: ratio(|m| Some(m.retransmits as f64), &|m| m.elapsed_s),
             faults_per_unit: ratio(|m| m.system.page_faults.map(|faults| faults as f64), &worth),
             waited_s_per_cpu_s: ratio(|m| m.system.waited_s, &|m| m.system.cpu_s),
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),

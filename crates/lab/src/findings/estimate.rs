@@ -253,7 +253,7 @@ fn estimate(
     let response = together(Measurement::latency);
     let (service, waits) = (together(|m| &m.service_us), together(|m| &m.pool_wait_us));
     let attempts = all().map(|m| m.attempts).sum::<u64>();
-    let arrivals = attempts + all().map(|m| m.dropped).sum::<u64>();
+    let arrivals = all().map(Measurement::due).sum::<u64>();
     let share_of_arrivals =
         |count: u64| (scenario.work().is_open_loop() && arrivals > 0).then(|| count as f64 / arrivals as f64);
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
@@ -275,7 +275,8 @@ fn estimate(
         successes,
         in_flight: all().map(|m| m.in_flight).sum(),
         errors,
-        error_share: share(wrong, wrong + successes),
+        // In an open loop the errors are those of all arrivals, whenever they ended.
+        error_share: share(wrong, if scenario.work().is_open_loop() { attempts } else { wrong + successes }),
         explained_errors: all().map(|m| explained(m, &kind_of(scenario))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
         p50_us: response.percentile(50.0),

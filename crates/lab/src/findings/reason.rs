@@ -1,8 +1,7 @@
 //! Why: what of the kernel's work explains a difference in speed.
 //!
-//! A count explains a difference if the slower one had more to do by it, and so much more that it could be the cause: at
-//! least a third of the effect, in logarithms, and more than a small part of the CPU time. The one that differs most comes
-//! first.
+//! A count explains a difference if the slower system has the higher count. The counts must differ by at least a third of the
+//! effect, in logarithms. They must also account for a noticeable part of the CPU time. The one that differs most comes first.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +31,7 @@ pub enum Counted {
     SegmentsIn,
     /// TCP segments that the system sent, for a unit of work.
     SegmentsOut,
-    /// TCP segments that the machine retransmitted in a window.
+    /// TCP segments that the machine retransmitted in a second.
     Retransmits,
     /// Seconds in which the system's threads waited for a core, for each second that they ran.
     CoreWait,
@@ -65,21 +64,23 @@ pub struct Reason {
 const MOST: usize = 2;
 /// A count explains a difference if it explains at least this share of the effect, in logarithms.
 const SHARE: f64 = 1.0 / 3.0;
-/// Counts that hardly vary from run to run explain nothing worth saying if they differ by less.
+/// The least ratio of counts that hardly vary from run to run.
 const EXACT: f64 = 1.2;
-/// The same of counts that vary, and of those that tracing distorts.
+/// The least ratio of counts that vary from run to run.
 const VARYING: f64 = 1.5;
+/// The least ratio of counts of calls that were traced: tracing makes a program wait, and threads that wait call more often.
+const TRACED: f64 = 4.0;
 /// What happens less often than this for a unit of work costs it nothing worth saying.
 const LEAST: f64 = 0.1;
-/// Fewer segments that were sent again in a window are those of others on the machine.
-const LEAST_RESENT: f64 = 3.0;
+/// Fewer retransmits a second than this may be those of other programs.
+const LEAST_RESENT: f64 = 5.0;
 /// Neither a context switch nor a page fault nor a segment costs more than this many seconds of CPU time, caches included.
 const COST_S: f64 = 5e-6;
 /// At that cost, what the slower one had to do more must take at least this share of its CPU time.
 const WORTH: f64 = 0.1;
 /// A share of time below this is nothing worth saying.
 const LEAST_SHARE: f64 = 0.1;
-/// A share of time above this is not told from all of it.
+/// Larger shares of time count as this one, so that the ratio stays finite.
 const MOST_OF_TIME: f64 = 0.99;
 
 /// How a count tells how much more the slower one had to do.
@@ -88,9 +89,9 @@ enum Measure {
     /// What happens for a unit of work. It must differ so many times, and happen at least so often. Each costs at most so
     /// many seconds.
     PerUnit { differ: f64, least: f64, cost_s: f64 },
-    /// What happens in a window, to whomever. The slower one must have more of it although it did less work, because what
-    /// others do in the same time would be more for each unit of work of anyone slow.
-    InWindow { differ: f64, least: f64 },
+    /// What happens on the whole machine in a second. It is not divided by units of work: the share of other programs would
+    /// otherwise grow with every slower system.
+    InTime { differ: f64, least: f64 },
     /// What is moved at once: more is better.
     AtOnce { differ: f64 },
     /// A share of time that is lost.
@@ -110,7 +111,7 @@ impl Measure {
                 // Between nothing and next to nothing there is no ratio.
                 (slower / faster.max(least / 10.0), differ, slower >= least && costs)
             }
-            Self::InWindow { differ, least } => (slower / faster.max(least / 10.0), differ, slower >= least),
+            Self::InTime { differ, least } => (slower / faster.max(least / 10.0), differ, slower >= least),
             Self::AtOnce { differ } => (faster / slower, differ, slower > 0.0),
             // Without the loss, the time would shrink to what is left.
             Self::Share => {
@@ -138,11 +139,10 @@ impl Count {
         let times = self.measure.telling(x, y, about.unit.size, slower.cpu_s_per_unit)?;
         let called = matches!(self.counted, Counted::SystemCalls | Counted::BytesPerRead);
         let distorted = called && (faster.work.traced || slower.work.traced);
-        Some(times).filter(|times| !distorted || *times >= VARYING)
+        Some(times).filter(|times| !distorted || *times >= TRACED)
     }
 
-    /// Whether it means something for such work. How much is moved at once says nothing where little is moved at all, and
-    /// where much is moved it says the same as the number of moves.
+    /// Whether it means something for such work. For small messages the number of moves counts; for streams, the size of each.
     fn applies(&self, about: &About) -> bool {
         match self.counted {
             Counted::BytesPerRead | Counted::BytesPerSegmentIn => !about.short_exchanges,
@@ -178,7 +178,7 @@ fn counts() -> [Count; 15] {
     let exact = per_unit(EXACT, LEAST, f64::INFINITY);
     let segments = per_unit(EXACT, LEAST, COST_S);
     let varying = per_unit(VARYING, LEAST, COST_S);
-    let resent = Measure::InWindow { differ: VARYING, least: LEAST_RESENT };
+    let resent = Measure::InTime { differ: VARYING, least: LEAST_RESENT };
     let at_once = Measure::AtOnce { differ: EXACT };
     let count = |counted, heading, measure, of| Count { counted, of, measure, heading };
     [
@@ -189,7 +189,7 @@ fn counts() -> [Count; 15] {
         count(Counted::BytesPerSegmentIn, "bytes/seg in", at_once, |w| received(|s| s.bytes_per_segment, w)),
         count(Counted::SegmentsIn, "segs in/*", segments, |w| received(|s| s.segments_per_unit, w)),
         count(Counted::SegmentsOut, "segs out/*", segments, |w| sent(|s| s.segments_per_unit, w)),
-        count(Counted::Retransmits, "retransmits", resent, |w| w.retransmits),
+        count(Counted::Retransmits, "retransmits/s", resent, |w| w.retransmits_per_s),
         count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
         count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit),
         count(Counted::WindowLimitedIn, "window in", Measure::Share, |w| received(|s| s.window_limited, w)),
@@ -257,7 +257,7 @@ fn cells(count: &Count, about: &About) -> Part<'static> {
         Measure::PerUnit { .. } => {
             part(column(name, Unit::Count), move |e| of(&e.work).map(|count| count * size).into())
         }
-        Measure::InWindow { .. } | Measure::AtOnce { .. } => {
+        Measure::InTime { .. } | Measure::AtOnce { .. } => {
             part(column(name, Unit::Count), move |e| of(&e.work).map(f64::round).into())
         }
         Measure::Share | Measure::Beside => part(column(name, Unit::Share), move |e| of(&e.work).into()),

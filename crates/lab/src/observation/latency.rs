@@ -59,7 +59,7 @@ impl Latency {
         // An empty histogram of the generator's shape.
         let mut histogram = load::Times::default().all();
         for (micros, count) in self.buckets.iter().chain(&self.unanswered) {
-            histogram.saturating_record_n((micros * 1000).max(1), *count);
+            histogram.saturating_record_n(micros.saturating_mul(1000).max(1), *count);
         }
         histogram
     }

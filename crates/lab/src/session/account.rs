@@ -12,6 +12,9 @@ use crate::observation::{Latency, Measurement, ServerCounts};
 /// How much longer than the ordered times a driver may take, for its own start and its summary.
 pub(super) const SLACK: Duration = Duration::from_secs(15);
 
+/// More requests than this are not those of one driver. Sums of so few cannot overflow.
+const MOST: u64 = 1 << 53;
+
 /// Drivers report shorter times as zero.
 const RESOLUTION_US: f64 = 0.5;
 
@@ -89,9 +92,10 @@ impl Account {
         let Self { attempts, successes, in_flight, total, .. } = self;
         let errors = sum(self.errors.values());
         let ended = errors.and_then(|errors| errors.checked_add(*successes)?.checked_add(*in_flight));
-        if ended != Some(*attempts) {
+        if ended != Some(*attempts) || *attempts > MOST || self.dropped > MOST {
             return Err(format!(
-                "window: {attempts} attempts, {successes} successes, {errors:?} errors, {in_flight} in flight"
+                "window: {attempts} attempts, {successes} successes, {} errors, {in_flight} in flight",
+                told(errors)
             ));
         }
         let all = sum(total.errors.values());
@@ -99,36 +103,48 @@ impl Account {
             || total.successes < *successes
         {
             let LifetimeCounts { attempts, successes, .. } = total;
-            return Err(format!("total: {attempts} attempts, {successes} successes, {all:?} errors"));
+            let all = told(all);
+            return Err(format!("total: {attempts} attempts, {successes} successes, {all} errors"));
         }
         Ok(errors.unwrap_or_default())
     }
 
     /// Checks that there is one time for each success. The same holds for optional times, if they are reported. In an open
-    /// loop there may be times of other arrivals that were due in the window, but no more than there were attempts.
+    /// loop there may be times of other arrivals that were due in the window, but no more than there were arrivals.
     fn check_times(&self, failed: u64, open_loop: bool) -> Result<(), String> {
         let count_of = |pairs: &Pairs| sum(pairs.iter().map(|(_, count)| count));
         let successes = self.successes;
-        if open_loop {
-            let (times, attempts) = (count_of(&self.latency_us), self.attempts);
-            return match times {
-                Some(times) if times <= attempts => Ok(()),
-                times => Err(format!("latency_us has {times:?} times for {attempts} attempts")),
-            };
-        }
-        for (name, pairs, count, what, needed) in [
-            ("latency_us", &self.latency_us, successes, "successes", true),
-            ("pool_wait_us", &self.pool_wait_us, successes, "successes", false),
-            ("service_us", &self.service_us, successes, "successes", false),
-            ("failed_us", &self.failed_us, failed, "errors", false),
+        let (arrivals, what) = (self.attempts.saturating_add(self.dropped), "successes");
+        for (name, pairs, needed) in [
+            ("latency_us", &self.latency_us, true),
+            ("pool_wait_us", &self.pool_wait_us, false),
+            ("service_us", &self.service_us, false),
         ] {
-            if (needed || !pairs.is_empty()) && count_of(pairs) != Some(count) {
-                return Err(format!("{name} has {:?} times for {count} {what}", count_of(pairs)));
+            let count = count_of(pairs);
+            let fits = match count {
+                Some(count) if open_loop => count <= arrivals,
+                count => count == Some(successes) || (pairs.is_empty() && !needed),
+            };
+            if !fits {
+                return Err(format!("{name} has {} times for {successes} {what}", told(count)));
             }
+        }
+        let given_up = count_of(&self.unanswered_us);
+        let all = given_up.zip(count_of(&self.latency_us)).and_then(|(ages, times)| ages.checked_add(times));
+        if all.is_none_or(|all| given_up > Some(0) && all > arrivals) {
+            let (all, ages) = (told(all), told(given_up));
+            return Err(format!("{all} times and ages ({ages} in unanswered_us) for {arrivals} arrivals"));
+        }
+        if count_of(&self.in_flight_us).is_none_or(|ages| ages > MOST) {
+            return Err(format!("in_flight_us has {} ages", told(count_of(&self.in_flight_us))));
+        }
+        let errors = count_of(&self.failed_us);
+        if !self.failed_us.is_empty() && errors != Some(failed) {
+            return Err(format!("failed_us has {} times for {failed} errors", told(errors)));
         }
         match count_of(&self.failed_ordinals) {
             Some(ordinals) if ordinals <= failed => Ok(()),
-            ordinals => Err(format!("failed_ordinals has {ordinals:?} for {failed} errors")),
+            ordinals => Err(format!("failed_ordinals has {} for {failed} errors", told(ordinals))),
         }
     }
 
@@ -181,6 +197,11 @@ impl Account {
 fn sorted(mut pairs: Pairs) -> Pairs {
     pairs.sort_unstable();
     pairs
+}
+
+/// A sum in words.
+fn told(sum: Option<u64>) -> String {
+    sum.map_or_else(|| "too many".to_owned(), |sum| sum.to_string())
 }
 
 /// The sum of the counts. `None` if it overflows.
@@ -251,7 +272,7 @@ mod tests {
         assert_eq!(m.response_us.unanswered, [(800_000, 1), (900_000, 1)]);
         told["latency_us"] = json!([[1000, 16]]);
         let wrong = account(told).check(Duration::from_secs(1), true).expect_err("too many");
-        assert_eq!(wrong, "latency_us has Some(16) times for 15 attempts");
+        assert_eq!(wrong, "18 times and ages (2 in unanswered_us) for 17 arrivals");
     }
 
     #[test]
@@ -269,12 +290,14 @@ mod tests {
             ("in_flight", json!(u64::MAX), "window"),
             ("errors", json!({"tired": 3}), "tired"),
             ("first_errors", json!({"bored": "so"}), "bored"),
-            ("latency_us", json!([[1000, 9]]), "latency_us has Some(9) times for 10 successes"),
-            ("latency_us", json!([[1, u64::MAX], [2, 2]]), "latency_us has None"),
+            ("latency_us", json!([[1000, 9]]), "latency_us has 9 times for 10 successes"),
+            ("latency_us", json!([[1, u64::MAX], [2, 2]]), "latency_us has too many times"),
             ("pool_wait_us", json!([[1, 11]]), "pool_wait_us"),
             ("service_us", json!([[1, 1]]), "service_us"),
-            ("failed_us", json!([[1, 4]]), "failed_us has Some(4) times for 3 errors"),
+            ("failed_us", json!([[1, 4]]), "failed_us has 4 times for 3 errors"),
             ("failed_ordinals", json!([[101, 4]]), "failed_ordinals"),
+            ("in_flight_us", json!([[1, u64::MAX], [2, 2]]), "in_flight_us has too many ages"),
+            ("unanswered_us", json!([[1, u64::MAX]]), "unanswered_us"),
             ("elapsed_us", json!(500_000), "a window of 0.500 s"),
             ("total", json!({"attempts": 20, "successes": 15, "errors": {}}), "total: 20 attempts"),
             ("total", json!({"attempts": 5, "successes": 5, "errors": {}}), "total: 5 attempts"),

@@ -32,8 +32,10 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
             Moment::Passed { .. } => {}
         }
     };
-    let mut measured = driver.drive(&orders, &watch)?;
+    let driven = driver.drive(&orders, &watch);
+    // If the server has ended, that says more than how the drive failed.
     running.check_alive()?;
+    let mut measured = driven?;
     measured.counted = place.trial.counted.then(|| count(&driver, &orders, &running)).flatten();
     running.stop();
     place.record(&window.into_inner().unwrap_or_else(PoisonError::into_inner).readings(), &mut measured);
@@ -54,7 +56,8 @@ fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Kern
     // The trial is measured already. A failure or interruption here loses only these counts.
     let tally = driver.drive_for_counts(orders).ok()?;
     let (found, tcp) = (calls.finish(), connections.map(Watch::finish));
-    if tally.successes == 0 {
+    // A system that ends meanwhile has not done all that was counted.
+    if tally.successes == 0 || running.check_alive().is_err() {
         return None;
     }
     let traced = if found.system_calls.is_none() { trace(driver, orders, running) } else { None };
@@ -71,11 +74,12 @@ fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Kern
     })
 }
 
-/// Counts the server's system calls by tracing it, in another drive, because tracing slows it much.
+/// Counts the server's system calls by tracing it, in another drive, because tracing slows the server.
 fn trace(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<TracedCounts> {
     let trace = running.trace()?;
     let tally = driver.drive_for_counts(orders);
     let found = trace.finish()?;
+    running.check_alive().ok()?;
     let tally = tally.ok().filter(|tally| tally.successes > 0)?;
     Some(TracedCounts {
         operations: tally.units,
@@ -94,9 +98,9 @@ fn check_equal_work(
     running: &Running,
 ) -> Result<(), TrialError> {
     let fault = place.manifest.answer.as_ref().and_then(|answer| answer.fault.as_ref());
-    let wrong = driver.equal_work(orders, 100_003)?;
+    let wrong = driver.equal_work(orders, 100_003);
     running.check_alive()?;
-    match wrong {
+    match wrong? {
         Some(wrong) if fault.is_none() => {
             let workload = orders.work.workload();
             let reason = format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md");

@@ -62,10 +62,8 @@ impl Driver<'_> {
         let mut job = self.job(orders)?;
         job.connections = job.connections.min(COUNTED_CONNECTIONS);
         (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
-        if matches!(job.arrivals, Arrivals::Closed) {
-            // What is under way at the end is counted too, and tracing can slow a server so much that it is most of the work.
-            (job.ending, job.timeout) = (Ending::Finish, job.timeout.min(LONGEST_COUNTED));
-        }
+        // What is under way at the end is counted too, and tracing can slow a server so much that it is most of the work.
+        (job.ending, job.timeout) = (Ending::Finish, job.timeout.min(LONGEST_COUNTED));
         if let Work::Upload(work) = &orders.work {
             job.target.traffic = Traffic::Http(upload(work, work.size.min(COUNTED_BODY)));
         }

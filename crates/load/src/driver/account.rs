@@ -1,7 +1,7 @@
 //! What the driver counts: the end of each exchange, arrivals that are never sent, and what the end of the window leaves
 //! open.
 
-use reactor::{Io, Time};
+use reactor::Time;
 
 use super::lanes::Stamp;
 use super::{Driver, Phase};
@@ -16,7 +16,7 @@ impl<P: Protocol> Driver<'_, P> {
         if self.window {
             self.tally.attempts += count;
         } else if self.counts() {
-            // What begins after the window was due in it.
+            // What begins after the window was due before its end.
             self.tally.attempts += count;
             self.tally.in_flight += count;
         }
@@ -61,9 +61,8 @@ impl<P: Protocol> Driver<'_, P> {
         self.failed(fault, stamp.sent, Some(index));
         if self.is_open() && self.times_count(stamp.intended) {
             self.sent_behind(stamp);
-            if matches!(fault.class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout) {
-                self.unanswered(stamp);
-            }
+            // A right answer would have taken longer than this.
+            self.unanswered(stamp);
         }
     }
 
@@ -139,15 +138,6 @@ impl<P: Protocol> Driver<'_, P> {
         }
         for due in std::mem::take(&mut self.waiting) {
             self.drop_arrival(due);
-        }
-    }
-
-    /// Closes every connection, so that the peer notices.
-    pub(super) fn hang_up(&mut self, io: &mut Io) {
-        for index in 0..self.lanes.len() {
-            if let Some(conn) = self.lanes.detach(index) {
-                io.close(conn);
-            }
         }
     }
 }

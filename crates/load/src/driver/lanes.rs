@@ -102,7 +102,7 @@ impl<S> Lane<S> {
     }
 
     /// Whether the oldest exchange has taken too long. The timeout counts from the last byte of its request to the whole
-    /// answer, and before that to the connection. A pool's counts from the beginning, with the wait for the connection.
+    /// answer. Before the connection is made, it limits the connecting. In a pool it counts from the intended send.
     pub(super) fn is_overdue(&self, now: Time, share: &Share) -> bool {
         let Some(oldest) = self.stamps.oldest() else { return false };
         let sent = if self.ready { oldest.sent.max(self.taken) } else { oldest.sent };

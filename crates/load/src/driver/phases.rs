@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reactor::{Io, Time};
 
-use super::{Driver, Ending, Moment, Phase, Share, TURN};
+use super::{Driver, Ending, GRACE, Moment, Phase, Share, TURN};
 use crate::pacer::{Arrivals, Pace, Pacer, Stop};
 use crate::protocol::Protocol;
 
@@ -131,8 +131,9 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.in_flight = self.open;
         if self.is_open() {
             self.take_overdue(elapsed);
+            self.tally.arrivals = self.begun;
             self.tally.backlog = self.waiting.len() as u64;
-        } else {
+        } else if self.share.ending == Ending::Cut {
             self.look_at_ages();
         }
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
@@ -140,12 +141,26 @@ impl<P: Protocol> Driver<'_, P> {
         (self.watch)(Moment::Closed);
     }
 
+    /// Ends the drive early. Returns whether it goes on for a moment: an open loop waits for the answers that are under way,
+    /// because each that it does not see makes percentiles lower bounds.
+    pub(super) fn interrupt(&mut self) -> bool {
+        self.close_window();
+        let waits = self.is_open() && self.opened.is_some();
+        if waits && !self.interrupted {
+            self.interrupted = true;
+            self.share.drain = GRACE;
+            self.enter(Phase::Drain);
+        }
+        waits
+    }
+
     /// Takes the arrivals that were due before the end of the window but that the loop had no chance to see, for example
     /// because the machine stalled.
     fn take_overdue(&mut self, elapsed: Duration) {
         let Stop::After(length) = self.share.stop else { return };
         let last = elapsed.min(length.saturating_sub(Duration::from_nanos(1)));
-        while self.phase == Phase::Measure
+        while self.is_open()
+            && self.phase == Phase::Measure
             && let Pace::Send(due) = self.pacer.pace(last, self.begun)
         {
             self.waiting.push_back(self.since + due);
@@ -181,7 +196,10 @@ impl<P: Protocol> Driver<'_, P> {
                     self.enter(Phase::Drain);
                 }
                 // The window stays open, and its time still counts from its beginning.
-                Ending::Finish => self.change(Phase::Drain),
+                Ending::Finish => {
+                    self.take_overdue(self.now.since(self.since));
+                    self.change(Phase::Drain);
+                }
             },
             Phase::Drain if self.open == 0 && (self.waiting.is_empty() || !self.is_open()) => {
                 self.close_window();

@@ -14,7 +14,7 @@ fn stream(target: FrameStream, sends: usize) -> (Summary, Streams, State) {
         match frames.next(&mut state, number >= sends) {
             Next::Send(payload) => counter.push(payload.bytes()),
             Next::HalfClose => break,
-            Next::Nothing => panic!("a stream always has something to do"),
+            Next::Nothing | Next::Fail(_) => panic!("a stream always has something to do"),
         }
     }
     assert!(!counter.partial(), "a frame begun is finished");

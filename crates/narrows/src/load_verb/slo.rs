@@ -41,11 +41,14 @@ impl Slo {
     /// The first objective that does not hold, in words. `None` if all hold. No objective holds if an open loop did not reach
     /// its rate. A percentile that is only a lower bound does not hold either.
     pub fn broken(&self, tally: &Tally) -> Option<String> {
-        let arrived = (tally.attempts + tally.dropped).max(1);
+        let arrived = if tally.arrivals > 0 { tally.arrivals } else { tally.attempts.max(1) };
         let unsent = tally.dropped.max(tally.backlog) as f64 / arrived as f64;
         if unsent > DROPPED {
             let failed = most_frequent(tally);
-            return Some(format!("{} of the arrivals could not be sent{failed}", number::percent(unsent)));
+            return Some(format!(
+                "{} of the arrivals were not sent in time{failed}",
+                number::percent(unsent)
+            ));
         }
         self.0.iter().find_map(|objective| match objective {
             Objective::Percentile(p, limit) => {
@@ -56,8 +59,15 @@ impl Slo {
                 };
                 let (time, least) = (Duration::from_nanos(seen.value()), seen.is_lower_bound());
                 let shown = number::seconds(time.as_secs_f64());
-                let word = if least { "at least " } else { "" };
-                (time >= *limit || least).then(|| format!("p{p} is {word}{shown}"))
+                let failed = most_frequent(tally);
+                match (time >= *limit, least) {
+                    (true, true) => Some(format!("p{p} is at least {shown}{failed}")),
+                    (true, false) => Some(format!("p{p} is {shown}")),
+                    (false, true) => Some(format!(
+                        "p{p} cannot be judged: it is at least {shown}, but too many requests were not answered{failed}"
+                    )),
+                    (false, false) => None,
+                }
             }
             Objective::Errors(limit) => {
                 let share = (tally.failures() + tally.dropped) as f64 / arrived as f64;

@@ -26,8 +26,12 @@ pub struct Json {
     oldest_us: Option<f64>,
     errors: BTreeMap<String, u64>,
     first_errors: BTreeMap<String, String>,
+    /// Open loop: those that were due in the window.
+    arrivals: u64,
     late: u64,
     dropped: u64,
+    /// Whether the user ended the drive early.
+    interrupted: bool,
     /// Requests whose body was sent although `100 Continue` had not come.
     no_continue: u64,
     elapsed_s: f64,
@@ -132,11 +136,13 @@ pub struct Driven<'a> {
     pub job: &'a Job,
     pub tally: &'a Tally,
     pub disturbed: Disturbance,
+    /// Whether the user ended it early.
+    pub interrupted: bool,
 }
 
 /// The evidence for doubts about the result.
 fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
-    let Driven { job, tally, disturbed } = driven;
+    let Driven { job, tally, disturbed, .. } = driven;
     let mut measured = Measurement::from_tally(tally);
     measured.concurrency = (job.connections * job.pipeline) as u64;
     measured.connections = job.connections as u64;
@@ -168,8 +174,10 @@ pub fn json(driven: &Driven<'_>) -> Json {
             .iter()
             .map(|(class, text)| (class.name().to_owned(), text.to_string()))
             .collect(),
+        arrivals: tally.arrivals,
         late: tally.late,
         dropped: tally.dropped,
+        interrupted: driven.interrupted,
         no_continue: tally.no_continue,
         elapsed_s: tally.elapsed.as_secs_f64(),
         throughput_per_s: tally.throughput(),
@@ -203,11 +211,12 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     let seconds = tally.elapsed.as_secs_f64();
     let _ = writeln!(
         out,
-        "{target}: {} connections, {} threads, {} over {}",
+        "{target}: {} connections, {} threads, {} over {}{}",
         job.connections,
         job.workers(),
         number::seconds(seconds),
-        tally.backend
+        tally.backend,
+        if driven.interrupted { " (interrupted)" } else { "" }
     );
     let per_second = |bytes: u64| number::bytes_per_second(bytes as f64 / seconds.max(f64::MIN_POSITIVE));
     let _ = writeln!(
@@ -236,7 +245,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     handshakes(&mut out, tally);
-    counts(&mut out, tally);
+    counts(&mut out, tally, job.arrivals != Arrivals::Closed);
     let cpu_s = tally.cpu.as_secs_f64();
     let per_op = match tally.units {
         0 => String::new(),
@@ -289,7 +298,7 @@ fn handshakes(out: &mut String, tally: &Tally) {
 }
 
 /// Prints the outcome of the exchanges, with failures by class.
-fn counts(out: &mut String, tally: &Tally) {
+fn counts(out: &mut String, tally: &Tally, open_loop: bool) {
     for (class, count) in tally.errors_by_name() {
         let example = load::ErrorClass::from_name(&class).and_then(|class| tally.first_errors.get(&class));
         let _ = writeln!(
@@ -301,9 +310,11 @@ fn counts(out: &mut String, tally: &Tally) {
     let oldest = tally.starved().map_or_else(String::new, |(_, oldest)| {
         format!(", the oldest for {}", number::micros(oldest as f64 / 1e3))
     });
+    // What an open loop does not see in the window, it awaits after it.
+    let rest = if open_loop { "after the window" } else { "in flight" };
     let _ = writeln!(
         out,
-        "  attempts {} = {} verified + {} errors + {} in flight{oldest}",
+        "  attempts {} = {} verified + {} errors + {} {rest}{oldest}",
         tally.attempts,
         tally.successes,
         tally.failures(),

@@ -54,6 +54,9 @@ fn write_cell(
             let shown = column.unit.map_or_else(|| number.to_string(), |unit| show(*number, unit));
             write!(out, "<{tag}{scope}{class} data-v=\"{number}\">{}</{tag}>", escape(&shown))
         }
+        Cell::AtLeast { at_least } => {
+            write!(out, "<{tag}{scope}{class} data-v=\"{at_least}\">{}</{tag}>", escape(&cell(column, value)))
+        }
         Cell::Text(word) if index < keys && palette.knows(word) => {
             let dot = dot(palette.style(word, 0));
             write!(out, "<{tag}{scope}{class}>{dot}{}</{tag}>", escape(word))

@@ -78,7 +78,7 @@ fn behind(arrivals: u64, late: u64, dropped: u64) -> String {
 fn starved(count: u64, of: u64, oldest_us: f64, longest_us: f64) -> String {
     let (oldest, longest) = (micros(oldest_us), micros(longest_us));
     format!(
-        "{count} of {of} open requests had waited up to {oldest} at the end; no answer took longer than {longest}"
+        "{count} of {of} callers had waited up to {oldest} at the end; no answer took longer than {longest}"
     )
 }
 
@@ -108,7 +108,7 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
             "a lower rate, or more connections; the target or the generator is too slow for this one"
         }
         Doubt::Starved => {
-            "percentiles have answers only, so they hide these requests; look at how the system shares its connections among \
+            "percentiles contain only answered requests, so they hide these callers; look at how the system shares its connections among \
              callers, or why it answers nothing more"
         }
         Doubt::HiddenQueueing => {

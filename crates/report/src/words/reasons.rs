@@ -38,7 +38,7 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
         Counted::SegmentsIn => per_unit("received TCP segments"),
         Counted::SegmentsOut => per_unit("sent TCP segments"),
         Counted::Retransmits => {
-            format!("TCP sent {} segments again in a window against {}", count(faster), count(slower))
+            format!("TCP sent {} segments again in a second against {}", count(faster), count(slower))
         }
         Counted::PageFaults => per_unit("page faults"),
         Counted::CoreWait => format!(
@@ -66,7 +66,7 @@ mod tests {
     fn each_count_is_named_for_what_it_is() {
         for (counted, [faster, slower], said) in [
             (Counted::SegmentsOut, [1.0, 3.04], "1.0 sent TCP segments a request against 3.0"),
-            (Counted::Retransmits, [0.0, 25.0], "TCP sent 0 segments again in a window against 25"),
+            (Counted::Retransmits, [0.0, 25.0], "TCP sent 0 segments again in a second against 25"),
             (
                 Counted::BytesPerSegmentIn,
                 [32_000.0, 1448.0],

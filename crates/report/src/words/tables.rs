@@ -95,7 +95,7 @@ fn counts(e: &ExperimentFindings) -> String {
     }
     if traced {
         let tracing = "System calls and reads are counted by tracing the system (ptrace), in a short drive after the first round. \
-                       Tracing slows it, and a slow system may do its work in fewer and larger calls.";
+                       Tracing slows it, and a slow system may do its work in fewer calls or in more.";
         words.push(tracing.to_owned());
     }
     if called {

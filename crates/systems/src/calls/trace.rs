@@ -1,6 +1,6 @@
 //! Counts system calls by tracing (ptrace(2)), as `strace -c -f` does. It is the last resort where the kernel's own
-//! counters are closed: it slows every call to some microseconds, so that a busy server may do its work in fewer and
-//! larger calls than it does otherwise.
+//! counters are closed: it slows every call to some microseconds, so that a busy server may do its work in fewer
+//! calls than it does otherwise, and threads that wait for each other in more.
 //!
 //! One thread attaches to every thread of the processes (`PTRACE_SEIZE`), and with them come all that they start later.
 //! Every tracee stops when it enters and when it leaves a system call. Signals are delivered unchanged.
@@ -48,7 +48,7 @@ impl Trace {
         let tracer = move || Tracer::default().trace(&processes, &attached, &seen);
         let thread = thread::Builder::new().name("tracer".to_owned()).spawn(tracer).ok()?;
         let trace = Self { ended, thread: Some(thread) };
-        // Without an answer the thread ended without one, because it was refused.
+        // If the thread sends nothing, the kernel refused it.
         begun.recv().ok().map(|()| trace)
     }
 
@@ -206,14 +206,12 @@ impl Tracer {
         Ok(())
     }
 
-    fn interrupt(&self) {
-        for task in &self.tracees {
-            // One that has ended is not there any more.
-            let _ = ptrace(libc::PTRACE_INTERRUPT, *task, 0, 0);
-        }
+    /// Has every tracee stop. Forgets those that are not there any more.
+    fn interrupt(&mut self) {
+        self.tracees.retain(|task| ptrace(libc::PTRACE_INTERRUPT, *task, 0, 0).is_ok());
     }
 
-    /// Counts a call, and lets the tracee run to its next stop. A request fails only if it was killed meanwhile.
+    /// Counts a call, and lets the tracee run to its next stop. A request fails only if the tracee was killed meanwhile.
     fn go_on(&mut self, task: i32, stop: Stop) {
         self.tracees.insert(task);
         let _ = match stop {
@@ -259,7 +257,7 @@ impl Tracer {
     }
 }
 
-/// Waits for the stop of a tracee of this thread. Ends of processes are left to whoever waits for them.
+/// Waits for the stop of a tracee of this thread. It does not reap processes.
 fn wait() -> Event {
     // SAFETY: siginfo_t is plain data for which zeros are valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -396,8 +394,9 @@ mod tests {
 
     #[test]
     fn children_that_have_ended_are_no_obstacle() {
-        // The shell becomes a program that does not wait for the shell's child, which ends after that.
-        let mut child = start("sh", &["-c", "(read line; exit 0) & echo; exec cat"]);
+        // The shell becomes a program that does not wait for the shell's child, which ends only after that.
+        let until_cat = "until read name < /proc/$$/comm && test \"$name\" = cat; do sleep 0.01; done";
+        let mut child = start("sh", &["-c", &format!("({until_cat}) & echo; exec cat")]);
         let processes = || {
             let children = proc::with_descendants(&[child.id()]);
             let ended = |pid: &u32| proc::stat(*pid).is_some_and(|stat| !stat.lives());
@@ -450,7 +449,7 @@ sys.exit(7)";
     fn signals_are_delivered_and_stops_are_kept() {
         // It sends itself a signal that it handles, and one that stops it until another continues it.
         let script = "trap 'got=1' URG; echo ready; read line; kill -URG $$; \
-                      (sleep 0.05; kill -CONT $$) & kill -STOP $$; wait; \
+                      (while sleep 0.05; do kill -CONT $$ || exit; done) & more=$!; kill -STOP $$; kill $more; \
                       test \"$got\" = 1 && echo done; read line; exit 7";
         if counted("bash", &["-c", script]).is_none() {
             assert!(!may_trace());

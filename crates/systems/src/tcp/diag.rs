@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::Ipv6Addr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -48,7 +49,18 @@ impl Listing {
     }
 
     /// Adds the connections' sockets as they are now, at either end and of either family.
+    ///
+    /// # Errors
+    /// The kernel's. The rest of its answer may still come then, so a new socket takes the place of this one.
     pub(super) fn read(&mut self, sockets: &mut Sockets) -> io::Result<()> {
+        let listed = self.list(sockets);
+        if listed.is_err() {
+            *self = Self::open(self.port)?;
+        }
+        listed
+    }
+
+    fn list(&mut self, sockets: &mut Sockets) -> io::Result<()> {
         let mut found = Sockets::new();
         for family in [AddressFamily::INET, AddressFamily::INET6] {
             // A listing takes the kernel milliseconds, however few it finds. The server's end of a connection may be of the
@@ -130,7 +142,10 @@ fn socket(message: &[u8], port: u16) -> Option<(u64, Socket)> {
     let fields = Fields(message);
     let (from, to) = (fields.u16(4)?.to_be(), fields.u16(6)?.to_be());
     let of_server = from == port;
-    if !of_server && to != port {
+    // The other end counts only on this machine: the server's port may be usual elsewhere, too.
+    let near = |at: usize| fields.at::<16>(at);
+    let here = near(8) == near(24) || near(24).is_some_and(is_loopback);
+    if !of_server && (to != port || !here) {
         return None;
     }
     let cookie = fields.u64(44)?;
@@ -143,6 +158,14 @@ fn socket(message: &[u8], port: u16) -> Option<(u64, Socket)> {
         attributes = attributes.get(aligned(length.into())..).unwrap_or_default();
     }
     None
+}
+
+/// Whether the 16 bytes of an address begin with 127, or are those of `::1` or of the former in the form of IPv6. An address
+/// of IPv4 has four bytes, and zeros follow.
+fn is_loopback(address: [u8; 16]) -> bool {
+    let v6 = Ipv6Addr::from(address);
+    let v4 = address[0] == 127 && address[4..] == [0; 12];
+    v4 || v6.is_loopback() || v6.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
 }
 
 /// `struct tcp_info`. `None` if it does not have the segments (before Linux 4.6).

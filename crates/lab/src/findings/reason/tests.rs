@@ -130,8 +130,8 @@ fn a_count_explains_no_more_than_it_differs() {
     assert_eq!(explained(1.1, switches(1.0), switches(1.4)), []);
     assert_eq!(explained(1.1, switches(1.0), switches(1.6)), [Kind::ContextSwitches]);
     let traced = |of| Effort { traced: true, ..calls(of) };
-    assert_eq!(explained(1.1, traced(1.0), traced(1.4)), []);
-    assert_eq!(explained(1.1, traced(1.0), traced(1.6)), [Kind::SystemCalls]);
+    assert_eq!(explained(1.1, traced(1.0), traced(3.9)), []);
+    assert_eq!(explained(1.1, traced(1.0), traced(4.1)), [Kind::SystemCalls]);
 }
 
 #[test]
@@ -202,9 +202,9 @@ fn the_count_that_differs_most_comes_first_and_no_more_than_two_are_named() {
     let long = explained_in(Workload::Frames, 2.0, segments(1.0), segments(3.0));
     assert_eq!(long[0], Kind::BytesPerRead);
     assert!(!long.contains(&Kind::SegmentsIn), "{long:?}");
-    let rare = |x: f64| Effort { retransmits: Some(x), ..Effort::default() };
-    assert_eq!(explained(3.0, rare(0.0), rare(5.0)), [Kind::Retransmits]);
-    assert_eq!(explained(3.0, rare(0.0), rare(2.0)), []);
+    let rare = |x: f64| Effort { retransmits_per_s: Some(x), ..Effort::default() };
+    assert_eq!(explained(3.0, rare(0.0), rare(8.0)), [Kind::Retransmits]);
+    assert_eq!(explained(3.0, rare(0.0), rare(4.0)), []);
     // As many in the same time are not those of the slower one.
     assert_eq!(explained(3.0, rare(40.0), rare(40.0)), []);
 }
