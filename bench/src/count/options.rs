@@ -20,7 +20,7 @@ pub struct Args {
     /// Core of the server
     #[arg(long, value_name = "CORE", default_value_t = 1)]
     pub server_core: usize,
-    /// Folder for COUNTS.md
+    /// Folder for COUNTS.md, which only a count of all paths without --quick writes
     #[arg(long, value_name = "FOLDER", default_value = "bench")]
     pub out: PathBuf,
 }
