@@ -4,9 +4,7 @@ mod common;
 #[path = "../../tests/support/skipped.rs"]
 mod skipped;
 
-use std::process::Command;
-
-use common::narrows;
+use common::{bench, narrows};
 
 #[test]
 fn a_quick_count_has_a_row_for_each_path_with_both_programs_and_a_floor_without() {
@@ -14,17 +12,10 @@ fn a_quick_count_has_a_row_for_each_path_with_both_programs_and_a_floor_without(
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["count", "--quick", "--server-core", "0", "--paths", "kept-1-epoll,floor-kept-1-epoll"])
-        .arg("--narrows")
-        .arg(narrows())
-        .arg("--before")
-        .arg(narrows())
-        .arg("--out")
-        .arg(folder.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let before = narrows();
+    let args =
+        ["count", "--quick", "--server-core", "0", "--paths", "kept-1-epoll,floor-kept-1-epoll", "--before"];
+    let output = bench(&[&args[..], &[before.to_str().unwrap()]].concat(), folder.path());
 
     let text = String::from_utf8_lossy(&output.stdout);
     // Only a whole and exact count replaces the file.

@@ -3,23 +3,16 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
 
-use common::narrows;
+use common::bench;
 
 #[test]
 fn a_quick_comparison_has_a_row_for_each_peer_and_a_line_for_each_run() {
     let folder = tempfile::tempdir().unwrap();
     let last = std::thread::available_parallelism().unwrap().get() - 1;
-    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["compare", "--quick", "--pairs", "2", "--seconds", "0.2", "--server-core", &last.to_string()])
-        .args(["--peers", "floor-epoll,send-loop", "--narrows"])
-        .arg(narrows())
-        .arg("--out")
-        .arg(folder.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let core = last.to_string();
+    let args = ["compare", "--quick", "--pairs", "2", "--seconds", "0.2", "--server-core", &core];
+    bench(&[&args[..], &["--peers", "floor-epoll,send-loop"]].concat(), folder.path());
 
     let text = fs::read_to_string(folder.path().join("RESULTS.md")).unwrap();
     for heading in

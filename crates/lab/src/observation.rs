@@ -338,24 +338,46 @@ pub struct TracedCounts {
     pub reads: u64,
 }
 
-fn per_operation(count: u64, operations: u64, bytes: u64, unit: &WorkUnit) -> Option<f64> {
-    let operations = if unit.bytes { bytes } else { operations };
-    (operations > 0).then(|| count as f64 / operations as f64)
+/// System calls of all kinds, however they were counted, and what the server did meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub struct Calls {
+    /// How many.
+    pub count: u64,
+    /// Operations that were verified meanwhile.
+    pub operations: u64,
+    /// Bytes that were sent to the server meanwhile.
+    pub bytes: u64,
+    /// Whether they were counted by tracing.
+    pub traced: bool,
+}
+
+impl Calls {
+    /// The calls for each payload byte or operation. None if there was none.
+    pub fn per_operation(&self, unit: &WorkUnit) -> Option<f64> {
+        let operations = if unit.bytes { self.bytes } else { self.operations };
+        (operations > 0).then(|| self.count as f64 / operations as f64)
+    }
 }
 
 impl KernelCounts {
     /// A count for each payload byte or operation. None if there was none.
     pub fn per_operation(&self, count: u64, unit: &WorkUnit) -> Option<f64> {
-        per_operation(count, self.operations, self.bytes, unit)
+        self.kernels(count).per_operation(unit)
     }
 
-    /// System calls for each payload byte or operation, however they were counted.
-    pub fn calls_per_operation(&self, unit: &WorkUnit) -> Option<f64> {
-        let traced = || {
-            let traced = self.traced?;
-            per_operation(traced.system_calls, traced.operations, traced.bytes, unit)
+    fn kernels(&self, count: u64) -> Calls {
+        Calls { count, operations: self.operations, bytes: self.bytes, traced: false }
+    }
+
+    /// The system calls: those that the kernel's counters gave, or else those that were traced.
+    pub fn calls(&self) -> Option<Calls> {
+        let traced = |found: TracedCounts| Calls {
+            count: found.system_calls,
+            operations: found.operations,
+            bytes: found.bytes,
+            traced: true,
         };
-        self.system_calls.and_then(|calls| self.per_operation(calls, unit)).or_else(traced)
+        self.system_calls.map(|count| self.kernels(count)).or_else(|| self.traced.map(traced))
     }
 
     /// Bytes that a read returned on average, however reads were counted.

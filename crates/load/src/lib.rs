@@ -30,7 +30,7 @@ pub use fault::ErrorClass;
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
 pub use tally::{Handshakes, Tally, Totals};
 pub use target::Target;
-pub use times::Times;
+pub use times::{Times, histogram};
 
 use driver::{Beginning, Share};
 use secured::Secured;

@@ -221,12 +221,11 @@ impl Tally {
         self.behind.give_up(nanos);
     }
 
-    /// The exchanges and callers that were open when the window closed and had waited longer than any answer took: how
-    /// many they are, and the age of the oldest in nanoseconds. `None` if there is none, or nothing was answered.
-    pub fn starved(&self) -> Option<(u64, u64)> {
-        let longest = self.response.answered().max();
-        let (starved, oldest) = (self.open_ages.count_between(longest + 1, u64::MAX), self.open_ages.max());
-        (longest > 0 && starved > 0).then_some((starved, oldest))
+    /// The age in nanoseconds of the oldest exchange or caller that was open when the window closed. `None` if an answer took
+    /// as long, or nothing was answered.
+    pub fn oldest(&self) -> Option<u64> {
+        let (longest, oldest) = (self.response.answered().max(), self.open_ages.max());
+        (longest > 0 && oldest > longest).then_some(oldest)
     }
 
     /// Counts an exchange that failed after `took`.

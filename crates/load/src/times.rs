@@ -21,14 +21,14 @@ pub struct Times {
 }
 
 impl From<Histogram<u64>> for Times {
-    /// The times of answered exchanges. The histogram must come from [`Times::all`].
+    /// The times of answered exchanges. The histogram must have the bounds of [`histogram`].
     fn from(answered: Histogram<u64>) -> Self {
         Self { answered: Counts::from(&answered), unanswered: None }
     }
 }
 
 /// An empty histogram. All of them have the same bounds.
-pub(crate) fn histogram() -> Histogram<u64> {
+pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
 }
 
@@ -93,9 +93,9 @@ impl Times {
 
     /// The longest time in nanoseconds. None if there are no exchanges.
     pub fn max(&self) -> Option<Percentile> {
-        let (answered, longest) = (self.answered().max(), self.all().max());
+        let longest = self.all().max();
         let bound = || Percentile::AtLeast { at_least: longest };
-        (longest > 0).then(|| if self.unanswered.is_some() { bound() } else { Percentile::Exactly(answered) })
+        (longest > 0).then(|| if self.unanswered.is_some() { bound() } else { Percentile::Exactly(longest) })
     }
 }
 

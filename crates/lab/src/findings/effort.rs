@@ -88,6 +88,7 @@ impl Effort {
     /// Computes the effort of one scenario's trials.
     pub(super) fn of<'a>(unit: &WorkUnit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let counted = trials.clone().find_map(|m| m.counted);
+        let calls = counted.and_then(|counts| counts.calls());
         let ends = counted.and_then(|counts| Some((counts, counts.tcp?)));
         let sent = |end: Option<TcpEnd>, bytes: u64, counts: &KernelCounts| {
             end.map(|end| Sent::of(&end, bytes, counts, unit))
@@ -98,9 +99,9 @@ impl Effort {
         let worth = |m: &Measurement| m.worth(unit);
         Self {
             switches_per_unit: ratio(|m| Some(m.system.context_switches as f64), &worth),
-            calls_per_unit: counted.and_then(|counts| counts.calls_per_operation(unit)),
+            calls_per_unit: calls.and_then(|calls| calls.per_operation(unit)),
             bytes_per_read: counted.and_then(|counts| counts.bytes_per_read()),
-            traced: counted.is_some_and(|counts| counts.system_calls.is_none() && counts.traced.is_some()),
+            traced: calls.is_some_and(|calls| calls.traced),
             instructions_per_unit: counted
                 .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
             retransmits_per_s: ratio(|m| Some(m.retransmits as f64), &|m| m.elapsed_s),

@@ -165,7 +165,7 @@ fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
         Figure::P50Us => percentile(50.0),
         Figure::P99Us => percentile(99.0),
         Figure::CpuPerUnit => (m.worth(unit) > 0.0).then(|| m.system.cpu_s / m.worth(unit) * unit.size),
-        Figure::CallsPerUnit => counted(KernelCounts::calls_per_operation),
+        Figure::CallsPerUnit => counted(|counts, unit| counts.calls()?.per_operation(unit)),
         Figure::InstructionsPerUnit => {
             counted(|counts, unit| counts.per_operation(counts.instructions?, unit))
         }

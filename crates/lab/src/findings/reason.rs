@@ -133,13 +133,14 @@ struct Count {
 }
 
 impl Count {
-    /// How much more the slower one had to do by this count. None if that is not enough to be said.
-    fn telling(&self, about: &About, faster: &Estimate, slower: &Estimate) -> Option<f64> {
+    /// How much more the slower one had to do by this count, and the count of both. None if that is not enough to be said.
+    fn telling(&self, about: &About, faster: &Estimate, slower: &Estimate) -> Option<(f64, Reason)> {
         let (x, y) = (self.of)(&faster.work).zip((self.of)(&slower.work))?;
         let times = self.measure.telling(x, y, about.unit.size, slower.cpu_s_per_unit)?;
         let called = matches!(self.counted, Counted::SystemCalls | Counted::BytesPerRead);
         let distorted = called && (faster.work.traced || slower.work.traced);
-        Some(times).filter(|times| !distorted || *times >= TRACED)
+        let reason = Reason { counted: self.counted, faster: x, slower: y };
+        (!distorted || times >= TRACED).then_some((times, reason))
     }
 
     /// Whether it means something for such work. For small messages the number of moves counts; for streams, the size of each.
@@ -204,17 +205,16 @@ fn counts() -> [Count; 15] {
 /// differs most first, and symptoms last. None where nothing was counted, or nothing tells.
 pub(super) fn between(workload: Workload, times: f64, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
     let about = workload.about();
-    let enough = |times_more: &f64| times_more.ln() >= times.ln().abs() * SHARE;
+    let enough = |(times_more, _): &(f64, Reason)| times_more.ln() >= times.ln().abs() * SHARE;
     let mut found: Vec<((bool, f64, bool), Reason)> = counts()
         .iter()
         .filter(|count| count.applies(about))
         .filter_map(|count| {
-            let times_more = count.telling(about, faster, slower).filter(enough)?;
-            let (faster, slower) = (count.of)(&faster.work).zip((count.of)(&slower.work))?;
+            let (times_more, reason) = count.telling(about, faster, slower).filter(enough)?;
             // Of counts that differ by about as much, what is moved at once says more than how often.
             let at_once = matches!(count.measure, Measure::AtOnce { .. });
             let rank = (!count.is_symptom(), (times_more.ln() * 10.0).round(), at_once);
-            Some((rank, Reason { counted: count.counted, faster, slower }))
+            Some((rank, reason))
         })
         .collect();
     found.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));

@@ -56,8 +56,7 @@ impl Latency {
 
     /// Converts back to a histogram of nanoseconds with three significant digits, each age as if it were a time.
     pub fn to_nanos(&self) -> Histogram<u64> {
-        // An empty histogram of the generator's shape.
-        let mut histogram = load::Times::default().all();
+        let mut histogram = load::histogram();
         for (micros, count) in self.buckets.iter().chain(&self.unanswered) {
             histogram.saturating_record_n(micros.saturating_mul(1000).max(1), *count);
         }

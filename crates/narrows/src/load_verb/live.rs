@@ -44,7 +44,7 @@ struct Counts {
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { units: 0, errors: 0, behind: 0, bytes_sent: 0, response: Tally::default().response.answered() }
+        Self { units: 0, errors: 0, behind: 0, bytes_sent: 0, response: load::histogram() }
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     /// A tally of `(number of answers, nanoseconds of each)`.
     fn tally(answers: &[(u64, u64)]) -> Tally {
-        let mut response = Tally::default().response.all();
+        let mut response = load::histogram();
         answers.iter().for_each(|(count, nanos)| response.saturating_record_n(*nanos, *count));
         let units = answers.iter().map(|(count, _)| count).sum();
         Tally { units, response: response.into(), ..Tally::default() }

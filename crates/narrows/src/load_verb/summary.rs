@@ -167,7 +167,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         units: tally.units,
         attempts: tally.attempts,
         in_flight: tally.in_flight,
-        oldest_us: tally.starved().map(|(_, oldest)| oldest as f64 / 1000.0),
+        oldest_us: tally.oldest().map(|oldest| oldest as f64 / 1000.0),
         errors: tally.errors_by_name(),
         first_errors: tally
             .first_errors
@@ -307,7 +307,7 @@ fn counts(out: &mut String, tally: &Tally, open_loop: bool) {
             example.map_or_else(String::new, ToString::to_string)
         );
     }
-    let oldest = tally.starved().map_or_else(String::new, |(_, oldest)| {
+    let oldest = tally.oldest().map_or_else(String::new, |oldest| {
         format!(", the oldest for {}", number::micros(oldest as f64 / 1e3))
     });
     // What an open loop does not see in the window, it awaits after it.

@@ -226,11 +226,8 @@ type Quantity = (&'static str, fn(&Measurement) -> f64);
 const QUANTITIES: [Quantity; 8] = [
     ("CPU time per operation", |m| m.system.cpu_s / m.units as f64),
     ("system calls per operation", |m| {
-        let calls = m.counted.and_then(|counted| {
-            let traced = || counted.traced.map(|traced| (traced.system_calls, traced.operations));
-            counted.system_calls.map(|calls| (calls, counted.operations)).or_else(traced)
-        });
-        calls.map_or(f64::NAN, |(calls, operations)| calls as f64 / operations as f64)
+        let calls = m.counted.and_then(|counted| counted.calls());
+        calls.map_or(f64::NAN, |calls| calls.count as f64 / calls.operations as f64)
     }),
     ("context switches per operation", |m| m.system.context_switches as f64 / m.units as f64),
     ("memory", |m| m.system.peak_pss_bytes as f64),
