@@ -10,6 +10,7 @@ mod beam;
 mod builds;
 mod clients;
 mod doctor;
+mod homes;
 mod load_errors;
 mod load_frames;
 mod load_http;

@@ -54,7 +54,8 @@ pub fn plain(command: &mut Command) {
     for name in ["NARROWS_HOME", "NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS"] {
         command.env_remove(name);
     }
-    command.env("TERM", "xterm-256color");
+    // The user's own systems must not change the output.
+    command.env("TERM", "xterm-256color").env("XDG_DATA_HOME", "/nonexistent");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
 }
 

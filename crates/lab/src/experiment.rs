@@ -6,7 +6,7 @@
 mod file;
 pub mod grid;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use systems::Figure;
 use systems::input::{self, suggestion};
-use systems::{InputError, Manifest, Source, Value, Workload};
+use systems::{Home, InputError, Manifest, Source, Value, Workload};
 use toml::Spanned;
 
 use crate::ask::Ask;
@@ -184,44 +184,43 @@ impl Experiment {
     }
 }
 
-/// Reads the experiment `name` from the folder `home/experiments`. A name that ends in `.toml` is a path.
+/// Reads the experiment `name` from the strongest home that has it. A name that ends in `.toml` is a path.
 ///
 /// # Errors
 /// There is no such experiment: the error names the nearest one. Otherwise see [`Experiment::parse`].
-pub fn load(home: &Path, name: &str) -> Result<Experiment, InputError> {
+pub fn load(homes: &[Home], name: &str) -> Result<Experiment, InputError> {
     if Path::new(name).extension().is_some_and(|e| e == "toml") {
         return Experiment::parse(&Source::read(Path::new(name))?);
     }
-    let known = names(home);
-    if !known.iter().any(|k| k == name) {
-        let folder = home.join("experiments");
-        let help = match known.is_empty() {
-            true => "that folder has no experiments: is it the right one?".to_owned(),
-            false => suggestion(name, known.iter().map(String::as_str)),
-        };
-        return Err(Source::new(folder, "").error(0..0, format!("there is no experiment `{name}`"), help));
+    let known: BTreeSet<String> = homes.iter().flat_map(names).collect();
+    if let Some(home) = homes.iter().find(|home| names(home).iter().any(|known| known == name)) {
+        return Experiment::parse(&Source::read(&file(home, name))?);
     }
-    Experiment::parse(&Source::read(&file(home, name))?)
+    let folder = homes.first().map(|home| home.path.join("experiments")).unwrap_or_default();
+    let help = match known.is_empty() {
+        true => "that folder has no experiments: is it the right one?".to_owned(),
+        false => suggestion(name, known.iter().map(String::as_str)),
+    };
+    Err(Source::new(folder, "").error(0..0, format!("there is no experiment `{name}`"), help))
 }
 
-/// All experiments in the folder `home/experiments`, sorted by name. An experiment that cannot be read is listed with
-/// its error and does not affect the others.
-pub fn list(home: &Path) -> Vec<(String, Result<Experiment, InputError>)> {
-    names(home)
-        .into_iter()
-        .map(|name| {
-            let experiment = Source::read(&file(home, &name)).and_then(|source| Experiment::parse(&source));
-            (name, experiment)
-        })
-        .collect()
+/// All experiments of the strongest home that has any, sorted by name. An experiment that cannot be read is listed with its error
+/// and does not affect the others.
+pub fn list(homes: &[Home]) -> Vec<(String, Result<Experiment, InputError>)> {
+    let Some(home) = homes.iter().find(|home| !names(home).is_empty()) else { return Vec::new() };
+    let read = |name: String| {
+        let experiment = Source::read(&file(home, &name)).and_then(|source| Experiment::parse(&source));
+        (name, experiment)
+    };
+    names(home).into_iter().map(read).collect()
 }
 
-fn file(home: &Path, name: &str) -> PathBuf {
-    home.join("experiments").join(format!("{name}.toml"))
+fn file(home: &Home, name: &str) -> PathBuf {
+    home.path.join("experiments").join(format!("{name}.toml"))
 }
 
-fn names(home: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(home.join("experiments")).into_iter().flatten().flatten();
+fn names(home: &Home) -> Vec<String> {
+    let entries = std::fs::read_dir(home.path.join("experiments")).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|e| e == "toml"))

@@ -2,11 +2,13 @@
 //!
 //! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
+mod built_in;
 mod client;
 mod common;
 mod compare_verb;
 mod condition;
 mod doctor_verb;
+mod init_verb;
 mod load_verb;
 mod published_verb;
 mod report_verb;
@@ -41,6 +43,8 @@ enum Verb {
     Serve(serve_verb::Args),
     /// List, check or install systems: what runs here, what is missing, and how to get it
     Systems(systems_verb::Args),
+    /// Make a folder `narrows` for a project's own systems and experiments
+    Init(init_verb::Args),
     /// Print a saved run again, or list the runs
     Report(report_verb::Args),
     /// Show the published tables that Narrows grew from, and what their figures hide
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run_verb::run(&args, files),
         Verb::Try(args) => try_verb::run(&args, files),
         Verb::Systems(args) => systems_verb::run(&args),
+        Verb::Init(args) => init_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),
         Verb::Published(args) => published_verb::run(&args),
         Verb::Compare(args) => compare_verb::run(&args),

@@ -17,10 +17,11 @@ use lab::rounds;
 use lab::session::{self, Bench, Executor, Fake};
 use lab::store::{RunHeader, RunId, Store, StoreError};
 use systems::machine::{Limit, Placement};
-use systems::{Catalog, InputError, Source, is_reference};
+use systems::{Catalog, Home, InputError, Source, is_reference};
 
 use report::number;
 
+use crate::built_in;
 use crate::common::{self, AtomicFile, End, INTERRUPTED};
 use crate::report_verb;
 
@@ -107,8 +108,7 @@ const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let narrows = std::env::current_exe().context("cannot find the running program")?;
-    let home = systems::catalog::find_home(None)?;
-    let catalog = Catalog::load(&home);
+    let catalog = Catalog::load_all(&built_in::homes()?);
     let store = Store::open(&args.store.path)?;
     let mut executor: Box<dyn Executor> = match &args.fake {
         Some(path) => Box::new(Fake::parse(&Source::read(path)?)?),
@@ -190,7 +190,7 @@ fn begin(
         Rounds::Fixed(rounds) => Some(rounds),
     };
     let overrides = Overrides { systems: args.systems.clone(), set: args.set.clone(), rounds };
-    let mut requests: Vec<Request> = chosen(args, catalog.home())?
+    let mut requests: Vec<Request> = chosen(args, catalog.homes())?
         .into_iter()
         .map(|experiment| Request { experiment, form, overrides: overrides.clone() })
         .collect();
@@ -256,11 +256,11 @@ fn without_comparison(plan: &Plan) -> Vec<String> {
 }
 
 /// The experiments that were named, or otherwise those that can be read and run without being named.
-fn chosen(args: &Args, home: &Path) -> Result<Vec<experiment::Experiment>, InputError> {
+fn chosen(args: &Args, homes: &[Home]) -> Result<Vec<experiment::Experiment>, InputError> {
     if !args.experiments.is_empty() {
-        return args.experiments.iter().map(|name| experiment::load(home, name)).collect();
+        return args.experiments.iter().map(|name| experiment::load(homes, name)).collect();
     }
-    let all = experiment::list(home);
+    let all = experiment::list(homes);
     let (good, broken): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, read)| read).partition(Result::is_ok);
     for error in broken.into_iter().filter_map(Result::err) {
         common::say(format_args!("left out: {}", error.one_line()));

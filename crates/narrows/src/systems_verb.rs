@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use systems::Catalog;
 use systems::probe::Context;
 
+use crate::built_in;
 use crate::common::{self, End};
 
 /// `narrows systems`
@@ -20,6 +21,9 @@ pub struct Args {
     /// Install the missing Debian packages of these systems, or of all, as root or with sudo
     #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["check", "json"])]
     install: Option<Vec<String>>,
+    /// Also list or install the systems of weaker homes: inside a project, those of the user and those that came with narrows
+    #[arg(long, conflicts_with = "check")]
+    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -28,13 +32,17 @@ pub struct Args {
 /// Lists systems, checks them, or installs what they need.
 pub fn run(args: &Args) -> End {
     let narrows = std::env::current_exe().context("cannot find the running program")?;
-    let catalog = Catalog::load(&systems::catalog::find_home(None)?);
+    let catalog = Catalog::load_all(&built_in::homes()?);
     let cancel = common::cancellation()?;
-    let context = Context { home: catalog.home(), narrows: &narrows, cancel: &cancel };
+    let context = Context { narrows: &narrows, cancel: &cancel };
     if let Some(names) = &args.install {
-        install::install(&catalog, context, names)
+        let chosen = match names.as_slice() {
+            [] => list::chosen(&catalog, args.all),
+            names => names.iter().map(|name| catalog.get(name)).collect::<Result<_, _>>()?,
+        };
+        install::install(&chosen, context, !names.is_empty())
     } else if args.check.is_empty() {
-        list::list(&catalog, context, args.json)
+        list::list(&list::chosen(&catalog, args.all), &catalog, context, args.json)
     } else {
         check::check(args, &catalog, context, &cancel)
     }

@@ -32,7 +32,7 @@ const VERSION_PATIENCE: Duration = Duration::from_secs(20);
 /// Builds the system unless its last build had the same inputs. `versions` are those of its needs, as
 /// [`crate::probe::in_words`] formats them.
 pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Result<Built, SystemError> {
-    let folder = context.home.join("target/systems");
+    let folder = manifest.home().join("target/systems");
     let out = folder.join(&manifest.name);
     let work = Work { manifest, context, versions, out: &out };
     let Some(build) = &manifest.build else {
@@ -58,7 +58,7 @@ pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Resul
 /// One line that says how the last build with the same inputs failed; `None` if there was none or it succeeded. The
 /// next run of the system tries again. `versions` are as for [`build`].
 pub fn last_failure(manifest: &Manifest, context: Context<'_>, versions: &str) -> Option<String> {
-    let out = context.home.join("target/systems").join(&manifest.name);
+    let out = manifest.home().join("target/systems").join(&manifest.name);
     let work = Work { manifest, context, versions, out: &out };
     let kept = fs::read_to_string(work.beside("failed")).ok()?;
     let why = kept.strip_prefix(&work.stamp(manifest.build.as_ref()?).ok()?.to_string())?;

@@ -1,21 +1,22 @@
-//! All systems of a home folder: the valid manifests, and the errors of the others.
+//! All systems of the homes: the valid manifests, and the errors of the others.
 //!
 //! Knows folders and manifests. Starts nothing.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use miette::Diagnostic;
 
+use crate::homes::Home;
 use crate::input::{InputError, nearest};
 use crate::manifest::Manifest;
 use crate::reference;
 use crate::workload::Workload;
 
-/// The known systems: Narrows' own endpoints, every folder under `home/systems` with a `system.toml`, and its variants.
+/// The known systems: Narrows' own endpoints, every folder in the `systems` of a home with a `system.toml`, and its variants.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    home: PathBuf,
+    homes: Vec<Home>,
     entries: BTreeMap<String, Result<Manifest, InputError>>,
 }
 
@@ -35,10 +36,10 @@ pub enum CatalogError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Broken(InputError),
-    /// No folder has both systems/ and experiments/.
+    /// A folder with systems and experiments is missing.
     #[error("{message}")]
     NoHome {
-        /// Where the search looked.
+        /// Which one.
         message: String,
         /// What to do.
         #[help]
@@ -47,32 +48,43 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// A catalog of the systems that need no file, which are Narrows' own endpoints. Systems are built under `home`.
+    /// A catalog of the systems that need no file, which are Narrows' own endpoints. They run in `home`, and are built there.
     pub fn new(home: &Path) -> Self {
-        // Manifests need absolute paths, because programs are started in other folders.
-        let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
-        let references = reference::drafts(&home).map(|draft| (draft.name.clone(), Manifest::new(draft)));
-        Self { entries: references.into(), home }
+        Self::of(vec![Home::named(home)])
     }
 
-    /// Loads all manifests of a home, in addition to Narrows' own endpoints. A manifest replaces a known system of the
-    /// same name. A broken manifest does not affect the others.
+    /// Loads all manifests of a home, in addition to Narrows' own endpoints.
     pub fn load(home: &Path) -> Self {
-        let mut catalog = Self::new(home);
-        let folders = std::fs::read_dir(catalog.home.join("systems")).into_iter().flatten().flatten();
-        let folders = folders.map(|entry| entry.path()).filter(|path| path.join("system.toml").exists());
-        let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for dir in folders {
-            match Manifest::load(&dir) {
-                Ok(all) => {
-                    all.into_iter().for_each(|manifest| catalog.insert(manifest));
-                }
-                Err(error) => {
-                    catalog.entries.insert(name(&dir), Err(error));
-                }
-            }
+        Self::load_all(&[Home::named(home)])
+    }
+
+    /// Loads all manifests of these homes, the strongest first, in addition to Narrows' own endpoints. A system replaces those of
+    /// the same name in weaker homes. A broken manifest does not affect other systems.
+    pub fn load_all(homes: &[Home]) -> Self {
+        let mut catalog = Self::of(homes.to_vec());
+        for home in homes.iter().rev() {
+            let folders = std::fs::read_dir(home.path.join("systems")).into_iter().flatten().flatten();
+            let folders = folders.map(|entry| entry.path()).filter(|path| path.join("system.toml").exists());
+            folders.for_each(|folder| catalog.add(&folder));
         }
         catalog
+    }
+
+    fn of(homes: Vec<Home>) -> Self {
+        let first = homes.first().map(|home| home.path.clone()).unwrap_or_default();
+        let references = reference::drafts(&first).map(|draft| (draft.name.clone(), Manifest::new(draft)));
+        Self { entries: references.into(), homes }
+    }
+
+    /// Adds the system of a folder and its variants.
+    fn add(&mut self, folder: &Path) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // The variants of a system that is replaced go with it.
+        self.entries.retain(|known, _| known.split('@').next() != Some(&*name));
+        match Manifest::load(folder) {
+            Ok(all) => all.into_iter().for_each(|manifest| self.insert(manifest)),
+            Err(error) => _ = self.entries.insert(name, Err(error)),
+        }
     }
 
     /// Adds a system. Replaces one of the same name.
@@ -80,9 +92,9 @@ impl Catalog {
         self.entries.insert(manifest.name.clone(), Ok(manifest));
     }
 
-    /// The folder that holds systems/ and experiments/.
-    pub fn home(&self) -> &Path {
-        &self.home
+    /// The homes that it was made of, the strongest first.
+    pub fn homes(&self) -> &[Home] {
+        &self.homes
     }
 
     /// Finds a system by name. The error names the nearest system, or says what is wrong with the manifest.
@@ -117,38 +129,6 @@ impl Catalog {
     pub fn reference_for(&self, workload: Workload) -> Option<&Manifest> {
         self.get(workload.reference()).ok().filter(|manifest| manifest.does(workload))
     }
-}
-
-/// Finds the folder that holds systems/ and experiments/. This is `explicit` or else `NARROWS_HOME`, if given;
-/// otherwise the first ancestor of the current folder, or else of the executable, that has both.
-pub fn find_home(explicit: Option<&Path>) -> Result<PathBuf, CatalogError> {
-    let named = match explicit {
-        Some(path) => Some((path.to_owned(), "the folder given as home")),
-        None => {
-            std::env::var_os("NARROWS_HOME").filter(|v| !v.is_empty()).map(|v| (v.into(), "NARROWS_HOME"))
-        }
-    };
-    if let Some((path, origin)) = named {
-        return match path.canonicalize() {
-            Ok(home) if is_home(&home) => Ok(home),
-            _ => Err(CatalogError::NoHome {
-                message: format!("{origin}, {}, does not hold systems/ and experiments/", path.display()),
-                help: "name the folder that does: a checkout of Narrows".to_owned(),
-            }),
-        };
-    }
-    let starts = [std::env::current_dir(), std::env::current_exe()];
-    let starts = starts.into_iter().flatten().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
-    let found = starts.iter().flat_map(|path| path.ancestors()).find(|folder| is_home(folder));
-    found.map(Path::to_owned).ok_or_else(|| CatalogError::NoHome {
-        message: "no folder with systems/ and experiments/ above the current one or above the program"
-            .to_owned(),
-        help: "run narrows inside its checkout, or set NARROWS_HOME to it".to_owned(),
-    })
-}
-
-fn is_home(folder: &Path) -> bool {
-    folder.join("systems").is_dir() && folder.join("experiments").is_dir()
 }
 
 #[cfg(test)]

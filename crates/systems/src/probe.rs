@@ -13,8 +13,6 @@ use crate::output::capture;
 /// What probing and building need besides the manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The folder that contains systems/ and experiments/. Builds go to its target/systems.
-    pub home: &'a Path,
     /// The running binary.
     pub narrows: &'a Path,
     /// Set on Ctrl-C; stops probes and builds.

@@ -68,7 +68,7 @@ impl Stamp {
         taking.texts("environment", environment.iter().flat_map(|(name, value)| [name.as_str(), value]));
         let without = Without { names: &[CHECKOUTS], extensions: &[] };
         taking.files("system", &manifest.dir, without, Taken::Before)?;
-        taking.files("shared", &context.home.join("systems/shared"), Without::default(), Taken::Before)?;
+        taking.files("shared", &manifest.home().join("systems/shared"), Without::default(), Taken::Before)?;
         build.inputs.iter().try_for_each(|input| taking.input(input))?;
         taking.libraries()?;
         Ok(Self(taking.parts))
@@ -129,7 +129,7 @@ impl Taking<'_> {
                 if variables.iter().all(|name| self.value(name).is_some_and(|value| !value.is_empty())) {
                     let path = self.path(written);
                     let ours = path.starts_with(self.manifest.dir.join("_build"))
-                        || path.starts_with(self.context.home.join("target"));
+                        || path.starts_with(self.manifest.home().join("target"));
                     let taken = if ours { Taken::After } else { Taken::Before };
                     self.files(&format!("input {written}"), &path, Without::default(), taken)?;
                 }

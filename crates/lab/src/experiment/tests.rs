@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use systems::Catalog;
+use systems::{Catalog, Home};
 
 use super::*;
 use crate::experiment::grid::Request;
@@ -222,15 +222,16 @@ fn a_broken_experiment_does_not_stop_the_others() {
     file("e.toml", &text("[[quick.grid]]\nsize = 1\n"));
     file("broken.toml", "name = ");
     file("notes.md", "no experiment");
-    let all = list(home.path());
+    let homes = [Home::named(home.path())];
+    let all = list(&homes);
     assert_eq!(
         all.iter().map(|(n, e)| (n.as_str(), e.is_ok())).collect::<Vec<_>>(),
         [("broken", false), ("e", true)]
     );
-    assert!(load(home.path(), "e").is_ok());
+    assert!(load(&homes, "e").is_ok());
     let path = home.path().join("experiments/e.toml");
-    assert!(load(Path::new("/nowhere"), path.to_str().unwrap()).is_ok());
-    let says = load(home.path(), "brokn").unwrap_err().one_line();
+    assert!(load(&[], path.to_str().unwrap()).is_ok());
+    let says = load(&homes, "brokn").unwrap_err().one_line();
     assert!(says.contains("there is no experiment `brokn` (did you mean `broken`?)"), "{says}");
 }
 

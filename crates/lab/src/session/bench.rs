@@ -59,7 +59,7 @@ impl Bench {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { home: self.catalog.home(), narrows: &self.narrows, cancel: &self.cancel }
+        Context { narrows: &self.narrows, cancel: &self.cancel }
     }
 
     /// Builds a system, unless that was tried before.

@@ -6,22 +6,18 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use systems::probe::{self, Availability, Context, Missing};
-use systems::{Catalog, Manifest, install};
+use systems::{Manifest, install};
 
 use crate::common::{self, End, INTERRUPTED};
 
 /// A system that cannot run here, and what it lacks.
 type Lacking<'a> = (&'a Manifest, Vec<Missing>);
 
-/// Installs what these systems lack; without names, what all systems lack. The exit code is 1 if something that Debian
-/// provides is still missing at the end. What a person has to install does not count.
-pub fn install(catalog: &Catalog, context: Context<'_>, names: &[String]) -> End {
-    let chosen: Vec<&Manifest> = match names {
-        [] => catalog.manifests().collect(),
-        names => names.iter().map(|name| catalog.get(name)).collect::<Result<_, _>>()?,
-    };
-    let before = lacking(&chosen, context);
-    common::print(&told(&before, !names.is_empty()))?;
+/// Installs what these systems lack. The exit code is 1 if something that Debian provides is still missing at the end. What a
+/// person has to install does not count. `named` says whether the user named the systems.
+pub fn install(chosen: &[&Manifest], context: Context<'_>, named: bool) -> End {
+    let before = lacking(chosen, context);
+    common::print(&told(&before, named))?;
     let packages = packages(&before);
     if packages.is_empty() {
         return Ok(if context.cancel.load(Ordering::Relaxed) {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use systems::build;
 use systems::probe::{self, Availability, Context};
-use systems::{Catalog, Manifest};
+use systems::{Catalog, Home, Manifest, Origin, is_reference};
 
 use crate::common::{self, End};
 
@@ -17,6 +17,10 @@ struct Listed {
     workloads: Vec<String>,
     language: String,
     about: String,
+    /// Which kind of home it comes from.
+    from: String,
+    /// Its folder.
+    folder: String,
     available: bool,
     /// The names and versions of what it needs.
     versions: Vec<(String, String)>,
@@ -41,19 +45,46 @@ struct Knob {
     about: String,
 }
 
-/// Lists every system, as text or as JSON.
-pub fn list(catalog: &Catalog, context: Context<'_>, json: bool) -> End {
-    let mut all: Vec<Listed> = catalog.manifests().map(|manifest| listed(manifest, context)).collect();
+/// The systems of the strongest home that has any, and Narrows' own endpoints; or all.
+pub fn chosen(catalog: &Catalog, all: bool) -> Vec<&Manifest> {
+    let own = |manifest: &&Manifest| is_reference(&manifest.name);
+    let of =
+        |home: &Home| catalog.manifests().any(|manifest| !own(&manifest) && manifest.home() == home.path);
+    let strongest = catalog.homes().iter().find(|home| of(home));
+    let takes = |manifest: &&Manifest| {
+        all || own(manifest) || strongest.is_some_and(|home| manifest.home() == home.path)
+    };
+    catalog.manifests().filter(takes).collect()
+}
+
+/// Lists these systems and the broken ones, as text or as JSON.
+pub fn list(chosen: &[&Manifest], catalog: &Catalog, context: Context<'_>, json: bool) -> End {
+    let from = |manifest: &Manifest| origin(catalog.homes(), manifest);
+    let mut all: Vec<Listed> =
+        chosen.iter().map(|manifest| listed(manifest, context, from(manifest))).collect();
     all.extend(catalog.broken().map(|(name, error)| Listed::broken(name, error.one_line())));
     if json {
         common::print(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
         common::print(&text(&all))?;
+        let left = catalog.manifests().count() - chosen.len();
+        if left > 0 {
+            common::print(&format!(
+                "{left} more come from other folders: `narrows systems --all` lists them\n"
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn listed(manifest: &Manifest, context: Context<'_>) -> Listed {
+/// Where a system comes from.
+fn origin(homes: &[Home], manifest: &Manifest) -> Origin {
+    let home = homes.iter().find(|home| home.path == manifest.home());
+    // Narrows' own endpoints need no home.
+    home.filter(|_| manifest.home() != manifest.dir).map_or(Origin::BuiltIn, |home| home.origin)
+}
+
+fn listed(manifest: &Manifest, context: Context<'_>, origin: Origin) -> Listed {
     let (versions, missing) = match probe::availability(manifest, context) {
         Availability::Ready { versions } => {
             let missing = Vec::from_iter(unbuilt(manifest, context, &versions));
@@ -78,6 +109,8 @@ fn listed(manifest: &Manifest, context: Context<'_>) -> Listed {
         workloads: manifest.workloads.iter().map(ToString::to_string).collect(),
         language: manifest.language.clone(),
         about: manifest.about.clone(),
+        from: origin.to_string(),
+        folder: manifest.dir.display().to_string(),
         available: missing.is_empty(),
         versions,
         missing,
@@ -105,6 +138,8 @@ impl Listed {
             workloads: Vec::new(),
             language: String::new(),
             about: String::new(),
+            from: String::new(),
+            folder: String::new(),
             available: false,
             versions: Vec::new(),
             missing: Vec::new(),

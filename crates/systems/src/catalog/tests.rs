@@ -1,4 +1,4 @@
-//! Tests of the catalog: broken manifests among valid ones, unknown names, and the home folder.
+//! Tests of the catalog: broken manifests among valid ones, unknown names, and several homes.
 
 use super::*;
 
@@ -53,11 +53,23 @@ fn the_references_need_no_file() {
 }
 
 #[test]
-fn home_must_hold_both_folders() {
-    let home = home();
-    assert!(find_home(Some(home.path())).is_err());
-    std::fs::create_dir(home.path().join("experiments")).unwrap();
-    assert_eq!(find_home(Some(home.path())).unwrap(), home.path().canonicalize().unwrap());
+fn a_system_replaces_the_one_of_a_weaker_home_and_its_variants() {
+    let (strong, weak) = (home(), home());
+    let about = |about: &str| GOOD.replace("Narrows' own", about);
+    let write = |home: &tempfile::TempDir, name: &str, text: String| {
+        let folder = home.path().join("systems").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("system.toml"), text.replace("\"reference\"", &format!("{name:?}")))
+            .unwrap();
+    };
+    write(&weak, "both", about("weak") + "[variants.old]\nenv = { A = \"1\" }\n");
+    write(&weak, "only", about("weak"));
+    write(&strong, "both", about("strong"));
+    let catalog = Catalog::load_all(&[Home::named(strong.path()), Home::named(weak.path())]);
+    assert_eq!(catalog.get("both").unwrap().about, "strong");
+    assert_eq!(catalog.get("both").unwrap().home(), strong.path());
+    assert_eq!(catalog.get("only").unwrap().home(), weak.path());
+    assert!(catalog.get("both@old").is_err(), "a variant of a system that is replaced");
 }
 
 #[test]
