@@ -4,6 +4,7 @@
 //! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
 //! problems that only several trials together can show, such as their spread.
 
+mod resuming;
 mod shape;
 mod waiting;
 
@@ -35,6 +36,8 @@ pub enum Doubt {
     ErrorsOnSchedule,
     /// Uploads waited in vain for `100 Continue`, so their times are the generator's patience.
     NoContinue,
+    /// The server refused sessions that were offered, or gave none, where connections were to be resumed.
+    NotResumed,
     /// The window was too short for the operations in it.
     TooShort,
     /// The halves of the window differ, or the standard deviation of its tenths exceeds their mean.
@@ -135,6 +138,20 @@ pub enum Evidence {
         /// How long each of them waited, in seconds.
         waited_s: f64,
     },
+    /// Sessions that were offered and not accepted.
+    SessionsRefused {
+        /// How many.
+        refused: u64,
+        /// All sessions that were offered.
+        of: u64,
+    },
+    /// Connections that had no session to offer.
+    NoSessions {
+        /// How many.
+        without: u64,
+        /// All connections.
+        of: u64,
+    },
     /// No operation ended.
     NothingEnded {
         /// Operations that were under way.
@@ -224,6 +241,7 @@ impl Evidence {
             Self::QuickFailures { .. } => Doubt::FailFast,
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
             Self::NoContinue { .. } => Doubt::NoContinue,
+            Self::SessionsRefused { .. } | Self::NoSessions { .. } => Doubt::NotResumed,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
             Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,
@@ -248,6 +266,8 @@ pub struct TrialKind {
     pub closed_loop: bool,
     /// Whether exchanges are so many and short that latencies and tenths of the window are meaningful.
     pub short_exchanges: bool,
+    /// Whether connections offer the sessions of those before them.
+    pub sessions: bool,
     /// Whether the scheduled rate changes during the window.
     pub ramp: bool,
 }
@@ -310,6 +330,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         fail_fast(m, kind),
         errors_on_schedule(m),
         no_continue(m),
+        resuming::not_resumed(m, kind),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),

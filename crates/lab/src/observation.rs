@@ -2,6 +2,7 @@
 //!
 //! Everything here is data with a stable JSON form, which is the store's format. No effects and no estimates.
 
+mod handshakes;
 mod latency;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use systems::tcp::TcpEnds;
 use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload, is_reference};
 
+pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
 
 /// A system under a workload at one point of its knobs.
@@ -228,6 +230,9 @@ pub struct Measurement {
     pub error_ordinals: BTreeMap<u64, u64>,
     /// Successes in each tenth of the window; for a client, the server's answers. Empty if they were not counted.
     pub tenths: Vec<u64>,
+    /// The handshakes of TLS that ended in the window. None for plain text, and in runs of earlier versions.
+    #[serde(default)]
+    pub handshakes: Option<Handshakes>,
     /// The configured number of connections or callers.
     pub concurrency: u64,
     /// Concurrent connections: as configured, or for a client the most that the server saw. 0 if they were not counted.
@@ -483,6 +488,7 @@ impl Measurement {
             first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.to_string())).collect(),
             mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
             error_ordinals: tally.ordinals.clone(),
+            handshakes: Handshakes::of(&tally.handshakes),
             tenths: if tally.tenths.iter().any(|count| *count > 0) {
                 tally.tenths.to_vec()
             } else {
