@@ -23,8 +23,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use skipped::say_skipped;
-pub use skipped::{has, skip};
+pub use skipped::{has, installed, say_skipped, skip};
 
 /// The deadline of every wait. Only a hang exceeds it, even on a busy machine that has to build all systems.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -205,7 +204,7 @@ pub fn until(mut done: impl FnMut() -> bool) -> bool {
 pub struct Served {
     child: Guarded,
     lines: Receiver<String>,
-    /// `http://127.0.0.1:PORT`, or `https://…` with `--tls`
+    /// `http://127.0.0.1:PORT`, or `https://…` with `--tls`, or `http://[::1]:PORT` with `--host ::1`
     pub http: String,
     /// `frames://127.0.0.1:PORT`
     pub frames: String,
@@ -226,10 +225,7 @@ impl Served {
         let [http, frames] = ["http", "frames"].map(|scheme| {
             let line = lines.recv_timeout(PATIENCE).expect("the server says where it serves");
             let address = line.strip_prefix("serving ").unwrap_or_else(|| panic!("{line}")).to_owned();
-            assert!(
-                address.replace("https", "http").starts_with(&format!("{scheme}://127.0.0.1:")),
-                "{line}"
-            );
+            assert!(address.replace("https", "http").starts_with(&format!("{scheme}://")), "{line}");
             address
         });
         Self { child, lines, http, frames }

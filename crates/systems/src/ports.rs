@@ -1,8 +1,8 @@
-//! TCP ports on 127.0.0.1: finds free ones, and finds who listens on the others.
+//! TCP ports of this machine: finds free ones, and finds who listens on the others.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::OnceLock;
@@ -63,9 +63,11 @@ fn ephemeral_start() -> u32 {
     range.split_ascii_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(32_768)
 }
 
-/// Whether a server could listen on this port of 127.0.0.1.
+/// Whether a server could listen on this port, at 127.0.0.1 and at ::1 if this machine has it.
 pub fn port_free(port: u16) -> bool {
+    let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+        && !TcpListener::bind((Ipv6Addr::LOCALHOST, port)).is_err_and(|error| in_use(&error))
 }
 
 /// The processes that hold a socket listening on this port. Other users' processes are visible only to root.
@@ -153,5 +155,10 @@ mod tests {
         assert!(!port_free(port));
         assert!(listeners(port).contains(&std::process::id()));
         drop(listener);
+        if let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
+            assert!(!port_free(port));
+            assert!(listeners(port).contains(&std::process::id()));
+            drop(listener);
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ChildStdin;
@@ -130,9 +131,12 @@ impl Running {
         self.listening.as_ref()
     }
 
-    /// The port on which it listens, if it is no client and listens on no Unix socket.
-    pub fn port(&self) -> Option<u16> {
-        self.listening.as_ref()?.port()
+    /// The address at which it listens, if it is ready, is no client and listens on no Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self.listening.as_ref()? {
+            Listening::Address(address) => Some(*address),
+            Listening::Port(_) | Listening::Socket(_) => None,
+        }
     }
 
     /// Whether its first process still runs.
@@ -162,7 +166,7 @@ impl Running {
     /// Starts watching a server's TCP connections that open from now on. `None` if it has no port, or if the kernel does
     /// not list its sockets.
     pub fn connections(&self) -> Option<tcp::Watch> {
-        tcp::Watch::begin(self.port()?)
+        tcp::Watch::begin(self.address()?.port())
     }
 
     fn whose(&self) -> Whose {
@@ -186,21 +190,26 @@ impl Running {
         if self.finds_port {
             self.listening = Some(Listening::Port(self.find_port(deadline, cancel)?));
         }
-        let port = match &self.listening {
+        let (port, addresses) = match &self.listening {
             None => return Ok(()),
             Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
-            Some(Listening::Port(port)) => *port,
+            Some(at @ (Listening::Port(_) | Listening::Address(_))) => {
+                (at.port().unwrap_or_default(), at.addresses())
+            }
         };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
-        let mut holder = None;
+        let (mut holder, mut found) = (None, None);
         poll(deadline, || {
-            match ready::ask(port, self.http.as_deref(), deadline, &over) {
-                Ok(()) => holder = self.settled_holder(port),
+            match ready::ask(&addresses, self.http.as_deref(), deadline, &over) {
+                Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
                 Err(why) => last = why,
             }
             holder.is_some() || over()
         });
+        if let Some(address) = found {
+            self.listening = Some(Listening::Address(address));
+        }
         if let Some(exit) = self.held.exited() {
             return Err(self.died(Stage::Ready, exit));
         }
@@ -209,7 +218,8 @@ impl Running {
         }
         let reason = match holder {
             Some(Holder::Stranger) if self.outside => {
-                let theirs = Theirs::at(port).map_err(|why| self.wrong(Stage::Ready, &why))?;
+                let theirs = Theirs::at(port, &format!("port {port}"))
+                    .map_err(|why| self.wrong(Stage::Ready, &why))?;
                 self.measured = Some(theirs);
                 return Ok(());
             }
@@ -222,7 +232,8 @@ impl Running {
             None => {
                 let path = self.http.as_ref();
                 let what = path.map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
-                format!("not ready in time: {what} on 127.0.0.1:{port}: {last}; see ready.timeout_s")
+                let at: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                format!("not ready in time: {what} on {}: {last}; see ready.timeout_s", at.join(" or "))
             }
         };
         Err(self.wrong(Stage::Ready, &reason))

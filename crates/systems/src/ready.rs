@@ -3,29 +3,50 @@
 //! The GET is written by hand, because readiness must not depend on the codec that the measurement uses.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How often a wait checks whether it is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Makes one attempt. The error says what happened instead. Ends soon after `over` returns true.
+/// Makes one attempt at the first of these addresses that accepts a connection, and returns it. The error says what happened
+/// instead. Ends soon after `over` returns true.
 pub(crate) fn ask(
-    port: u16,
+    addresses: &[SocketAddr],
+    http: Option<&str>,
+    deadline: Instant,
+    over: &dyn Fn() -> bool,
+) -> Result<SocketAddr, String> {
+    let mut refused = None;
+    for address in addresses {
+        match connect(*address, deadline) {
+            Ok(stream) => return answers(stream, *address, http, deadline, over).map(|()| *address),
+            Err(why) => _ = refused.get_or_insert(why),
+        }
+    }
+    Err(refused.unwrap_or_default())
+}
+
+fn connect(address: SocketAddr, deadline: Instant) -> Result<TcpStream, String> {
+    let patience =
+        deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
+    let stream = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
+    // The kernel may choose this very port as the local one. TCP then connects to itself.
+    match stream.local_addr().is_ok_and(|local| local == address) {
+        true => Err("nothing listened".to_owned()),
+        false => Ok(stream),
+    }
+}
+
+fn answers(
+    mut stream: TcpStream,
+    address: SocketAddr,
     http: Option<&str>,
     deadline: Instant,
     over: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let patience =
-        deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
-    let mut stream = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
-    // The kernel may choose this very port as the local one. TCP then connects to itself.
-    if stream.local_addr().is_ok_and(|local| local == address) {
-        return Err("nothing listened".to_owned());
-    }
     let Some(path) = http else { return Ok(()) };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let timeouts =
         stream.set_read_timeout(Some(GLANCE)).and_then(|()| stream.set_write_timeout(Some(GLANCE)));
     timeouts.and_then(|()| stream.write_all(request.as_bytes())).map_err(|e| e.to_string())?;

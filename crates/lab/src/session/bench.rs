@@ -100,7 +100,7 @@ impl Bench {
             (library, needs) => library.or_else(|| needs.cloned()),
         };
         let listening = match (manifest.role, &manifest.program) {
-            (_, Program::Attached(attached)) => Some(Listening::Port(attached.port)),
+            (_, Program::Attached(attached)) => Some(attached.listening.clone()),
             (Role::Server, program) if program.listens_on_socket() => {
                 let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
                 self.sockets += 1;

@@ -4,7 +4,7 @@
 //! that an answer is known byte by byte.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -155,19 +155,21 @@ enum Stream {
 impl Stream {
     fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
         match server {
-            Listening::Port(port) => {
-                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                let stream = TcpStream::connect_timeout(&address, patience)?;
-                stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Tcp(stream))
-            }
+            Listening::Port(port) => Self::tcp(Listening::usual(*port), patience),
+            Listening::Address(address) => Self::tcp(*address, patience),
             Listening::Socket(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_write_timeout(Some(patience))?;
                 Ok(Self::Unix(stream))
             }
         }
+    }
+
+    fn tcp(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Self::Tcp(stream))
     }
 
     fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {

@@ -7,6 +7,7 @@ mod inputs;
 mod raw;
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub(super) use raw::{
 use super::{Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::Knob;
+use crate::listening::Listening;
 use crate::template;
 use crate::workload::{Role, Workload};
 
@@ -323,14 +325,18 @@ impl Reader<'_> {
         let url = attach.get_ref().trim_end_matches('/');
         let (scheme, authority) = url.split_once("://").unwrap_or_default();
         let known = Workload::ALL.iter().any(|workload| workload.about().scheme == scheme);
-        let port = Some(authority).filter(|_| known).and_then(|authority| {
-            let (host, port) = authority.split_once(':')?;
+        let listening = Some(authority).filter(|_| known).and_then(|authority| {
+            let (host, port) = authority.rsplit_once(':')?;
             let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
-            ["127.0.0.1", "localhost"].contains(&host).then_some(port)
+            match host {
+                "127.0.0.1" => Some(Listening::Address(Listening::usual(port))),
+                "[::1]" => Some(Listening::Address((Ipv6Addr::LOCALHOST, port).into())),
+                "localhost" => Some(Listening::Port(port)),
+                _ => None,
+            }
         });
-        let Some(port) = port else {
-            let help =
-                "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT: its process must be on this machine";
+        let Some(listening) = listening else {
+            let help = "write http://127.0.0.1:PORT, http://[::1]:PORT or frames://127.0.0.1:PORT: its process must be on this machine";
             return wrong(format!("cannot attach to `{}`", attach.get_ref()), help);
         };
         if let Some(other) = workloads.iter().find(|workload| workload.about().scheme != scheme) {
@@ -339,7 +345,7 @@ impl Reader<'_> {
                 "frames:// is for frames, http:// for the others",
             );
         }
-        Ok(Some(Attached { url: url.to_owned(), port, get: get.get_ref().clone() }))
+        Ok(Some(Attached { url: url.to_owned(), listening, get: get.get_ref().clone() }))
     }
 
     pub(super) fn answer(

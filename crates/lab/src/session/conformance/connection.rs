@@ -2,7 +2,7 @@
 //! itself, so that the generator's codec does not check itself.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long a server may take for a small answer.
@@ -32,10 +32,9 @@ struct Head {
 }
 
 impl RawConnection {
-    pub(super) fn open(port: u16) -> Result<Self, String> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    pub(super) fn open(server: SocketAddr) -> Result<Self, String> {
         let stream =
-            TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
+            TcpStream::connect_timeout(&server, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(|e| e.to_string())?;
         Ok(Self { stream, held: Vec::new() })

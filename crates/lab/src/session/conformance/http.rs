@@ -1,6 +1,8 @@
 //! Checks an HTTP server: the exact answer, connections that are kept and closed as requested, many connections at
 //! once, and the counts of uploads.
 
+use std::net::SocketAddr;
+
 use systems::Work;
 use systems::work::Upload;
 
@@ -18,19 +20,19 @@ const MANY: usize = 64;
 /// Sizes of uploads: nothing, one byte, and more than one read returns.
 const SIZES: [u64; 3] = [0, 1, 100_003];
 
-pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), TrialError> {
+pub(super) fn check(place: &Place<'_>, server: SocketAddr, checks: &mut Checks) -> Result<(), TrialError> {
     let answer = place.manifest.answer.as_ref();
     if let Some(fault) = answer.and_then(|answer| answer.fault.as_ref()) {
-        return check_fault(place, port, fault, checks);
+        return check_fault(place, server, fault, checks);
     }
     let expected = place.manifest.answer_body().as_bytes();
     let workload = place.workload();
     let named = |what: &str| format!("{workload}: {what}");
     let remedy = if answer.is_some() { ANSWER } else { EXACT };
-    checks.judge(&named("GET / is answered byte by byte"), exact(port, expected), remedy);
+    checks.judge(&named("GET / is answered byte by byte"), exact(server, expected), remedy);
     let closes = answer.is_some_and(|answer| answer.closes);
     if closes {
-        let found = closes_after(port, KEPT, expected);
+        let found = closes_after(server, KEPT, expected);
         checks.judge(
             &named("closes as it declares"),
             found,
@@ -39,17 +41,17 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
         checks.excuse(&named("keeps connections"), "its manifest says that it closes them");
     } else {
         for (what, check, remedy) in KEEPING {
-            checks.judge(&named(what), check(port, expected), remedy);
+            checks.judge(&named(what), check(server, expected), remedy);
         }
     }
     match place.work() {
         Work::Requests(_) if !closes => {
             let (what, check, remedy) = TOGETHER;
-            checks.judge(&named(what), check(port, expected), remedy);
+            checks.judge(&named(what), check(server, expected), remedy);
         }
         Work::Upload(work) => {
-            uploads(place, port, work, checks)?;
-            checks.judge(&named("answers Expect: 100-continue"), continues(port), CONTINUE);
+            uploads(place, server, work, checks)?;
+            checks.judge(&named("answers Expect: 100-continue"), continues(server), CONTINUE);
         }
         // Frames are not HTTP, and clients are checked elsewhere.
         Work::Requests(_) | Work::Frames(_) | Work::Clients(_) => {}
@@ -58,9 +60,14 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
 }
 
 /// Checks a system that declares a fault: its answers must be errors.
-fn check_fault(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -> Result<(), TrialError> {
+fn check_fault(
+    place: &Place<'_>,
+    server: SocketAddr,
+    fault: &str,
+    checks: &mut Checks,
+) -> Result<(), TrialError> {
     let workload = place.workload();
-    let found = match place.driver().equal_work(&place.orders(&systems::Listening::Port(port)), 0)? {
+    let found = match place.driver().equal_work(&place.orders(&systems::Listening::Address(server)), 0)? {
         Some(wrong) => Ok(format!("declared: {fault}; seen: {wrong}")),
         None => Err(format!("declared: {fault}; but its answers were right")),
     };
@@ -71,7 +78,7 @@ fn check_fault(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -
 }
 
 /// Returns what was seen, or what was wrong.
-type CheckFn = fn(u16, &[u8]) -> Result<String, String>;
+type CheckFn = fn(SocketAddr, &[u8]) -> Result<String, String>;
 
 /// What only `requests` asks: pipelining.
 const TOGETHER: (&str, CheckFn, &str) = (
@@ -110,15 +117,15 @@ fn right(connection: &mut RawConnection, expected: &[u8]) -> Result<(), String> 
     Ok(())
 }
 
-fn exact(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn exact(server: SocketAddr, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(server)?;
     connection.send(CLOSED)?;
     right(&mut connection, expected)?;
     Ok(format!("200, {}", shown(expected)))
 }
 
-fn kept(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn kept(server: SocketAddr, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(server)?;
     for n in 1..=3 {
         let asked = connection.send(KEPT).and_then(|()| right(&mut connection, expected));
         asked.map_err(|why| format!("request {n} of a connection: {why}"))?;
@@ -127,20 +134,20 @@ fn kept(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("3 requests on one connection".to_owned())
 }
 
-fn closes_told(port: u16, expected: &[u8]) -> Result<String, String> {
-    closes_after(port, CLOSED, expected)
+fn closes_told(server: SocketAddr, expected: &[u8]) -> Result<String, String> {
+    closes_after(server, CLOSED, expected)
 }
 
-fn closes_after(port: u16, request: &[u8], expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn closes_after(server: SocketAddr, request: &[u8], expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(server)?;
     connection.send(request)?;
     right(&mut connection, expected)?;
     connection.closes()?;
     Ok("it closed after the answer".to_owned())
 }
 
-fn in_full(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn in_full(server: SocketAddr, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(server)?;
     let (begin, end) = KEPT.split_at(KEPT.len() - 2);
     connection.send(begin)?;
     connection.stays_silent().map_err(|why| format!("before the request's last two bytes: {why}"))?;
@@ -149,8 +156,8 @@ fn in_full(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("it waited for the last two bytes".to_owned())
 }
 
-fn pipelined(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn pipelined(server: SocketAddr, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(server)?;
     connection.send(&KEPT.repeat(3))?;
     for n in 1..=3 {
         right(&mut connection, expected).map_err(|why| format!("answer {n} of 3: {why}"))?;
@@ -159,8 +166,8 @@ fn pipelined(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("3 answers to 3 requests in one piece".to_owned())
 }
 
-fn many(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connections = (0..MANY).map(|_| RawConnection::open(port)).collect::<Result<Vec<_>, _>>()?;
+fn many(server: SocketAddr, expected: &[u8]) -> Result<String, String> {
+    let mut connections = (0..MANY).map(|_| RawConnection::open(server)).collect::<Result<Vec<_>, _>>()?;
     // Use the last connection first. A server that handles one connection after another does not answer it.
     for (n, connection) in connections.iter_mut().enumerate().rev() {
         let asked = connection.send(KEPT).and_then(|()| right(connection, expected));
@@ -170,13 +177,18 @@ fn many(port: u16, expected: &[u8]) -> Result<String, String> {
 }
 
 /// Checks the counts of uploads of each size, on kept and new connections.
-fn uploads(place: &Place<'_>, port: u16, work: &Upload, checks: &mut Checks) -> Result<(), TrialError> {
+fn uploads(
+    place: &Place<'_>,
+    server: SocketAddr,
+    work: &Upload,
+    checks: &mut Checks,
+) -> Result<(), TrialError> {
     for (name, reuse) in
         [("counts uploads on one connection", true), ("counts uploads on new connections", false)]
     {
         let orders = Orders {
             work: Work::Upload(Upload { reuse, ..*work }),
-            ..place.orders(&systems::Listening::Port(port))
+            ..place.orders(&systems::Listening::Address(server))
         };
         let mut wrong = None;
         for size in SIZES {
@@ -194,11 +206,11 @@ const CONTINUE: &str = "send HTTP/1.1 100 Continue as soon as the head has come,
                         bytes; without it a client waits for a second, and such trials have no figure";
 
 /// Uploads bodies of each size that wait for `100 Continue`, on one connection and on new ones.
-fn continues(port: u16) -> Result<String, String> {
-    let mut kept = RawConnection::open(port)?;
+fn continues(server: SocketAddr) -> Result<String, String> {
+    let mut kept = RawConnection::open(server)?;
     for size in SIZES {
         let asked = after_continue(&mut kept, size, "")
-            .and_then(|()| after_continue(&mut RawConnection::open(port)?, size, "Connection: close\r\n"));
+            .and_then(|()| after_continue(&mut RawConnection::open(server)?, size, "Connection: close\r\n"));
         asked.map_err(|why| format!("{size} bytes: {why}"))?;
     }
     Ok(format!("100 Continue before each body; {SIZES:?} bytes, 2 of each"))
