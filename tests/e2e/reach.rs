@@ -175,10 +175,10 @@ impl Nginx {
         };
         let config = format!(
             "daemon off; master_process off; pid nginx.pid; error_log stderr; events {{}}\n\
-             http {{ access_log seen both; client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; \
+             http {{ client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; \
              scgi_temp_path s;\n\
              log_format both '$proxy_protocol_addr:$proxy_protocol_port $remote_addr:$remote_port \
-             $proxy_protocol_server_port $server_port $http_host';\n\
+             $proxy_protocol_server_port $server_port $http_host'; access_log seen both;\n\
              server {{ listen 127.0.0.1:{plain_port} proxy_protocol; {v6} listen unix:{}/nginx.socket proxy_protocol;\n\
              listen 127.0.0.1:{tls} ssl proxy_protocol; ssl_certificate {}; ssl_certificate_key {};\n\
              location / {{ return 200 \"$proxy_protocol_addr\"; }} }} }}\n",

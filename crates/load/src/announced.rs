@@ -63,6 +63,10 @@ impl<P: Protocol> Protocol for Announced<P> {
         self.inner.has_to_speak(&state.inner)
     }
 
+    fn limit(&self, state: &Self::State) -> u64 {
+        self.inner.limit(&state.inner)
+    }
+
     fn begin(&mut self, state: &mut Self::State) {
         self.inner.begin(&mut state.inner);
     }
@@ -94,8 +98,8 @@ impl<P: Protocol> Protocol for Announced<P> {
         self.inner.expects_bulk(&state.inner)
     }
 
-    fn end(&mut self, state: &mut Self::State) -> Option<Reply> {
-        self.inner.end(&mut state.inner)
+    fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault {
+        self.inner.end(&mut state.inner, replies)
     }
 
     fn nudge(&mut self, state: &mut Self::State) -> bool {

@@ -225,6 +225,10 @@ mod tests {
         ] {
             assert_eq!(place.shown("URL"), shown);
         }
+        let remedy = place(tcp("127.0.0.1:80"), Some("h"), &["::1", "127.0.0.2"], false).remedy();
+        let says = "h is also ::1, which is not tried: write [::1] instead of h to drive it";
+        assert_eq!(remedy.as_deref(), Some(says));
+        assert_eq!(place(tcp("127.0.0.1:80"), Some("h"), &[], false).remedy(), None);
     }
 
     #[test]
