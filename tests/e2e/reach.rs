@@ -20,8 +20,11 @@ use crate::support::{
     Guarded, NARROWS, Served, backends, installed, load, load_json, plain, run, say_skipped, squeezed, until,
 };
 
-/// A server that answers `200 ok` to everything. It records each request and whose it was.
-fn recorder() -> (Peer, Arc<Mutex<Vec<(SocketAddr, Request)>>>) {
+/// Requests, and whose they were.
+type Asked = Arc<Mutex<Vec<(SocketAddr, Request)>>>;
+
+/// A server that answers `200 ok` to everything. It records each request.
+fn recorder() -> (Peer, Asked) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
     let peer = Peer::new(move |mut connection| {

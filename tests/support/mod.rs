@@ -14,7 +14,7 @@ pub mod turn;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use skipped::{has, installed, say_skipped, skip};
+pub use skipped::{has, say_skipped, skip};
 
 /// The deadline of every wait. Only a hang exceeds it, even on a busy machine that has to build all systems.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -184,6 +184,19 @@ pub fn assert_adds_up(json: &Value) {
     let number = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("{name} in {json}"));
     let errors: u64 = json["errors"].as_object().expect("errors").values().filter_map(Value::as_u64).sum();
     assert_eq!(number("attempts"), number("completed") + errors + number("in_flight"), "{json}");
+}
+
+/// The path of a server that is installed. Packages put servers into a folder in which only root looks for programs. If it is
+/// not installed, the test is skipped: see [`skip`].
+pub fn installed(server: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    folders.push(Path::new("/usr/sbin").to_owned());
+    let found = folders.iter().map(|folder| folder.join(server)).find(|path| path.exists());
+    if found.is_none() {
+        skip(server, "it is not installed");
+    }
+    found
 }
 
 /// Calls `done` until it returns true or the deadline passes. Returns what it returned last.

@@ -2,7 +2,6 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// Whether a program is installed. If not, the test is skipped: see [`skip`].
 pub fn has(program: &str) -> bool {
@@ -10,19 +9,6 @@ pub fn has(program: &str) -> bool {
         .any(|p| p.join(program).exists());
     if !found {
         skip(program, "it is not installed");
-    }
-    found
-}
-
-/// The path of a server that is installed. Packages put servers into a folder in which only root looks for programs. If it is
-/// not installed, the test is skipped: see [`skip`].
-pub fn installed(server: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
-    folders.push(Path::new("/usr/sbin").to_owned());
-    let found = folders.iter().map(|folder| folder.join(server)).find(|path| path.exists());
-    if found.is_none() {
-        skip(server, "it is not installed");
     }
     found
 }
