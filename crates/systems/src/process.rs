@@ -190,7 +190,7 @@ impl Running {
         if self.finds_port {
             self.listening = Some(Listening::Port(self.find_port(deadline, cancel)?));
         }
-        let (port, addresses) = match &self.listening {
+        let (port, mut addresses) = match &self.listening {
             None => return Ok(()),
             Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
             Some(at @ (Listening::Port(_) | Listening::Address(_))) => {
@@ -201,6 +201,9 @@ impl Running {
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
         let (mut holder, mut found) = (None, None);
         poll(deadline, || {
+            if addresses.len() > 1 && self.only_at_v6(port) {
+                addresses.remove(0);
+            }
             match ready::ask(&addresses, self.http.as_deref(), deadline, &over) {
                 Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
                 Err(why) => last = why,
@@ -298,6 +301,11 @@ impl Running {
                 Err(self.wrong(Stage::Ready, &reason))
             }
         }
+    }
+
+    /// Whether it was started and listens on this port of `::1` alone.
+    fn only_at_v6(&self, port: u16) -> bool {
+        matches!(&self.held, Held::Ours(group) if ports::only_at_v6(port, group.id()))
     }
 
     /// Who holds the port that just answered. `None` means that the socket changed hands meanwhile: ask again.
