@@ -15,6 +15,7 @@ mod load_frames;
 mod load_http;
 mod load_tls;
 mod max_rate;
+mod reach;
 mod reasons;
 mod report_html;
 mod report_json;

@@ -305,7 +305,11 @@ impl<'a, P: Protocol> Driver<'a, P> {
     }
 
     fn connect(&mut self, io: &mut Io, index: usize) {
-        let carries = if self.protocol.is_one_exchange() { Carries::OneExchange } else { Carries::Anything };
+        let carries = match self.protocol.is_one_exchange() {
+            _ if P::SAYS_ENDS => Carries::Addresses,
+            true => Carries::OneExchange,
+            false => Carries::Anything,
+        };
         match io.connect(self.to, carries) {
             Ok(conn) => self.lanes.attach(index, conn, self.now),
             Err(error) => {

@@ -165,6 +165,8 @@ impl Fault {
             libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ECONNRESET | libc::EACCES if connecting => {
                 ErrorClass::ConnectRefused
             }
+            // The queue of a Unix socket is full.
+            libc::EAGAIN if connecting => ErrorClass::ConnectRefused,
             libc::ETIMEDOUT if connecting => ErrorClass::ConnectTimeout,
             libc::ETIMEDOUT => ErrorClass::RequestTimeout,
             libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => ErrorClass::Reset,

@@ -1,6 +1,6 @@
 //! What the driver needs from a protocol: bytes to send, and a judgement of bytes received. No sockets, no clocks.
 
-use reactor::{Payload, SharedBytes};
+use reactor::{Ends, Payload, SharedBytes};
 use tls::Handshake;
 
 use crate::fault::{ErrorClass, Fault, Seen};
@@ -56,8 +56,14 @@ pub(crate) trait Protocol {
     /// Whether what arrives can be shown as evidence as it is.
     const LEGIBLE: bool = true;
 
+    /// Whether connections say their own addresses: see [`connected`](Self::connected).
+    const SAYS_ENDS: bool = false;
+
     /// The state of a new connection of the lane with this number.
     fn open(&mut self, lane: usize) -> Self::State;
+
+    /// Takes the addresses of a connection that was just made, if its protocol says them. `None` if it is not TCP.
+    fn connected(&mut self, _state: &mut Self::State, _ends: Option<Ends>) {}
 
     /// Whether the connection can carry exchanges. If not, [`next`](Self::next) says what its *opening* has to send first.
     fn is_ready(&self, _state: &Self::State) -> bool {

@@ -179,6 +179,9 @@ impl Url {
         if host.is_empty() {
             return Err(wrong("the host is missing"));
         }
+        if let Some(why) = bracketed_wrongly(host) {
+            return Err(wrong(why));
+        }
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
 
@@ -192,6 +195,17 @@ impl Url {
     }
 }
 
+/// What is wrong with the brackets of a host. Only an address of IPv6 has them, because it contains colons.
+fn bracketed_wrongly(host: &str) -> Option<&'static str> {
+    let inner = host.strip_prefix('[').map_or(Some(host), |rest| rest.strip_suffix(']'));
+    let is_v6 = inner.is_some_and(|inner| inner.contains(':'));
+    match (host.starts_with('['), is_v6) {
+        (true, true) => None,
+        (false, false) if !host.contains([']', '[']) => None,
+        _ => Some("an address of IPv6 is written in brackets: [::1]"),
+    }
+}
+
 fn usual_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" => Some(80),
@@ -200,13 +214,26 @@ fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
+/// The addresses of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The one to drive.
+    pub address: SocketAddr,
+    /// The others.
+    pub others: Vec<IpAddr>,
+}
+
+/// A host as it is in a URL, without the brackets of an address of IPv6.
+pub fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 /// Resolves a host, which must be this machine unless `remote` is true.
 ///
 /// # Errors
 /// The name has no address, or the address is not loopback and `remote` is false.
-pub fn resolve(host: &str, port: u16, remote: bool) -> Result<SocketAddr, LoadError> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let mut found: Vec<SocketAddr> = (bare, port)
+pub fn resolve(host: &str, port: u16, remote: bool) -> Result<Resolved, LoadError> {
+    let mut found: Vec<SocketAddr> = (bare(host), port)
         .to_socket_addrs()
         .map_err(|error| LoadError::Resolve { host: host.to_owned(), why: error.to_string() })?
         .collect();
@@ -215,14 +242,16 @@ pub fn resolve(host: &str, port: u16, remote: bool) -> Result<SocketAddr, LoadEr
     let address = *found
         .first()
         .ok_or_else(|| LoadError::Resolve { host: host.to_owned(), why: "it has no address".to_owned() })?;
-    let loopback = match address.ip() {
-        IpAddr::V4(v4) => v4.is_loopback(),
-        IpAddr::V6(v6) => v6.is_loopback(),
-    };
-    if !loopback && !remote {
+    if !address.ip().is_loopback() && !remote {
         return Err(LoadError::Remote { address });
     }
-    Ok(address)
+    let mut others: Vec<IpAddr> = Vec::new();
+    for ip in found.iter().map(SocketAddr::ip).filter(|ip| *ip != address.ip()) {
+        if !others.contains(&ip) {
+            others.push(ip);
+        }
+    }
+    Ok(Resolved { address, others })
 }
 
 #[cfg(test)]
@@ -261,6 +290,12 @@ mod tests {
             ("http://u:p@x/", "without user"),
             ("frames://x", "needs a port"),
             ("frames://x:1/path", "host:port only"),
+            ("http://::1:80/", "in brackets"),
+            ("http://::1/", "in brackets"),
+            ("http://[::1/", "in brackets"),
+            ("http://[localhost]:80/", "in brackets"),
+            ("http://::1]:80/", "in brackets"),
+            ("http://[]:80/", "in brackets"),
         ];
         for (text, why) in table {
             let error = Url::parse(text).expect_err(text).to_string();
@@ -274,5 +309,8 @@ mod tests {
         assert!(resolve("[::1]", 80, false).is_ok());
         assert!(matches!(resolve("192.0.2.1", 80, false), Err(LoadError::Remote { .. })));
         assert!(resolve("192.0.2.1", 80, true).is_ok());
+        let localhost = resolve("localhost", 80, false).expect("an address");
+        assert_eq!(localhost.address.port(), 80);
+        assert!(localhost.others.iter().all(|other| *other != localhost.address.ip()));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
-use load::target::{self, Expect, FrameStream, Http, Target, Traffic, Url};
+use load::target::{Expect, FrameStream, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
 use reactor::Address;
 use report::{Interval, number};
@@ -20,6 +20,7 @@ use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
+use crate::reach::{Place, ReachArgs};
 use crate::tls_args::TlsArgs;
 use crate::traffic::{GapsChoice, TrafficArgs, positive};
 
@@ -35,6 +36,8 @@ pub struct Args {
     target: String,
     #[command(flatten)]
     traffic: TrafficArgs,
+    #[command(flatten)]
+    reach: ReachArgs,
     #[command(flatten)]
     tls: TlsArgs,
     /// Number of generator threads
@@ -61,9 +64,6 @@ pub struct Args {
     /// Wait at most this long until the target accepts connections [default: do not wait]
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     wait: Option<Duration>,
-    /// Allow a target on another machine
-    #[arg(long)]
-    allow_remote: bool,
     /// Find the highest rate at which the objectives of --slo hold, starting at --rate (default 1000). Each try lasts -d, or up to four times as long if a percentile needs more answers
     #[arg(long, requires = "slo", conflicts_with = "number")]
     find_max_rate: bool,
@@ -112,7 +112,7 @@ impl Window {
 /// Drives the target and prints the result.
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
-    let job = args.job()?;
+    let (job, place) = args.job()?;
     if let Some(patience) = args.wait {
         wait_for(&job.target.address, patience, &cancel)?;
     }
@@ -130,13 +130,13 @@ pub fn run(args: &Args) -> End {
         window.record(moment);
     });
     drop(live);
-    let tally = tally.map_err(classify)?;
+    let tally = tally.map_err(|error| nearby(error, &place))?;
     let interrupted = cancel.load(Ordering::Relaxed);
     let driven = Driven { job: &job, tally: &tally, disturbed: window.disturbed(), interrupted };
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
     } else {
-        summary::text(&driven, &args.target)
+        summary::text(&driven, &place.shown(&args.target))
     };
     common::print(&text)?;
     if let Some(file) = hlog {
@@ -220,12 +220,13 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
 }
 
 impl Args {
-    fn job(&self) -> anyhow::Result<Job> {
+    /// What to drive, and where it is.
+    fn job(&self) -> anyhow::Result<(Job, Place)> {
         let url = Url::parse(&self.target).map_err(classify)?;
         if let Some(why) = self.contradiction(&url.scheme) {
             bail!(Usage(why));
         }
-        let address = target::resolve(&url.host, url.port, self.allow_remote)?;
+        let place = self.reach.place(&url)?;
         let traffic = if url.scheme == "frames" {
             Traffic::Frames(self.frames())
         } else {
@@ -235,7 +236,9 @@ impl Args {
             (Some(count), _) => Stop::Count(count),
             (None, _) => Stop::After(self.duration),
         };
-        let mut job = Job::new(Target { address: address.into(), traffic }, self.traffic.connections, stop);
+        let target = Target { address: place.address.clone(), traffic };
+        let mut job = Job::new(target, self.traffic.connections, stop);
+        self.reach.apply(&mut job)?;
         job.pipeline = self.traffic.pipeline;
         if let Some((from, to)) = self.traffic.rate {
             let gaps = match self.traffic.gaps {
@@ -252,7 +255,7 @@ impl Args {
         job.threads = (0..self.threads)
             .map(|number| (!self.cores.is_empty()).then(|| self.cores[number % self.cores.len()]))
             .collect();
-        Ok(job)
+        Ok((job, place))
     }
 
     fn frames(&self) -> FrameStream {
@@ -304,6 +307,16 @@ impl Args {
             expect: Expect { status: self.traffic.expect_status, ..Expect::default() },
             ..Http::get(url.authority(), url.path.as_str())
         })
+    }
+}
+
+/// Adds to an error that the name of the target has another address, at which something may listen.
+fn nearby(error: LoadError, place: &Place) -> anyhow::Error {
+    let remedy = place.remedy().filter(|_| matches!(error, LoadError::NothingListens { .. }));
+    let error = classify(error);
+    match remedy {
+        Some(remedy) => anyhow!("{error}. {remedy}"),
+        None => error,
     }
 }
 

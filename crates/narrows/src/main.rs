@@ -9,6 +9,7 @@ mod condition;
 mod doctor_verb;
 mod load_verb;
 mod published_verb;
+mod reach;
 mod report_verb;
 mod run_verb;
 mod serve_verb;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use load::target::Url;
+use load::target::{self, Url};
 use tls::{Dialing, Identity, Parameters, Trust, Version};
 use toml::{Table, Value};
 
@@ -153,7 +153,6 @@ impl TlsArgs {
         if url.scheme != "https" {
             return Ok(None);
         }
-        let host = url.host.trim_start_matches('[').trim_end_matches(']');
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
                 Some(Identity { certificate: common::read(cert)?, key: common::read(key)? })
@@ -161,7 +160,7 @@ impl TlsArgs {
             _ => None,
         };
         Ok(Some(Dialing {
-            name: self.sni.clone().unwrap_or_else(|| host.to_owned()),
+            name: self.sni.clone().unwrap_or_else(|| target::bare(&url.host).to_owned()),
             trust: self.trust()?,
             identity,
             parameters: self.parameters(),

@@ -3,7 +3,7 @@
 //! Knows sockets. What is said on a connection is its callers' matter.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -29,10 +29,12 @@ impl Access {
     /// The value of `Host`.
     pub fn host(&self) -> String {
         match (&self.server, &self.tls) {
-            (Listening::Port(port), None) => format!("127.0.0.1:{port}"),
+            (Listening::Socket(_), _) => "localhost".to_owned(),
             // Some servers want the name that TLS says.
             (Listening::Port(port), Some(dialing)) => format!("{}:{port}", dialing.name),
-            (Listening::Socket(_), _) => "localhost".to_owned(),
+            (Listening::Address(address), Some(dialing)) => format!("{}:{}", dialing.name, address.port()),
+            (Listening::Port(port), None) => Listening::usual(*port).to_string(),
+            (Listening::Address(address), None) => address.to_string(),
         }
     }
 }
@@ -173,23 +175,25 @@ fn failed(fault: tls::Fault) -> io::Error {
 impl Socket {
     fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
         match server {
-            Listening::Port(port) => {
-                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                let stream = TcpStream::connect_timeout(&address, patience)?;
-                // The kernel may choose this very port as the local one. TCP then connects to itself.
-                if stream.local_addr().is_ok_and(|local| local == address) {
-                    return Err(io::Error::new(ErrorKind::ConnectionRefused, "nothing listened"));
-                }
-                stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Tcp(stream))
-            }
+            Listening::Port(port) => Self::tcp(Listening::usual(*port), patience),
+            Listening::Address(address) => Self::tcp(*address, patience),
             Listening::Socket(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_write_timeout(Some(patience))?;
                 Ok(Self::Unix(stream))
             }
         }
+    }
+
+    fn tcp(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        // The kernel may choose this very port as the local one. TCP then connects to itself.
+        if stream.local_addr().is_ok_and(|local| local == address) {
+            return Err(io::Error::new(ErrorKind::ConnectionRefused, "nothing listened"));
+        }
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Self::Tcp(stream))
     }
 
     fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {

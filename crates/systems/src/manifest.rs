@@ -137,8 +137,8 @@ impl Program {
 pub struct Attached {
     /// Its URL, as in the manifest.
     pub url: String,
-    /// The port of 127.0.0.1 that it listens on.
-    pub port: u16,
+    /// Where it listens.
+    pub listening: Listening,
     /// How a person starts it.
     pub get: String,
 }

@@ -3,27 +3,57 @@
 //! The GET is written by hand, because readiness must not depend on the codec that the measurement uses.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use tls::Dialing;
+
 use crate::contact::{Access, Contact};
+use crate::listening::Listening;
 
 /// How often a wait checks whether it is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Makes one attempt. The error says what happened instead. Ends soon after `over` returns true.
+/// Makes one attempt at the first of these addresses that accepts a connection, and returns it. The error says what happened
+/// instead. Ends soon after `over` returns true.
 pub(crate) fn ask(
-    access: &Access,
+    addresses: &[SocketAddr],
+    tls: Option<&Dialing>,
     http: Option<&str>,
     deadline: Instant,
     over: &dyn Fn() -> bool,
+) -> Result<SocketAddr, String> {
+    let mut refused = None;
+    for address in addresses {
+        // Whether it accepts a connection shows without TLS.
+        let plain = Access { server: Listening::Address(*address), tls: None };
+        match Contact::open(&plain, patience(deadline)) {
+            Err(why) => _ = refused.get_or_insert(why.to_string()),
+            Ok(contact) => {
+                let Some(path) = http else { return Ok(*address) };
+                let access = Access { tls: tls.cloned(), ..plain };
+                let contact = match &access.tls {
+                    None => contact,
+                    Some(_) => Contact::open(&access, patience(deadline)).map_err(|e| e.to_string())?,
+                };
+                return answers(contact, &access, path, deadline, over).map(|()| *address);
+            }
+        }
+    }
+    Err(refused.unwrap_or_default())
+}
+
+fn patience(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE)
+}
+
+fn answers(
+    mut contact: Contact,
+    access: &Access,
+    path: &str,
+    deadline: Instant,
+    over: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let patience =
-        deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
-    let Some(path) = http else {
-        let plain = Access::plain(&access.server);
-        return Contact::open(&plain, patience).map(drop).map_err(|e| e.to_string());
-    };
-    let mut contact = Contact::open(access, patience).map_err(|e| e.to_string())?;
     let host = access.host();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     contact.write_all(request.as_bytes()).map_err(|e| e.to_string())?;

@@ -160,7 +160,7 @@ impl Bench {
     fn listening(&mut self, system: &str) -> Result<Option<Listening>, TrialError> {
         let Ok(manifest) = self.catalog.get(system) else { return Ok(None) };
         Ok(match (manifest.role, &manifest.program) {
-            (_, Program::Attached(attached)) => Some(Listening::Port(attached.port)),
+            (_, Program::Attached(attached)) => Some(attached.listening.clone()),
             (Role::Server, program) if program.listens_on_socket() => {
                 let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
                 self.sockets += 1;

@@ -96,7 +96,7 @@ pub fn conformance(bench: &mut Bench, system: &str) -> Option<Vec<Check>> {
 }
 
 const BUILD: &str = "run build.command by hand in the system's folder";
-const READY: &str = "let the started process listen on {port} of 127.0.0.1, and read what it prints";
+const READY: &str = "let the started process listen on {port} of 127.0.0.1 or ::1, and read what it prints";
 const STOP: &str =
     "end at SIGTERM within stop.grace_ms, with all children; if a shell starts the program, use exec";
 
@@ -169,7 +169,7 @@ fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError
     let workload = place.workload();
     let began = Instant::now();
     let running = place.start()?;
-    let Some(port) = running.port() else {
+    let Some(server) = running.address() else {
         checks.excuse(
             &format!("{workload}: its answers"),
             "it listens on a Unix socket, and only TCP is checked",
@@ -178,12 +178,12 @@ fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError
     };
     let ready = format!("after {:.0} ms", began.elapsed().as_secs_f64() * 1000.0);
     checks.add(&format!("{workload}: is ready in time"), CheckVerdict::Kept, ready, "");
-    let access = place.orders(&Listening::Port(port)).access;
+    let access = place.orders(&Listening::Address(server)).access;
     match place.work() {
         Work::Frames(_) => frames::check(&access, checks),
         Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, &access, checks)?,
     }
-    check_stop(place, port, running, checks);
+    check_stop(place, server.port(), running, checks);
     Ok(())
 }
 

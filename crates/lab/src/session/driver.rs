@@ -1,7 +1,6 @@
 //! The driver's side of a trial in which Narrows drives a server. It gets its orders as plain values. Of the system it
 //! knows only the address and the expected answer.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -145,10 +144,11 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialE
 
 fn address(server: &Listening) -> Result<Address, TrialError> {
     match server {
-        Listening::Port(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)).into()),
         Listening::Socket(path) => {
             Address::unix(path.clone()).map_err(|error| TrialError::failed("drive", error.to_string()))
         }
+        Listening::Port(port) => Ok(Listening::usual(*port).into()),
+        Listening::Address(address) => Ok((*address).into()),
     }
 }
 

@@ -96,6 +96,9 @@ impl<P: Protocol> Driver<'_, P> {
         let lane = &mut self.lanes[index];
         lane.connected = true;
         let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
+        if P::SAYS_ENDS {
+            self.protocol.connected(state, lane.conn.and_then(|conn| io.ends(conn)));
+        }
         if self.protocol.is_ready(state) {
             self.ready(index);
         }

@@ -7,6 +7,7 @@ use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
 use load::{Arrivals, Ending, Job, Tally, Times};
+use reactor::Address;
 use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use stats::Percentile;
@@ -16,6 +17,8 @@ use tls::Kind;
 /// The object of `--json`.
 #[derive(Serialize)]
 pub struct Json {
+    /// Where connections led to: an address and its port, or the path of a Unix socket.
+    address: String,
     completed: u64,
     /// The units of the throughput: frames or requests.
     units: u64,
@@ -147,7 +150,11 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     measured.concurrency = (job.connections * job.pipeline) as u64;
     measured.connections = job.connections as u64;
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
-    measured.ports = systems::machine::ports();
+    // Each source has ports of its own, and a Unix socket needs none.
+    measured.ports = match job.target.address {
+        Address::Tcp(_) => systems::machine::ports() * job.sources.len().max(1) as u64,
+        Address::Unix(_) => 0,
+    };
     measured.files = systems::machine::file_limit();
     let kind = TrialKind {
         pool_cap: None,
@@ -165,6 +172,7 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
 pub fn json(driven: &Driven<'_>) -> Json {
     let tally = driven.tally;
     Json {
+        address: driven.job.target.address.to_string(),
         completed: tally.successes,
         units: tally.units,
         attempts: tally.attempts,

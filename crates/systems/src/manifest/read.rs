@@ -8,6 +8,7 @@ mod raw;
 mod secured;
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(super) use raw::{
 use super::{Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::Knob;
+use crate::listening::Listening;
 use crate::template;
 use crate::work::tls;
 use crate::workload::{Role, Workload};
@@ -335,14 +337,18 @@ impl Reader<'_> {
         let (scheme, authority) = url.split_once("://").unwrap_or_default();
         let speaks = if scheme == "https" { "http" } else { scheme };
         let known = Workload::ALL.iter().any(|workload| workload.about().scheme == speaks);
-        let port = Some(authority).filter(|_| known).and_then(|authority| {
-            let (host, port) = authority.split_once(':')?;
+        let listening = Some(authority).filter(|_| known).and_then(|authority| {
+            let (host, port) = authority.rsplit_once(':')?;
             let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
-            ["127.0.0.1", "localhost"].contains(&host).then_some(port)
+            match host {
+                "127.0.0.1" => Some(Listening::Address(Listening::usual(port))),
+                "[::1]" => Some(Listening::Address((Ipv6Addr::LOCALHOST, port).into())),
+                "localhost" => Some(Listening::Port(port)),
+                _ => None,
+            }
         });
-        let Some(port) = port else {
-            let help =
-                "write http://127.0.0.1:PORT, https://… or frames://…: its process must be on this machine";
+        let Some(listening) = listening else {
+            let help = "write http://127.0.0.1:PORT, http://[::1]:PORT, https://… or frames://…: its process must be on this machine";
             return wrong(format!("cannot attach to `{}`", attach.get_ref()), help);
         };
         if let Some(other) = workloads.iter().find(|workload| workload.about().scheme != speaks) {
@@ -351,7 +357,7 @@ impl Reader<'_> {
                 "frames:// is for frames, http:// and https:// for the others",
             );
         }
-        Ok(Some(Attached { url: url.to_owned(), port, get: get.get_ref().clone() }))
+        Ok(Some(Attached { url: url.to_owned(), listening, get: get.get_ref().clone() }))
     }
 
     pub(super) fn answer(

@@ -265,7 +265,8 @@ about = "no body"
 fn the_address_of_a_users_server_is_parsed() {
     let manifest = parse(ATTACHED).unwrap();
     let attached = manifest.attached().unwrap();
-    assert_eq!((attached.url.as_str(), attached.port), ("http://127.0.0.1:8082", 8082));
+    assert_eq!(attached.url, "http://127.0.0.1:8082");
+    assert_eq!(attached.listening, Listening::Address("127.0.0.1:8082".parse().unwrap()));
     assert_eq!(manifest.answer_body(), "");
     assert!(manifest.answer.is_some_and(|answer| answer.closes && answer.fault.is_none()));
     assert_eq!(parse(GOOD).unwrap().answer_body(), "ok");
@@ -273,7 +274,10 @@ fn the_address_of_a_users_server_is_parsed() {
     let frames = ATTACHED.split("[answer]").next().unwrap();
     let frames =
         frames.replace("\"requests\"", "\"frames\"").replace("http://127.0.0.1", "frames://localhost");
-    assert_eq!(parse(&frames).unwrap().attached().unwrap().port, 8082);
+    assert_eq!(parse(&frames).unwrap().attached().unwrap().listening, Listening::Port(8082));
+    let six = ATTACHED.replace("127.0.0.1", "[::1]");
+    let listening = parse(&six).unwrap().attached().unwrap().listening.clone();
+    assert_eq!(listening, Listening::Address("[::1]:8082".parse().unwrap()));
 }
 
 #[test]
@@ -284,6 +288,8 @@ fn mistakes_in_attaching_are_errors() {
         ("http://127.0.0.1:8082/", "http://127.0.0.1", "cannot attach to"),
         ("http://127.0.0.1:8082/", "http://127.0.0.1:0", "cannot attach to"),
         ("http://127.0.0.1:8082/", "http://127.0.0.1:8082/path", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://::1:8082", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://[::2]:8082", "cannot attach to"),
         ("http://", "frames://", "6:10: `frames://127.0.0.1:8082` does not do `requests`"),
         ("get = \"./server\"\n", "", "6:10: it does not say how to start it"),
         ("attach = \"http://127.0.0.1:8082/\"\n", "", "6:7: get without attach"),
