@@ -72,11 +72,10 @@ pub fn run(
     server: &mut Server,
     cores: &[usize],
 ) -> anyhow::Result<Run> {
-    let file = match task.work {
-        Work::Upload(size) if peer.name == "curl" => server.file(size)?,
-        _ => server.folder().to_owned(),
-    };
-    let words = peer.command(task, server.ports, &file);
+    if let (Work::Upload(size), "curl") = (task.work, peer.name) {
+        server.file(size)?;
+    }
+    let words = peer.command(task, server.ports, server.folder());
     let trace = server.folder().join("strace");
     let counter = match kind {
         Kind::Time => Counter::instructions().ok(),
@@ -121,12 +120,12 @@ pub fn run(
 }
 
 /// A process that has ended.
-struct Ended {
-    output: String,
-    wall: f64,
-    cpu: f64,
-    peak_kib: u64,
-    fault: Option<String>,
+pub struct Ended {
+    pub output: String,
+    pub wall: f64,
+    pub cpu: f64,
+    pub peak_kib: u64,
+    pub fault: Option<String>,
 }
 
 /// Starts a program on these cores.
@@ -140,7 +139,8 @@ pub fn start(words: &[String], server: &Server, cores: &[usize]) -> anyhow::Resu
     child.with_context(|| words[0].clone())
 }
 
-fn spawn(words: &[String], server: &Server, cores: &[usize], seconds: f64) -> anyhow::Result<Ended> {
+/// Runs a program on these cores until it ends.
+pub fn spawn(words: &[String], server: &Server, cores: &[usize], seconds: f64) -> anyhow::Result<Ended> {
     let begin = Instant::now();
     let child = start(words, server, cores)?;
     let pid = child.id();
@@ -208,7 +208,7 @@ fn reap(pid: u32) -> (i32, libc::rusage) {
 }
 
 /// The command as a user would type it, without the paths of this run.
-fn shown(name: &str, words: &[String], folder: &Path) -> String {
+pub fn shown(name: &str, words: &[String], folder: &Path) -> String {
     let name = match name {
         "narrows" | CLOSED => "narrows",
         name if words[0].ends_with(name) => name,
