@@ -72,8 +72,10 @@ pub fn run(
     server: &mut Server,
     cores: &[usize],
 ) -> anyhow::Result<Run> {
-    if let (Work::Upload(size), "curl") = (task.work, peer.name) {
-        server.file(size)?;
+    match task.work {
+        Work::Upload(size) if peer.name == "curl" => server.file(size)?,
+        Work::Listed => server.list()?,
+        _ => {}
     }
     let words = peer.command(task, server.ports, server.folder());
     let trace = server.folder().join("strace");
@@ -112,6 +114,10 @@ pub fn run(
         let arrived = if peer.name == "iperf3" { told.0 } else { (after.bytes - before.bytes) as f64 };
         run.operations = arrived / f64::from(1 << 30);
         run.seconds = told.1;
+    }
+    if task.work == Work::Listed {
+        // Both are Narrows. Reading the file is no part of a request's cost.
+        run.cpu = output::cpu_in_window(&done.output).unwrap_or(f64::NAN);
     }
     if run.operations == 0.0 && run.fault.is_none() {
         run.fault = Some("nothing was completed".to_owned());

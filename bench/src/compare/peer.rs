@@ -22,8 +22,10 @@ pub enum Work {
     Upload(u64),
     /// A stream of frames of this size.
     Frames(u64),
-    /// This many requests, each on its own connection, after which the server's own count is not asked.
+    /// This many requests, each on its own connection.
     Handshakes(u64),
+    /// Closed loop, connections kept, the requests of a file in turn.
+    Listed,
 }
 
 /// A generator's task.
@@ -112,6 +114,9 @@ pub const NGINX: &str = "nginx";
 /// The name of the file to upload, for tools that send a file.
 pub const BODY: &str = "body";
 
+/// The name of the file of requests.
+pub const LIST: &str = "requests";
+
 /// The path of a program, if it is on the PATH or where Debian has its servers.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -147,7 +152,7 @@ impl Peer {
         });
         let closed = Self {
             name: CLOSED,
-            flags: "Narrows itself without a schedule; shows what an open loop costs beyond its requests",
+            flags: "Narrows itself, without a schedule and with one request; shows what these cost",
             ..Self::narrows(narrows)
         };
         tools.chain(floors).chain([closed]).collect()
@@ -171,6 +176,7 @@ impl Peer {
                 .replace("{stream}", &ports.stream.to_string())
                 .replace("{tls}", &ports.tls.to_string())
                 .replace("{root}", &root)
+                .replace("{list}", &folder.join(LIST).to_string_lossy())
                 .replace("{folder}", &folder.to_string_lossy())
                 .replace("{iperf3}", &ports.iperf3.to_string())
                 .replace("{file}", &folder.join(BODY).to_string_lossy())
@@ -196,7 +202,9 @@ impl Peer {
             }
             ("narrows", Work::Open(_)) => "load {url} -c {c} -t {t} -d {ms}ms --rate {rate} --json",
             ("narrows", Work::OneShot) => "load {url} -c {c} -t {t} -d {ms}ms --close --json",
+            ("narrows", Work::Listed) => "load {url} -c {c} -t {t} -d {ms}ms --requests {list} --json",
             ("narrows", Work::Handshakes(_)) => "load {url} -c {c} -t {t} -n {size} --close --json",
+            (CLOSED, Work::Listed) => "load {url}item/00000 -c {c} -t {t} -d {ms}ms --json",
             ("narrows" | CLOSED, _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
             ("wrk", _) => "-t1 -c{c} -d{d}s {url}",
             ("wrk2", _) => "-t1 -c{c} -d{d}s -R{rate} {url}",
@@ -287,6 +295,7 @@ mod tests {
             Work::Upload(9),
             Work::Frames(9),
             Work::Handshakes(9),
+            Work::Listed,
         ];
         for peer in Peer::all(Path::new("narrows")) {
             for (work, tls) in works.into_iter().flat_map(|work| [(work, false), (work, true)]) {

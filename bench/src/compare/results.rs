@@ -120,6 +120,7 @@ impl Comparison {
             (Work::KeepAlive, "wrk") if self.task.tls => Some(Aim::AtMost(0.70)),
             (Work::KeepAlive, "h2load") if self.task.tls => Some(Aim::AtMost(0.55)),
             (Work::KeepAlive, "floor-tls") => Some(Aim::AtMost(1.2)),
+            (Work::Listed, CLOSED) => Some(Aim::AtMost(1.05)),
             (Work::Handshakes(_), NGINX) => Some(Aim::AtMost(1.0)),
             (Work::Upload(_), "send-tls") => Some(Aim::AtLeast(0.9)),
             (Work::KeepAlive, "wrk") => Some(Aim::AtMost(0.73)),

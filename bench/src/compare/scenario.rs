@@ -1,6 +1,6 @@
 //! The scenarios of the comparison.
 
-use super::peer::{Task, Work};
+use super::peer::{self, Task, Work};
 use crate::net;
 
 /// One scenario.
@@ -22,6 +22,7 @@ const OPEN: &[&str] = &["wrk2", "zrk", "closed loop"];
 const ONE_SHOT: &[&str] = &["wrk", "ab", "hey", "oha", "gcannon", "floor-epoll", "floor-uring"];
 const UPLOAD: &[&str] = &["iperf3", "curl", "send-loop"];
 const FRAMES: &[&str] = &["send-loop"];
+const LISTED: &[&str] = &[peer::CLOSED];
 const TLS_CLOSED: &[&str] = &["wrk", "h2load", "floor-tls"];
 const TLS_UPLOAD: &[&str] = &["send-tls"];
 const SIZES: [(u64, &str); 8] = [
@@ -52,6 +53,7 @@ pub fn all(quick: bool) -> Vec<Scenario> {
     list.push(pairs(Work::OneShot, if quick { 100 } else { 10_000 }, if quick { FEW } else { ONE_SHOT }));
     let rates: &[u64] = if quick { &[10_000] } else { &[10_000, 40_000] };
     list.extend(rates.iter().map(|&rate| pairs(Work::Open(rate), 100, OPEN)));
+    list.push(pairs(Work::Listed, 100, LISTED));
     let body = Work::Upload(if quick { 256 << 20 } else { 4 << 30 });
     list.push(pairs(body, 1, UPLOAD));
     for (size, _) in SIZES.into_iter().filter(|(size, _)| !quick || *size == 1000) {
@@ -83,6 +85,7 @@ impl Scenario {
                 Work::Upload(size) => format!("upload-{}", bytes(size)),
                 Work::Frames(size) => format!("frames-{}", bytes(size)),
                 Work::Handshakes(_) => "handshakes".to_owned(),
+                Work::Listed => "requests-100k".to_owned(),
                 Work::Hold => "hold".to_owned(),
             },
             Self::Resident { .. } => "memory".to_owned(),

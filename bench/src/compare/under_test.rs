@@ -1,6 +1,6 @@
 //! The server of the comparison, which runs on its own core, and its counts.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use super::machine;
-use super::peer::{BODY, on_path};
+use super::peer::{BODY, LIST, on_path};
 use crate::{certificate, net};
 
 /// The ports of the server.
@@ -104,6 +104,13 @@ impl Server {
     /// A sparse file of this size, for tools that send a file.
     pub fn file(&self, size: u64) -> std::io::Result<()> {
         File::create(self.folder.path().join(BODY))?.set_len(size)
+    }
+
+    /// A file of 100,000 requests, all of them different and equally long.
+    pub fn list(&self) -> std::io::Result<()> {
+        let port = self.ports.http;
+        let lines = (0..100_000).map(|number| format!("GET http://127.0.0.1:{port}/item/{number:05}\n"));
+        fs::write(self.folder.path().join(LIST), lines.collect::<String>())
     }
 
     /// A folder that is deleted with the server. It has the certificate.
