@@ -35,6 +35,8 @@ pub enum Doubt {
     ErrorsOnSchedule,
     /// Uploads waited in vain for `100 Continue`, so their times are the generator's patience.
     NoContinue,
+    /// The server refused sessions that were offered, or gave none, where connections were to be resumed.
+    NotResumed,
     /// The window was too short for the operations in it.
     TooShort,
     /// The halves of the window differ, or the standard deviation of its tenths exceeds their mean.
@@ -135,6 +137,20 @@ pub enum Evidence {
         /// How long each of them waited, in seconds.
         waited_s: f64,
     },
+    /// Sessions that were offered and not accepted.
+    SessionsRefused {
+        /// How many.
+        refused: u64,
+        /// All sessions that were offered.
+        of: u64,
+    },
+    /// Connections that had no session to offer.
+    NoSessions {
+        /// How many.
+        without: u64,
+        /// All connections.
+        of: u64,
+    },
     /// No operation ended.
     NothingEnded {
         /// Operations that were under way.
@@ -224,6 +240,7 @@ impl Evidence {
             Self::QuickFailures { .. } => Doubt::FailFast,
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
             Self::NoContinue { .. } => Doubt::NoContinue,
+            Self::SessionsRefused { .. } | Self::NoSessions { .. } => Doubt::NotResumed,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
             Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,
@@ -248,6 +265,8 @@ pub struct TrialKind {
     pub closed_loop: bool,
     /// Whether exchanges are so many and short that latencies and tenths of the window are meaningful.
     pub short_exchanges: bool,
+    /// Whether connections offer the sessions of those before them.
+    pub sessions: bool,
     /// Whether the scheduled rate changes during the window.
     pub ramp: bool,
 }
@@ -267,6 +286,9 @@ const MANY_ERRORS: f64 = 0.2;
 pub const FEWEST: u64 = 20;
 /// The fewest mean latencies that make up a window. In a shorter one its edges dominate.
 const LATENCIES: f64 = 10.0;
+/// Resumption did not take place if more than this share of the sessions was refused, or if half of the connections had none.
+const REFUSED: f64 = 0.03;
+const HALF: f64 = 0.5;
 /// Stolen time is in doubt above this share of one core.
 const STOLEN: f64 = 0.02;
 /// Ports or files are nearly used up above this share.
@@ -310,6 +332,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         fail_fast(m, kind),
         errors_on_schedule(m),
         no_continue(m),
+        not_resumed(m, kind),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
@@ -420,6 +443,18 @@ fn no_continue(m: &Measurement) -> Option<Evidence> {
         of: m.attempts,
         waited_s: load::Tally::CONTINUE.as_secs_f64(),
     })
+}
+
+/// Full handshakes where resumed ones were asked for. The first connection of a lane has no session to offer.
+fn not_resumed(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
+    let found = m.handshakes.as_ref().filter(|found| kind.sessions && found.all() >= FEWEST)?;
+    let without = found.all().saturating_sub(found.offered);
+    if without as f64 > HALF * found.all() as f64 {
+        return Some(Evidence::NoSessions { without, of: found.all() });
+    }
+    let refused = found.refused();
+    (refused as f64 > REFUSED * found.offered as f64)
+        .then_some(Evidence::SessionsRefused { refused, of: found.offered })
 }
 
 /// The evidence if operations were under way in the window and none ended.

@@ -228,6 +228,9 @@ pub struct Measurement {
     pub error_ordinals: BTreeMap<u64, u64>,
     /// Successes in each tenth of the window; for a client, the server's answers. Empty if they were not counted.
     pub tenths: Vec<u64>,
+    /// The handshakes of TLS that ended in the window. None for plain text, and in runs of earlier versions.
+    #[serde(default)]
+    pub handshakes: Option<Handshakes>,
     /// The configured number of connections or callers.
     pub concurrency: u64,
     /// Concurrent connections: as configured, or for a client the most that the server saw. 0 if they were not counted.
@@ -388,6 +391,40 @@ impl KernelCounts {
     }
 }
 
+/// Handshakes of TLS, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Handshakes {
+    /// With a new key exchange and the server's certificate.
+    pub full: u64,
+    /// The same, after the server asked for a key of another group.
+    pub retried: u64,
+    /// The server accepted a session.
+    pub resumed: u64,
+    /// Handshakes in which the generator offered a session.
+    pub offered: u64,
+    /// The time from the request for a connection to its readiness.
+    pub opening_us: Latency,
+}
+
+impl Handshakes {
+    /// All handshakes.
+    pub fn all(&self) -> u64 {
+        self.full + self.retried + self.resumed
+    }
+
+    /// Sessions that were offered and not accepted.
+    pub fn refused(&self) -> u64 {
+        self.offered.saturating_sub(self.resumed)
+    }
+
+    fn of(found: &load::Handshakes) -> Option<Self> {
+        let opening_us = Latency::from_times(found.times.as_deref()?);
+        let [full, retried, resumed] = found.kinds;
+        Some(Self { full, retried, resumed, offered: found.offered, opening_us })
+    }
+}
+
 /// What the generator used during the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorUse {
@@ -483,6 +520,7 @@ impl Measurement {
             first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.to_string())).collect(),
             mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
             error_ordinals: tally.ordinals.clone(),
+            handshakes: Handshakes::of(&tally.handshakes),
             tenths: if tally.tenths.iter().any(|count| *count > 0) {
                 tally.tenths.to_vec()
             } else {

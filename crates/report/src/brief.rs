@@ -95,8 +95,12 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
         page.paragraph(out, RED, "  ", &line);
     }
     e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));
-    if !e.excluded.is_empty() {
-        let names: Vec<&str> = e.excluded.iter().map(|excluded| excluded.system.as_str()).collect();
+    let (partly, wholly): (Vec<_>, Vec<_>) = e.excluded.iter().partition(|excluded| excluded.partly);
+    for excluded in partly {
+        page.paragraph(out, DIM, "  ", &format!("not run: {}", left_out(excluded)));
+    }
+    if !wholly.is_empty() {
+        let names: Vec<&str> = wholly.iter().map(|excluded| excluded.system.as_str()).collect();
         page.paragraph(out, DIM, "  ", &format!("not run here: {}; see `narrows systems`", names.join(", ")));
     }
 }

@@ -16,6 +16,7 @@ use crate::attach::Theirs;
 use crate::calls::Calls;
 use crate::calls::trace::Trace;
 use crate::cgroup::MemoryLimit;
+use crate::contact::Access;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
 use crate::group::{Group, Waited};
@@ -38,6 +39,7 @@ pub struct Running {
     lines: Option<Receiver<Line>>,
     system: String,
     http: Option<String>,
+    tls: Option<tls::Dialing>,
     grace: Duration,
     /// Where a server listens; `None` as long as it is not known, and for clients.
     listening: Option<Listening>,
@@ -108,6 +110,7 @@ impl Running {
             lines,
             system: manifest.name.clone(),
             http: manifest.ready.http.clone(),
+            tls: launch.tls.cloned(),
             grace: manifest.grace,
             listening: launch.listening.filter(|_| manifest.role == Role::Server).cloned(),
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
@@ -191,11 +194,12 @@ impl Running {
             Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
             Some(Listening::Port(port)) => *port,
         };
+        let access = Access { server: Listening::Port(port), tls: self.tls.clone() };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
         let mut holder = None;
         poll(deadline, || {
-            match ready::ask(port, self.http.as_deref(), deadline, &over) {
+            match ready::ask(&access, self.http.as_deref(), deadline, &over) {
                 Ok(()) => holder = self.settled_holder(port),
                 Err(why) => last = why,
             }

@@ -2,34 +2,32 @@
 //!
 //! The GET is written by hand, because readiness must not depend on the codec that the measurement uses.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
+
+use crate::contact::{Access, Contact};
 
 /// How often a wait checks whether it is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Makes one attempt. The error says what happened instead. Ends soon after `over` returns true.
 pub(crate) fn ask(
-    port: u16,
+    access: &Access,
     http: Option<&str>,
     deadline: Instant,
     over: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let patience =
         deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
-    let mut stream = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
-    // The kernel may choose this very port as the local one. TCP then connects to itself.
-    if stream.local_addr().is_ok_and(|local| local == address) {
-        return Err("nothing listened".to_owned());
-    }
-    let Some(path) = http else { return Ok(()) };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
-    let timeouts =
-        stream.set_read_timeout(Some(GLANCE)).and_then(|()| stream.set_write_timeout(Some(GLANCE)));
-    timeouts.and_then(|()| stream.write_all(request.as_bytes())).map_err(|e| e.to_string())?;
-    let head = read_head(&mut stream, deadline, over)?;
+    let Some(path) = http else {
+        let plain = Access::plain(&access.server);
+        return Contact::open(&plain, patience).map(drop).map_err(|e| e.to_string());
+    };
+    let mut contact = Contact::open(access, patience).map_err(|e| e.to_string())?;
+    let host = access.host();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    contact.write_all(request.as_bytes()).map_err(|e| e.to_string())?;
+    let head = read_head(&mut contact, deadline, over)?;
     match head.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)) {
         Some("200") => Ok(()),
         Some(status) => Err(format!("answered with status {}", status.chars().take(20).collect::<String>())),
@@ -38,11 +36,11 @@ pub(crate) fn ask(
 }
 
 /// Reads the status line of the answer, without the line end.
-fn read_head(stream: &mut TcpStream, deadline: Instant, over: &dyn Fn() -> bool) -> Result<String, String> {
+fn read_head(contact: &mut Contact, deadline: Instant, over: &dyn Fn() -> bool) -> Result<String, String> {
     let mut head = Vec::new();
     let mut buffer = [0; 1024];
     while head.len() < 8192 {
-        match stream.read(&mut buffer) {
+        match contact.read_within(&mut buffer, GLANCE) {
             Ok(0) => return Err("closed the connection without an answer".to_owned()),
             Ok(n) => head.extend_from_slice(&buffer[..n]),
             Err(e)

@@ -77,7 +77,7 @@ fn systems_that_cannot_run_get_no_trials() {
     let excluded = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), "get it".to_owned())).collect();
     let catalog = Catalog::load(home.path());
     let one = plan(&[request(GRID)], &catalog, &excluded(&["cowboy"]), 1).unwrap();
-    let gone = Excluded { system: "cowboy".to_owned(), reason: "get it".to_owned() };
+    let gone = Excluded { system: "cowboy".to_owned(), reason: "get it".to_owned(), partly: false };
     assert_eq!(one.experiments[0].excluded, [gone]);
     assert_eq!(
         (points(&one, "cowboy").len(), points(&one, "node").len(), points(&one, "reference").len()),

@@ -3,19 +3,18 @@
 //! Where no contract says what a right answer is, the answers that it gives here do. The exchanges use plain sockets, so
 //! that an answer is known byte by byte.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-use systems::{Listening, Work};
+use systems::Work;
+use systems::contact::Contact;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 
 use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
 use crate::session::drive::listening;
-use crate::session::driver::{Orders, host};
+use crate::session::driver::Orders;
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 
@@ -132,10 +131,10 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
 
 /// Sends the request on a connection of its own, and reads the whole answer.
 fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
-    let (server, ask) = (&orders.server, &orders.ask);
+    let (access, ask) = (&orders.access, &orders.ask);
     let patience = Duration::from_secs_f64(orders.timing.timeout_s);
-    let head = head(&host(server), ask)?;
-    let mut stream = Stream::connect(server, patience).map_err(|e| format!("cannot connect: {e}"))?;
+    let head = head(&access.host(), ask)?;
+    let mut stream = Contact::open(access, patience).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
     let sent = send(&mut stream, &head, ask);
     let deadline = Instant::now() + patience;
@@ -144,45 +143,6 @@ fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
         Ok(()) => why,
         Err(sent) => format!("{why}; {sent}"),
     })
-}
-
-/// A plain connection.
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
-        match server {
-            Listening::Port(port) => {
-                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                let stream = TcpStream::connect_timeout(&address, patience)?;
-                stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Tcp(stream))
-            }
-            Listening::Socket(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Unix(stream))
-            }
-        }
-    }
-
-    fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
-            Self::Unix(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.write_all(bytes),
-            Self::Unix(stream) => stream.write_all(bytes),
-        }
-    }
 }
 
 /// The bytes of the request up to its body.
@@ -206,7 +166,7 @@ fn head(host: &str, ask: &Ask) -> Result<Vec<u8>, String> {
     Ok(head)
 }
 
-fn send(stream: &mut Stream, head: &[u8], ask: &Ask) -> Result<(), String> {
+fn send(stream: &mut Contact, head: &[u8], ask: &Ask) -> Result<(), String> {
     let wrong = |e: io::Error| format!("it does not read the request: {e}");
     stream.write_all(head).map_err(wrong)?;
     match &ask.body {
@@ -225,7 +185,7 @@ fn send(stream: &mut Stream, head: &[u8], ask: &Ask) -> Result<(), String> {
     Ok(())
 }
 
-fn read(stream: &mut Stream, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
+fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
     let mut decoder = ResponseDecoder::new();
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
     let mut answer = Answer { status: 0, length: 0, body: Vec::new() };

@@ -153,6 +153,8 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
         pool_cap: None,
         announced_closes: false,
         closed_loop: job.arrivals == Arrivals::Closed,
+        // The line of the handshakes says how many were resumed.
+        sessions: false,
         ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };

@@ -24,6 +24,14 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::NoContinue { count, of, waited_s } => {
             format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
         }
+        Evidence::SessionsRefused { refused, of } => {
+            let share = percent(refused as f64 / of.max(1) as f64);
+            format!("the server refused {share} of the offered sessions, so these are full handshakes")
+        }
+        Evidence::NoSessions { without, of } => {
+            let share = percent(without as f64 / of.max(1) as f64);
+            format!("{share} of the connections had no session to offer, so they made full handshakes")
+        }
         Evidence::NothingEnded { attempts, window_s } => {
             format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
         }
@@ -121,6 +129,9 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
         Doubt::NoContinue => {
             "let the server send 100 Continue as soon as it has the head, or do not ask for it (expect = false); no figure is \
              taken from such trials"
+        }
+        Doubt::NotResumed => {
+            "let the server give tickets and accept them in all of its workers, or read these as full handshakes"
         }
         Doubt::TooShort => "a longer window (-d, measure_s), or less work per operation",
         Doubt::UnsteadyWindow => {
