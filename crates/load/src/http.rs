@@ -66,6 +66,10 @@ pub(crate) struct State {
     unsent: usize,
     /// Exchanges that are sent, at least in part, and not answered.
     open: usize,
+    /// Exchanges that are answered; the number of the oldest open one.
+    answered: u64,
+    /// How many exchanges the connection carries.
+    limit: u64,
     /// The progress of the body that is being sent.
     body: BodyState,
     /// Ids of the open exchanges, oldest first.
@@ -195,9 +199,14 @@ impl Requests {
         state.came = None;
         state.open = state.open.saturating_sub(1);
         state.ids.pop_front();
-        // If the answer comes before the whole body is sent, the connection is in the middle of a request.
-        let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
-        Reply { result: self.verdict(answer), keep }
+        let number = state.answered;
+        state.answered += 1;
+        // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
+        // the whole body is sent, the connection is in the middle of a request.
+        if !answer.keep || state.body != BodyState::None {
+            state.limit = state.limit.min(state.answered);
+        }
+        Reply { number, result: self.verdict(answer) }
     }
 
     #[inline]
@@ -291,7 +300,13 @@ impl Protocol for Requests {
         let mut decoder =
             if self.ids.is_some() { ResponseDecoder::watching(ID) } else { ResponseDecoder::new() };
         decoder.answers_head(self.head_request);
-        State { decoder, ..State::default() }
+        let limit = if self.keep_alive { u64::MAX } else { 1 };
+        State { decoder, limit, ..State::default() }
+    }
+
+    #[inline]
+    fn limit(&self, state: &State) -> u64 {
+        state.limit
     }
 
     fn begin(&mut self, state: &mut State) {
@@ -336,7 +351,11 @@ impl Protocol for Requests {
         let mut answer = rest;
         loop {
             if state.open == 0 && state.decoder.idle() {
-                return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                state.limit = state.answered;
+                return unasked(rest, replies);
             }
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
@@ -379,19 +398,12 @@ impl Protocol for Requests {
         state.answer.bulk
     }
 
-    fn end(&mut self, state: &mut State) -> Option<Reply> {
-        match state.decoder.finish() {
-            Ok(true) => {
-                let answer = std::mem::take(&mut state.answer);
-                Some(self.judge(state, &answer))
-            }
-            // Report the bytes of the incomplete answer. Nothing arrived for the exchanges after it.
-            _ => {
-                let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
-                state.open = state.open.saturating_sub(1);
-                Some(Reply { result: Err(fault), keep: false })
-            }
+    fn end(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Fault {
+        if state.decoder.finish() == Ok(true) {
+            let answer = std::mem::take(&mut state.answer);
+            replies.push(self.judge(state, &answer));
         }
+        Fault::new(ErrorClass::ClosedEarly, state.came.take().unwrap_or(Seen::Nothing))
     }
 
     fn nudge(&mut self, state: &mut State) -> bool {

@@ -10,7 +10,7 @@ use crate::cell;
 use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::{
-    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, noise,
+    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, left_out, noise,
 };
 
 /// The most rows and columns of characters of a table on one screen.

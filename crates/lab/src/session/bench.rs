@@ -110,6 +110,7 @@ impl Bench {
     ) -> Result<T, TrialError> {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
+        let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
         let manifest =
             self.catalog.get(system).map_err(|error| TrialError::failed("build", error.to_string()))?;
         let version = match (built.version.clone(), self.versions.get(system)) {
@@ -117,23 +118,6 @@ impl Bench {
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
             (library, needs) => library.or_else(|| needs.cloned()),
         };
-        let listening = match (manifest.role, &manifest.program) {
-            (_, Program::Attached(attached)) => Some(Listening::Port(attached.port)),
-            (Role::Server, program) if program.listens_on_socket() => {
-                let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
-                self.sockets += 1;
-                Some(Listening::Socket(std::env::temp_dir().join(name)))
-            }
-            (Role::Server, Program::Started(start)) if !start.finds_port => {
-                let port = systems::ports::free_port()
-                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
-                Some(Listening::Port(port))
-            }
-            (Role::Server | Role::Client, Program::Started(_)) => None,
-        };
-        let certificate = self.certificate(trial)?;
-        let manifest =
-            self.catalog.get(system).map_err(|error| TrialError::failed("build", error.to_string()))?;
         let root = self.certificates.as_ref().map(Certificates::root).filter(|_| certificate.is_some());
         let dialing = certificates::dialing(manifest, trial.scenario.work(), root.as_deref());
         let place = Place {
@@ -170,6 +154,25 @@ impl Bench {
             let _ = std::fs::remove_file(path); // Few servers remove it themselves.
         }
         end
+    }
+
+    /// Where a system must listen, or listens already. None for clients, and for servers that choose their port.
+    fn listening(&mut self, system: &str) -> Result<Option<Listening>, TrialError> {
+        let Ok(manifest) = self.catalog.get(system) else { return Ok(None) };
+        Ok(match (manifest.role, &manifest.program) {
+            (_, Program::Attached(attached)) => Some(Listening::Port(attached.port)),
+            (Role::Server, program) if program.listens_on_socket() => {
+                let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
+                self.sockets += 1;
+                Some(Listening::Socket(std::env::temp_dir().join(name)))
+            }
+            (Role::Server, Program::Started(start)) if !start.finds_port => {
+                let port = systems::ports::free_port()
+                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
+                Some(Listening::Port(port))
+            }
+            (Role::Server | Role::Client, Program::Started(_)) => None,
+        })
     }
 
     /// The certificate of a trial's server, if the server speaks TLS. Without TLS the server gets one as well, because its
