@@ -57,6 +57,9 @@ pub struct Axis {
     pub values: Vec<Value>,
     /// Its default, in the first system that has it.
     pub default: Option<Value>,
+    /// Whether it is a knob of a system that sets how much work one operation is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub amount: bool,
 }
 
 impl Axis {
@@ -358,6 +361,7 @@ impl Grid {
                 workload,
                 values: Vec::new(),
                 default,
+                amount: knob.amount,
             });
             self.axes.len() - 1
         });
