@@ -4,6 +4,7 @@
 //! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
 //! problems that only several trials together can show, such as their spread.
 
+mod resuming;
 mod shape;
 mod waiting;
 
@@ -286,9 +287,6 @@ const MANY_ERRORS: f64 = 0.2;
 pub const FEWEST: u64 = 20;
 /// The fewest mean latencies that make up a window. In a shorter one its edges dominate.
 const LATENCIES: f64 = 10.0;
-/// Resumption did not take place if more than this share of the sessions was refused, or if half of the connections had none.
-const REFUSED: f64 = 0.03;
-const HALF: f64 = 0.5;
 /// Stolen time is in doubt above this share of one core.
 const STOLEN: f64 = 0.02;
 /// Ports or files are nearly used up above this share.
@@ -332,7 +330,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         fail_fast(m, kind),
         errors_on_schedule(m),
         no_continue(m),
-        not_resumed(m, kind),
+        resuming::not_resumed(m, kind),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
@@ -443,18 +441,6 @@ fn no_continue(m: &Measurement) -> Option<Evidence> {
         of: m.attempts,
         waited_s: load::Tally::CONTINUE.as_secs_f64(),
     })
-}
-
-/// Full handshakes where resumed ones were asked for. The first connection of a lane has no session to offer.
-fn not_resumed(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
-    let found = m.handshakes.as_ref().filter(|found| kind.sessions && found.all() >= FEWEST)?;
-    let without = found.all().saturating_sub(found.offered);
-    if without as f64 > HALF * found.all() as f64 {
-        return Some(Evidence::NoSessions { without, of: found.all() });
-    }
-    let refused = found.refused();
-    (refused as f64 > REFUSED * found.offered as f64)
-        .then_some(Evidence::SessionsRefused { refused, of: found.offered })
 }
 
 /// The evidence if operations were under way in the window and none ended.

@@ -2,6 +2,7 @@
 //!
 //! Everything here is data with a stable JSON form, which is the store's format. No effects and no estimates.
 
+mod handshakes;
 mod latency;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use systems::tcp::TcpEnds;
 use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload, is_reference};
 
+pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
 
 /// A system under a workload at one point of its knobs.
@@ -388,40 +390,6 @@ impl KernelCounts {
         let counted = self.reads.map(|reads| (self.bytes, reads));
         let (bytes, reads) = counted.or_else(|| self.traced.map(|traced| (traced.bytes, traced.reads)))?;
         (reads > 0).then(|| bytes as f64 / reads as f64)
-    }
-}
-
-/// Handshakes of TLS, by kind.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Handshakes {
-    /// With a new key exchange and the server's certificate.
-    pub full: u64,
-    /// The same, after the server asked for a key of another group.
-    pub retried: u64,
-    /// The server accepted a session.
-    pub resumed: u64,
-    /// Handshakes in which the generator offered a session.
-    pub offered: u64,
-    /// The time from the request for a connection to its readiness.
-    pub opening_us: Latency,
-}
-
-impl Handshakes {
-    /// All handshakes.
-    pub fn all(&self) -> u64 {
-        self.full + self.retried + self.resumed
-    }
-
-    /// Sessions that were offered and not accepted.
-    pub fn refused(&self) -> u64 {
-        self.offered.saturating_sub(self.resumed)
-    }
-
-    fn of(found: &load::Handshakes) -> Option<Self> {
-        let opening_us = Latency::from_times(found.times.as_deref()?);
-        let [full, retried, resumed] = found.kinds;
-        Some(Self { full, retried, resumed, offered: found.offered, opening_us })
     }
 }
 

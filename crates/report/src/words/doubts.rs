@@ -45,10 +45,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::Scatter { times } => {
             format!("tenths of the window scatter by {} times their mean", tenths(times))
         }
-        Evidence::Halves { change } => {
-            let more = if change < 0.0 { "fewer" } else { "more" };
-            format!("the second half had {} {more} operations than the first", percent(change.abs()))
-        }
+        Evidence::Halves { change } => halves(change),
         Evidence::SlowBeginning { share } => {
             format!("the first tenth of the window had {} of the usual operations", percent(share))
         }
@@ -95,6 +92,11 @@ fn starved(count: u64, of: u64, oldest_us: f64, longest_us: f64) -> String {
     format!(
         "{count} of {of} callers had waited up to {oldest} at the end; no answer took longer than {longest}"
     )
+}
+
+fn halves(change: f64) -> String {
+    let more = if change < 0.0 { "fewer" } else { "more" };
+    format!("the second half had {} {more} operations than the first", percent(change.abs()))
 }
 
 fn two_peaks(quick: (f64, f64), slow: (f64, f64)) -> String {

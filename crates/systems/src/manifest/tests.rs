@@ -331,19 +331,38 @@ fn choices() {
 fn placeholders_are_filled() {
     let manifest = parse(GOOD).unwrap();
     let (narrows, out) = (Path::new("/bin/narrows"), Path::new("/out"));
-    let point = Point::new();
-    let fill = Fill {
-        manifest: &manifest,
-        narrows,
-        out,
-        cores: 2,
-        start: Some((Some(&Listening::Port(8080)), &point)),
-    };
+    let (point, port, certificate) = (Point::new(), Listening::Port(8080), Path::new("/tmp/c/p256.pem"));
+    let start = OfStart { listening: Some(&port), certificate: Some(certificate), point: &point };
+    let fill = Fill { manifest: &manifest, narrows, out, cores: 2, start: Some(start) };
     let text = fill.text("{narrows} {dir} {out} {home} {cores} {port} {buffer} {{x}}").unwrap();
     assert_eq!(text, "/bin/narrows /home/n/systems/cowboy2 /out /home/n 2 8080 1460 {x}");
-    let point = Point::from([("buffer".to_owned(), Value::Integer(7))]);
-    assert_eq!(Fill { start: Some((None, &point)), ..fill }.text("{buffer}").unwrap(), "7");
+    assert_eq!(fill.text("{cert} {key} {tls}").unwrap(), "/tmp/c/p256.pem /tmp/c/p256.pem.key off");
+    let point =
+        ["buffer", "tls"].map(str::to_owned).into_iter().zip([Value::Integer(7), Value::Text("1.2".into())]);
+    let point = point.collect();
+    let start = OfStart { listening: None, certificate: None, point: &point };
+    assert_eq!(Fill { start: Some(start), ..fill }.text("{buffer} {tls}").unwrap(), "7 1.2");
+    assert!(Fill { start: Some(start), ..fill }.text("{cert}").is_err());
     assert!(Fill { start: None, ..fill }.text("{buffer}").is_err());
+}
+
+#[test]
+fn what_a_server_can_be_spoken_to_follows_from_its_placeholders() {
+    let speaks = |words: &str| {
+        let command = format!("command = ['x', '{{port}}'{words}]");
+        let text = format!(
+            "name='x'\nrole='server'\nworkloads=['requests']\nlanguage=''\nabout=''\n[start]\n{command}"
+        );
+        let read = Manifest::parse(&Source::new("system.toml", text), Path::new("/h/systems/x"));
+        read.map(|all| (all[0].speaks(false), all[0].speaks(true)))
+    };
+    assert_eq!(speaks("").ok(), Some((true, false)));
+    assert_eq!(speaks(", '{cert}', '{key}', '{tls}'").ok(), Some((true, true)));
+    assert_eq!(speaks(", '{cert}'").ok(), Some((false, true)));
+    for half in [", '{key}'", ", '{tls}'"] {
+        let error = speaks(half).unwrap_err().one_line();
+        assert!(error.contains("{key} or {tls} without {cert}"), "{error}");
+    }
 }
 
 proptest::proptest! {
