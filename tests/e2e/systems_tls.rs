@@ -8,7 +8,7 @@ use systems::Value;
 
 use crate::run_systems::runs;
 use crate::support::home::{Home, all_took_part};
-use crate::support::run;
+use crate::support::{has, run};
 
 /// Servers that speak TLS themselves.
 const SERVERS: [&str; 6] = ["cowboy2", "go-http", "hyper", "netty", "nginx", "node"];
@@ -81,4 +81,30 @@ fn terminators_pass_requests_on_and_leave_nothing_behind() {
     }
     let left: Vec<_> = fs::read_dir(&files).expect("the folder").collect();
     assert!(left.is_empty(), "{left:?} {ended:#?}");
+}
+
+#[test]
+fn texts_have_the_size_that_is_asked_for_in_plain_text_and_in_tls() {
+    if !has("nginx") {
+        return;
+    }
+    let home = Home::with(&["go-http", "nginx"]);
+    let form = |name: &str| {
+        format!(
+            "[{name}]\nrounds = 1\nwarmup_s = 0.05\nmeasure_s = 0.3\n[[{name}.grid]]\nconnections = 2\n\
+             tls = [\"off\", \"1.3\"]\nanswer_size = 20000\ngzip = [\"off\", \"on\"]\n"
+        )
+    };
+    // Who does not accept gzip gets the text as it is.
+    let text = format!(
+        "name = \"e\"\ntitle = \"Of a test\"\nworkload = \"requests\"\nsystems = [\"go-http\", \"nginx\"]\n\
+         base = \"nginx\"\nfigure = \"requests_per_s\"\n[request]\nmethod = \"GET\"\npath = \"/bytes\"\nstatus = 200\n\
+         answer = {{ length = 20000 }}\n{}{}",
+        form("quick"),
+        form("full")
+    );
+    home.write("experiments/e.toml", &text);
+    for system in runs(&home, "nginx") {
+        assert!(home.measured(&system).iter().all(|m| m.successes > 0), "{system}");
+    }
 }
