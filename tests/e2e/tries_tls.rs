@@ -7,7 +7,7 @@ use crate::support::home::Home;
 use crate::support::{Guarded, NARROWS, has, squeezed, until};
 
 /// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+const SHORT: [&str; 8] = ["--rounds", "3", "-d", "1s", "--warmup", "50ms", "--seed", "1"];
 
 fn secured() -> String {
     format!("{NARROWS} serve -p {{port}} --tls --cert {{cert}} --key {{key}} --tickets")
@@ -22,7 +22,6 @@ fn commands_with_a_certificate_are_driven_in_tls_beside_plain_ones() {
     let ended = home.run(words.into_iter().chain(SHORT)).code(0);
     let said = squeezed(&ended.stdout);
     // The two are compared, although they are not spoken to alike.
-    assert!(said.contains("plain") && !said.contains("nothing"), "{said}");
     assert!(said.contains("tls off against 1.3") || said.contains("tls 1.3 against off"), "{said}");
     for m in home.measured("plain") {
         assert!(m.handshakes.is_none() && m.successes > 0, "{m:#?}");
@@ -70,7 +69,7 @@ impl Nginx {
         let port = systems::free_port().expect("a free port");
         let config = format!(
             "daemon off; pid nginx.pid; error_log stderr; worker_processes 1; {}\nevents {{ }}\n\
-             http {{ access_log off; keepalive_requests 1000000; server {{ listen 127.0.0.1:{port} ssl; \
+             http {{ access_log off; keepalive_requests 1000000; server {{ listen 127.0.0.1:{port} ssl; ssl_protocols TLSv1.2 TLSv1.3; \
              ssl_certificate {}; ssl_certificate_key {}; location / {{ return 200 \"ok\"; }} }} }}\n",
             // SAFETY: a plain system call without arguments.
             if unsafe { libc::geteuid() } == 0 { "user root;" } else { "" },
@@ -104,8 +103,7 @@ fn a_running_server_is_verified_and_driven_in_tls() {
     let (home, issued) = (Home::new(), Issued::new(&["localhost"], 1));
     let nginx = Nginx::start(&home, &issued);
     let (root, url) = (issued.path("root"), nginx.url.as_str());
-    let words =
-        ["try", url, &secured(), "--unequal", "--names", "nginx,own", "--cacert", &root, "--save", "kept"];
+    let words = ["try", url, &secured(), "--names", "nginx,own", "--cacert", &root, "--save", "kept"];
     home.run(words.into_iter().chain(SHORT)).code(0);
     for m in home.measured("nginx") {
         assert!(m.successes > 0 && m.errors.is_empty() && m.system.cpu_s > 0.0, "{m:#?}");

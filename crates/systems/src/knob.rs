@@ -13,7 +13,7 @@ use crate::workload::Workload;
 
 /// One value of a knob.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "not a knob's value: write an integer, true, false or a word in quotes")]
 pub enum Value {
     /// `true` or `false`.
     Boolean(bool),

@@ -177,7 +177,7 @@ fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
 }
 
 /// What a scenario shares with those of other systems that it is compared with: its point of the workload's knobs. If each
-/// system runs in one way only, with TLS or without, that is a property of the system and not of the work.
+/// system is spoken to in one way only, in TLS or in plain text, that is a property of the system and not of the work.
 pub(super) fn shared_point(planned: &Planned, scenario: &Scenario) -> Point {
     let mut shared = projection(planned.workload, &scenario.point);
     let of_systems = |knob: &str| {

@@ -68,7 +68,7 @@ impl Args {
         if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
         }
-        self.check_tls().map_err(Usage)?;
+        self.check_tls(workload).map_err(Usage)?;
         if self.traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
             bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
         }
@@ -159,9 +159,12 @@ impl Args {
     }
 
     /// The first option of TLS that means nothing for these arms.
-    fn check_tls(&self) -> Result<(), String> {
+    fn check_tls(&self, workload: Workload) -> Result<(), String> {
         let secured = self.arms.iter().any(|arm| arm.starts_with("https://"));
         let told = [&self.arms, &self.env].into_iter().flatten().any(|text| text.contains("{cert}"));
+        if (secured || told) && workload.knob("tls").is_none() {
+            return Err(format!("TLS is spoken with requests, not with {workload}"));
+        }
         if self.tls.any() && !secured && !told {
             return Err("options of TLS need an arm with https:// or with {cert} in its command".to_owned());
         }

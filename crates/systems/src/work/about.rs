@@ -53,7 +53,7 @@ pub enum Purpose {
     Patience,
     /// The arrivals of an open loop.
     Rate,
-    /// Whether the work is done in TLS. Some systems can do it only in one way.
+    /// Whether and how TLS is spoken. Some systems can do it only in one way.
     Tls,
     /// How the work is done. Every knob of a system is of this kind.
     Behaviour,

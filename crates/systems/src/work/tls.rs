@@ -54,7 +54,7 @@ pub(super) fn knobs(workload: Workload) -> [WorkloadKnob; 3] {
     let sessions = choice(workload, &["never", "always"], about);
     [
         (KNOB, Purpose::Tls, version),
-        ("certificate", Purpose::Behaviour, certificate),
-        ("sessions", Purpose::Behaviour, sessions),
+        ("certificate", Purpose::Tls, certificate),
+        ("sessions", Purpose::Tls, sessions),
     ]
 }
