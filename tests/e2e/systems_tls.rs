@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use lab::observation::Measurement;
+use lab::observation::{Measurement, Outcome};
 use systems::Value;
 
 use crate::run_systems::runs;
@@ -53,7 +53,7 @@ fn servers_resume_sessions_with_tickets() {
             let tickets = seen.trial.scenario.point.get("tickets") == Some(&Value::Boolean(true));
             // rustls remembers sessions itself if it gives no tickets.
             let expected = tickets || system == "hyper";
-            let m = seen.outcome.measured().expect("a measurement");
+            let Outcome::Measured(m) = &seen.outcome else { panic!("{seen:#?}") };
             assert_eq!(resumed(m) > 0, expected, "{system}, tickets {tickets}: {m:#?}");
         }
     }
@@ -76,7 +76,7 @@ fn terminators_pass_requests_on_and_leave_nothing_behind() {
     }
     let ended = ended.code(0);
     for seen in home.observations() {
-        let m = seen.outcome.measured().unwrap_or_else(|| panic!("{seen:#?}"));
+        let Outcome::Measured(m) = &seen.outcome else { panic!("{seen:#?}") };
         assert!(m.successes > 0 && m.errors.is_empty(), "{seen:#?}");
     }
     let left: Vec<_> = fs::read_dir(&files).expect("the folder").collect();
