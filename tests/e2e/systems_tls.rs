@@ -23,10 +23,12 @@ fn servers_answer_requests_in_tls() {
                 keepalive_requests = 1000000\nmax_keepalive = 1000000\n";
     home.timed_experiment("requests", &format!("{SERVERS:?}"), 1, 0.3, grid);
     for system in runs(&home, "reference") {
-        for m in home.measured(&system) {
-            let made = m.handshakes.as_ref().expect("handshakes");
-            assert!(m.successes > 0 && made.full > 0 && made.offered == 0, "{system}: {m:#?}");
-        }
+        let measured = home.measured(&system);
+        assert!(measured.iter().all(|m| m.successes > 0), "{system}: {measured:#?}");
+        // Kept connections may all have been opened before the window.
+        let made: Vec<_> = measured.iter().filter_map(|m| m.handshakes.as_ref()).collect();
+        assert!(made.iter().any(|made| made.full > 0), "{system}: {measured:#?}");
+        assert!(made.iter().all(|made| made.offered == 0), "{system}: {measured:#?}");
     }
 }
 
