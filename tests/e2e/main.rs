@@ -27,6 +27,7 @@ mod run_systems;
 mod run_tls;
 mod run_variants;
 mod systems_check;
+mod systems_tls;
 mod terminal;
 mod tries;
 mod tries_tls;

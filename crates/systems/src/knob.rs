@@ -71,6 +71,8 @@ pub struct Knob {
     pub workloads: Vec<Workload>,
     /// Where its effect shows, or why a short check cannot see one.
     pub effect: Option<String>,
+    /// Whether it sets how much work one operation is. It is no finding that more takes longer.
+    pub amount: bool,
 }
 
 impl Knob {

@@ -57,6 +57,9 @@ pub struct Axis {
     pub values: Vec<Value>,
     /// Its default, in the first system that has it.
     pub default: Option<Value>,
+    /// Whether it is a knob of a system that sets how much work one operation is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub amount: bool,
 }
 
 impl Axis {
@@ -335,10 +338,7 @@ impl Grid {
         self.scenarios
             .retain(|scenario| !is_own(scenario) || manifest.speaks(scenario.work().tls().is_some()));
         if self.scenarios.len() < before {
-            let reason = match manifest.speaks(true) {
-                true => "it speaks only TLS",
-                false => "it speaks no TLS",
-            };
+            let reason = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
             self.left_out.push(Excluded {
                 system: manifest.name.clone(),
                 reason: reason.to_owned(),
@@ -350,14 +350,13 @@ impl Grid {
     /// Records the values of a knob.
     fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
         let index = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
-            let workload = experiment.workload.knob(name).is_some();
-            let default = Some(knob.default.clone());
             self.axes.push(Axis {
                 knob: name.to_owned(),
                 kind: knob.kind,
-                workload,
+                workload: experiment.workload.knob(name).is_some(),
                 values: Vec::new(),
-                default,
+                default: Some(knob.default.clone()),
+                amount: knob.amount,
             });
             self.axes.len() - 1
         });

@@ -97,7 +97,7 @@ pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
         Purpose::Sharing => planned.figure == Figure::MsPerUpload,
         // A higher rate is not more work for one request. The question is whether response times stay the same.
         Purpose::Rate => !planned.figure.needs_rate(),
-        Purpose::Tls | Purpose::Behaviour => false,
+        Purpose::Tls | Purpose::Behaviour => axis.amount,
     }
 }
 

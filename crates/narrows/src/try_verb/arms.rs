@@ -318,6 +318,7 @@ impl TypedKnob {
             about: format!("values given with {}", self.source.path.display()),
             workloads: Vec::new(),
             effect: None,
+            amount: false,
         }
     }
 }

@@ -56,6 +56,7 @@ impl Reader<'_> {
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
             effect: raw.effect.clone(),
+            amount: raw.amount,
         };
         if let (Some(min), Some(max), Some(raw_max)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -126,6 +127,7 @@ impl Reader<'_> {
             about: String::new(),
             workloads: Vec::new(),
             effect: None,
+            amount: false,
         };
         match unbounded.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),

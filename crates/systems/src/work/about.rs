@@ -166,5 +166,6 @@ fn knob(workload: Workload, kind: Kind, values: Vec<Value>, about: &str) -> Knob
         about: about.to_owned(),
         workloads: vec![workload],
         effect: None,
+        amount: false,
     }
 }

@@ -126,6 +126,7 @@ fn raw(knob: Knob) -> RawKnob {
         max: knob.max.map(|bound| value(Value::Integer(bound))),
         about: knob.about,
         effect: knob.effect,
+        amount: knob.amount,
         workloads: (!knob.workloads.is_empty())
             .then(|| spanned(knob.workloads.into_iter().map(spanned).collect())),
     }

@@ -112,6 +112,8 @@ pub(in crate::manifest) struct RawKnob {
     pub(in crate::manifest) max: Option<Spanned<toml::Value>>,
     pub(in crate::manifest) about: String,
     pub(in crate::manifest) effect: Option<String>,
+    #[serde(default)]
+    pub(in crate::manifest) amount: bool,
     pub(in crate::manifest) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
 }
 
