@@ -4,19 +4,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Io, Payload, SharedBytes};
-use wire::http::{BodyLength, HttpError, HttpEvent, Method, RequestLine, ResponseDecoder, ResponseHead};
+use wire::http::{HttpError, HttpEvent, Method, RequestLine, ResponseDecoder};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
-use crate::target::{Body, Expect, Http};
+use crate::target::{Body, Http};
+use answer::{Judge, ReceivedAnswer};
+
+mod answer;
 
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
 /// Bytes per send of a large body.
 const PIECE: usize = 256 * 1024;
-/// An answer's body of at least this length is worth larger buffers.
-const BULK: u64 = 64 * 1024;
 /// The most interim answers that are accepted before an answer.
 const INTERIM: u64 = 100;
 /// The header that carries a request's id, and that the answer repeats.
@@ -35,8 +36,7 @@ pub(crate) struct Requests {
     keep_alive: bool,
     expect_continue: bool,
     head_request: bool,
-    expect: Expect,
-    max_answer: u64,
+    judge: Judge,
     ids: Option<Ids>,
 }
 
@@ -87,19 +87,6 @@ enum BodyState {
     Left(u64),
 }
 
-/// The answer being received.
-#[derive(Default)]
-struct ReceivedAnswer {
-    status: u16,
-    keep: bool,
-    interim: bool,
-    /// Whether it announced a long body.
-    bulk: bool,
-    length: u64,
-    differs: bool,
-    id_differs: bool,
-}
-
 impl Requests {
     pub(crate) fn new(target: &Http, depth: usize, first_id: u64) -> Result<Self, LoadError> {
         let mut headers = target.headers.clone();
@@ -120,8 +107,6 @@ impl Requests {
         .encode(&mut request)?;
         let offset =
             request.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
-        // A required body has a required length.
-        let length = target.expect.body.as_ref().map(|body| body.len() as u64).or(target.expect.length);
         let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
         let body = if large { Large::new(&target.body) } else { None };
         if body.is_none() {
@@ -136,8 +121,7 @@ impl Requests {
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
             head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
-            expect: Expect { length, ..target.expect.clone() },
-            max_answer: target.max_answer,
+            judge: Judge::new(&target.expect, target.max_answer),
             ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
         })
     }
@@ -166,20 +150,6 @@ impl Requests {
         if state.interim > INTERIM { Err(Fault::new(ErrorClass::Protocol, limit)) } else { Ok(()) }
     }
 
-    /// Adds bytes to an answer's body.
-    ///
-    /// # Errors
-    /// The body is too long.
-    #[inline]
-    fn add(&self, answer: &mut ReceivedAnswer, data: &[u8]) -> Result<(), Fault> {
-        answer.body(data, self.expect.body.as_deref());
-        if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
-    }
-
-    fn too_long(&self) -> Fault {
-        Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
-    }
-
     /// Lets a waiting body be sent. Returns whether there is one.
     fn release(&self, state: &mut State) -> bool {
         let waits = state.body == BodyState::Awaiting;
@@ -197,29 +167,8 @@ impl Requests {
         state.ids.pop_front();
         // If the answer comes before the whole body is sent, the connection is in the middle of a request.
         let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
-        Reply { result: self.verdict(answer), keep }
-    }
-
-    #[inline]
-    fn verdict(&self, answer: &ReceivedAnswer) -> Result<Success, Fault> {
-        let expected = match self.expect.status {
-            Some(status) => answer.status == status,
-            None => (200..300).contains(&answer.status),
-        };
-        if !expected {
-            return Err(Fault::new(ErrorClass::Status, Seen::Status(answer.status)));
-        }
-        if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
-            let seen = Seen::Count { expected, got: answer.length };
-            return Err(Fault::new(ErrorClass::Length, seen));
-        }
-        if answer.differs {
-            return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
-        }
-        if answer.id_differs {
-            return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
-        }
-        Ok(Success { units: 1, payload: self.payload.unwrap_or(answer.length) })
+        let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
+        Reply { result: self.judge.verdict(answer).map(success), keep }
     }
 
     #[inline]
@@ -341,7 +290,7 @@ impl Protocol for Requests {
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
                 let mut received = ReceivedAnswer::begin(&whole.head, state.ids.front());
-                self.add(&mut received, whole.body)?;
+                self.judge.add(&mut received, whole.body)?;
                 rest = &rest[whole.consumed..];
                 self.complete(state, received, replies)?;
                 if rest.is_empty() {
@@ -361,11 +310,9 @@ impl Protocol for Requests {
                 }
                 HttpEvent::Head(head) => {
                     state.answer = ReceivedAnswer::begin(&head, state.ids.front());
-                    if matches!(head.body, BodyLength::Exact(length) if length > self.max_answer) {
-                        return Err(self.too_long());
-                    }
+                    self.judge.admit(&head)?;
                 }
-                HttpEvent::Body(data) => self.add(&mut state.answer, data)?,
+                HttpEvent::Body(data) => self.judge.add(&mut state.answer, data)?,
                 HttpEvent::End => {
                     let received = std::mem::take(&mut state.answer);
                     self.complete(state, received, replies)?;
@@ -396,35 +343,6 @@ impl Protocol for Requests {
 
     fn nudge(&mut self, state: &mut State) -> bool {
         self.release(state)
-    }
-}
-
-impl ReceivedAnswer {
-    #[inline]
-    fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
-        let id_differs = id.is_some_and(|id| {
-            let value = head.watched.unwrap_or_default();
-            std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()) != Some(*id)
-        });
-        Self {
-            status: head.status,
-            keep: head.keep_alive,
-            interim: (100..200).contains(&head.status),
-            bulk: matches!(head.body, BodyLength::Exact(len) if len >= BULK),
-            length: 0,
-            differs: false,
-            id_differs,
-        }
-    }
-
-    #[inline]
-    fn body(&mut self, data: &[u8], expected: Option<&[u8]>) {
-        if let Some(expected) = expected {
-            let from = usize::try_from(self.length).unwrap_or(usize::MAX).min(expected.len());
-            let until = from.saturating_add(data.len()).min(expected.len());
-            self.differs |= !data.starts_with(&expected[from..until]);
-        }
-        self.length += data.len() as u64;
     }
 }
 

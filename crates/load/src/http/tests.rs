@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::protocol::Reply;
+use crate::target::Expect;
 
 fn target(body: Body) -> Http {
     Http { body, expect: Expect::exactly("ok"), ..Http::get("h", "/") }
