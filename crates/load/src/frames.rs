@@ -98,6 +98,7 @@ impl Streams {
 
 impl Protocol for Streams {
     type State = State;
+    type Request = ();
 
     fn keeps_connections(&self) -> bool {
         false
@@ -108,7 +109,9 @@ impl Protocol for Streams {
         State { streaming: false, ended: false, count: None, frames: 0, left: 0, answer }
     }
 
-    fn begin(&mut self, state: &mut State) {
+    fn pick(&mut self) {}
+
+    fn begin(&mut self, state: &mut State, (): ()) {
         state.streaming = true;
         state.count =
             self.count.map(|(count, streams)| count / streams + u64::from(self.begun < count % streams));

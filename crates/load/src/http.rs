@@ -1,18 +1,25 @@
-//! The protocol of HTTP/1.1 requests. They are identical except for their ids, and every answer is parsed and checked.
+//! The protocol of HTTP/1.1 requests. A source says which ones are sent, and every answer is parsed and checked.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Io, Payload, SharedBytes};
-use wire::http::{HttpError, HttpEvent, Method, RequestLine, ResponseDecoder};
+use wire::http::{HttpError, HttpEvent, ResponseDecoder};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
+use crate::list::List;
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
 use crate::target::{Body, Http};
 use answer::{Judge, ReceivedAnswer};
+use listed::Listed;
+use source::{Same, Source, is_large};
 
 mod answer;
+mod listed;
+mod source;
+
+pub(crate) use source::ID;
 
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
@@ -20,24 +27,15 @@ const INLINE: u64 = 64 * 1024;
 const PIECE: usize = 256 * 1024;
 /// The most interim answers that are accepted before an answer.
 const INTERIM: u64 = 100;
-/// The header that carries a request's id, and that the answer repeats.
-pub(crate) const ID: &str = "x-request-id";
 
-pub(crate) struct Requests {
-    /// Copies of the request, as many as the pipeline is deep, so that any number of them is one send. A large or waiting
-    /// body is not part of the copies.
-    requests: SharedBytes,
-    /// The length of one copy in bytes.
-    copy_length: usize,
-    depth: usize,
+pub(crate) struct Requests<S> {
+    source: S,
     body: Option<Large>,
     /// The length of the body in bytes, whether large or not.
     payload: Option<u64>,
     keep_alive: bool,
     expect_continue: bool,
-    head_request: bool,
     judge: Judge,
-    ids: Option<Ids>,
 }
 
 /// A body that is sent in pieces.
@@ -48,17 +46,6 @@ struct Large {
     repeats: bool,
 }
 
-/// The state of requests with ids. They are written one by one into memory that is reused after each send.
-struct Ids {
-    /// The position of the id's digits in the head.
-    offset: usize,
-    next: u64,
-    spare: Vec<Vec<u8>>,
-}
-
-/// The number of digits of an id, enough for any u64.
-const ID_DIGITS: usize = 20;
-
 #[derive(Default)]
 pub(crate) struct State {
     decoder: ResponseDecoder,
@@ -68,8 +55,8 @@ pub(crate) struct State {
     open: usize,
     /// The progress of the body that is being sent.
     body: BodyState,
-    /// Ids of the open exchanges, oldest first.
-    ids: VecDeque<u64>,
+    /// What the source remembers of exchanges: the ids of open ones, or the numbers of their requests in a list. Oldest first.
+    marks: VecDeque<u64>,
     answer: ReceivedAnswer,
     /// Interim answers since the last answer.
     interim: u64,
@@ -87,45 +74,36 @@ enum BodyState {
     Left(u64),
 }
 
-impl Requests {
+impl Requests<Same> {
+    /// Requests that are all the same.
     pub(crate) fn new(target: &Http, depth: usize, first_id: u64) -> Result<Self, LoadError> {
-        let mut headers = target.headers.clone();
-        let placeholder = "0".repeat(ID_DIGITS);
-        if target.ids {
-            headers.push((ID.to_owned(), placeholder.clone()));
-        }
-        let mut request = Vec::new();
-        RequestLine {
-            method: &target.method,
-            host: &target.host,
-            path: &target.path,
-            headers: &headers,
-            body: target.body.len(),
-            keep_alive: target.keep_alive,
-            expect_continue: target.expect_continue,
-        }
-        .encode(&mut request)?;
-        let offset =
-            request.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
-        let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
-        let body = if large { Large::new(&target.body) } else { None };
-        if body.is_none() {
-            request.extend_from_slice(&inline(&target.body));
-        }
+        let body = if is_large(target) { Large::new(&target.body) } else { None };
         Ok(Self {
-            copy_length: request.len(),
-            requests: SharedBytes::new(Arc::new(request.repeat(depth))),
-            depth,
+            source: Same::new(target, depth, first_id)?,
             body,
             payload: target.body.len(),
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
-            head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
             judge: Judge::new(&target.expect, target.max_answer),
-            ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
         })
     }
+}
 
+impl Requests<Listed> {
+    /// Requests of a list, for one of several threads.
+    pub(crate) fn listed(target: &Http, list: &Arc<List>, depth: usize, thread: (usize, usize)) -> Self {
+        Self {
+            source: Listed::new(list, depth, target.max_answer, thread),
+            body: None,
+            payload: None,
+            keep_alive: target.keep_alive,
+            expect_continue: false,
+            judge: Judge::new(&target.expect, target.max_answer),
+        }
+    }
+}
+
+impl<S: Source> Requests<S> {
     /// Handles the end of an answer. An interim answer only releases a waiting body.
     ///
     /// # Errors
@@ -164,29 +142,12 @@ impl Requests {
     fn judge(&self, state: &mut State, answer: &ReceivedAnswer) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
-        state.ids.pop_front();
         // If the answer comes before the whole body is sent, the connection is in the middle of a request.
         let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
         let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
-        Reply { result: self.judge.verdict(answer).map(success), keep }
-    }
-
-    #[inline]
-    fn request(&mut self, state: &mut State) -> Next {
-        let Some(ids) = &mut self.ids else {
-            let count = if self.body.is_some() { 1 } else { state.unsent.min(self.depth) };
-            state.unsent -= count;
-            state.open += count;
-            return Next::Send(self.requests.slice(0..self.copy_length * count));
-        };
-        let mut bytes = ids.spare.pop().unwrap_or_else(|| self.requests.bytes()[..self.copy_length].to_vec());
-        let digits = format!("{:0ID_DIGITS$}", ids.next);
-        bytes[ids.offset..ids.offset + ID_DIGITS].copy_from_slice(digits.as_bytes());
-        state.ids.push_back(ids.next);
-        ids.next += 1;
-        state.unsent -= 1;
-        state.open += 1;
-        Next::Send(Payload::Owned(bytes))
+        let result = self.source.judge(&self.judge, state).verdict(answer).map(success);
+        state.marks.pop_front();
+        Reply { result, keep }
     }
 }
 
@@ -221,30 +182,43 @@ fn inline(body: &Body) -> Vec<u8> {
     }
 }
 
-impl Protocol for Requests {
+impl<S: Source> Protocol for Requests<S> {
     type State = State;
+    type Request = S::Request;
 
     fn keeps_connections(&self) -> bool {
         self.keep_alive
     }
 
     fn is_one_exchange(&self) -> bool {
-        !self.keep_alive && self.body.is_none() && self.requests.bytes().len() <= Io::SILENT
+        !self.keep_alive && self.body.is_none() && self.source.shared().1 <= Io::SILENT
     }
 
-    fn repeated(&self) -> Option<&SharedBytes> {
-        Some(&self.requests)
+    fn repeated(&self) -> Option<(&SharedBytes, usize)> {
+        Some(self.source.shared())
     }
 
     fn open(&mut self, _lane: usize) -> State {
-        let mut decoder =
-            if self.ids.is_some() { ResponseDecoder::watching(ID) } else { ResponseDecoder::new() };
-        decoder.answers_head(self.head_request);
-        State { decoder, ..State::default() }
+        State { decoder: self.source.decoder(), ..State::default() }
     }
 
-    fn begin(&mut self, state: &mut State) {
+    #[inline]
+    fn pick(&mut self) -> S::Request {
+        self.source.pick()
+    }
+
+    fn name(&self, request: S::Request) -> Option<usize> {
+        self.source.name(request)
+    }
+
+    fn names(&self) -> usize {
+        self.source.names()
+    }
+
+    #[inline]
+    fn begin(&mut self, state: &mut State, request: S::Request) {
         state.unsent += 1;
+        self.source.add(state, request);
     }
 
     #[inline]
@@ -260,7 +234,7 @@ impl Protocol for Requests {
                         (false, len) => BodyState::Left(len),
                     };
                 }
-                self.request(state)
+                Next::Send(self.source.take(state, self.body.is_some()))
             }
             BodyState::Left(left) => {
                 let Some(body) = &self.body else { return Next::Nothing };
@@ -273,9 +247,7 @@ impl Protocol for Requests {
     }
 
     fn sent(&mut self, payload: Payload) {
-        if let (Some(ids), Payload::Owned(bytes)) = (&mut self.ids, payload) {
-            ids.spare.push(bytes);
-        }
+        self.source.sent(payload);
     }
 
     #[inline]
@@ -287,9 +259,10 @@ impl Protocol for Requests {
             if state.open == 0 && state.decoder.idle() {
                 return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
             }
+            self.source.expect_answer(state);
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
-                let mut received = ReceivedAnswer::begin(&whole.head, state.ids.front());
+                let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(state));
                 self.judge.add(&mut received, whole.body)?;
                 rest = &rest[whole.consumed..];
                 self.complete(state, received, replies)?;
@@ -309,7 +282,7 @@ impl Protocol for Requests {
                     return Ok(());
                 }
                 HttpEvent::Head(head) => {
-                    state.answer = ReceivedAnswer::begin(&head, state.ids.front());
+                    state.answer = ReceivedAnswer::begin(&head, self.source.id(state));
                     self.judge.admit(&head)?;
                 }
                 HttpEvent::Body(data) => self.judge.add(&mut state.answer, data)?,

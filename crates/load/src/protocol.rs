@@ -39,6 +39,8 @@ pub(crate) struct Reply {
 pub(crate) trait Protocol {
     /// The state of one connection.
     type State;
+    /// Says which request an exchange sends, if they differ.
+    type Request: Copy + Default;
 
     /// Whether connections outlive their exchanges. If not, connecting is part of the exchange.
     fn keeps_connections(&self) -> bool;
@@ -48,8 +50,8 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// Bytes that are sent repeatedly.
-    fn repeated(&self) -> Option<&SharedBytes> {
+    /// Bytes of which parts are sent repeatedly, and how many of them at most at once on a connection.
+    fn repeated(&self) -> Option<(&SharedBytes, usize)> {
         None
     }
 
@@ -74,8 +76,21 @@ pub(crate) trait Protocol {
         false
     }
 
+    /// Chooses what the next exchange sends.
+    fn pick(&mut self) -> Self::Request;
+
+    /// The number of the name under which an exchange is counted, besides the total.
+    fn name(&self, _request: Self::Request) -> Option<usize> {
+        None
+    }
+
+    /// How many names there are.
+    fn names(&self) -> usize {
+        0
+    }
+
     /// Adds an exchange to this connection.
-    fn begin(&mut self, state: &mut Self::State);
+    fn begin(&mut self, state: &mut Self::State, request: Self::Request);
 
     /// What to send next. `closing` means that no further exchanges will begin: a stream ends at the next frame boundary.
     fn next(&mut self, state: &mut Self::State, closing: bool) -> Next;

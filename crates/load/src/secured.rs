@@ -56,6 +56,7 @@ impl<P: Protocol> Secured<P> {
 
 impl<P: Protocol> Protocol for Secured<P> {
     type State = State<P::State>;
+    type Request = P::Request;
 
     /// What arrives is ciphertext.
     const LEGIBLE: bool = false;
@@ -80,8 +81,20 @@ impl<P: Protocol> Protocol for Secured<P> {
         state.channel.as_ref().map_or(true, |channel| channel.has_output())
     }
 
-    fn begin(&mut self, state: &mut Self::State) {
-        self.inner.begin(&mut state.inner);
+    fn pick(&mut self) -> P::Request {
+        self.inner.pick()
+    }
+
+    fn name(&self, request: P::Request) -> Option<usize> {
+        self.inner.name(request)
+    }
+
+    fn names(&self) -> usize {
+        self.inner.names()
+    }
+
+    fn begin(&mut self, state: &mut Self::State, request: P::Request) {
+        self.inner.begin(&mut state.inner, request);
     }
 
     fn next(&mut self, state: &mut Self::State, closing: bool) -> Next {
