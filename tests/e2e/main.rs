@@ -13,6 +13,7 @@ mod doctor;
 mod load_errors;
 mod load_frames;
 mod load_http;
+mod load_requests;
 mod load_tls;
 mod max_rate;
 mod reasons;

@@ -23,7 +23,7 @@ use reactor::{AddressId, Carries, Io, Reactor, Time};
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
 use crate::protocol::{Next, Protocol, Reply};
-use crate::tally::Tally;
+use crate::tally::{Named, Tally};
 use crate::times::histogram;
 use lanes::{Lanes, Stamp};
 use phases::Gate;
@@ -82,7 +82,7 @@ pub(crate) struct Driver<'a, P: Protocol> {
     protocol: P,
     share: Share,
     to: AddressId,
-    lanes: Lanes<P::State>,
+    lanes: Lanes<P>,
     pacer: Pacer,
     /// Callers or arrivals without a connection: when each wanted to send.
     waiting: VecDeque<Time>,
@@ -202,9 +202,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
     ) -> Self {
         let now = Time::now();
         let lanes = Lanes::new(share.connections, share.pipeline);
-        protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
+        protocol.repeated().into_iter().for_each(|(bytes, at_once)| io.keep(bytes, at_once));
         Self {
-            protocol,
             to,
             lanes,
             pacer: share.warmup_pacer(),
@@ -213,7 +212,12 @@ impl<'a, P: Protocol> Driver<'a, P> {
             retries: VecDeque::new(),
             replies: Vec::new(),
             heard: Seen::Nothing,
-            tally: Tally { backend: io.backend(), pool_wait: share.pool.then(histogram), ..Tally::default() },
+            tally: Tally {
+                backend: io.backend(),
+                pool_wait: share.pool.then(histogram),
+                by_name: vec![Named::default(); protocol.names()],
+                ..Tally::default()
+            },
             phase: Phase::WarmUp,
             since: now,
             gate: Gate::of(Phase::WarmUp, now, &share),
@@ -234,6 +238,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             report_at: Time::NEVER,
             watch,
             share,
+            protocol,
         }
     }
 
@@ -254,9 +259,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
         // In an open loop the pacer already decided when the exchange arrived.
         while !resting && lane.has_room() && (open_loop || self.gate.admits(self.now, self.begun)) {
             let Some(intended) = self.waiting.pop_front() else { break };
-            lane.stamps.push(Stamp { intended, sent: self.now });
+            let request = self.protocol.pick();
+            lane.stamps.push(Stamp { intended, sent: self.now, request });
             let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state);
+            self.protocol.begin(state, request);
             self.begun += u64::from(!open_loop);
             begun += 1;
         }
@@ -315,17 +321,28 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Closes a connection that is of no more use. Every open exchange on it fails with `fault`.
+    /// Closes a connection that is of no more use. Its open exchanges fail with `fault`, except those that the peer has not
+    /// processed: they begin anew.
     fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
-        // One loss fails all of them. Each gets the same ordinal: the next one of the connection.
-        let carried = self.lanes[index].carried;
-        while !self.lanes[index].stamps.is_empty() {
-            self.settle(index, Err(&fault), self.now);
-            self.lanes[index].carried = carried;
+        let lane = &mut self.lanes[index];
+        let number = lane.stamps.first();
+        // A connection that carried no exchange fails them all, so that nothing begins anew for ever.
+        let limit = match &lane.state {
+            Some(state) if number > 0 => self.protocol.limit(state),
+            _ => u64::MAX,
+        };
+        // One loss fails all of them. Each gets the same number: the oldest one.
+        while self.lanes[index].stamps.first() < limit
+            && let Some(stamp) = self.lanes[index].stamps.pop()
+        {
+            self.open -= 1;
+            self.lost(fault, &stamp, (index, number));
+            self.caller_returns();
         }
         if let Some(conn) = self.lanes.detach(index) {
             io.close(conn);
         }
+        self.begin_anew(index);
         if retry_later {
             let retry_at = self.now + RETRY;
             self.lanes[index].retry_at = Some(retry_at);
@@ -333,6 +350,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
         } else {
             self.lanes[index].retry_at = None;
             self.fill(io, index);
+        }
+    }
+
+    /// Begins the exchanges that a lost connection has left, on the next one.
+    fn begin_anew(&mut self, index: usize) {
+        let lane = &mut self.lanes[index];
+        for stamp in lane.stamps.iter() {
+            let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
+            self.protocol.begin(state, stamp.request);
         }
     }
 
@@ -383,3 +409,6 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

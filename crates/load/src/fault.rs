@@ -120,6 +120,8 @@ pub enum Seen {
     Errno(i32),
     /// The status of the answer.
     Status(u16),
+    /// The status of the answer, and the beginning of the address that it leads to.
+    Redirect(u16, [u8; KEPT], u8),
     /// A wrong number.
     Count {
         /// The expected number.
@@ -145,11 +147,35 @@ pub enum Seen {
 impl Seen {
     /// Keeps the first bytes of `bytes`.
     pub fn bytes(bytes: &[u8]) -> Self {
-        let mut kept = [0; KEPT];
-        let len = bytes.len().min(KEPT);
-        kept[..len].copy_from_slice(&bytes[..len]);
-        Self::Bytes(kept, len as u8)
+        let (kept, len) = first(bytes);
+        Self::Bytes(kept, len)
     }
+
+    /// A status, and where it leads if the answer that begins with `head` has a Location.
+    pub fn status(status: u16, head: &[u8]) -> Self {
+        const NAME: &[u8] = b"location:";
+        if !(300..400).contains(&status) {
+            return Self::Status(status);
+        }
+        let is_location =
+            |line: &&[u8]| line.len() > NAME.len() && line[..NAME.len()].eq_ignore_ascii_case(NAME);
+        let lines = head.split(|byte| *byte == b'\n').take_while(|line| line.trim_ascii() != b"");
+        match lines.into_iter().find(is_location) {
+            Some(line) => {
+                let (kept, len) = first(line[NAME.len()..].trim_ascii());
+                Self::Redirect(status, kept, len)
+            }
+            None => Self::Status(status),
+        }
+    }
+}
+
+/// The first bytes of `bytes`, and how many there are.
+fn first(bytes: &[u8]) -> ([u8; KEPT], u8) {
+    let mut kept = [0; KEPT];
+    let len = bytes.len().min(KEPT);
+    kept[..len].copy_from_slice(&bytes[..len]);
+    (kept, len as u8)
 }
 
 impl Fault {
@@ -180,6 +206,9 @@ impl fmt::Display for Fault {
             Seen::Nothing => f.write_str(self.class.name()),
             Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
             Seen::Status(status) => write!(f, "status {status}"),
+            Seen::Redirect(status, to, len) => {
+                write!(f, "status {status} to \"{}\"", to[..usize::from(len)].escape_ascii())
+            }
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
             Seen::Tls(fault) => fault.fmt(f),
             Seen::SpeaksTls => f.write_str("the server speaks TLS: use https://"),

@@ -19,8 +19,6 @@ mod answer;
 mod listed;
 mod source;
 
-pub(crate) use source::ID;
-
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
 /// Bytes per send of a large body.
@@ -53,6 +51,10 @@ pub(crate) struct State {
     unsent: usize,
     /// Exchanges that are sent, at least in part, and not answered.
     open: usize,
+    /// Exchanges that are answered; the number of the oldest open one.
+    answered: u64,
+    /// How many exchanges the connection carries.
+    limit: u64,
     /// The progress of the body that is being sent.
     body: BodyState,
     /// What the source remembers of exchanges: the ids of open ones, or the numbers of their requests in a list. Oldest first.
@@ -113,11 +115,12 @@ impl<S: Source> Requests<S> {
         &self,
         state: &mut State,
         answer: ReceivedAnswer,
+        head: &[u8],
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault> {
         if !answer.interim {
             state.interim = 0;
-            replies.push(self.judge(state, &answer));
+            replies.push(self.judge(state, &answer, head));
             return Ok(());
         }
         state.interim += 1;
@@ -137,17 +140,22 @@ impl<S: Source> Requests<S> {
         waits
     }
 
-    /// Judges a complete answer.
+    /// Judges a complete answer. `head` is what is still there of its head, as evidence.
     #[inline]
-    fn judge(&self, state: &mut State, answer: &ReceivedAnswer) -> Reply {
+    fn judge(&self, state: &mut State, answer: &ReceivedAnswer, head: &[u8]) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
-        // If the answer comes before the whole body is sent, the connection is in the middle of a request.
-        let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
+        let number = state.answered;
+        state.answered += 1;
+        // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
+        // the whole body is sent, the connection is in the middle of a request.
+        if !answer.keep || state.body != BodyState::None {
+            state.limit = state.limit.min(state.answered);
+        }
         let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
-        let result = self.source.judge(&self.judge, state).verdict(answer).map(success);
+        let result = self.source.judge(&self.judge, state).verdict(answer, head).map(success);
         state.marks.pop_front();
-        Reply { result, keep }
+        Reply { number, result }
     }
 }
 
@@ -199,7 +207,13 @@ impl<S: Source> Protocol for Requests<S> {
     }
 
     fn open(&mut self, _lane: usize) -> State {
-        State { decoder: self.source.decoder(), ..State::default() }
+        let limit = if self.keep_alive { u64::MAX } else { 1 };
+        State { decoder: self.source.decoder(), limit, ..State::default() }
+    }
+
+    #[inline]
+    fn limit(&self, state: &State) -> u64 {
+        state.limit
     }
 
     #[inline]
@@ -257,15 +271,19 @@ impl<S: Source> Protocol for Requests<S> {
         let mut answer = rest;
         loop {
             if state.open == 0 && state.decoder.idle() {
-                return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                state.limit = state.answered;
+                return unasked(rest, replies);
             }
             self.source.expect_answer(state);
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
-                let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(state));
+                let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(&state.marks));
                 self.judge.add(&mut received, whole.body)?;
                 rest = &rest[whole.consumed..];
-                self.complete(state, received, replies)?;
+                self.complete(state, received, answer, replies)?;
                 if rest.is_empty() {
                     return Ok(());
                 }
@@ -282,13 +300,13 @@ impl<S: Source> Protocol for Requests<S> {
                     return Ok(());
                 }
                 HttpEvent::Head(head) => {
-                    state.answer = ReceivedAnswer::begin(&head, self.source.id(state));
+                    state.answer = ReceivedAnswer::begin(&head, self.source.id(&state.marks));
                     self.judge.admit(&head)?;
                 }
                 HttpEvent::Body(data) => self.judge.add(&mut state.answer, data)?,
                 HttpEvent::End => {
                     let received = std::mem::take(&mut state.answer);
-                    self.complete(state, received, replies)?;
+                    self.complete(state, received, answer, replies)?;
                     answer = rest;
                 }
             }
@@ -299,19 +317,12 @@ impl<S: Source> Protocol for Requests<S> {
         state.answer.bulk
     }
 
-    fn end(&mut self, state: &mut State) -> Option<Reply> {
-        match state.decoder.finish() {
-            Ok(true) => {
-                let answer = std::mem::take(&mut state.answer);
-                Some(self.judge(state, &answer))
-            }
-            // Report the bytes of the incomplete answer. Nothing arrived for the exchanges after it.
-            _ => {
-                let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
-                state.open = state.open.saturating_sub(1);
-                Some(Reply { result: Err(fault), keep: false })
-            }
+    fn end(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Fault {
+        if state.decoder.finish() == Ok(true) {
+            let answer = std::mem::take(&mut state.answer);
+            replies.push(self.judge(state, &answer, &[]));
         }
+        Fault::new(ErrorClass::ClosedEarly, state.came.take().unwrap_or(Seen::Nothing))
     }
 
     fn nudge(&mut self, state: &mut State) -> bool {

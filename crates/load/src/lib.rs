@@ -8,6 +8,7 @@ mod error;
 pub mod fault;
 mod frames;
 mod http;
+pub mod list;
 mod pacer;
 mod protocol;
 pub mod search;
@@ -22,20 +23,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use reactor::{Backend, Reactor, ReactorConfig};
+use reactor::{AddressId, Backend, Reactor, ReactorConfig};
 
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
-pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
-pub use tally::{Handshakes, Tally, Totals};
+pub use list::{List, ListBuilder, Order};
+pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
+pub use tally::{Handshakes, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
 
 use driver::{Beginning, Share};
+use protocol::Protocol;
 use secured::Secured;
 use target::Traffic;
-use tls::Dialer;
+use tls::{Dialer, Dialing};
 
 /// What to drive, how hard, and for how long.
 #[derive(Debug, Clone)]
@@ -119,14 +122,8 @@ impl Job {
             Traffic::Frames(_) => Ending::Finish,
             Traffic::Http(_) => self.ending,
         };
-        let arrivals = match self.arrivals {
-            Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
-        };
-        let drain = match self.arrivals {
-            Arrivals::Closed => self.drain,
-            Arrivals::Open(_) => self.drain.max(self.timeout),
-        };
+        let arrivals = self.arrivals.shared(self.workers(), number);
+        let drain = if arrivals.are_open() { self.drain.max(self.timeout) } else { self.drain };
         Share {
             number,
             reports: self.reports,
@@ -204,7 +201,7 @@ fn work(
     if let Some(core) = job.threads[number] {
         reactor::pin(core);
     }
-    let open = matches!(job.arrivals, Arrivals::Open(_));
+    let open = job.arrivals.are_open();
     if open {
         reactor::exact_timers();
     }
@@ -222,15 +219,17 @@ fn work(
     };
     match &job.target.traffic {
         Traffic::Http(target) => {
-            // Request ids are unique over all threads.
-            let first_id = (number as u64) << 48;
-            let protocol = http::Requests::new(target, job.pipeline, first_id)?;
-            let Some(dialing) = &target.tls else {
-                return driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed);
+            let tls = target.tls.as_deref();
+            let driven = if let Some(list) = &target.list {
+                let protocol = http::Requests::listed(target, list, job.pipeline, (number, job.workers()));
+                requests(&mut reactor, protocol, tls, share, to, until, watch)
+            } else {
+                // Request ids are unique over all threads.
+                let first_id = (number as u64) << 48;
+                let protocol = http::Requests::new(target, job.pipeline, first_id)?;
+                requests(&mut reactor, protocol, tls, share, to, until, watch)
             };
-            let dialer = Dialer::new(dialing)?;
-            let protocol = Secured::new(protocol, &dialer, share.connections, SystemTime::now());
-            driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed)
+            driven?.map_err(failed)
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
@@ -238,6 +237,29 @@ fn work(
             driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed)
         }
     }
+}
+
+/// Drives requests, inside TLS if it is asked for.
+fn requests<P: Protocol>(
+    reactor: &mut Reactor,
+    protocol: P,
+    tls: Option<&Dialing>,
+    share: Share,
+    to: AddressId,
+    until: (&AtomicBool, &Beginning),
+    watch: &Watch<'_>,
+) -> Result<std::io::Result<Tally>, LoadError> {
+    let Some(dialing) = tls else {
+        return Ok(driver::drive(reactor, protocol, share, to, until, watch));
+    };
+    let dialer = Dialer::new(dialing)?;
+    let protocol = Secured::new(protocol, &dialer, share.connections, SystemTime::now());
+    Ok(driver::drive(reactor, protocol, share, to, until, watch))
+}
+
+/// The number of the first of `total` things in the share of thread `number`: see [`Job::part`].
+fn first(number: usize, threads: usize, total: usize) -> usize {
+    total / threads * number + number.min(total % threads)
 }
 
 /// Files besides the connections: the ring, the store, standard streams, libraries.

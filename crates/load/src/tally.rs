@@ -72,8 +72,35 @@ pub struct Tally {
     pub backend: &'static str,
     /// The handshakes that ended in the window.
     pub handshakes: Handshakes,
+    /// The counts of the requests with each name of a list.
+    pub by_name: Vec<Named>,
     /// Counts of the whole drive, including warm-up and drain.
     pub total: Totals,
+}
+
+/// What was counted of the requests with one name.
+#[derive(Debug, Clone, Default)]
+pub struct Named {
+    /// As in [`Tally`].
+    pub successes: u64,
+    /// As in [`Tally`].
+    pub errors: [u64; ErrorClass::COUNT],
+    /// As in [`Tally`].
+    pub response: Times,
+}
+
+impl Named {
+    /// The number of failures by class, without classes that have none.
+    pub fn errors(&self) -> BTreeMap<String, u64> {
+        by_class(&self.errors)
+    }
+
+    /// Adds the counts of another name or thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.successes += other.successes;
+        self.errors.iter_mut().zip(other.errors).for_each(|(mine, theirs)| *mine += theirs);
+        self.response.merge(&other.response);
+    }
 }
 
 /// Handshakes of TLS that succeeded.
@@ -156,9 +183,15 @@ impl Default for Tally {
             busiest: 0.0,
             backend: "",
             handshakes: Handshakes::default(),
+            by_name: Vec::new(),
             total: Totals::default(),
         }
     }
+}
+
+fn by_class(errors: &[u64; ErrorClass::COUNT]) -> BTreeMap<String, u64> {
+    let pairs = ErrorClass::ALL.into_iter().zip(*errors);
+    pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
 }
 
 impl Tally {
@@ -176,8 +209,7 @@ impl Tally {
 
     /// The number of failures by class name, without classes that have none.
     pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
-        let pairs = ErrorClass::ALL.into_iter().zip(self.errors);
-        pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
+        by_class(&self.errors)
     }
 
     /// Verified units per second.
@@ -291,6 +323,8 @@ impl Tally {
         self.busiest = self.busiest.max(other.busiest);
         self.backend = other.backend;
         self.handshakes.merge(&other.handshakes);
+        self.by_name.resize_with(self.by_name.len().max(other.by_name.len()), Named::default);
+        self.by_name.iter_mut().zip(&other.by_name).for_each(|(mine, theirs)| mine.merge(theirs));
         self.total.connections += other.total.connections;
         self.total.attempts += other.total.attempts;
         self.total.successes += other.total.successes;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reactor::Address;
 
 use crate::error::LoadError;
+use crate::list::List;
 
 /// An address and the traffic to send to it.
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ pub enum Traffic {
     Frames(FrameStream),
 }
 
-/// Identical HTTP requests.
+/// HTTP requests. They are identical, unless there is a list.
 #[derive(Debug, Clone)]
 pub struct Http {
     /// The method.
@@ -46,6 +47,8 @@ pub struct Http {
     pub ids: bool,
     /// Which answers are successes.
     pub expect: Expect,
+    /// The requests to send instead of the one that this describes.
+    pub list: Option<Arc<List>>,
     /// How to speak TLS; `None` for plain text.
     pub tls: Option<Arc<tls::Dialing>>,
     /// The most bytes of an answer's body. A longer one is a failure, so that an endless one ends.
@@ -68,6 +71,7 @@ impl Http {
             expect_continue: false,
             ids: false,
             expect: Expect::default(),
+            list: None,
             tls: None,
             max_answer: Self::MAX_ANSWER,
         }

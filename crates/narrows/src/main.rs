@@ -10,6 +10,7 @@ mod doctor_verb;
 mod load_verb;
 mod published_verb;
 mod report_verb;
+mod requests_args;
 mod run_verb;
 mod serve_verb;
 mod systems_verb;

@@ -28,14 +28,24 @@ pub(crate) fn read(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>) -> Resu
 
 /// The request of a line; `None` if it had a body, which the log does not have.
 fn parse(line: &str) -> Result<Option<Request>, InLine> {
-    let expected = |at: usize, what: &str| (at + 1, format!("{what} is missing, as in `127.0.0.1 - - [{TIME}] \"GET / HTTP/1.1\" 200 2`"));
+    let expected = |at: usize, what: &str| {
+        (at + 1, format!("{what} is missing, as in `127.0.0.1 - - [{TIME}] \"GET / HTTP/1.1\" 200 2`"))
+    };
     let open = line.find('[').ok_or_else(|| expected(0, "[TIME]"))?;
-    let close = line[open..].find("] \"").map(|at| open + at).ok_or_else(|| expected(open, "the request after [TIME]"))?;
+    let close = line[open..]
+        .find("] \"")
+        .map(|at| open + at)
+        .ok_or_else(|| expected(open, "the request after [TIME]"))?;
     let at = time(&line[open + 1..close]).ok_or_else(|| (open + 2, format!("not a time such as {TIME}")))?;
     let start = close + 3;
-    let end = line[start..].find('"').map(|at| start + at).ok_or_else(|| expected(start, "the quote after the request"))?;
+    let end = line[start..]
+        .find('"')
+        .map(|at| start + at)
+        .ok_or_else(|| expected(start, "the quote after the request"))?;
     let mut words = line[start..end].split(' ');
-    let (Some(method), Some(path), Some(protocol), None) = (words.next(), words.next(), words.next(), words.next()) else {
+    let (Some(method), Some(path), Some(protocol), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
         return Err((start + 1, "not a request such as `GET / HTTP/1.1`".to_owned()));
     };
     let method_is_right = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -91,7 +101,8 @@ fn as_asked(path: &str) -> String {
 
 /// The seconds since 1970 of a time such as `22/Nov/2026:13:55:36 +0100`.
 fn time(text: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (clock, zone) = text.split_once(' ')?;
     let mut parts = clock.split(['/', ':']);
     let day: i64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -105,7 +116,10 @@ fn time(text: &str) -> Option<i64> {
         ("-", digits) => (-1, digits),
         _ => return None,
     };
-    let offset: i64 = digits.parse().ok().filter(|_| digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_digit()))?;
+    let offset: i64 = digits
+        .parse()
+        .ok()
+        .filter(|_| digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_digit()))?;
     let offset = sign * (offset / 100 * 3600 + offset % 100 * 60);
     // Days since 1970 in the Gregorian calendar, counted in years that begin in March.
     let (year, from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };

@@ -77,7 +77,14 @@ pub fn read_data(input: &mut dyn BufRead, file: &str) -> Result<Rows, Error> {
     let first = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let mut rows = if first.starts_with(b"{") { json(input, error) } else { csv(input, error) }?;
     if rows.is_empty() {
-        return Err(error(0, (1, "it has no row of data: write the names of the columns in the first line, and rows below".to_owned())));
+        return Err(error(
+            0,
+            (
+                1,
+                "it has no row of data: write the names of the columns in the first line, and rows below"
+                    .to_owned(),
+            ),
+        ));
     }
     file.clone_into(&mut rows.file);
     Ok(rows)

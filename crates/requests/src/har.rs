@@ -67,8 +67,12 @@ const OF_THE_BROWSER: [&str; 16] = [
 pub(crate) fn read(input: &mut dyn BufRead, reading: &mut Reading<'_, '_>) -> Result<(), Error> {
     let mut entries = Entries { reading, first: None };
     let mut json = serde_json::Deserializer::from_reader(input);
-    let read = Path { names: &["log", "entries"], entries: &mut entries }.deserialize(&mut json).and_then(|()| json.end());
-    read.map_err(|error| entries.reading.options.error(error.line() as u64, (error.column().max(1), without_place(&error))))
+    let read = Path { names: &["log", "entries"], entries: &mut entries }
+        .deserialize(&mut json)
+        .and_then(|()| json.end());
+    read.map_err(|error| {
+        entries.reading.options.error(error.line() as u64, (error.column().max(1), without_place(&error)))
+    })
 }
 
 /// Where the requests go.
@@ -107,7 +111,8 @@ impl Entries<'_, '_, '_> {
 }
 
 fn kept(headers: Vec<Pair>) -> Vec<(String, Text)> {
-    let belongs = |name: &str| name.starts_with(':') || OF_THE_BROWSER.iter().any(|one| name.eq_ignore_ascii_case(one));
+    let belongs =
+        |name: &str| name.starts_with(':') || OF_THE_BROWSER.iter().any(|one| name.eq_ignore_ascii_case(one));
     let kept = headers.into_iter().filter(|header| !belongs(&header.name));
     kept.map(|header| (header.name, Text::literal(header.value))).collect()
 }
@@ -164,7 +169,9 @@ impl<'de> Visitor<'de> for Path<'_, '_, '_, '_> {
         let mut number = 0;
         while let Some(entry) = entries.next_element::<Entry>()? {
             number += 1;
-            self.entries.take(entry.request).map_err(|why| S::Error::custom(format!("entry {number}: {why}")))?;
+            self.entries
+                .take(entry.request)
+                .map_err(|why| S::Error::custom(format!("entry {number}: {why}")))?;
         }
         Ok(())
     }

@@ -84,7 +84,11 @@ struct Vegetas {
 /// How a line is read.
 type ReadLine = fn(&str, &mut Reading<'_, '_>) -> Result<Request, InLine>;
 
-pub(crate) fn read(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>, read_line: ReadLine) -> Result<(), Error> {
+pub(crate) fn read(
+    lines: &mut Lines<'_>,
+    reading: &mut Reading<'_, '_>,
+    read_line: ReadLine,
+) -> Result<(), Error> {
     loop {
         let at = lines.number() + 1;
         let parsed = match lines.next() {
@@ -105,7 +109,9 @@ pub(crate) fn ours(line: &str, reading: &mut Reading<'_, '_>) -> Result<Request,
     let path = match (&read.url, &read.path) {
         (Some(url), None) => texts.path_of(url)?,
         (None, Some(path)) if path.starts_with('/') => path.clone(),
-        (None, Some(path)) => return Err((texts.column(path), format!("the path {path:?} must begin with /"))),
+        (None, Some(path)) => {
+            return Err((texts.column(path), format!("the path {path:?} must begin with /")));
+        }
         _ => return Err((1, "a request needs either `url` or `path`".to_owned())),
     };
     let headers = texts.headers(read.headers)?;
@@ -203,6 +209,8 @@ impl Texts<'_, '_, '_, '_> {
 
     fn decode(&self, text: &str) -> Result<Text, InLine> {
         let decoded = STANDARD.decode(text);
-        decoded.map(Text::literal).map_err(|error| (self.column(text), format!("the body is no base64: {error}")))
+        decoded
+            .map(Text::literal)
+            .map_err(|error| (self.column(text), format!("the body is no base64: {error}")))
     }
 }

@@ -141,7 +141,9 @@ pub fn read(
     let format = match options.format {
         Some(format) => format,
         None => recognise(input.fill_buf().map_err(|error| whole(format!("cannot read it: {error}")))?)
-            .ok_or_else(|| whole(format!("it is none of these formats: {FORMATS}; name it with --requests-format")))?,
+            .ok_or_else(|| {
+                whole(format!("it is none of these formats: {FORMATS}; name it with --requests-format"))
+            })?,
     };
     let mut found =
         Found { format, requests: 0, bodiless: 0, elsewhere: 0, unreadable: 0, first_unreadable: None };
@@ -160,7 +162,9 @@ pub fn read(
     }
     found.requests = requests;
     match (&found.first_unreadable, requests) {
-        (Some(first), 0) => Err(Error { why: format!("no line is a request; the first: {}", first.why), ..first.clone() }),
+        (Some(first), 0) => {
+            Err(Error { why: format!("no line is a request; the first: {}", first.why), ..first.clone() })
+        }
         (None, 0) => Err(whole("it has no request".to_owned())),
         _ => Ok(found),
     }
@@ -197,7 +201,8 @@ impl Reading<'_, '_> {
 
     /// The body in a file. Placeholders are filled in if it is text.
     fn body_file(&mut self, name: &str) -> Result<Text, InLine> {
-        let bytes = (self.read_body)(name).map_err(|error| (1, format!("cannot read the body {name:?}: {error}")))?;
+        let bytes =
+            (self.read_body)(name).map_err(|error| (1, format!("cannot read the body {name:?}: {error}")))?;
         if std::str::from_utf8(&bytes).is_err() {
             return Ok(Text::literal(bytes));
         }
@@ -230,7 +235,9 @@ fn recognise(start: &[u8]) -> Option<Format> {
     }
     let object = serde_json::from_str::<serde_json::Value>(first).ok();
     let has = |key: &str| object.as_ref().is_some_and(|object| object.get(key).is_some());
-    let har = (object.is_none() && text.trim_start_matches(['{', ' ', '\r', '\n', '\t']).starts_with("\"log\"")) || has("log");
+    let har = (object.is_none()
+        && text.trim_start_matches(['{', ' ', '\r', '\n', '\t']).starts_with("\"log\""))
+        || has("log");
     Some(match har {
         true => Format::Har,
         false if has("header") => Format::VegetaJson,

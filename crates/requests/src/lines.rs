@@ -62,5 +62,6 @@ impl<'a> Lines<'a> {
 
 /// A line as text.
 pub(crate) fn as_text(line: &[u8]) -> Result<&str, InLine> {
-    std::str::from_utf8(line).map_err(|error| (error.valid_up_to() + 1, "it is not UTF-8 from here on".to_owned()))
+    std::str::from_utf8(line)
+        .map_err(|error| (error.valid_up_to() + 1, "it is not UTF-8 from here on".to_owned()))
 }

@@ -61,7 +61,8 @@ fn first(line: &str, reading: &Reading<'_, '_>) -> Result<Request, InLine> {
     }
     let (method, rest) = line.split_once(char::is_whitespace).ok_or_else(shape)?;
     let url = rest.trim();
-    let path = if url.starts_with('/') { url } else { reading.path(url).map_err(|why| (column(line, url), why))? };
+    let path =
+        if url.starts_with('/') { url } else { reading.path(url).map_err(|why| (column(line, url), why))? };
     let at = column(line, path);
     let path = as_sent(path);
     Ok(Request {
@@ -78,9 +79,9 @@ fn first(line: &str, reading: &Reading<'_, '_>) -> Result<Request, InLine> {
 }
 
 fn header(line: &str, reading: &Reading<'_, '_>) -> Result<(String, Text), InLine> {
-    let (name, value) = line
-        .split_once(':')
-        .ok_or_else(|| (1, "neither a header `Name: value`, nor a body `@FILE`, nor a request `METHOD URL`".to_owned()))?;
+    let (name, value) = line.split_once(':').ok_or_else(|| {
+        (1, "neither a header `Name: value`, nor a body `@FILE`, nor a request `METHOD URL`".to_owned())
+    })?;
     let value = value.trim();
     let text = reading.text(value.as_bytes()).map_err(|(at, why)| (column(line, value) + at - 1, why))?;
     Ok((name.trim().to_owned(), text))

@@ -32,12 +32,10 @@ impl<P: Protocol> Driver<'_, P> {
         if self.is_open() { self.opened.is_some_and(|opened| intended >= opened) } else { self.window }
     }
 
-    /// Counts the end of a lane's oldest exchange.
+    /// Counts the end of a lane's exchange with this number.
     #[inline]
-    pub(super) fn settle(&mut self, index: usize, result: Result<Success, &Fault>, ended: Time) {
-        let lane = &mut self.lanes[index];
-        let Some(stamp) = lane.stamps.pop() else { return };
-        lane.carried += 1;
+    pub(super) fn settle(&mut self, index: usize, number: u64, result: Result<Success, &Fault>, ended: Time) {
+        let Some(stamp) = self.lanes[index].stamps.take(number) else { return };
         self.open -= 1;
         match result {
             Ok(success) => {
@@ -49,16 +47,29 @@ impl<P: Protocol> Driver<'_, P> {
                     self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
                     self.sent_behind(&stamp);
                 }
+                if let Some(name) = self.protocol.name(stamp.request) {
+                    self.answered_by_name(name, ended.nanos_since(stamp.intended), &stamp);
+                }
             }
-            Err(fault) => self.lost(*fault, &stamp, index),
+            Err(fault) => self.lost(*fault, &stamp, (index, number)),
         }
         self.caller_returns();
     }
 
-    /// Counts a lane's exchange that failed.
+    /// Counts a right answer under a name.
+    fn answered_by_name(&mut self, name: usize, response_ns: u64, stamp: &Stamp<P::Request>) {
+        let times_count = self.times_count(stamp.intended);
+        let named = &mut self.tally.by_name[name];
+        named.successes += u64::from(self.window);
+        if times_count {
+            named.response.record(response_ns);
+        }
+    }
+
+    /// Counts an exchange that failed. `at` is its lane and its number.
     #[inline(never)]
-    fn lost(&mut self, fault: Fault, stamp: &Stamp, index: usize) {
-        self.failed(fault, stamp.sent, Some(index));
+    pub(super) fn lost(&mut self, fault: Fault, stamp: &Stamp<P::Request>, at: (usize, u64)) {
+        self.failed(fault, stamp.sent, Some(at), stamp.request);
         if self.is_open() && self.times_count(stamp.intended) {
             self.sent_behind(stamp);
             // A right answer would have taken longer than this.
@@ -66,30 +77,36 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    fn sent_behind(&mut self, stamp: &Stamp) {
+    fn sent_behind(&mut self, stamp: &Stamp<P::Request>) {
         if self.is_open() {
             self.tally.sent_behind(stamp.sent.nanos_since(stamp.intended));
         }
     }
 
-    fn unanswered(&mut self, stamp: &Stamp) {
-        self.tally.unanswered(self.now.nanos_since(stamp.sent), self.now.nanos_since(stamp.intended));
+    fn unanswered(&mut self, stamp: &Stamp<P::Request>) {
+        let response = self.now.nanos_since(stamp.intended);
+        self.tally.unanswered(self.now.nanos_since(stamp.sent), response);
+        if let Some(name) = self.protocol.name(stamp.request) {
+            self.tally.by_name[name].response.give_up(response);
+        }
     }
 
-    fn failed(&mut self, fault: Fault, since: Time, lane: Option<usize>) {
+    fn failed(&mut self, fault: Fault, since: Time, at: Option<(usize, u64)>, request: P::Request) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.counts() {
             // After the window it was in flight until now.
             self.tally.in_flight -= u64::from(!self.window);
-            let open = lane.map(|index| &self.lanes[index]).filter(|lane| lane.connected);
             let example = Example {
                 fault,
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
-                connection: lane,
-                exchange: open.map(|lane| lane.carried),
+                connection: at.map(|(index, _)| index),
+                exchange: at.filter(|(index, _)| self.lanes[*index].connected).map(|(_, number)| number + 1),
             };
             self.tally.fail(example, self.now.since(since));
+            if let Some(name) = self.protocol.name(request) {
+                self.tally.by_name[name].errors[fault.class as usize] += 1;
+            }
         }
     }
 
@@ -103,15 +120,22 @@ impl<P: Protocol> Driver<'_, P> {
             } else if self.may_begin() {
                 self.begun += 1;
                 self.attempted(1);
-                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None);
+                let request = self.protocol.pick();
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None, request);
                 self.caller_returns();
             }
         }
     }
 
     fn drop_arrival(&mut self, due: Time) {
+        // Its request is not sent later in place of another one.
+        let request = self.protocol.pick();
         if self.times_count(due) {
-            self.tally.unsent(self.now.nanos_since(due));
+            let age = self.now.nanos_since(due);
+            self.tally.unsent(age);
+            if let Some(name) = self.protocol.name(request) {
+                self.tally.by_name[name].response.give_up(age);
+            }
         }
     }
 

@@ -7,25 +7,38 @@ use std::ops::{Index, IndexMut};
 use reactor::{Conn, Time};
 
 use super::Share;
+use crate::protocol::Protocol;
 
-/// When an exchange should have been sent, and when it was sent.
-pub(super) struct Stamp {
+/// When an exchange should have been sent, when it was sent, and its request.
+pub(super) struct Stamp<R> {
     pub intended: Time,
     pub sent: Time,
+    pub request: R,
 }
 
-/// The stamps of a lane's open exchanges, oldest first. The oldest has a place of its own, because nearly every lane has only
-/// one: there it needs no memory elsewhere, and no queue.
+/// The stamps of a lane's open exchanges, by their numbers. The oldest has a place of its own, because nearly every lane has
+/// only one: there it needs no memory elsewhere, and no queue.
 #[derive(Default)]
-pub(super) struct Stamps {
-    oldest: Option<Stamp>,
-    later: VecDeque<Stamp>,
+pub(super) struct Stamps<R> {
+    /// The number of the oldest, or of the next exchange if none is open.
+    first: u64,
+    oldest: Option<Stamp<R>>,
+    /// Those with the numbers after it; `None` has ended before the oldest.
+    later: VecDeque<Option<Stamp<R>>>,
+    /// How many of them have ended.
+    ended: usize,
 }
 
-impl Stamps {
+impl<R> Stamps<R> {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.oldest.is_some()) + self.later.len()
+        usize::from(self.oldest.is_some()) + self.later.len() - self.ended
+    }
+
+    /// The number of the oldest, or of the next exchange if none is open.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.first
     }
 
     #[inline]
@@ -33,41 +46,71 @@ impl Stamps {
         self.oldest.is_none()
     }
 
-    pub(super) fn oldest(&self) -> Option<&Stamp> {
+    pub(super) fn oldest(&self) -> Option<&Stamp<R>> {
         self.oldest.as_ref()
     }
 
-    pub(super) fn newest(&self) -> Option<&Stamp> {
-        self.later.back().or(self.oldest.as_ref())
+    pub(super) fn newest(&self) -> Option<&Stamp<R>> {
+        self.later.iter().rev().flatten().next().or(self.oldest.as_ref())
     }
 
     #[inline]
-    pub(super) fn push(&mut self, stamp: Stamp) {
+    pub(super) fn push(&mut self, stamp: Stamp<R>) {
         if self.oldest.is_none() {
             self.oldest = Some(stamp);
         } else {
-            self.later.push_back(stamp);
+            self.later.push_back(Some(stamp));
         }
+    }
+
+    /// Takes the one with this number; nearly always it is the oldest.
+    #[inline]
+    pub(super) fn take(&mut self, number: u64) -> Option<Stamp<R>> {
+        if number == self.first { self.pop() } else { self.take_later(number) }
+    }
+
+    #[inline(never)]
+    fn take_later(&mut self, number: u64) -> Option<Stamp<R>> {
+        let place = number.checked_sub(self.first + 1)?;
+        let stamp = self.later.get_mut(usize::try_from(place).ok()?)?.take();
+        self.ended += usize::from(stamp.is_some());
+        stamp
     }
 
     /// Takes the oldest.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Stamp> {
-        let next = if self.later.is_empty() { None } else { self.later.pop_front() };
-        std::mem::replace(&mut self.oldest, next)
+    pub(super) fn pop(&mut self) -> Option<Stamp<R>> {
+        let oldest = self.oldest.take()?;
+        self.first += 1;
+        while let Some(next) = self.later.pop_front() {
+            if next.is_some() {
+                self.oldest = next;
+                break;
+            }
+            self.first += 1;
+            self.ended -= 1;
+        }
+        Some(oldest)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp> {
-        self.oldest.iter().chain(&self.later)
+    /// Numbers what is open from 0, for another connection.
+    pub(super) fn renumber(&mut self) {
+        self.first = 0;
+        self.later.retain(Option::is_some);
+        self.ended = 0;
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp> {
-        self.oldest.iter_mut().chain(&mut self.later)
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp<R>> {
+        self.oldest.iter().chain(self.later.iter().flatten())
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp<R>> {
+        self.oldest.iter_mut().chain(self.later.iter_mut().flatten())
     }
 }
 
 /// One lane.
-pub(super) struct Lane<S> {
+pub(super) struct Lane<P: Protocol> {
     pub conn: Option<Conn>,
     /// When the connection was asked for.
     pub dialed: Time,
@@ -80,18 +123,22 @@ pub(super) struct Lane<S> {
     pub taken: Time,
     /// When something was last received.
     pub heard: Time,
-    pub state: Option<S>,
-    pub stamps: Stamps,
-    /// Exchanges that ended on the current connection.
-    pub carried: u64,
+    pub state: Option<P::State>,
+    pub stamps: Stamps<P::Request>,
     /// Whether the lane is in the queue of idle lanes.
     pub idle: bool,
     /// No new connection is tried before this time.
     pub retry_at: Option<Time>,
+    /// How many exchanges may be open; 0 if the peer takes no more.
     depth: usize,
 }
 
-impl<S> Lane<S> {
+impl<P: Protocol> Lane<P> {
+    /// Begins no further exchange on this connection.
+    pub(super) fn refuse(&mut self) {
+        self.depth = 0;
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.stamps.len() < self.depth
     }
@@ -114,13 +161,15 @@ impl<S> Lane<S> {
 }
 
 /// All lanes, by number or by connection.
-pub(super) struct Lanes<S> {
-    lanes: Vec<Lane<S>>,
+pub(super) struct Lanes<P: Protocol> {
+    lanes: Vec<Lane<P>>,
     /// Lane numbers by the connection's index in the reactor.
     by_conn: Vec<u32>,
+    /// How many exchanges may be open on a lane.
+    depth: usize,
 }
 
-impl<S> Lanes<S> {
+impl<P: Protocol> Lanes<P> {
     pub(super) fn new(count: usize, depth: usize) -> Self {
         let now = Time::now();
         let lane = || Lane {
@@ -133,19 +182,18 @@ impl<S> Lanes<S> {
             heard: now,
             state: None,
             stamps: Stamps::default(),
-            carried: 0,
             idle: false,
             retry_at: None,
             depth,
         };
-        Self { lanes: std::iter::repeat_with(lane).take(count).collect(), by_conn: Vec::new() }
+        Self { lanes: std::iter::repeat_with(lane).take(count).collect(), by_conn: Vec::new(), depth }
     }
 
     pub(super) fn len(&self) -> usize {
         self.lanes.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane<S>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane<P>> {
         self.lanes.iter()
     }
 
@@ -165,29 +213,30 @@ impl<S> Lanes<S> {
         lane.conn = Some(conn);
         lane.dialed = now;
         (lane.connected, lane.ready) = (false, false);
-        lane.carried = 0;
         lane.retry_at = None;
     }
 
-    /// Takes a lane's connection away, and forgets its state.
+    /// Takes a lane's connection away, and forgets its state. What is open is numbered anew.
     pub(super) fn detach(&mut self, index: usize) -> Option<Conn> {
         let lane = &mut self.lanes[index];
         (lane.connected, lane.ready) = (false, false);
         lane.sending = false;
         lane.state = None;
+        lane.depth = self.depth;
+        lane.stamps.renumber();
         lane.conn.take()
     }
 }
 
-impl<S> Index<usize> for Lanes<S> {
-    type Output = Lane<S>;
-    fn index(&self, index: usize) -> &Lane<S> {
+impl<P: Protocol> Index<usize> for Lanes<P> {
+    type Output = Lane<P>;
+    fn index(&self, index: usize) -> &Lane<P> {
         &self.lanes[index]
     }
 }
 
-impl<S> IndexMut<usize> for Lanes<S> {
-    fn index_mut(&mut self, index: usize) -> &mut Lane<S> {
+impl<P: Protocol> IndexMut<usize> for Lanes<P> {
+    fn index_mut(&mut self, index: usize) -> &mut Lane<P> {
         &mut self.lanes[index]
     }
 }

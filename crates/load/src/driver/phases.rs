@@ -45,7 +45,7 @@ impl Gate {
 impl<P: Protocol> Driver<'_, P> {
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.share.arrivals, Arrivals::Open(_))
+        !matches!(self.share.arrivals, Arrivals::Closed)
     }
 
     /// How long the loop may wait: until the phase ends or an arrival is due, at most [`TURN`].
@@ -106,7 +106,7 @@ impl<P: Protocol> Driver<'_, P> {
         self.change(phase);
         self.begun = 0;
         if phase == Phase::Measure {
-            self.pacer = Pacer::new(self.share.arrivals, self.share.stop, self.share.offset);
+            self.pacer = Pacer::new(self.share.arrivals.clone(), self.share.stop, self.share.offset);
         }
     }
 

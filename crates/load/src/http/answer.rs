@@ -52,7 +52,7 @@ impl ReceivedAnswer {
 }
 
 /// Knows which answers are right, and how long they may be.
-pub(super) struct Judge {
+pub(crate) struct Judge {
     expect: Expect,
     max_answer: u64,
 }
@@ -90,15 +90,15 @@ impl Judge {
         Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
     }
 
-    /// The length of a complete answer's body, or what is wrong with the answer.
+    /// The length of a complete answer's body, or what is wrong with the answer. `head` is evidence.
     #[inline]
-    pub(super) fn verdict(&self, answer: &ReceivedAnswer) -> Result<u64, Fault> {
+    pub(super) fn verdict(&self, answer: &ReceivedAnswer, head: &[u8]) -> Result<u64, Fault> {
         let expected = match self.expect.status {
             Some(status) => answer.status == status,
             None => (200..300).contains(&answer.status),
         };
         if !expected {
-            return Err(Fault::new(ErrorClass::Status, Seen::Status(answer.status)));
+            return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, head)));
         }
         if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
             let seen = Seen::Count { expected, got: answer.length };

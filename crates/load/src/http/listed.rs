@@ -28,11 +28,18 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// The source of a thread. `first` is the number of its first request in order.
-    pub(super) fn new(list: &Arc<List>, depth: usize, max_answer: u64, (thread, threads): (usize, usize)) -> Self {
+    /// The source of one of several threads.
+    pub(super) fn new(
+        list: &Arc<List>,
+        depth: usize,
+        max_answer: u64,
+        (thread, threads): (usize, usize),
+    ) -> Self {
         let (next, step) = match list.order() {
             Order::Recorded => (thread % list.len(), threads),
-            Order::InOrder | Order::Once | Order::Random => (crate::first(thread, threads, list.len()), 1),
+            Order::InOrder | Order::Once | Order::Random => {
+                (crate::first(thread, threads, list.len()) % list.len(), 1)
+            }
         };
         let seed = list.seed().wrapping_add((thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut random = SplitMix64::new(seed);
@@ -96,7 +103,9 @@ impl Source for Listed {
         }
         let mut range = entry.range();
         while state.unsent > 0 {
-            let Some(next) = state.marks.get(state.open).map(|mark| self.list.entry(*mark as usize)) else { break };
+            let Some(next) = state.marks.get(state.open).map(|mark| self.list.entry(*mark as usize)) else {
+                break;
+            };
             if !next.is_ready() || next.range().start != range.end {
                 break;
             }

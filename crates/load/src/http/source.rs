@@ -1,5 +1,6 @@
 //! Where the requests of a thread come from: one that is repeated, or a list.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Payload, SharedBytes};
@@ -11,7 +12,7 @@ use crate::error::LoadError;
 use crate::target::Http;
 
 /// The header that carries a request's id, and that the answer repeats.
-pub(crate) const ID: &str = "x-request-id";
+const ID: &str = "x-request-id";
 /// The number of digits of an id, enough for any u64.
 const ID_DIGITS: usize = 20;
 
@@ -42,7 +43,7 @@ pub(crate) trait Source {
     fn expect_answer(&self, _state: &mut State) {}
 
     /// The id that the next answer must have.
-    fn id<'s>(&self, _state: &'s State) -> Option<&'s u64> {
+    fn id<'m>(&self, _marks: &'m VecDeque<u64>) -> Option<&'m u64> {
         None
     }
 
@@ -165,7 +166,7 @@ impl Source for Same {
     }
 
     #[inline]
-    fn id<'s>(&self, state: &'s State) -> Option<&'s u64> {
-        state.marks.front()
+    fn id<'m>(&self, marks: &'m VecDeque<u64>) -> Option<&'m u64> {
+        marks.front()
     }
 }

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use requests::{Request, Rows, Slot, Text};
+use stats::SplitMix64;
 use wire::http::{Method, RequestLine};
 
 use super::template::{Fill, Hole, Template};
 use super::{ANY, Entry, List, NONE, Order};
+use crate::pacer::Recording;
 use crate::target::{Expect, Http};
 
 /// What is wrong with the data of a list.
@@ -32,6 +35,8 @@ pub struct ListBuilder {
     /// The number of each request's name.
     names: Vec<u32>,
     weights: Vec<f64>,
+    /// When each request arrived, in seconds; empty if requests have no times.
+    times: Vec<i64>,
     /// Columns whose values stand in headers.
     in_headers: Vec<usize>,
     /// The bytes of names.
@@ -61,6 +66,7 @@ impl ListBuilder {
             numbers: HashMap::new(),
             names: Vec::new(),
             weights: Vec::new(),
+            times: Vec::new(),
             in_headers: Vec::new(),
             name_bytes: 0,
         }
@@ -97,6 +103,7 @@ impl ListBuilder {
         if !self.weights.is_empty() || request.weight != 1.0 {
             self.weights.push(request.weight);
         }
+        self.times.extend(request.at);
         let template = match template {
             Some(template) => {
                 self.list.templates.push(template);
@@ -105,7 +112,14 @@ impl ListBuilder {
             None => NONE,
         };
         let head = Method::from_name(request.method.as_bytes()) == Method::Head;
-        self.list.entries.push(Entry { start: start as u32, len: len as u32, template, expect, name: 0, head });
+        self.list.entries.push(Entry {
+            start: start as u32,
+            len: len as u32,
+            template,
+            expect,
+            name: 0,
+            head,
+        });
         self.check_size()
     }
 
@@ -114,16 +128,28 @@ impl ListBuilder {
     /// # Errors
     /// A value of the data cannot be sent.
     pub fn finish(mut self, order: Order, seed: u64) -> Result<List, ListError> {
-        let legal = |value: &[u8]| value.iter().all(|byte| *byte == b'\t' || (*byte >= 0x20 && *byte != 0x7f));
+        let legal =
+            |value: &[u8]| value.iter().all(|byte| *byte == b'\t' || (*byte >= 0x20 && *byte != 0x7f));
         for column in &self.in_headers {
             if let Some(line) = self.list.rows.find(*column, legal) {
                 let rows = &self.list.rows;
-                return Err(ListError { file: rows.file.clone(), line, column: rows.columns[*column].clone() });
+                return Err(ListError {
+                    file: rows.file.clone(),
+                    line,
+                    column: rows.columns[*column].clone(),
+                });
             }
         }
         self.name();
         let mut sum = 0.0;
-        self.list.chances = self.weights.iter().map(|weight| { sum += weight; sum }).collect();
+        self.list.chances = self
+            .weights
+            .iter()
+            .map(|weight| {
+                sum += weight;
+                sum
+            })
+            .collect();
         (self.list.order, self.list.seed) = (order, seed);
         Ok(self.list)
     }
@@ -133,15 +159,27 @@ impl ListBuilder {
         !self.weights.is_empty()
     }
 
-    /// Sorts the requests by these times, one for each. Equal times keep their order.
-    pub fn sort_by(&mut self, times: &[u64]) {
-        let mut order: Vec<usize> = (0..self.names.len()).collect();
+    /// The arrivals of the requests, `speed` times as fast as they were recorded, and how long they last. Sorts the requests
+    /// by their times. Times are whole seconds, within which `seed` spreads them. `None` if a request has no time.
+    pub fn record(&mut self, speed: f64, seed: u64) -> Option<(Recording, Duration)> {
+        let first = *self.times.iter().min()?;
+        let last = *self.times.iter().max()?;
+        if self.times.len() < self.names.len() {
+            return None;
+        }
+        let mut random = SplitMix64::new(seed);
+        let mut spread = |second: i64| {
+            let within = (u128::from(random.next_u64()) * 1_000_000_000) >> 64;
+            (second - first) as u64 * 1_000_000_000 + within as u64
+        };
+        let times: Vec<u64> = self.times.iter().map(|second| spread(*second)).collect();
+        let mut order: Vec<usize> = (0..times.len()).collect();
         order.sort_by_key(|number| times[*number]);
         self.list.entries = order.iter().map(|number| self.list.entries[*number]).collect();
         self.names = order.iter().map(|number| self.names[*number]).collect();
-        if !self.weights.is_empty() {
-            self.weights = order.iter().map(|number| self.weights[*number]).collect();
-        }
+        let sorted = order.into_iter().map(|number| times[number]).collect();
+        let length = Duration::try_from_secs_f64((last - first + 1) as f64 / speed).ok()?;
+        Some((Recording::new(Arc::new(sorted), speed), length))
     }
 
     fn bytes(&mut self) -> &mut Vec<u8> {
@@ -155,7 +193,9 @@ impl ListBuilder {
             () if count > List::MOST_REQUESTS => format!("{} requests", List::MOST_REQUESTS),
             () => return Ok(()),
         };
-        Err(format!("with this request the file has more than {what}, which is the limit: use a part of the file"))
+        Err(format!(
+            "with this request the file has more than {what}, which is the limit: use a part of the file"
+        ))
     }
 
     fn expectation(
@@ -204,10 +244,13 @@ impl ListBuilder {
         let common = &self.base.headers;
         let replaced = |name: &str| common.iter().any(|(common, _)| common.eq_ignore_ascii_case(name));
         let own = request.headers.iter().filter(|(name, _)| !replaced(name)).cloned();
-        let headers: Vec<_> = own.chain(common.iter().map(|(name, value)| (name.clone(), Text::literal(value.as_str())))).collect();
+        let headers: Vec<_> = own
+            .chain(common.iter().map(|(name, value)| (name.clone(), Text::literal(value.as_str()))))
+            .collect();
         let changes = request.body.as_ref().is_some_and(|body| !body.is_literal());
         if changes && headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
-            return Err("the length of the body changes, so it needs no header Content-Length: leave it out".to_owned());
+            return Err("the length of the body changes, so it needs no header Content-Length: leave it out"
+                .to_owned());
         }
         Ok(headers)
     }
@@ -216,7 +259,8 @@ impl ListBuilder {
     fn encode(&mut self, request: &Request) -> Result<Option<Template>, String> {
         let headers = self.headers(request)?;
         let text = |text: &Text| String::from_utf8_lossy(&text.literal).into_owned();
-        let literals: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let literals: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
         let body = request.body.as_ref();
         let literal = body.map_or(0, |body| body.literal.len());
         let mut head = Vec::new();
@@ -232,7 +276,9 @@ impl ListBuilder {
         line.encode(&mut head).map_err(|error| error.to_string())?;
         let mut holes: Vec<Hole> = Vec::new();
         let mut add = |text: &Text, start: usize, fill: fn(Slot) -> Fill| {
-            holes.extend(text.parts.iter().map(|part| Hole { at: (start + part.at) as u32, fill: fill(part.slot) }));
+            holes.extend(
+                text.parts.iter().map(|part| Hole { at: (start + part.at) as u32, fill: fill(part.slot) }),
+            );
         };
         add(&request.path, request.method.len() + 1, Fill::InPath);
         // The request's headers are the last ones of the head, in their order.
@@ -242,7 +288,10 @@ impl ListBuilder {
         for ((name, value), length) in headers.iter().zip(lengths) {
             add(value, at + name.len() + 2, Fill::Plain);
             at += length;
-            let columns = value.parts.iter().filter_map(|part| if let Slot::Column(column) = part.slot { Some(column) } else { None });
+            let columns = value
+                .parts
+                .iter()
+                .filter_map(|part| if let Slot::Column(column) = part.slot { Some(column) } else { None });
             self.in_headers.extend(columns);
         }
         self.in_headers.sort_unstable();

@@ -101,7 +101,8 @@ impl Filler {
                 let bits = (u128::from(self.random.next_u64()) << 64) | u128::from(self.random.next_u64());
                 // Version 4, variant 1 (RFC 9562).
                 let bits = (bits & !(0xf << 76) & !(0b11 << 62)) | (4 << 76) | (0b10 << 62);
-                let [a, b, c, d] = [bits >> 96, bits >> 80 & 0xffff, bits >> 64 & 0xffff, bits >> 48 & 0xffff];
+                let [a, b, c, d] =
+                    [bits >> 96, bits >> 80 & 0xffff, bits >> 64 & 0xffff, bits >> 48 & 0xffff];
                 let last = bits & 0xffff_ffff_ffff;
                 // Writing to memory does not fail.
                 let _ = write!(self.values, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{last:012x}");

@@ -13,6 +13,8 @@ use stats::Percentile;
 use systems::machine::Disturbance;
 use tls::Kind;
 
+use super::by_name::{self, ByName};
+
 /// The object of `--json`.
 #[derive(Serialize)]
 pub struct Json {
@@ -44,6 +46,8 @@ pub struct Json {
     send_behind_us: Latency,
     /// Handshakes of TLS that succeeded in the window.
     handshakes: Handshakes,
+    /// The requests of a file by name, the most frequent first.
+    requests: Vec<ByName>,
     generator: Generator,
     warnings: Vec<Warning>,
 }
@@ -152,8 +156,13 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     let kind = TrialKind {
         pool_cap: None,
         announced_closes: false,
-        closed_loop: job.arrivals == Arrivals::Closed,
-        ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
+        closed_loop: !job.arrivals.are_open(),
+        ramp: match &job.arrivals {
+            Arrivals::Open(schedule) => schedule.from != schedule.to,
+            // The rate of recorded arrivals is what it was.
+            Arrivals::Recorded(_) => true,
+            Arrivals::Closed => false,
+        },
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };
     doubts(&measured, &kind)
@@ -187,6 +196,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         response_time_us: Latency::of(&tally.response),
         send_behind_us: Latency::of(&tally.behind),
         handshakes: Handshakes::of(&tally.handshakes),
+        requests: by_name::json(&driven.job.target, tally),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
             cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
@@ -232,20 +242,20 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         latency(&mut out, "response time", &tally.response);
         missing_percentile(&mut out, tally.response.len());
     }
-    if let Arrivals::Open(schedule) = job.arrivals {
+    if job.arrivals.are_open() {
         latency(&mut out, "send behind", &tally.behind);
-        let to = if schedule.from == schedule.to { String::new() } else { format!(" to {}", schedule.to) };
         let _ = writeln!(
             out,
-            "  offered {}{to} per second; {} late (over {} ms), {} dropped",
-            schedule.from,
+            "  offered {}; {} late (over {} ms), {} dropped",
+            offered(job, tally),
             tally.late,
             Tally::LATE.as_millis(),
             tally.dropped
         );
     }
     handshakes(&mut out, tally);
-    counts(&mut out, tally, job.arrivals != Arrivals::Closed);
+    counts(&mut out, tally, job.arrivals.are_open());
+    by_name::text(&mut out, &job.target, tally);
     let cpu_s = tally.cpu.as_secs_f64();
     let per_op = match tally.units {
         0 => String::new(),
@@ -257,6 +267,18 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         let _ = writeln!(out, "  warning: {message}. Remedy: {remedy}.");
     }
     out
+}
+
+/// What an open loop offers.
+fn offered(job: &Job, tally: &Tally) -> String {
+    match &job.arrivals {
+        Arrivals::Open(schedule) if schedule.from == schedule.to => format!("{} per second", schedule.from),
+        Arrivals::Open(schedule) => format!("{} to {} per second", schedule.from, schedule.to),
+        Arrivals::Recorded(recording) => {
+            format!("{} arrivals at {} times their recorded speed", tally.arrivals, recording.speed())
+        }
+        Arrivals::Closed => String::new(),
+    }
 }
 
 fn latency(out: &mut String, name: &str, times: &Times) {
