@@ -322,7 +322,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (&["--requests", &name("fine"), "-X", "GET"], &["cannot be used with"]),
         (
             &["--requests", &name("fine"), "--requests-order", "once", "-n", "1"],
-            &["leave -d, -n and --warmup out"],
+            &["leave -d, -n, --warmup and"],
         ),
         (&["--data", &name("fine")], &["--requests"]),
         (&["--seed", "2"], &["nothing else is random"]),

@@ -300,7 +300,7 @@ mod tests {
             };
             let offered = |share: &Share| match share.arrivals {
                 Arrivals::Open(schedule) => schedule.from,
-                Arrivals::Closed => panic!("an open loop stays open"),
+                _ => panic!("an open loop stays open"),
             };
             assert_eq!(shares.iter().map(|share| share.connections).sum::<usize>(), connections);
             assert!(shares.iter().all(|share| share.connections > 0), "{threads} {connections}");

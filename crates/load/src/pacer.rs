@@ -69,7 +69,7 @@ impl Recording {
     }
 
     /// When the arrival with this number is due.
-    fn when(&self, number: u64) -> Option<Duration> {
+    pub(crate) fn when(&self, number: u64) -> Option<Duration> {
         let place = usize::try_from(number).ok()?.checked_mul(self.step)?.checked_add(self.first)?;
         let nanos = *self.times.get(place)? as f64 / self.speed;
         Some(Duration::from_nanos(nanos as u64))

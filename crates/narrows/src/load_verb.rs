@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
 use load::target::{self, Expect, FrameStream, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
+use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, LoadError, Stop};
 use reactor::Address;
 use report::{Interval, number};
 use slo::Slo;
@@ -255,6 +255,8 @@ impl Args {
         }
         if let Some(replay) = replay {
             job.arrivals = Arrivals::Recorded(replay.recording);
+            // The last request of the log may arrive at its very end.
+            job.ending = Ending::Finish;
         }
         job.warmup = self.warmup;
         job.timeout = self.traffic.timeout;
@@ -325,11 +327,10 @@ impl Args {
         if self.requests.any() && url.path != "/" {
             return Some("the file of --requests has the paths: end the target after its port".to_owned());
         }
-        if self.requests.once()
-            && (self.number.is_some() || self.duration.is_some() || !self.warmup.is_zero())
-        {
+        let ends = self.number.is_some() || self.duration.is_some() || !self.warmup.is_zero();
+        if self.requests.once() && (ends || self.find_max_rate) {
             return Some(
-                "--requests-order once ends when all requests are answered: leave -d, -n and --warmup out"
+                "--requests-order once ends when all requests are answered: leave -d, -n, --warmup and --find-max-rate out"
                     .to_owned(),
             );
         }

@@ -142,8 +142,9 @@ impl RequestsArgs {
     pub fn prepare(&self, http: &mut Http, url: &Url, seed: u64) -> anyhow::Result<Option<Replay>> {
         let Some(path) = &self.requests else { return Ok(None) };
         let rows = self.rows()?;
-        let mut builder = ListBuilder::new(http, rows.clone());
-        let found = self.read(path, &rows, url, |request| {
+        let columns = rows.columns.clone();
+        let mut builder = ListBuilder::new(http, rows);
+        let found = self.read(path, &columns, url, |request| {
             let usual = &http.expect;
             builder.push(request, |texts| expectation(usual, texts))
         })?;
@@ -181,7 +182,7 @@ impl RequestsArgs {
     fn read(
         &self,
         path: &Path,
-        rows: &Rows,
+        columns: &[String],
         url: &Url,
         mut take: impl FnMut(requests::Request) -> Result<(), String>,
     ) -> anyhow::Result<Found> {
@@ -190,7 +191,7 @@ impl RequestsArgs {
             format: self.requests_format.map(Format::from),
             origin: &Origin::new(&url.scheme, &url.host, url.port),
             rebase: self.rebase,
-            columns: &rows.columns,
+            columns,
         };
         // Files with bodies are beside the file of requests, or named as they are seen from here.
         let folder = path.parent().unwrap_or(Path::new(""));

@@ -181,7 +181,8 @@ struct Texts<'l, 'a, 'b, 'c> {
 impl Texts<'_, '_, '_, '_> {
     /// The column at which a text of the line probably stands. Escapes hide it, and then it is the beginning of the line.
     fn column(&self, text: &str) -> usize {
-        self.line.find(text).map_or(1, |at| at + 1)
+        let quoted = self.line.find(&format!("\"{text}\"")).map(|at| at + 2);
+        quoted.or_else(|| self.line.find(text).map(|at| at + 1)).unwrap_or(1)
     }
 
     fn path_of(&self, url: &str) -> Result<String, InLine> {
