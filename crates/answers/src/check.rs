@@ -172,9 +172,7 @@ impl Check {
             }),
             Test::Sha256(wanted) => {
                 let got = digest(&SHA256, answer.body);
-                verdict(got.as_ref() == wanted, || {
-                    Found::Digest(got.as_ref().try_into().unwrap_or_default())
-                })
+                verdict(got.as_ref() == wanted, || Found::Digest(got.as_ref().try_into().unwrap_or_default()))
             }
             Test::Json(steps, test) => {
                 let leaf = json::find(answer.body, steps)?;

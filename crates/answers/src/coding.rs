@@ -197,7 +197,14 @@ impl Out {
         loop {
             let (mut room, mut filled) = (piece.len(), 0);
             let result = BrotliDecompressStream(
-                &mut left, &mut at, body, &mut room, &mut filled, &mut piece, &mut total, &mut state,
+                &mut left,
+                &mut at,
+                body,
+                &mut room,
+                &mut filled,
+                &mut piece,
+                &mut total,
+                &mut state,
             );
             self.add(&piece[..filled])?;
             match result {

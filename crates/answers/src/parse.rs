@@ -161,10 +161,8 @@ impl<'a> Reader<'a> {
             let caret = drawn.lines().find(|line| line.trim_start().starts_with('^'));
             let before = caret.and_then(|line| line.find('^')).unwrap_or(4).saturating_sub(4);
             let reason = drawn.lines().last().unwrap_or_default();
-            let mut wrong = self.wrong(format!(
-                "this is no regular expression: {}",
-                reason.trim_start_matches("error: ")
-            ));
+            let mut wrong = self
+                .wrong(format!("this is no regular expression: {}", reason.trim_start_matches("error: ")));
             wrong.at += before;
             wrong
         })
@@ -219,9 +217,10 @@ impl<'a> Reader<'a> {
         {
             return Ok(JsonTest::Text(test));
         }
-        let order = self
-            .order()
-            .map_err(|wrong| CheckError { why: wrong.why.replace("is expected", "or `exists` is expected"), ..wrong })?;
+        let order = self.order().map_err(|wrong| CheckError {
+            why: wrong.why.replace("is expected", "or `exists` is expected"),
+            ..wrong
+        })?;
         self.blanks();
         let literal = match serde_json::from_str(self.rest()) {
             Ok(Value::Number(number)) => {
@@ -235,9 +234,9 @@ impl<'a> Reader<'a> {
             Ok(Value::Bool(flag)) => Literal::Boolean(flag),
             Ok(Value::Null) => Literal::Null,
             _ => {
-                return Err(self.wrong(
-                    "a value is expected: a number, a text in double quotes, true, false or null",
-                ));
+                return Err(
+                    self.wrong("a value is expected: a number, a text in double quotes, true, false or null")
+                );
             }
         };
         match order {

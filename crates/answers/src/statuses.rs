@@ -25,6 +25,16 @@ impl Statuses {
         Self { first: digit * 100, last: digit * 100 + 99 }
     }
 
+    /// Those that are also among the others.
+    pub fn and(self, other: Self) -> Self {
+        Self { first: self.first.max(other.first), last: self.last.min(other.last) }
+    }
+
+    /// Whether none is accepted.
+    pub fn is_empty(self) -> bool {
+        self.first > self.last
+    }
+
     /// Whether a status is one of them.
     #[inline]
     pub const fn contains(self, status: u16) -> bool {

@@ -69,10 +69,7 @@ fn checks_that_hold() {
     assert_eq!(seen("body=", b""), None);
     assert_eq!(seen("length=2", b"ok"), None);
     assert_eq!(seen("body~=(?-u)\\xff", b"a\xffb"), None);
-    assert_eq!(
-        seen("sha256=2689367b205c16ce32ed4200942b8b8b1e262dfc70d9bc9fbc77c49699a4f1df", b"ok"),
-        None
-    );
+    assert_eq!(seen("sha256=2689367b205c16ce32ed4200942b8b8b1e262dfc70d9bc9fbc77c49699a4f1df", b"ok"), None);
     assert_eq!(seen("json.length=3", b"[1,2,3]"), None);
     assert_eq!(seen("json[1]=2", b"[1,2,3]"), None);
     assert_eq!(seen("json=\"x\"", b" \"x\"\n"), None);
@@ -96,7 +93,10 @@ fn checks_that_do_not_hold_say_what_is_there() {
         ("header:content-type=text/html", "it is \"application/json\""),
         ("header:Set-Cookie~=^c", "it is \"a=1\""),
         ("header:Content", "it is missing"),
-        ("body=ok", "the body begins \"{\\\"items\\\":[{\\\"id\\\":7,\\\"tags\\\":[\\\"x\\\",\\\"y\\\"]},{\\\"id…\""),
+        (
+            "body=ok",
+            "the body begins \"{\\\"items\\\":[{\\\"id\\\":7,\\\"tags\\\":[\\\"x\\\",\\\"y\\\"]},{\\\"id…\"",
+        ),
         ("body!~=Ada.", "the body has \"Ada \""),
     ] {
         assert_eq!(seen(check, BODY.as_bytes()).as_deref(), Some(says), "{check}");

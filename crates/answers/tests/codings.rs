@@ -88,7 +88,10 @@ fn broken_codings_say_what_is_wrong() {
         }
         let long = [&body[..], b"\0"].concat();
         let long = decoded(name, &long, LIMIT);
-        assert!(matches!(long, Err(Broken::Long(_) | Broken::Short(_) | Broken::Damaged(_))), "{name}: {long:?}");
+        assert!(
+            matches!(long, Err(Broken::Long(_) | Broken::Short(_) | Broken::Damaged(_))),
+            "{name}: {long:?}"
+        );
         assert_eq!(decoded(name, &body, 799), Err(Broken::Limit), "{name}");
         assert_eq!(decoded(name, &body, 800), Ok(text()), "{name}");
     }

@@ -9,10 +9,13 @@ use wire::http::{HttpError, HttpEvent, Method, RequestLine, ResponseDecoder};
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
+use crate::tally::Decoded;
 use crate::target::{Body, Http};
 use answer::{Judge, ReceivedAnswer};
+use inspect::{Kept, Message};
 
 mod answer;
+mod inspect;
 
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
@@ -71,6 +74,8 @@ pub(crate) struct State {
     /// Ids of the open exchanges, oldest first.
     ids: VecDeque<u64>,
     answer: ReceivedAnswer,
+    /// Its bytes, if they are inspected.
+    kept: Option<Box<Kept>>,
     /// Interim answers since the last answer.
     interim: u64,
     /// The first bytes of an incomplete answer.
@@ -121,7 +126,7 @@ impl Requests {
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
             head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
-            judge: Judge::new(&target.expect, target.max_answer),
+            judge: Judge::new(target),
             ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
         })
     }
@@ -132,14 +137,15 @@ impl Requests {
     /// There are too many interim answers.
     #[inline]
     fn complete(
-        &self,
+        &mut self,
         state: &mut State,
         answer: ReceivedAnswer,
+        message: Message<'_>,
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault> {
         if !answer.interim {
             state.interim = 0;
-            replies.push(self.judge(state, &answer));
+            replies.push(self.judge(state, &answer, message));
             return Ok(());
         }
         state.interim += 1;
@@ -148,6 +154,14 @@ impl Requests {
         }
         let limit = Seen::Limit { of: INTERIM, what: "interim answers" };
         if state.interim > INTERIM { Err(Fault::new(ErrorClass::Protocol, limit)) } else { Ok(()) }
+    }
+
+    /// Handles the end of an answer that arrived in pieces.
+    fn complete_pieces(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Result<(), Fault> {
+        let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+        let end = self.complete(state, answer, Kept::message(kept.as_deref()), replies);
+        state.kept = kept;
+        end
     }
 
     /// Lets a waiting body be sent. Returns whether there is one.
@@ -161,14 +175,15 @@ impl Requests {
 
     /// Judges a complete answer.
     #[inline]
-    fn judge(&self, state: &mut State, answer: &ReceivedAnswer) -> Reply {
+    fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
         state.ids.pop_front();
         // If the answer comes before the whole body is sent, the connection is in the middle of a request.
         let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
+        let result = self.judge.verdict(answer, message);
         let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
-        Reply { result: self.judge.verdict(answer).map(success), keep }
+        Reply { result: result.map(success), keep }
     }
 
     #[inline]
@@ -290,9 +305,10 @@ impl Protocol for Requests {
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
                 let mut received = ReceivedAnswer::begin(&whole.head, state.ids.front());
-                self.judge.add(&mut received, whole.body)?;
-                rest = &rest[whole.consumed..];
-                self.complete(state, received, replies)?;
+                self.judge.whole(&mut received, whole.body)?;
+                let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
+                rest = &rest[message.len..];
+                self.complete(state, received, message, replies)?;
                 if rest.is_empty() {
                     return Ok(());
                 }
@@ -310,12 +326,11 @@ impl Protocol for Requests {
                 }
                 HttpEvent::Head(head) => {
                     state.answer = ReceivedAnswer::begin(&head, state.ids.front());
-                    self.judge.admit(&head)?;
+                    self.judge.admit(&head, &mut state.kept)?;
                 }
-                HttpEvent::Body(data) => self.judge.add(&mut state.answer, data)?,
+                HttpEvent::Body(data) => self.judge.add(&mut state.answer, data, &mut state.kept)?,
                 HttpEvent::End => {
-                    let received = std::mem::take(&mut state.answer);
-                    self.complete(state, received, replies)?;
+                    self.complete_pieces(state, replies)?;
                     answer = rest;
                 }
             }
@@ -329,8 +344,8 @@ impl Protocol for Requests {
     fn end(&mut self, state: &mut State) -> Option<Reply> {
         match state.decoder.finish() {
             Ok(true) => {
-                let answer = std::mem::take(&mut state.answer);
-                Some(self.judge(state, &answer))
+                let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+                Some(self.judge(state, &answer, Kept::message(kept.as_deref())))
             }
             // Report the bytes of the incomplete answer. Nothing arrived for the exchanges after it.
             _ => {
@@ -339,6 +354,10 @@ impl Protocol for Requests {
                 Some(Reply { result: Err(fault), keep: false })
             }
         }
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        self.judge.take_decoded()
     }
 
     fn nudge(&mut self, state: &mut State) -> bool {

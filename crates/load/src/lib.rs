@@ -28,7 +28,7 @@ pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
-pub use tally::{Handshakes, Tally, Totals};
+pub use tally::{Decoded, Handshakes, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
 
@@ -192,6 +192,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     // Several threads may share a core, which is then saturated before any of them is.
     let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
     total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
+    total.first_errors.values_mut().for_each(|example| example.check = job.target.check(&example.fault));
     Ok(total)
 }
 

@@ -7,6 +7,7 @@ use tls::{ClientChannel, Dialer, Handshake, Line};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply};
+use crate::tally::Decoded;
 
 /// A protocol inside TLS.
 pub(crate) struct Secured<P> {
@@ -145,6 +146,10 @@ impl<P: Protocol> Protocol for Secured<P> {
             (Err(fault), _) => Some(Reply { result: Err(failed(fault)), keep: false }),
             (Ok(()), reply) => reply,
         }
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        self.inner.take_decoded()
     }
 
     fn nudge(&mut self, state: &mut Self::State) -> bool {

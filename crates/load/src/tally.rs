@@ -72,6 +72,8 @@ pub struct Tally {
     pub backend: &'static str,
     /// The handshakes that ended in the window.
     pub handshakes: Handshakes,
+    /// The bodies of successes, if compressed answers are decoded.
+    pub decoded: Decoded,
     /// Counts of the whole drive, including warm-up and drain.
     pub total: Totals,
 }
@@ -110,6 +112,28 @@ impl Handshakes {
         if let Some(times) = &other.times {
             self.times.get_or_insert_default().merge(times);
         }
+    }
+}
+
+/// Bodies of answers before and after their decoding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// How many answers there were.
+    pub answers: u64,
+    /// How many of them were compressed.
+    pub compressed: u64,
+    /// Bytes of the bodies as they were sent.
+    pub sent_bytes: u64,
+    /// Bytes of the decoded bodies.
+    pub decoded_bytes: u64,
+}
+
+impl Decoded {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.answers += other.answers;
+        self.compressed += other.compressed;
+        self.sent_bytes += other.sent_bytes;
+        self.decoded_bytes += other.decoded_bytes;
     }
 }
 
@@ -156,6 +180,7 @@ impl Default for Tally {
             busiest: 0.0,
             backend: "",
             handshakes: Handshakes::default(),
+            decoded: Decoded::default(),
             total: Totals::default(),
         }
     }
@@ -257,10 +282,10 @@ impl Tally {
         }
         for (class, example) in &other.first_errors {
             let connection = example.connection.map(|index| first_connection + index);
-            let theirs = Example { connection, ..*example };
-            let first = self.first_errors.entry(*class).or_insert(theirs);
-            if theirs.into_window < first.into_window {
-                *first = theirs;
+            let theirs = Example { connection, ..example.clone() };
+            match self.first_errors.get(class) {
+                Some(first) if first.into_window <= theirs.into_window => {}
+                _ => _ = self.first_errors.insert(*class, theirs),
             }
         }
         self.service.merge(&other.service);
@@ -291,6 +316,7 @@ impl Tally {
         self.busiest = self.busiest.max(other.busiest);
         self.backend = other.backend;
         self.handshakes.merge(&other.handshakes);
+        self.decoded.add(&other.decoded);
         self.total.connections += other.total.connections;
         self.total.attempts += other.total.attempts;
         self.total.successes += other.total.successes;
@@ -309,6 +335,7 @@ mod tests {
         let mut tally = Tally::default();
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(status)),
+            check: None,
             heard: Seen::Nothing,
             into_window: Duration::from_millis(at_ms),
             connection: Some(connection),
@@ -326,7 +353,7 @@ mod tests {
         total.merge(&failed(503, 10, 2), 3);
         total.merge(&failed(404, 30, 0), 6);
         assert_eq!(total.errors[ErrorClass::Status as usize], 3);
-        let first = total.first_errors[&ErrorClass::Status];
+        let first = &total.first_errors[&ErrorClass::Status];
         assert_eq!((first.fault.seen, first.connection), (Seen::Status(503), Some(5)));
         assert_eq!(total.ordinals, BTreeMap::from([(10, 3)]));
     }

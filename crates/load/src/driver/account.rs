@@ -84,6 +84,7 @@ impl<P: Protocol> Driver<'_, P> {
             let open = lane.map(|index| &self.lanes[index]).filter(|lane| lane.connected);
             let example = Example {
                 fault,
+                check: None,
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
                 connection: lane,

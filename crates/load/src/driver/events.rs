@@ -43,7 +43,7 @@ impl<P: Protocol> Driver<'_, P> {
                 Ok(success) => self.settle(index, Ok(*success), arrived),
                 Err(fault) => {
                     let fault = *fault;
-                    if P::LEGIBLE && !matches!(fault.seen, Seen::Bytes(..)) {
+                    if P::LEGIBLE && !fault.seen.shows_bytes() {
                         self.heard = Seen::bytes(bytes);
                     }
                     self.settle(index, Err(&fault), arrived);

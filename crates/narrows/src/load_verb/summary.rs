@@ -6,7 +6,7 @@ use std::fmt::Write;
 use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
-use load::{Arrivals, Ending, Job, Tally, Times};
+use load::{Arrivals, Decoded, Ending, Job, Tally, Times};
 use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use stats::Percentile;
@@ -44,6 +44,8 @@ pub struct Json {
     send_behind_us: Latency,
     /// Handshakes of TLS that succeeded in the window.
     handshakes: Handshakes,
+    /// With --compressed: the bodies of verified answers.
+    decoded: Option<DecodedJson>,
     generator: Generator,
     warnings: Vec<Warning>,
 }
@@ -86,6 +88,24 @@ impl Handshakes {
         let [full, retried, resumed] = Kind::ALL.map(|kind| found.of(kind));
         let opening_us = found.times.as_deref().map(Latency::of);
         Self { full, retried, resumed, offered: found.offered, opening_us }
+    }
+}
+
+/// Bodies before and after their decoding.
+#[derive(Serialize)]
+struct DecodedJson {
+    answers: u64,
+    /// Answers that were compressed.
+    compressed: u64,
+    /// Bytes of the bodies on the wire.
+    wire_bytes: u64,
+    decoded_bytes: u64,
+}
+
+impl DecodedJson {
+    fn of(found: Decoded) -> Self {
+        let Decoded { answers, compressed, sent_bytes, decoded_bytes } = found;
+        Self { answers, compressed, wire_bytes: sent_bytes, decoded_bytes }
     }
 }
 
@@ -140,6 +160,16 @@ pub struct Driven<'a> {
     pub interrupted: bool,
 }
 
+impl Driven<'_> {
+    /// The bodies, if compressed answers were decoded.
+    fn decoded(&self) -> Option<Decoded> {
+        match &self.job.target.traffic {
+            Traffic::Http(http) if http.decode => Some(self.tally.decoded),
+            _ => None,
+        }
+    }
+}
+
 /// The evidence for doubts about the result.
 fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed, .. } = driven;
@@ -187,6 +217,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         response_time_us: Latency::of(&tally.response),
         send_behind_us: Latency::of(&tally.behind),
         handshakes: Handshakes::of(&tally.handshakes),
+        decoded: driven.decoded().map(DecodedJson::of),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
             cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
@@ -245,6 +276,9 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     handshakes(&mut out, tally);
+    if let Some(decoded) = driven.decoded() {
+        bodies(&mut out, decoded);
+    }
     counts(&mut out, tally, job.arrivals != Arrivals::Closed);
     let cpu_s = tally.cpu.as_secs_f64();
     let per_op = match tally.units {
@@ -295,6 +329,17 @@ fn handshakes(out: &mut String, tally: &Tally) {
         ),
     };
     let _ = writeln!(out, "  handshakes: {}; {sessions}", kinds.join(", "));
+}
+
+/// Prints the sizes of bodies on the wire and decoded.
+fn bodies(out: &mut String, found: Decoded) {
+    let share = found.compressed as f64 / (found.answers.max(1) as f64);
+    let (wire, decoded) = (number::bytes(found.sent_bytes as f64), number::bytes(found.decoded_bytes as f64));
+    let _ = writeln!(
+        out,
+        "  bodies: {wire} on the wire, {decoded} decoded; {} of the answers compressed",
+        number::percent(share)
+    );
 }
 
 /// Prints the outcome of the exchanges, with failures by class.
