@@ -8,6 +8,7 @@ mod support;
 mod accounts;
 mod beam;
 mod builds;
+mod checks;
 mod clients;
 mod doctor;
 mod load_errors;

@@ -10,12 +10,15 @@ use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::list::List;
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
+use crate::tally::Decoded;
 use crate::target::{Body, Http};
 use answer::{Judge, ReceivedAnswer};
+use inspect::{Kept, Message};
 use listed::Listed;
 use source::{Same, Source, is_large};
 
 mod answer;
+mod inspect;
 mod listed;
 mod source;
 
@@ -60,6 +63,8 @@ pub(crate) struct State {
     /// What the source remembers of exchanges: the ids of open ones, or the numbers of their requests in a list. Oldest first.
     marks: VecDeque<u64>,
     answer: ReceivedAnswer,
+    /// Its bytes, if they are inspected.
+    kept: Option<Box<Kept>>,
     /// Interim answers since the last answer.
     interim: u64,
     /// The first bytes of an incomplete answer.
@@ -86,7 +91,7 @@ impl Requests<Same> {
             payload: target.body.len(),
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
-            judge: Judge::new(&target.expect, target.max_answer),
+            judge: Judge::new(target),
         })
     }
 }
@@ -95,12 +100,12 @@ impl Requests<Listed> {
     /// Requests of a list, for one of several threads.
     pub(crate) fn listed(target: &Http, list: &Arc<List>, depth: usize, thread: (usize, usize)) -> Self {
         Self {
-            source: Listed::new(list, depth, target.max_answer, thread),
+            source: Listed::new(target, list, depth, thread),
             body: None,
             payload: None,
             keep_alive: target.keep_alive,
             expect_continue: false,
-            judge: Judge::new(&target.expect, target.max_answer),
+            judge: Judge::new(target),
         }
     }
 }
@@ -112,15 +117,15 @@ impl<S: Source> Requests<S> {
     /// There are too many interim answers.
     #[inline]
     fn complete(
-        &self,
+        &mut self,
         state: &mut State,
         answer: ReceivedAnswer,
-        head: &[u8],
+        message: Message<'_>,
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault> {
         if !answer.interim {
             state.interim = 0;
-            replies.push(self.judge(state, &answer, head));
+            replies.push(self.judge(state, &answer, message));
             return Ok(());
         }
         state.interim += 1;
@@ -129,6 +134,14 @@ impl<S: Source> Requests<S> {
         }
         let limit = Seen::Limit { of: INTERIM, what: "interim answers" };
         if state.interim > INTERIM { Err(Fault::new(ErrorClass::Protocol, limit)) } else { Ok(()) }
+    }
+
+    /// Handles the end of an answer that arrived in pieces.
+    fn complete_pieces(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Result<(), Fault> {
+        let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+        let end = self.complete(state, answer, Kept::message(kept.as_deref()), replies);
+        state.kept = kept;
+        end
     }
 
     /// Lets a waiting body be sent. Returns whether there is one.
@@ -140,9 +153,9 @@ impl<S: Source> Requests<S> {
         waits
     }
 
-    /// Judges a complete answer. `head` is what is still there of its head, as evidence.
+    /// Judges a complete answer.
     #[inline]
-    fn judge(&self, state: &mut State, answer: &ReceivedAnswer, head: &[u8]) -> Reply {
+    fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
         let number = state.answered;
@@ -152,10 +165,10 @@ impl<S: Source> Requests<S> {
         if !answer.keep || state.body != BodyState::None {
             state.limit = state.limit.min(state.answered);
         }
-        let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
-        let result = self.source.judge(&self.judge, state).verdict(answer, head).map(success);
+        let result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
         state.marks.pop_front();
-        Reply { number, result }
+        let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
+        Reply { number, result: result.map(success) }
     }
 }
 
@@ -281,9 +294,10 @@ impl<S: Source> Protocol for Requests<S> {
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
                 let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(&state.marks));
-                self.judge.add(&mut received, whole.body)?;
-                rest = &rest[whole.consumed..];
-                self.complete(state, received, answer, replies)?;
+                self.source.judge(&mut self.judge, &state.marks).whole(&mut received, whole.body)?;
+                let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
+                rest = &rest[message.len..];
+                self.complete(state, received, message, replies)?;
                 if rest.is_empty() {
                     return Ok(());
                 }
@@ -301,12 +315,14 @@ impl<S: Source> Protocol for Requests<S> {
                 }
                 HttpEvent::Head(head) => {
                     state.answer = ReceivedAnswer::begin(&head, self.source.id(&state.marks));
-                    self.judge.admit(&head)?;
+                    self.source.judge(&mut self.judge, &state.marks).admit(&head, &mut state.kept)?;
                 }
-                HttpEvent::Body(data) => self.judge.add(&mut state.answer, data)?,
+                HttpEvent::Body(data) => {
+                    let judge = self.source.judge(&mut self.judge, &state.marks);
+                    judge.add(&mut state.answer, data, &mut state.kept)?;
+                }
                 HttpEvent::End => {
-                    let received = std::mem::take(&mut state.answer);
-                    self.complete(state, received, answer, replies)?;
+                    self.complete_pieces(state, replies)?;
                     answer = rest;
                 }
             }
@@ -319,10 +335,16 @@ impl<S: Source> Protocol for Requests<S> {
 
     fn end(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Fault {
         if state.decoder.finish() == Ok(true) {
-            let answer = std::mem::take(&mut state.answer);
-            replies.push(self.judge(state, &answer, &[]));
+            let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+            replies.push(self.judge(state, &answer, Kept::message(kept.as_deref())));
         }
         Fault::new(ErrorClass::ClosedEarly, state.came.take().unwrap_or(Seen::Nothing))
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        let mut decoded = self.judge.take_decoded();
+        decoded.add(&self.source.take_decoded());
+        decoded
     }
 
     fn nudge(&mut self, state: &mut State) -> bool {

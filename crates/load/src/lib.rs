@@ -30,7 +30,7 @@ pub use error::LoadError;
 pub use fault::ErrorClass;
 pub use list::{List, ListBuilder, Order};
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
-pub use tally::{Handshakes, Named, Tally, Totals};
+pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
 
@@ -189,6 +189,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     // Several threads may share a core, which is then saturated before any of them is.
     let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
     total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
+    total.first_errors.values_mut().for_each(|example| example.check = job.target.check(&example.fault));
     Ok(total)
 }
 

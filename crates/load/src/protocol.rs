@@ -4,6 +4,7 @@ use reactor::{Payload, SharedBytes};
 use tls::Handshake;
 
 use crate::fault::{ErrorClass, Fault, Seen};
+use crate::tally::Decoded;
 
 /// What a connection has to send next.
 pub(crate) enum Next {
@@ -121,6 +122,11 @@ pub(crate) trait Protocol {
     /// Handles the peer's close. Appends the exchange that it ends, if there is one, to `replies`, and returns the fault of the
     /// exchanges that are left.
     fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault;
+
+    /// The bodies that were decoded since the last call.
+    fn take_decoded(&mut self) -> Decoded {
+        Decoded::default()
+    }
 
     /// Stops waiting for an interim answer, on a connection that has sent nothing for a second. Returns whether an exchange
     /// was waiting for one.

@@ -7,6 +7,7 @@ use tls::{ClientChannel, Dialer, Handshake, Line};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply};
+use crate::tally::Decoded;
 
 /// A protocol inside TLS.
 pub(crate) struct Secured<P> {
@@ -160,6 +161,10 @@ impl<P: Protocol> Protocol for Secured<P> {
         }
         // Where a close alone is missing, what is incomplete without TLS says more.
         if fault == tls::Fault::Truncated { left } else { failed(fault) }
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        self.inner.take_decoded()
     }
 
     fn nudge(&mut self, state: &mut Self::State) -> bool {

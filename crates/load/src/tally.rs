@@ -74,6 +74,8 @@ pub struct Tally {
     pub handshakes: Handshakes,
     /// The counts of the requests with each name of a list.
     pub by_name: Vec<Named>,
+    /// The bodies of successes, if compressed answers are decoded.
+    pub decoded: Decoded,
     /// Counts of the whole drive, including warm-up and drain.
     pub total: Totals,
 }
@@ -140,6 +142,28 @@ impl Handshakes {
     }
 }
 
+/// Bodies of answers before and after their decoding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// How many answers there were.
+    pub answers: u64,
+    /// How many of them were compressed.
+    pub compressed: u64,
+    /// Bytes of the bodies as they were sent.
+    pub sent_bytes: u64,
+    /// Bytes of the decoded bodies.
+    pub decoded_bytes: u64,
+}
+
+impl Decoded {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.answers += other.answers;
+        self.compressed += other.compressed;
+        self.sent_bytes += other.sent_bytes;
+        self.decoded_bytes += other.decoded_bytes;
+    }
+}
+
 /// Counts of a whole drive. Attempts are successes, errors, and exchanges that were still open when the drain ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -184,6 +208,7 @@ impl Default for Tally {
             backend: "",
             handshakes: Handshakes::default(),
             by_name: Vec::new(),
+            decoded: Decoded::default(),
             total: Totals::default(),
         }
     }
@@ -289,10 +314,10 @@ impl Tally {
         }
         for (class, example) in &other.first_errors {
             let connection = example.connection.map(|index| first_connection + index);
-            let theirs = Example { connection, ..*example };
-            let first = self.first_errors.entry(*class).or_insert(theirs);
-            if theirs.into_window < first.into_window {
-                *first = theirs;
+            let theirs = Example { connection, ..example.clone() };
+            match self.first_errors.get(class) {
+                Some(first) if first.into_window <= theirs.into_window => {}
+                _ => _ = self.first_errors.insert(*class, theirs),
             }
         }
         self.service.merge(&other.service);
@@ -325,6 +350,7 @@ impl Tally {
         self.handshakes.merge(&other.handshakes);
         self.by_name.resize_with(self.by_name.len().max(other.by_name.len()), Named::default);
         self.by_name.iter_mut().zip(&other.by_name).for_each(|(mine, theirs)| mine.merge(theirs));
+        self.decoded.add(&other.decoded);
         self.total.connections += other.total.connections;
         self.total.attempts += other.total.attempts;
         self.total.successes += other.total.successes;
@@ -343,6 +369,7 @@ mod tests {
         let mut tally = Tally::default();
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(status)),
+            check: None,
             heard: Seen::Nothing,
             into_window: Duration::from_millis(at_ms),
             connection: Some(connection),
@@ -360,7 +387,7 @@ mod tests {
         total.merge(&failed(503, 10, 2), 3);
         total.merge(&failed(404, 30, 0), 6);
         assert_eq!(total.errors[ErrorClass::Status as usize], 3);
-        let first = total.first_errors[&ErrorClass::Status];
+        let first = &total.first_errors[&ErrorClass::Status];
         assert_eq!((first.fault.seen, first.connection), (Seen::Status(503), Some(5)));
         assert_eq!(total.ordinals, BTreeMap::from([(10, 3)]));
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
-use load::target::{self, Expect, FrameStream, Http, Target, Traffic, Url};
+use load::target::{self, FrameStream, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, LoadError, Stop};
 use reactor::Address;
 use report::{Interval, number};
@@ -60,9 +60,13 @@ pub struct Args {
     /// Time out when an answer that has begun pauses for this long, instead of when it takes longer than --timeout. For long downloads
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     idle_timeout: Option<Duration>,
-    /// The most bytes of an answer's body; a longer answer is an error
-    #[arg(long, value_parser = common::size, value_name = "SIZE", default_value_t = Http::MAX_ANSWER)]
-    max_answer: u64,
+    /// The most bytes of an answer's body; a longer answer is an error [default: 1000000000, or 64M if --expect or --compressed
+    /// needs whole bodies, which are kept in memory]
+    #[arg(long, value_parser = common::size, value_name = "SIZE")]
+    max_answer: Option<u64>,
+    /// Ask for compressed answers (gzip, deflate, br, zstd), decode them, and count both sizes. Checks see the decoded bodies
+    #[arg(long, help_heading = "Checks")]
+    compressed: bool,
     /// Wait at most this long until the target accepts connections [default: do not wait]
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     wait: Option<Duration>,
@@ -241,6 +245,7 @@ impl Args {
         } else {
             let mut http = self.http(&url)?;
             let replay = self.requests.prepare(&mut http, &url, self.seed)?;
+            http.max_answer = self.max_answer.unwrap_or_else(|| http.usual_limit());
             (Traffic::Http(http), replay)
         };
         let stop = self.stop(&traffic, replay.as_ref());
@@ -315,6 +320,9 @@ impl Args {
         if let Some(core) = missing {
             return Some(format!("--cores: this process may not run on core {core}, only on {available:?}"));
         }
+        if self.compressed && scheme == "frames" {
+            return Some("--compressed works only with requests, not with frames".to_owned());
+        }
         if scheme != "https" && self.tls.any() {
             return Some("options of TLS need a target that begins with https://".to_owned());
         }
@@ -345,17 +353,22 @@ impl Args {
         let method = self.traffic.method(&body);
         let mut headers = self.traffic.headers.clone();
         headers.extend(self.requests.authorization()?);
-        Ok(Http {
+        let mut http = Http {
             method,
             headers,
             body: body.into(),
             keep_alive: !self.traffic.close,
-            max_answer: self.max_answer,
             tls: self.tls.dialing(url)?.map(Arc::new),
             expect_continue: self.traffic.expect_continue,
-            expect: Expect { status: self.traffic.expect_status, ..Expect::default() },
+            expect: self.traffic.checks.expect(),
+            decode: self.compressed,
             ..Http::get(url.authority(), url.path.as_str())
-        })
+        };
+        let own = http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
+        if self.compressed && !own {
+            http.headers.push(("Accept-Encoding".to_owned(), answers::ACCEPTED.to_owned()));
+        }
+        Ok(http)
     }
 }
 

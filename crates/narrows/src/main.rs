@@ -2,6 +2,7 @@
 //!
 //! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
+mod check_args;
 mod client;
 mod common;
 mod compare_verb;

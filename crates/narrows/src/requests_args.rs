@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use answers::Check;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -230,14 +231,18 @@ fn secret(text: &str) -> anyhow::Result<String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// What the answers to a request must be.
+/// What the answers to a request must be: what it says of the status, or else what all requests must have, and the checks of
+/// all and its own.
 fn expectation(usual: &Expect, texts: &[String]) -> Result<Expect, String> {
-    let mut expect = usual.clone();
-    for text in texts {
-        let status = text.strip_prefix("status=").and_then(|status| status.parse().ok());
-        expect.status = Some(status.ok_or_else(|| format!("{text:?} is not a check such as status=404"))?);
+    let own = texts.iter().map(|text| Check::parse(text).map_err(|error| error.to_string()));
+    let own = Expect::meeting(None, own.collect::<Result<_, _>>()?);
+    if own.status.is_empty() {
+        return Err("the checks of the status leave no status that is accepted".to_owned());
     }
-    Ok(expect)
+    let says_status = own.checks.iter().any(|check| check.statuses().is_some());
+    let status = if says_status { own.status } else { usual.status.clone() };
+    let checks = usual.checks.iter().cloned().chain(own.checks).collect();
+    Ok(Expect { status, checks, ..usual.clone() })
 }
 
 /// Says which parts of a file are not sent.

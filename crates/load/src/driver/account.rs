@@ -98,6 +98,7 @@ impl<P: Protocol> Driver<'_, P> {
             self.tally.in_flight -= u64::from(!self.window);
             let example = Example {
                 fault,
+                check: None,
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
                 connection: at.map(|(index, _)| index),

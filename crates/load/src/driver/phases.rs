@@ -119,6 +119,8 @@ impl<P: Protocol> Driver<'_, P> {
         self.look_for_tenth();
         self.report_at = self.share.reports.map_or(Time::NEVER, |every| self.now + every);
         self.tally.attempts = self.open;
+        // Those of the warm-up do not count.
+        self.protocol.take_decoded();
         self.cpu = reactor::thread_cpu();
     }
 
@@ -129,6 +131,7 @@ impl<P: Protocol> Driver<'_, P> {
         let elapsed = self.now.since(self.since);
         self.tally.elapsed = elapsed;
         self.tally.in_flight = self.open;
+        self.tally.decoded = self.protocol.take_decoded();
         if self.is_open() {
             self.take_overdue(elapsed);
             self.tally.arrivals = self.begun;

@@ -2,8 +2,10 @@
 
 use wire::http::{BodyLength, ResponseHead};
 
+use super::inspect::{Inspector, Kept, Message};
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::target::Expect;
+use crate::tally::Decoded;
+use crate::target::{Expect, Http};
 
 /// An answer's body of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
@@ -17,7 +19,8 @@ pub(super) struct ReceivedAnswer {
     /// Whether it announced a long body.
     pub bulk: bool,
     length: u64,
-    differs: bool,
+    /// Whether the body is another than the required one.
+    wrong: bool,
     id_differs: bool,
 }
 
@@ -35,19 +38,9 @@ impl ReceivedAnswer {
             interim: (100..200).contains(&head.status),
             bulk: matches!(head.body, BodyLength::Exact(len) if len >= BULK),
             length: 0,
-            differs: false,
+            wrong: false,
             id_differs,
         }
-    }
-
-    #[inline]
-    fn body(&mut self, data: &[u8], expected: Option<&[u8]>) {
-        if let Some(expected) = expected {
-            let from = usize::try_from(self.length).unwrap_or(usize::MAX).min(expected.len());
-            let until = from.saturating_add(data.len()).min(expected.len());
-            self.differs |= !data.starts_with(&expected[from..until]);
-        }
-        self.length += data.len() as u64;
     }
 }
 
@@ -55,25 +48,48 @@ impl ReceivedAnswer {
 pub(crate) struct Judge {
     expect: Expect,
     max_answer: u64,
+    /// Whether the bytes of bodies matter, not only their number.
+    reads: bool,
+    inspector: Option<Box<Inspector>>,
 }
 
 impl Judge {
-    pub(super) fn new(expect: &Expect, max_answer: u64) -> Self {
-        // A required body has a required length.
-        let length = expect.body.as_ref().map(|body| body.len() as u64).or(expect.length);
-        Self { expect: Expect { length, ..expect.clone() }, max_answer }
+    pub(super) fn new(target: &Http) -> Self {
+        Self::of(target, &target.expect, 0)
     }
 
-    /// Looks at the length that an answer announces.
+    /// Who judges by `expect` instead of what the target expects. Its checks have the numbers from `first` on.
+    pub(super) fn of(target: &Http, expect: &Expect, first: u32) -> Self {
+        let expect = expect.clone();
+        // A required body has a required length.
+        let length = expect.body.as_ref().map(|body| body.len() as u64).or(expect.length);
+        let inspector = Inspector::new(target, &expect, first);
+        let reads = expect.body.is_some() || inspector.is_some();
+        Self { expect: Expect { length, ..expect }, max_answer: target.max_answer, reads, inspector }
+    }
+
+    /// Looks at the head of an answer whose body is still to come.
     ///
     /// # Errors
     /// The body would be too long.
     #[inline]
-    pub(super) fn admit(&self, head: &ResponseHead<'_>) -> Result<(), Fault> {
+    pub(super) fn admit(&self, head: &ResponseHead<'_>, kept: &mut Option<Box<Kept>>) -> Result<(), Fault> {
+        if let Some(inspector) = &self.inspector {
+            inspector.begin(kept.get_or_insert_default(), head.bytes);
+        }
         match head.body {
             BodyLength::Exact(length) if length > self.max_answer => Err(self.too_long()),
             _ => Ok(()),
         }
+    }
+
+    /// Adds the whole body to an answer.
+    ///
+    /// # Errors
+    /// The body is too long.
+    #[inline]
+    pub(super) fn whole(&self, answer: &mut ReceivedAnswer, body: &[u8]) -> Result<(), Fault> {
+        self.add(answer, body, &mut None)
     }
 
     /// Adds bytes to an answer's body.
@@ -81,35 +97,57 @@ impl Judge {
     /// # Errors
     /// The body is too long.
     #[inline]
-    pub(super) fn add(&self, answer: &mut ReceivedAnswer, data: &[u8]) -> Result<(), Fault> {
-        answer.body(data, self.expect.body.as_deref());
+    pub(super) fn add(
+        &self,
+        answer: &mut ReceivedAnswer,
+        data: &[u8],
+        kept: &mut Option<Box<Kept>>,
+    ) -> Result<(), Fault> {
+        if self.reads {
+            self.read(answer, data, kept);
+        }
+        answer.length += data.len() as u64;
         if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
+    }
+
+    fn read(&self, answer: &mut ReceivedAnswer, data: &[u8], kept: &mut Option<Box<Kept>>) {
+        if let Some(kept) = kept {
+            kept.add(data);
+        }
+        if let Some(expected) = &self.expect.body {
+            let from = usize::try_from(answer.length).unwrap_or(usize::MAX).min(expected.len());
+            let until = from.saturating_add(data.len()).min(expected.len());
+            answer.wrong |= !data.starts_with(&expected[from..until]);
+        }
     }
 
     fn too_long(&self) -> Fault {
         Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
     }
 
-    /// The length of a complete answer's body, or what is wrong with the answer. `head` is evidence.
+    /// The length of a complete answer's body, or what is wrong with the answer.
     #[inline]
-    pub(super) fn verdict(&self, answer: &ReceivedAnswer, head: &[u8]) -> Result<u64, Fault> {
-        let expected = match self.expect.status {
-            Some(status) => answer.status == status,
-            None => (200..300).contains(&answer.status),
-        };
-        if !expected {
-            return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, head)));
+    pub(super) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
+        if !self.expect.status.contains(answer.status) {
+            return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, message.head())));
         }
         if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
             let seen = Seen::Count { expected, got: answer.length };
             return Err(Fault::new(ErrorClass::Length, seen));
         }
-        if answer.differs {
+        if answer.wrong {
             return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
         }
         if answer.id_differs {
             return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
         }
+        if let Some(inspector) = &mut self.inspector {
+            inspector.inspect(message, answer.length)?;
+        }
         Ok(answer.length)
+    }
+
+    pub(super) fn take_decoded(&mut self) -> Decoded {
+        self.inspector.as_mut().map(|inspector| inspector.take_decoded()).unwrap_or_default()
     }
 }

@@ -1,5 +1,6 @@
 //! Requests of a list, each sent as a part of the memory of all.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Payload, SharedBytes};
@@ -10,6 +11,8 @@ use super::State;
 use super::answer::Judge;
 use super::source::Source;
 use crate::list::{Filler, List, Order};
+use crate::tally::Decoded;
+use crate::target::{Expect, Http};
 
 /// The requests that one of several threads takes from a list.
 pub(crate) struct Listed {
@@ -30,9 +33,9 @@ pub(crate) struct Listed {
 impl Listed {
     /// The source of one of several threads.
     pub(super) fn new(
+        target: &Http,
         list: &Arc<List>,
         depth: usize,
-        max_answer: u64,
         (thread, threads): (usize, usize),
     ) -> Self {
         let (next, step) = match list.order() {
@@ -43,12 +46,19 @@ impl Listed {
         };
         let seed = list.seed().wrapping_add((thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut random = SplitMix64::new(seed);
+        let mut first = target.expect.checks.len() as u32;
+        let judge = |expect: &Expect| {
+            let judge = Judge::of(target, expect, first);
+            first += expect.checks.len() as u32;
+            judge
+        };
+        let judges = list.expects().iter().map(judge).collect();
         let filler = Filler::new(SplitMix64::new(random.next_u64()), thread, threads);
         Self {
             list: Arc::clone(list),
             bytes: SharedBytes::new(Arc::clone(list.bytes())),
             depth,
-            judges: list.expects().iter().map(|expect| Judge::new(expect, max_answer)).collect(),
+            judges,
             next,
             step,
             random,
@@ -139,9 +149,15 @@ impl Source for Listed {
     }
 
     #[inline]
-    fn judge<'j>(&'j self, usual: &'j Judge, state: &State) -> &'j Judge {
-        let expected = state.marks.front().and_then(|mark| self.list.expected(*mark as usize));
-        expected.and_then(|number| self.judges.get(number)).unwrap_or(usual)
+    fn judge<'j>(&'j mut self, usual: &'j mut Judge, marks: &VecDeque<u64>) -> &'j mut Judge {
+        let expected = marks.front().and_then(|mark| self.list.expected(*mark as usize));
+        expected.and_then(|number| self.judges.get_mut(number)).unwrap_or(usual)
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        let mut decoded = Decoded::default();
+        self.judges.iter_mut().for_each(|judge| decoded.add(&judge.take_decoded()));
+        decoded
     }
 
     fn name(&self, request: u32) -> Option<usize> {

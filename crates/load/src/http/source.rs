@@ -9,6 +9,7 @@ use wire::http::{Method, RequestLine, ResponseDecoder};
 use super::answer::Judge;
 use super::{INLINE, State, inline};
 use crate::error::LoadError;
+use crate::tally::Decoded;
 use crate::target::Http;
 
 /// The header that carries a request's id, and that the answer repeats.
@@ -48,8 +49,14 @@ pub(crate) trait Source {
     }
 
     /// Who judges the next answer.
-    fn judge<'j>(&'j self, usual: &'j Judge, _state: &State) -> &'j Judge {
+    #[inline]
+    fn judge<'j>(&'j mut self, usual: &'j mut Judge, _marks: &VecDeque<u64>) -> &'j mut Judge {
         usual
+    }
+
+    /// The bodies that its own judges have read since the last call.
+    fn take_decoded(&mut self) -> Decoded {
+        Decoded::default()
     }
 
     /// The number of the name under which a request is counted.

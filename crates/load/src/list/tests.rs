@@ -34,7 +34,8 @@ fn build(text: &str, data: &str) -> Result<List, String> {
     let base = Http { headers: vec![("X-All".to_owned(), "1".to_owned())], ..Http::get("h", "/") };
     let mut builder = ListBuilder::new(&base, rows);
     for request in requests {
-        builder.push(request, |_| Ok(Expect { status: Some(404), ..Expect::default() }))?;
+        builder
+            .push(request, |_| Ok(Expect { status: answers::Statuses::exactly(404), ..Expect::default() }))?;
     }
     builder.finish(Order::InOrder, 1).map_err(|error| error.to_string())
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
-use load::{Arrivals, Ending, Job, Tally, Times};
+use load::{Arrivals, Decoded, Ending, Job, Tally, Times};
 use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use stats::Percentile;
@@ -46,6 +46,8 @@ pub struct Json {
     send_behind_us: Latency,
     /// Handshakes of TLS that succeeded in the window.
     handshakes: Handshakes,
+    /// With --compressed: the bodies of verified answers.
+    decoded: Option<DecodedJson>,
     /// The requests of a file by name, the most frequent first.
     requests: Vec<ByName>,
     generator: Generator,
@@ -90,6 +92,24 @@ impl Handshakes {
         let [full, retried, resumed] = Kind::ALL.map(|kind| found.of(kind));
         let opening_us = found.times.as_deref().map(Latency::of);
         Self { full, retried, resumed, offered: found.offered, opening_us }
+    }
+}
+
+/// Bodies before and after their decoding.
+#[derive(Serialize)]
+struct DecodedJson {
+    answers: u64,
+    /// Answers that were compressed.
+    compressed: u64,
+    /// Bytes of the bodies on the wire.
+    wire_bytes: u64,
+    decoded_bytes: u64,
+}
+
+impl DecodedJson {
+    fn of(found: Decoded) -> Self {
+        let Decoded { answers, compressed, sent_bytes, decoded_bytes } = found;
+        Self { answers, compressed, wire_bytes: sent_bytes, decoded_bytes }
     }
 }
 
@@ -144,6 +164,16 @@ pub struct Driven<'a> {
     pub interrupted: bool,
 }
 
+impl Driven<'_> {
+    /// The bodies, if compressed answers were decoded.
+    fn decoded(&self) -> Option<Decoded> {
+        match &self.job.target.traffic {
+            Traffic::Http(http) if http.decode => Some(self.tally.decoded),
+            _ => None,
+        }
+    }
+}
+
 /// The evidence for doubts about the result.
 fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed, .. } = driven;
@@ -196,6 +226,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         response_time_us: Latency::of(&tally.response),
         send_behind_us: Latency::of(&tally.behind),
         handshakes: Handshakes::of(&tally.handshakes),
+        decoded: driven.decoded().map(DecodedJson::of),
         requests: by_name::json(&driven.job.target, tally),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
@@ -254,6 +285,9 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     handshakes(&mut out, tally);
+    if let Some(decoded) = driven.decoded() {
+        bodies(&mut out, decoded);
+    }
     counts(&mut out, tally, job.arrivals.are_open());
     by_name::text(&mut out, &job.target, tally);
     let cpu_s = tally.cpu.as_secs_f64();
@@ -317,6 +351,17 @@ fn handshakes(out: &mut String, tally: &Tally) {
         ),
     };
     let _ = writeln!(out, "  handshakes: {}; {sessions}", kinds.join(", "));
+}
+
+/// Prints the sizes of bodies on the wire and decoded.
+fn bodies(out: &mut String, found: Decoded) {
+    let share = found.compressed as f64 / (found.answers.max(1) as f64);
+    let (wire, decoded) = (number::bytes(found.sent_bytes as f64), number::bytes(found.decoded_bytes as f64));
+    let _ = writeln!(
+        out,
+        "  bodies: {wire} on the wire, {decoded} decoded; {} of the answers compressed",
+        number::percent(share)
+    );
 }
 
 /// Prints the outcome of the exchanges, with failures by class.
