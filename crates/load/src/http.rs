@@ -115,7 +115,7 @@ impl<S: Source> Requests<S> {
     ///
     /// # Errors
     /// There are too many interim answers.
-    #[inline]
+    #[inline(always)]
     fn complete(
         &mut self,
         state: &mut State,
@@ -154,7 +154,7 @@ impl<S: Source> Requests<S> {
     }
 
     /// Judges a complete answer.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
@@ -163,7 +163,7 @@ impl<S: Source> Requests<S> {
         // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
         // the whole body is sent, the connection is in the middle of a request.
         if !answer.keep || state.body != BodyState::None {
-            state.limit = state.limit.min(state.answered);
+            state.refuse();
         }
         let result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
         state.marks.pop_front();
@@ -287,7 +287,7 @@ impl<S: Source> Protocol for Requests<S> {
                 if rest.is_empty() {
                     return Ok(());
                 }
-                state.limit = state.answered;
+                state.refuse();
                 return unasked(rest, replies);
             }
             self.source.expect_answer(state);
@@ -349,6 +349,14 @@ impl<S: Source> Protocol for Requests<S> {
 
     fn nudge(&mut self, state: &mut State) -> bool {
         self.release(state)
+    }
+}
+
+impl State {
+    /// Begins nothing further on this connection.
+    #[inline(never)]
+    fn refuse(&mut self) {
+        self.limit = self.limit.min(self.answered);
     }
 }
 

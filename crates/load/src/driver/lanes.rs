@@ -25,14 +25,13 @@ pub(super) struct Stamps<R> {
     oldest: Option<Stamp<R>>,
     /// Those with the numbers after it; `None` has ended before the oldest.
     later: VecDeque<Option<Stamp<R>>>,
-    /// How many of them have ended.
-    ended: usize,
+    open: usize,
 }
 
 impl<R> Stamps<R> {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.oldest.is_some()) + self.later.len() - self.ended
+        self.open
     }
 
     /// The number of the oldest, or of the next exchange if none is open.
@@ -56,6 +55,7 @@ impl<R> Stamps<R> {
 
     #[inline]
     pub(super) fn push(&mut self, stamp: Stamp<R>) {
+        self.open += 1;
         if self.oldest.is_none() {
             self.oldest = Some(stamp);
         } else {
@@ -73,7 +73,7 @@ impl<R> Stamps<R> {
     fn take_later(&mut self, number: u64) -> Option<Stamp<R>> {
         let place = number.checked_sub(self.first + 1)?;
         let stamp = self.later.get_mut(usize::try_from(place).ok()?)?.take();
-        self.ended += usize::from(stamp.is_some());
+        self.open -= usize::from(stamp.is_some());
         stamp
     }
 
@@ -82,22 +82,28 @@ impl<R> Stamps<R> {
     pub(super) fn pop(&mut self) -> Option<Stamp<R>> {
         let oldest = self.oldest.take()?;
         self.first += 1;
-        while let Some(next) = self.later.pop_front() {
-            if next.is_some() {
-                self.oldest = next;
-                break;
-            }
-            self.first += 1;
-            self.ended -= 1;
+        self.open -= 1;
+        if !self.later.is_empty() {
+            self.oldest = self.next();
         }
         Some(oldest)
+    }
+
+    /// Takes the oldest of the later ones.
+    #[inline]
+    fn next(&mut self) -> Option<Stamp<R>> {
+        loop {
+            match self.later.pop_front()? {
+                None => self.first += 1,
+                found => return found,
+            }
+        }
     }
 
     /// Numbers what is open from 0, for another connection.
     pub(super) fn renumber(&mut self) {
         self.first = 0;
         self.later.retain(Option::is_some);
-        self.ended = 0;
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp<R>> {

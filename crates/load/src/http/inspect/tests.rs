@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::http::Requests;
+use crate::http::{Requests, Same};
 use crate::protocol::{Protocol, Reply};
 use crate::target::Expect;
 
@@ -56,22 +56,22 @@ fn message(lines: &str, body: &[u8], framing: Framing) -> Vec<u8> {
 }
 
 /// What pieces of these sizes lead to.
-fn replies(requests: &mut Requests, bytes: &[u8], cuts: &[usize], close: bool) -> Vec<Reply> {
+fn replies(requests: &mut Requests<Same>, bytes: &[u8], cuts: &[usize], close: bool) -> Vec<Reply> {
     let mut state = requests.open(0);
-    requests.begin(&mut state);
+    requests.begin(&mut state, ());
     requests.next(&mut state, false);
     let (mut found, mut rest, mut sizes) = (Vec::new(), bytes, cuts.iter().cycle());
     while !rest.is_empty() {
         let size = sizes.next().copied().unwrap_or(rest.len()).clamp(1, rest.len());
         let (piece, after) = rest.split_at(size);
         if let Err(fault) = requests.receive(&mut state, piece, &mut found) {
-            found.push(Reply { result: Err(fault), keep: false });
+            found.push(Reply { number: 0, result: Err(fault) });
             return found;
         }
         rest = after;
     }
     if close {
-        found.extend(requests.end(&mut state));
+        requests.end(&mut state, &mut found);
     }
     found
 }
