@@ -31,6 +31,7 @@ impl<P> Announced<P> {
 
 impl<P: Protocol> Protocol for Announced<P> {
     type State = State<P::State>;
+    type Request = P::Request;
 
     const LEGIBLE: bool = P::LEGIBLE;
     const SAYS_ENDS: bool = true;
@@ -39,7 +40,7 @@ impl<P: Protocol> Protocol for Announced<P> {
         self.inner.keeps_connections()
     }
 
-    fn repeated(&self) -> Option<&SharedBytes> {
+    fn repeated(&self) -> Option<(&SharedBytes, usize)> {
         self.inner.repeated()
     }
 
@@ -67,8 +68,20 @@ impl<P: Protocol> Protocol for Announced<P> {
         self.inner.limit(&state.inner)
     }
 
-    fn begin(&mut self, state: &mut Self::State) {
-        self.inner.begin(&mut state.inner);
+    fn pick(&mut self) -> P::Request {
+        self.inner.pick()
+    }
+
+    fn name(&self, request: P::Request) -> Option<usize> {
+        self.inner.name(request)
+    }
+
+    fn names(&self) -> usize {
+        self.inner.names()
+    }
+
+    fn begin(&mut self, state: &mut Self::State, request: P::Request) {
+        self.inner.begin(&mut state.inner, request);
     }
 
     fn next(&mut self, state: &mut Self::State, closing: bool) -> Next {

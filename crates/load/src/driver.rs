@@ -23,7 +23,7 @@ use reactor::{AddressId, Carries, Io, Reactor, Time};
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
 use crate::protocol::{Next, Protocol, Reply};
-use crate::tally::Tally;
+use crate::tally::{Named, Tally};
 use crate::times::histogram;
 use lanes::{Lanes, Stamp};
 use phases::Gate;
@@ -82,7 +82,7 @@ pub(crate) struct Driver<'a, P: Protocol> {
     protocol: P,
     share: Share,
     to: AddressId,
-    lanes: Lanes<P::State>,
+    lanes: Lanes<P>,
     pacer: Pacer,
     /// Callers or arrivals without a connection: when each wanted to send.
     waiting: VecDeque<Time>,
@@ -202,9 +202,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
     ) -> Self {
         let now = Time::now();
         let lanes = Lanes::new(share.connections, share.pipeline);
-        protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
+        protocol.repeated().into_iter().for_each(|(bytes, at_once)| io.keep(bytes, at_once));
         Self {
-            protocol,
             to,
             lanes,
             pacer: share.warmup_pacer(),
@@ -213,7 +212,12 @@ impl<'a, P: Protocol> Driver<'a, P> {
             retries: VecDeque::new(),
             replies: Vec::new(),
             heard: Seen::Nothing,
-            tally: Tally { backend: io.backend(), pool_wait: share.pool.then(histogram), ..Tally::default() },
+            tally: Tally {
+                backend: io.backend(),
+                pool_wait: share.pool.then(histogram),
+                by_name: vec![Named::default(); protocol.names()],
+                ..Tally::default()
+            },
             phase: Phase::WarmUp,
             since: now,
             gate: Gate::of(Phase::WarmUp, now, &share),
@@ -234,6 +238,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             report_at: Time::NEVER,
             watch,
             share,
+            protocol,
         }
     }
 
@@ -254,9 +259,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
         // In an open loop the pacer already decided when the exchange arrived.
         while !resting && lane.has_room() && (open_loop || self.gate.admits(self.now, self.begun)) {
             let Some(intended) = self.waiting.pop_front() else { break };
-            lane.stamps.push(Stamp { intended, sent: self.now });
+            let request = self.protocol.pick();
+            lane.stamps.push(Stamp { intended, sent: self.now, request });
             let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state);
+            self.protocol.begin(state, request);
             self.begun += u64::from(!open_loop);
             begun += 1;
         }
@@ -354,9 +360,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Begins the exchanges that a lost connection has left, on the next one.
     fn begin_anew(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
-        for _ in 0..lane.stamps.len() {
+        for stamp in lane.stamps.iter() {
             let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state);
+            self.protocol.begin(state, stamp.request);
         }
     }
 

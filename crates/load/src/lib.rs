@@ -9,6 +9,7 @@ mod error;
 pub mod fault;
 mod frames;
 mod http;
+pub mod list;
 mod pacer;
 mod protocol;
 pub mod search;
@@ -30,8 +31,9 @@ use wire::proxy;
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
-pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
-pub use tally::{Handshakes, Tally, Totals};
+pub use list::{List, ListBuilder, Order};
+pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
+pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
 
@@ -39,7 +41,7 @@ use announced::Announced;
 use driver::{Beginning, Share};
 use protocol::Protocol;
 use secured::Secured;
-use target::Traffic;
+use target::{Http, Traffic};
 use tls::Dialer;
 
 /// What to drive, how hard, and for how long.
@@ -131,14 +133,8 @@ impl Job {
             Traffic::Frames(_) => Ending::Finish,
             Traffic::Http(_) => self.ending,
         };
-        let arrivals = match self.arrivals {
-            Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
-        };
-        let drain = match self.arrivals {
-            Arrivals::Closed => self.drain,
-            Arrivals::Open(_) => self.drain.max(self.timeout),
-        };
+        let arrivals = self.arrivals.shared(self.workers(), number);
+        let drain = if arrivals.are_open() { self.drain.max(self.timeout) } else { self.drain };
         Share {
             number,
             reports: self.reports,
@@ -204,6 +200,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     // Several threads may share a core, which is then saturated before any of them is.
     let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
     total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
+    total.first_errors.values_mut().for_each(|example| example.check = job.target.check(&example.fault));
     Ok(total)
 }
 
@@ -217,6 +214,13 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    /// Drives the share with requests, inside TLS if that is asked for.
+    fn requests<P: Protocol>(self, protocol: P, target: &Http) -> Result<Tally, LoadError> {
+        let Some(dialing) = &target.tls else { return self.drive(protocol) };
+        let (dialer, connections) = (Dialer::new(dialing)?, self.share.connections);
+        self.drive(Secured::new(protocol, &dialer, connections, SystemTime::now()))
+    }
+
     /// Drives the share with a protocol, in which each connection says its addresses first if that is asked for.
     fn drive<P: Protocol>(mut self, protocol: P) -> Result<Tally, LoadError> {
         let job = self.job;
@@ -253,7 +257,7 @@ fn work(
     if let Some(core) = job.threads[number] {
         reactor::pin(core);
     }
-    let open = matches!(job.arrivals, Arrivals::Open(_));
+    let open = job.arrivals.are_open();
     if open {
         reactor::exact_timers();
     }
@@ -265,18 +269,27 @@ fn work(
     let worker = Worker { job, reactor, share, until, watch };
     match &job.target.traffic {
         Traffic::Http(target) => {
-            // Request ids are unique over all threads.
-            let first_id = (number as u64) << 48;
-            let protocol = http::Requests::new(target, job.pipeline, first_id)?;
-            let Some(dialing) = &target.tls else { return worker.drive(protocol) };
-            let dialer = Dialer::new(dialing)?;
-            worker.drive(Secured::new(protocol, &dialer, connections, SystemTime::now()))
+            if let Some(list) = &target.list {
+                worker.requests(
+                    http::Requests::listed(target, list, job.pipeline, (number, job.workers())),
+                    target,
+                )
+            } else {
+                // Request ids are unique over all threads.
+                let first_id = (number as u64) << 48;
+                worker.requests(http::Requests::new(target, job.pipeline, first_id)?, target)
+            }
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
             worker.drive(frames::Streams::new(target, count, connections as u64)?)
         }
     }
+}
+
+/// The number of the first of `total` things in the share of thread `number`: see [`Job::part`].
+fn first(number: usize, threads: usize, total: usize) -> usize {
+    total / threads * number + number.min(total % threads)
 }
 
 /// Files besides the connections: the ring, the store, standard streams, libraries.
@@ -317,7 +330,7 @@ mod tests {
             };
             let offered = |share: &Share| match share.arrivals {
                 Arrivals::Open(schedule) => schedule.from,
-                Arrivals::Closed => panic!("an open loop stays open"),
+                _ => panic!("an open loop stays open"),
             };
             assert_eq!(shares.iter().map(|share| share.connections).sum::<usize>(), connections);
             assert!(shares.iter().all(|share| share.connections > 0), "{threads} {connections}");

@@ -3,9 +3,12 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
+use answers::{Check, Statuses, Subject};
 use reactor::Address;
 
 use crate::error::LoadError;
+use crate::fault::{Fault, Seen};
+use crate::list::List;
 
 /// An address and the traffic to send to it.
 #[derive(Debug, Clone)]
@@ -14,6 +17,18 @@ pub struct Target {
     pub address: Address,
     /// The traffic.
     pub traffic: Traffic,
+}
+
+impl Target {
+    /// The text of the check that failed.
+    pub(crate) fn check(&self, fault: &Fault) -> Option<Arc<str>> {
+        let (Seen::Check { index, .. }, Traffic::Http(http)) = (&fault.seen, &self.traffic) else {
+            return None;
+        };
+        // The checks of single requests have the numbers after those of all.
+        let listed = http.list.iter().flat_map(|list| list.expects()).flat_map(|expect| &expect.checks);
+        http.expect.checks.iter().chain(listed).nth(*index as usize).map(|check| Arc::clone(check.text()))
+    }
 }
 
 /// The traffic to send.
@@ -25,7 +40,7 @@ pub enum Traffic {
     Frames(FrameStream),
 }
 
-/// Identical HTTP requests.
+/// HTTP requests. They are identical, unless there is a list.
 #[derive(Debug, Clone)]
 pub struct Http {
     /// The method.
@@ -46,15 +61,21 @@ pub struct Http {
     pub ids: bool,
     /// Which answers are successes.
     pub expect: Expect,
+    /// The requests to send instead of the one that this describes.
+    pub list: Option<Arc<List>>,
     /// How to speak TLS; `None` for plain text.
     pub tls: Option<Arc<tls::Dialing>>,
-    /// The most bytes of an answer's body. A longer one is a failure, so that an endless one ends.
+    /// Whether compressed answers are decoded before they are checked.
+    pub decode: bool,
+    /// The most bytes of an answer's body, as it is sent and decoded. A longer one is a failure, so that an endless one ends.
     pub max_answer: u64,
 }
 
 impl Http {
     /// The usual limit of an answer's body: 1 GB.
     pub const MAX_ANSWER: u64 = 1_000_000_000;
+    /// The usual limit if whole bodies are kept: 64 MiB.
+    pub const MAX_KEPT: u64 = 64 << 20;
 
     /// A plain GET on kept connections; every 2xx answer is a success.
     pub fn get(host: impl Into<String>, path: impl Into<String>) -> Self {
@@ -68,9 +89,18 @@ impl Http {
             expect_continue: false,
             ids: false,
             expect: Expect::default(),
+            list: None,
             tls: None,
+            decode: false,
             max_answer: Self::MAX_ANSWER,
         }
+    }
+
+    /// The usual limit of an answer's body.
+    pub fn usual_limit(&self) -> u64 {
+        let mut listed = self.list.iter().flat_map(|list| list.expects());
+        let reads = self.expect.reads_bodies() || listed.any(Expect::reads_bodies);
+        if self.decode || reads { Self::MAX_KEPT } else { Self::MAX_ANSWER }
     }
 }
 
@@ -101,21 +131,36 @@ impl Body {
     }
 }
 
-/// Which answers are successes.
+/// Which answers are successes. What is required of the body and its length is required of the bytes that are sent; checks
+/// see the decoded body.
 #[derive(Debug, Clone, Default)]
 pub struct Expect {
-    /// The required status; `None` accepts any 2xx.
-    pub status: Option<u16>,
+    /// The accepted statuses.
+    pub status: Statuses,
     /// The required body; `None` accepts any.
     pub body: Option<Vec<u8>>,
     /// The required length of the body; `None` accepts any.
     pub length: Option<u64>,
+    /// Further checks. The status is checked by `status` alone.
+    pub checks: Vec<Check>,
 }
 
 impl Expect {
     /// Status 200 and exactly this body.
     pub fn exactly(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: Some(200), body: Some(body.into()), length: None }
+        Self { status: Statuses::exactly(200), body: Some(body.into()), ..Self::default() }
+    }
+
+    /// Answers with this status that meet all these checks. Without a status and a check of it, any 2xx is accepted.
+    pub fn meeting(status: Option<u16>, checks: Vec<Check>) -> Self {
+        let statuses = checks.iter().filter_map(Check::statuses);
+        let statuses = statuses.chain(status.map(Statuses::exactly));
+        Self { status: statuses.reduce(Statuses::and).unwrap_or_default(), checks, ..Self::default() }
+    }
+
+    /// Whether a check looks at whole bodies.
+    pub fn reads_bodies(&self) -> bool {
+        self.checks.iter().any(|check| check.subject() == Subject::Body)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
+mod check_args;
 mod client;
 mod common;
 mod compare_verb;
@@ -11,6 +12,7 @@ mod load_verb;
 mod published_verb;
 mod reach;
 mod report_verb;
+mod requests_args;
 mod run_verb;
 mod serve_verb;
 mod systems_verb;

@@ -274,7 +274,8 @@ impl Args {
             headers: self.traffic.headers.clone(),
             body,
             expect_continue: self.traffic.expect_continue,
-            status: self.traffic.expect_status,
+            status: self.traffic.checks.expect_status,
+            expect: self.traffic.checks.expect.clone(),
             unequal: self.unequal,
             ..Ask::get(self.path_asked()?)
         }))

@@ -185,11 +185,10 @@ impl Io {
         socket::ends(self.slots.fd(conn)?)
     }
 
-    /// Announces bytes that are sent repeatedly. If they are no longer than [`Io::SILENT`] as a whole, the reactor keeps them
-    /// for its lifetime, and the kernel may send payloads of them without an [`Event::Sent`].
-    pub fn keep(&mut self, shared: &SharedBytes) {
-        // The whole counts, because several parts of it may be in flight at once.
-        if shared.bytes().len() <= Self::SILENT {
+    /// Announces bytes that are sent repeatedly. If at most [`Io::SILENT`] of them are in flight `at_once` on a connection, the
+    /// reactor keeps them for its lifetime, and the kernel may send payloads of them without an [`Event::Sent`].
+    pub fn keep(&mut self, shared: &SharedBytes, at_once: usize) {
+        if at_once <= Self::SILENT {
             self.kept.push(shared.clone());
         }
     }

@@ -235,7 +235,7 @@ fn slots_are_reused_at_once_whatever_a_connection_carries() {
         server.io().listen(listener).expect("listening");
         let mut client = Reactor::new(config).expect("a reactor");
         let byte = SharedBytes::new(Arc::new(vec![7]));
-        client.io().keep(&byte);
+        client.io().keep(&byte, 1);
         let to = client.io().address(&address.into());
         let mut again = Again { to, carries, byte, left: 196, answers: 0, failed: Vec::new() };
         for _ in 0..4 {

@@ -13,7 +13,7 @@ use systems::work::Upload;
 use systems::{Listening, Work};
 use wire::frames::Prefix;
 
-use crate::ask::{Ask, Demand, Payload};
+use crate::ask::{Ask, Payload};
 use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::trial_error::TrialError;
@@ -154,21 +154,17 @@ fn address(server: &Listening) -> Result<Address, TrialError> {
 
 /// The requests that the orders ask for.
 fn asked(orders: &Orders, keep_alive: bool) -> Http {
-    let Ask { method, path, headers, body, expect_continue, status, answer, .. } = &orders.ask;
-    let (content, length) = match answer {
-        Demand::Any => (None, None),
-        Demand::Length(length) => (None, Some(*length)),
-        Demand::Content(bytes) => (Some(bytes.0.clone()), None),
-    };
-    Http {
+    let Ask { method, path, headers, body, expect_continue, .. } = &orders.ask;
+    let http = Http {
         method: method.clone(),
         headers: headers.clone(),
         body: body.clone().into(),
         keep_alive,
         expect_continue: *expect_continue,
-        expect: Expect { status: *status, body: content, length },
+        expect: orders.ask.right(),
         ..to(orders, path)
-    }
+    };
+    Http { max_answer: http.usual_limit(), ..http }
 }
 
 /// A GET to the server.

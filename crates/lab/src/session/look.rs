@@ -46,6 +46,8 @@ pub struct Answer {
     pub status: u16,
     /// The length of its body in bytes.
     pub length: u64,
+    /// Its head, as it was received.
+    pub head: Vec<u8>,
     /// The first [`LONGEST_CONTENT`] bytes of its body.
     pub body: Vec<u8>,
 }
@@ -73,6 +75,17 @@ impl Answer {
             Demand::Length(length) => self.length == *length,
             Demand::Content(bytes) => self.length == bytes.0.len() as u64 && self.body == bytes.0,
         }
+    }
+
+    /// The first check that an answer of the right status does not meet, and what it found. An answer that is not kept
+    /// whole is checked when it is driven.
+    fn misses(&self, ask: &Ask) -> Option<String> {
+        if self.length != self.body.len() as u64 || !ask.statuses().contains(self.status) {
+            return None;
+        }
+        let answer = answers::Answer { head: &self.head, body: &self.body, length: self.length };
+        let mut broken = ask.expect.iter().filter_map(|check| Some((check, check.holds(&answer).err()?)));
+        broken.next().map(|(check, found)| format!("its answer does not meet `{check}`: {found}"))
     }
 }
 
@@ -111,7 +124,9 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
                 running.wait_exit(Instant::now() + DEATH, place.cancel);
             }
             running.check_alive()?;
-            answers.push(answer.map_err(failed)?);
+            let answer = answer.map_err(failed)?;
+            answer.misses(ask).map_or(Ok(()), |why| Err(failed(why)))?;
+            answers.push(answer);
         }
     } else if let Some(wrong) = place.driver().equal_work(&orders, 100_003)? {
         running.check_alive()?;
@@ -188,7 +203,7 @@ fn send(stream: &mut Contact, head: &[u8], ask: &Ask) -> Result<(), String> {
 fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
     let mut decoder = ResponseDecoder::new();
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
-    let mut answer = Answer { status: 0, length: 0, body: Vec::new() };
+    let mut answer = Answer { status: 0, length: 0, head: Vec::new(), body: Vec::new() };
     let mut buffer = [0; 1 << 14];
     loop {
         if over() {
@@ -214,7 +229,7 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
             rest = &rest[step.consumed..];
             match step.event {
                 HttpEvent::NeedMore => break,
-                HttpEvent::Head(head) => answer.status = head.status,
+                HttpEvent::Head(head) => (answer.status, answer.head) = (head.status, head.bytes.to_vec()),
                 HttpEvent::Body(data) => {
                     answer.length += data.len() as u64;
                     let room = LONGEST_CONTENT.saturating_sub(answer.body.len());
@@ -234,8 +249,12 @@ mod tests {
     use crate::ask::Bytes;
 
     fn answers(bodies: &[&str]) -> Look {
-        let answer =
-            |body: &&str| Answer { status: 200, length: body.len() as u64, body: body.as_bytes().to_vec() };
+        let answer = |body: &&str| Answer {
+            status: 200,
+            length: body.len() as u64,
+            head: Vec::new(),
+            body: body.as_bytes().to_vec(),
+        };
         Look { answers: bodies.iter().map(answer).collect(), per_s: None }
     }
 
@@ -253,7 +272,8 @@ mod tests {
             assert!(look.answers.iter().all(|answer| answer.meets(&demand)), "{bodies:?}");
         }
         // Of an answer that is longer than what is kept, only the length is demanded.
-        let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, body: vec![0; LONGEST_CONTENT] };
+        let body = vec![0; LONGEST_CONTENT];
+        let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, head: Vec::new(), body };
         let look = Look { answers: vec![long; 3], per_s: None };
         assert_eq!(look.demand(), Demand::Length(LONGEST_CONTENT as u64 + 1));
     }

@@ -69,7 +69,7 @@ impl<P: Protocol> Driver<'_, P> {
                 Ok(success) => self.settle(index, number, Ok(*success), ended),
                 Err(fault) => {
                     let fault = *fault;
-                    if P::LEGIBLE && !bytes.is_empty() && !matches!(fault.seen, Seen::Bytes(..)) {
+                    if P::LEGIBLE && !bytes.is_empty() && !fault.seen.shows_bytes() {
                         self.heard = Seen::bytes(bytes);
                     }
                     self.settle(index, number, Err(&fault), ended);
