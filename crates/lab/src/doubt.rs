@@ -5,6 +5,7 @@
 //! problems that only several trials together can show, such as their spread.
 
 mod resuming;
+mod schedule;
 mod shape;
 mod waiting;
 
@@ -328,7 +329,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         behind_schedule(m),
         waiting::starved(m, kind).or_else(|| waiting::hidden_queueing(m, kind)),
         fail_fast(m, kind),
-        errors_on_schedule(m),
+        schedule::errors_on_schedule(m),
         no_continue(m),
         resuming::not_resumed(m, kind),
         too_short(m, kind),
@@ -397,36 +398,6 @@ fn failing_us(m: &Measurement, kind: &TrialKind) -> Option<f64> {
     let all_us = m.concurrency as f64 * m.elapsed_s * 1e6;
     let left_us = all_us - m.latency().mean * m.successes as f64;
     (closed && error_share(m) > MANY_ERRORS).then(|| left_us.max(0.0) / errors(m) as f64)
-}
-
-/// Finds a number of requests at whose multiples more connections fail than by chance. Other failures may have other
-/// causes.
-fn errors_on_schedule(m: &Measurement) -> Option<Evidence> {
-    let total: u64 = m.error_ordinals.values().sum();
-    let failures_at = |every: u64| -> u64 {
-        let multiples = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
-        multiples.map(|(_, count)| count).sum()
-    };
-    let common = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
-    let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
-    let (count, every) = candidates.map(|every| (failures_at(every), every)).max()?;
-    // The probability that three failures are at multiples of ten by chance is one in a thousand.
-    (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln())
-        .then_some(Evidence::FailuresEvery { requests: every, count, of: total })
-}
-
-const THOUSANDTH: f64 = 0.001;
-
-/// The logarithm of an upper bound for the probability that `count` of `total` failures lie on multiples of `every` by
-/// chance. It is the tail of the binomial distribution, with the entropy bound of its coefficient.
-fn chance_ln(total: u64, count: u64, every: u64) -> f64 {
-    let share = count as f64 / total as f64;
-    let part = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
-    total as f64 * (part(share) + part(1.0 - share)) - count as f64 * (every as f64).ln()
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The evidence if a trial has no figure, whatever it measures.

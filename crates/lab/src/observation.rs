@@ -4,6 +4,7 @@
 
 mod handshakes;
 mod latency;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use systems::{Point, Value, Work, Workload, is_reference};
 
 pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
+pub use server::ServerCounts;
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -404,37 +406,6 @@ pub struct GeneratorUse {
     pub cores: Vec<usize>,
     /// `io_uring` or `epoll`.
     pub backend: String,
-}
-
-/// What Narrows' own server counted over a client's whole life.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerCounts {
-    /// Requests that were read completely.
-    pub requests: u64,
-    /// Answers that were written.
-    pub responses: u64,
-    /// Connections that were accepted.
-    pub connections: u64,
-    /// The most connections that were open at once.
-    pub peak_connections: u64,
-    /// Connections that the server was the first to close.
-    pub closes: u64,
-    /// Attempts over the client's whole life, as the driver reported them.
-    pub client_attempts: u64,
-    /// Successes over the client's whole life.
-    pub client_successes: u64,
-    /// Errors over the client's whole life, by class.
-    pub client_errors: BTreeMap<String, u64>,
-}
-
-impl ServerCounts {
-    /// Whether there are no more successes than answers, answers than requests, and requests than attempts
-    /// (docs/contracts.md, "A client driver").
-    pub fn agree(&self) -> bool {
-        self.client_successes <= self.responses
-            && self.responses <= self.requests
-            && self.requests <= self.client_attempts
-    }
 }
 
 impl Measurement {

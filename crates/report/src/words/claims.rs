@@ -7,6 +7,7 @@ use lab::findings::{
     is_hardly_measured,
 };
 use stats::Verdict;
+use systems::work::Purpose;
 
 use super::reasons::counts;
 use super::verdicts::FAR;
@@ -312,7 +313,9 @@ impl Wording<'_> {
             // Between systems only the workload's own knobs are equal, or say how the systems are spoken to.
             for axis in varied.filter(|axis| own.is_some() || axis.workload) {
                 let Some(value) = of.point.get(&axis.knob) else { continue };
-                let other = against.and_then(|point| point.get(&axis.knob)).filter(|other| *other != value);
+                let of_systems = self.e.workload.purpose(&axis.knob) == Purpose::Tls;
+                let other = against.filter(|_| of_systems).and_then(|point| point.get(&axis.knob));
+                let other = other.filter(|other| *other != value);
                 let other = other.map_or_else(String::new, |other| format!(" against {}", axis.show(other)));
                 words.push(format!("{} {}{other}", axis.knob, axis.show(value)));
             }

@@ -69,7 +69,8 @@ fn the_example_in_the_contracts_is_valid() {
     assert!(manifest.knob(Workload::Requests, "buffer").is_none());
     assert!(manifest.knob(Workload::Requests, "pipeline").is_some());
     let names: Vec<&str> = manifest.knobs_in(Workload::Upload).map(|(name, _)| name).collect();
-    assert_eq!(names, ["size", "concurrency", "reuse", "expect", "buffer"]);
+    let of_work = ["size", "concurrency", "reuse", "expect", "tls", "certificate", "sessions"];
+    assert_eq!(names, [&of_work[..], &["buffer"]].concat());
     assert_eq!(applied(&manifest.apply["buffer"], &Value::Integer(65536)), "{buffer, 65536}");
 }
 
