@@ -332,6 +332,18 @@ fn a_limit_of_requests_per_connection_is_inferred_from_the_failures() {
     }
 }
 
+/// A server that announces its close processes none of the requests that were pipelined after it (RFC 9112 section 9.6).
+#[test]
+fn requests_that_were_pipelined_when_a_close_was_announced_are_sent_again() {
+    let server = Served::start(&["--max-keepalive", "100"]);
+    for io in backends() {
+        let words = [&*server.http, "-n", "4000", "-c", "2", "--pipeline", "8", "--reactor", io];
+        let (code, json) = load_json(&words);
+        assert_eq!((code, &json["completed"]), (0, &4000.into()), "{io}: {json}");
+        assert_eq!(json["errors"], serde_json::json!({}), "{io}: {json}");
+    }
+}
+
 #[test]
 fn one_verified_answer_among_errors_is_a_success() {
     let peer = Peer::new(|mut connection| {

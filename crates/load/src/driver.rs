@@ -315,17 +315,28 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Closes a connection that is of no more use. Every open exchange on it fails with `fault`.
+    /// Closes a connection that is of no more use. Its open exchanges fail with `fault`, except those that the peer has not
+    /// processed: they begin anew.
     fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
-        // One loss fails all of them. Each gets the same ordinal: the next one of the connection.
-        let carried = self.lanes[index].carried;
-        while !self.lanes[index].stamps.is_empty() {
-            self.settle(index, Err(&fault), self.now);
-            self.lanes[index].carried = carried;
+        let lane = &mut self.lanes[index];
+        let number = lane.stamps.first();
+        // A connection that carried no exchange fails them all, so that nothing begins anew for ever.
+        let limit = match &lane.state {
+            Some(state) if number > 0 => self.protocol.limit(state),
+            _ => u64::MAX,
+        };
+        // One loss fails all of them. Each gets the same number: the oldest one.
+        while self.lanes[index].stamps.first() < limit
+            && let Some(stamp) = self.lanes[index].stamps.pop()
+        {
+            self.open -= 1;
+            self.lost(fault, &stamp, (index, number));
+            self.caller_returns();
         }
         if let Some(conn) = self.lanes.detach(index) {
             io.close(conn);
         }
+        self.begin_anew(index);
         if retry_later {
             let retry_at = self.now + RETRY;
             self.lanes[index].retry_at = Some(retry_at);
@@ -333,6 +344,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
         } else {
             self.lanes[index].retry_at = None;
             self.fill(io, index);
+        }
+    }
+
+    /// Begins the exchanges that a lost connection has left, on the next one.
+    fn begin_anew(&mut self, index: usize) {
+        let lane = &mut self.lanes[index];
+        for _ in 0..lane.stamps.len() {
+            let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
+            self.protocol.begin(state);
         }
     }
 
@@ -383,3 +403,6 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,6 +108,11 @@ impl Protocol for Streams {
         State { streaming: false, ended: false, count: None, frames: 0, left: 0, answer }
     }
 
+    /// A stream is one exchange.
+    fn limit(&self, _state: &State) -> u64 {
+        1
+    }
+
     fn begin(&mut self, state: &mut State) {
         state.streaming = true;
         state.count =
@@ -145,13 +150,13 @@ impl Protocol for Streams {
             let got =
                 Summary::decode(frame).ok_or_else(|| Fault::new(ErrorClass::Protocol, Seen::bytes(frame)))?;
             let sent = Summary { frames: state.frames, bytes: state.frames * self.size };
-            replies.push(Reply { result: compare(sent, got), keep: false });
+            replies.push(Reply { number: 0, result: compare(sent, got) });
         }
         Ok(())
     }
 
-    fn end(&mut self, _state: &mut State) -> Option<Reply> {
-        None
+    fn end(&mut self, _state: &mut State, _replies: &mut Vec<Reply>) -> Fault {
+        Fault::new(ErrorClass::ClosedEarly, Seen::Nothing)
     }
 }
 

@@ -69,6 +69,10 @@ pub(crate) struct State {
     unsent: usize,
     /// Exchanges that are sent, at least in part, and not answered.
     open: usize,
+    /// Exchanges that are answered; the number of the oldest open one.
+    answered: u64,
+    /// How many exchanges the connection carries.
+    limit: u64,
     /// The progress of the body that is being sent.
     body: BodyState,
     /// Ids of the open exchanges, oldest first.
@@ -179,11 +183,16 @@ impl Requests {
         state.came = None;
         state.open = state.open.saturating_sub(1);
         state.ids.pop_front();
-        // If the answer comes before the whole body is sent, the connection is in the middle of a request.
-        let keep = answer.keep && self.keep_alive && state.body == BodyState::None;
+        let number = state.answered;
+        state.answered += 1;
+        // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
+        // the whole body is sent, the connection is in the middle of a request.
+        if !answer.keep || state.body != BodyState::None {
+            state.limit = state.limit.min(state.answered);
+        }
         let result = self.judge.verdict(answer, message);
         let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
-        Reply { result: result.map(success), keep }
+        Reply { number, result: result.map(success) }
     }
 
     #[inline]
@@ -255,7 +264,13 @@ impl Protocol for Requests {
         let mut decoder =
             if self.ids.is_some() { ResponseDecoder::watching(ID) } else { ResponseDecoder::new() };
         decoder.answers_head(self.head_request);
-        State { decoder, ..State::default() }
+        let limit = if self.keep_alive { u64::MAX } else { 1 };
+        State { decoder, limit, ..State::default() }
+    }
+
+    #[inline]
+    fn limit(&self, state: &State) -> u64 {
+        state.limit
     }
 
     fn begin(&mut self, state: &mut State) {
@@ -300,7 +315,11 @@ impl Protocol for Requests {
         let mut answer = rest;
         loop {
             if state.open == 0 && state.decoder.idle() {
-                return if rest.is_empty() { Ok(()) } else { unasked(rest, replies) };
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                state.limit = state.answered;
+                return unasked(rest, replies);
             }
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
@@ -341,19 +360,12 @@ impl Protocol for Requests {
         state.answer.bulk
     }
 
-    fn end(&mut self, state: &mut State) -> Option<Reply> {
-        match state.decoder.finish() {
-            Ok(true) => {
-                let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
-                Some(self.judge(state, &answer, Kept::message(kept.as_deref())))
-            }
-            // Report the bytes of the incomplete answer. Nothing arrived for the exchanges after it.
-            _ => {
-                let fault = Fault::new(ErrorClass::ClosedEarly, state.came.take()?);
-                state.open = state.open.saturating_sub(1);
-                Some(Reply { result: Err(fault), keep: false })
-            }
+    fn end(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Fault {
+        if state.decoder.finish() == Ok(true) {
+            let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+            replies.push(self.judge(state, &answer, Kept::message(kept.as_deref())));
         }
+        Fault::new(ErrorClass::ClosedEarly, state.came.take().unwrap_or(Seen::Nothing))
     }
 
     fn take_decoded(&mut self) -> Decoded {

@@ -30,10 +30,10 @@ pub(crate) struct Success {
 /// The end of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// A verified success, or what was wrong.
+    /// The exchange's number: the first that began on its connection has 0.
+    pub number: u64,
+    /// A verified success, or what was wrong. A failure does not harm the connection's other exchanges.
     pub result: Result<Success, Fault>,
-    /// Whether the connection can carry another exchange.
-    pub keep: bool,
 }
 
 /// A protocol that the driver can drive. There is one value per thread; the `State` belongs to one connection.
@@ -75,7 +75,11 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// Adds an exchange to this connection.
+    /// How many exchanges the connection carries. From this number on the peer has not processed any, and takes no more:
+    /// when those before it have ended, the others begin anew on another connection.
+    fn limit(&self, state: &Self::State) -> u64;
+
+    /// Adds an exchange to this connection. Their numbers count from 0.
     fn begin(&mut self, state: &mut Self::State);
 
     /// What to send next. `closing` means that no further exchanges will begin: a stream ends at the next frame boundary.
@@ -84,7 +88,7 @@ pub(crate) trait Protocol {
     /// Takes back a payload that was sent.
     fn sent(&mut self, payload: Payload);
 
-    /// Takes bytes that arrived. Appends every exchange that they end to `replies`, oldest first.
+    /// Takes bytes that arrived. Appends every exchange that they end to `replies`, in any order.
     ///
     /// # Errors
     /// The fault of the oldest open exchange, if the connection is of no more use.
@@ -100,8 +104,9 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// Handles the peer's close, which may end the oldest exchange.
-    fn end(&mut self, state: &mut Self::State) -> Option<Reply>;
+    /// Handles the peer's close. Appends the exchange that it ends, if there is one, to `replies`, and returns the fault of the
+    /// exchanges that are left.
+    fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault;
 
     /// The bodies that were decoded since the last call.
     fn take_decoded(&mut self) -> Decoded {
@@ -115,7 +120,8 @@ pub(crate) trait Protocol {
     }
 }
 
-/// Handles bytes that no exchange asked for. If they directly follow an answer, they make that exchange fail.
+/// Handles bytes that no exchange asked for. If they directly follow an answer, they make that exchange fail. The connection
+/// is of no more use.
 ///
 /// # Errors
 /// The fault, if there is no answer before the bytes.
@@ -123,7 +129,7 @@ pub(crate) fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
     let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(rest));
     match replies.last_mut() {
         Some(reply) => {
-            *reply = Reply { result: Err(fault), keep: false };
+            reply.result = Err(fault);
             Ok(())
         }
         None => Err(fault),

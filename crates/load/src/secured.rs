@@ -81,6 +81,10 @@ impl<P: Protocol> Protocol for Secured<P> {
         state.channel.as_ref().map_or(true, |channel| channel.has_output())
     }
 
+    fn limit(&self, state: &Self::State) -> u64 {
+        self.inner.limit(&state.inner)
+    }
+
     fn begin(&mut self, state: &mut Self::State) {
         self.inner.begin(&mut state.inner);
     }
@@ -132,20 +136,18 @@ impl<P: Protocol> Protocol for Secured<P> {
 
     /// A body that lasts until the close is complete only if the close is announced (RFC 8446 section 6.1). Whoever can
     /// reset a connection could shorten it otherwise.
-    fn end(&mut self, state: &mut Self::State) -> Option<Reply> {
-        let reply = self.inner.end(&mut state.inner);
+    fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault {
+        let left = self.inner.end(&mut state.inner, replies);
         let ended = match &mut state.channel {
             Ok(channel) => channel.end(),
             Err(fault) => Err(*fault),
         };
-        match (ended, reply) {
-            (Err(tls::Fault::Truncated), Some(Reply { result: Err(fault), .. })) => {
-                Some(Reply { result: Err(fault), keep: false })
-            }
-            (Err(tls::Fault::Truncated), None) => None,
-            (Err(fault), _) => Some(Reply { result: Err(failed(fault)), keep: false }),
-            (Ok(()), reply) => reply,
+        let Err(fault) = ended else { return left };
+        for reply in replies.iter_mut().filter(|reply| reply.result.is_ok()) {
+            reply.result = Err(failed(fault));
         }
+        // Where a close alone is missing, what is incomplete without TLS says more.
+        if fault == tls::Fault::Truncated { left } else { failed(fault) }
     }
 
     fn take_decoded(&mut self) -> Decoded {

@@ -32,12 +32,10 @@ impl<P: Protocol> Driver<'_, P> {
         if self.is_open() { self.opened.is_some_and(|opened| intended >= opened) } else { self.window }
     }
 
-    /// Counts the end of a lane's oldest exchange.
+    /// Counts the end of a lane's exchange with this number.
     #[inline]
-    pub(super) fn settle(&mut self, index: usize, result: Result<Success, &Fault>, ended: Time) {
-        let lane = &mut self.lanes[index];
-        let Some(stamp) = lane.stamps.pop() else { return };
-        lane.carried += 1;
+    pub(super) fn settle(&mut self, index: usize, number: u64, result: Result<Success, &Fault>, ended: Time) {
+        let Some(stamp) = self.lanes[index].stamps.take(number) else { return };
         self.open -= 1;
         match result {
             Ok(success) => {
@@ -50,15 +48,15 @@ impl<P: Protocol> Driver<'_, P> {
                     self.sent_behind(&stamp);
                 }
             }
-            Err(fault) => self.lost(*fault, &stamp, index),
+            Err(fault) => self.lost(*fault, &stamp, (index, number)),
         }
         self.caller_returns();
     }
 
-    /// Counts a lane's exchange that failed.
+    /// Counts an exchange that failed. `at` is its lane and its number.
     #[inline(never)]
-    fn lost(&mut self, fault: Fault, stamp: &Stamp, index: usize) {
-        self.failed(fault, stamp.sent, Some(index));
+    pub(super) fn lost(&mut self, fault: Fault, stamp: &Stamp, at: (usize, u64)) {
+        self.failed(fault, stamp.sent, Some(at));
         if self.is_open() && self.times_count(stamp.intended) {
             self.sent_behind(stamp);
             // A right answer would have taken longer than this.
@@ -76,19 +74,18 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.unanswered(self.now.nanos_since(stamp.sent), self.now.nanos_since(stamp.intended));
     }
 
-    fn failed(&mut self, fault: Fault, since: Time, lane: Option<usize>) {
+    fn failed(&mut self, fault: Fault, since: Time, at: Option<(usize, u64)>) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.counts() {
             // After the window it was in flight until now.
             self.tally.in_flight -= u64::from(!self.window);
-            let open = lane.map(|index| &self.lanes[index]).filter(|lane| lane.connected);
             let example = Example {
                 fault,
                 check: None,
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
-                connection: lane,
-                exchange: open.map(|lane| lane.carried),
+                connection: at.map(|(index, _)| index),
+                exchange: at.filter(|(index, _)| self.lanes[*index].connected).map(|(_, number)| number + 1),
             };
             self.tally.fail(example, self.now.since(since));
         }

@@ -27,31 +27,17 @@ impl<P: Protocol> Driver<'_, P> {
         {
             io.expect_bulk(conn);
         }
-        let speaks = self.protocol.has_to_speak(state);
-        if !lane.ready {
-            if self.protocol.is_ready(state) {
-                self.ready(index);
-            }
-        } else {
+        let (speaks, limit) = (self.protocol.has_to_speak(state), self.protocol.limit(state));
+        let opens = !lane.ready && self.protocol.is_ready(state);
+        if limit < u64::MAX {
+            lane.refuse();
+        }
+        if opens {
+            self.ready(index);
+        } else if lane.ready {
             self.in_parts |= self.replies.is_empty();
         }
-        let mut keep = true;
-        for at in 0..self.replies.len() {
-            let reply = &self.replies[at];
-            keep &= reply.keep;
-            match &reply.result {
-                Ok(success) => self.settle(index, Ok(*success), arrived),
-                Err(fault) => {
-                    let fault = *fault;
-                    if P::LEGIBLE && !fault.seen.shows_bytes() {
-                        self.heard = Seen::bytes(bytes);
-                    }
-                    self.settle(index, Err(&fault), arrived);
-                    self.heard = Seen::Nothing;
-                }
-            }
-        }
-        self.replies.clear();
+        self.settle_replies(index, bytes, arrived);
         match end {
             Err(fault) => {
                 if speaks {
@@ -60,8 +46,8 @@ impl<P: Protocol> Driver<'_, P> {
                 }
                 self.give_up(io, index, fault, !self.lanes[index].ready);
             }
-            // Requests that were pipelined after the last answer are lost with the connection.
-            Ok(()) if !keep => {
+            // What the peer has not processed begins anew on another connection.
+            Ok(()) if self.lanes[index].stamps.first() >= limit => {
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
             Ok(()) => {
@@ -73,14 +59,33 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    fn ended(&mut self, io: &mut Io, index: usize) {
-        if let Some(state) = &mut self.lanes[index].state
-            && let Some(reply) = self.protocol.end(state)
-        {
-            self.settle(index, reply.result.as_ref().copied(), self.now);
+    /// Counts the exchanges that have ended. `bytes` is what arrived last.
+    #[inline]
+    fn settle_replies(&mut self, index: usize, bytes: &[u8], ended: Time) {
+        for at in 0..self.replies.len() {
+            let reply = &self.replies[at];
+            let number = reply.number;
+            match &reply.result {
+                Ok(success) => self.settle(index, number, Ok(*success), ended),
+                Err(fault) => {
+                    let fault = *fault;
+                    if P::LEGIBLE && !bytes.is_empty() && !fault.seen.shows_bytes() {
+                        self.heard = Seen::bytes(bytes);
+                    }
+                    self.settle(index, number, Err(&fault), ended);
+                    self.heard = Seen::Nothing;
+                }
+            }
         }
+        self.replies.clear();
+    }
+
+    fn ended(&mut self, io: &mut Io, index: usize) {
+        let Some(state) = &mut self.lanes[index].state else { return };
+        let fault = self.protocol.end(state, &mut self.replies);
+        self.settle_replies(index, &[], self.now);
         let opening = !self.lanes[index].ready;
-        self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), opening);
+        self.give_up(io, index, fault, opening);
     }
 
     fn connected(&mut self, io: &mut Io, index: usize) {

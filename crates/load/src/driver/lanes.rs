@@ -14,18 +14,29 @@ pub(super) struct Stamp {
     pub sent: Time,
 }
 
-/// The stamps of a lane's open exchanges, oldest first. The oldest has a place of its own, because nearly every lane has only
-/// one: there it needs no memory elsewhere, and no queue.
+/// The stamps of a lane's open exchanges, by their numbers. The oldest has a place of its own, because nearly every lane has
+/// only one: there it needs no memory elsewhere, and no queue.
 #[derive(Default)]
 pub(super) struct Stamps {
+    /// The number of the oldest, or of the next exchange if none is open.
+    first: u64,
     oldest: Option<Stamp>,
-    later: VecDeque<Stamp>,
+    /// Those with the numbers after it; `None` has ended before the oldest.
+    later: VecDeque<Option<Stamp>>,
+    /// How many of them have ended.
+    ended: usize,
 }
 
 impl Stamps {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.oldest.is_some()) + self.later.len()
+        usize::from(self.oldest.is_some()) + self.later.len() - self.ended
+    }
+
+    /// The number of the oldest, or of the next exchange if none is open.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.first
     }
 
     #[inline]
@@ -38,7 +49,7 @@ impl Stamps {
     }
 
     pub(super) fn newest(&self) -> Option<&Stamp> {
-        self.later.back().or(self.oldest.as_ref())
+        self.later.iter().rev().flatten().next().or(self.oldest.as_ref())
     }
 
     #[inline]
@@ -46,23 +57,53 @@ impl Stamps {
         if self.oldest.is_none() {
             self.oldest = Some(stamp);
         } else {
-            self.later.push_back(stamp);
+            self.later.push_back(Some(stamp));
         }
+    }
+
+    /// Takes the one with this number; nearly always it is the oldest.
+    #[inline]
+    pub(super) fn take(&mut self, number: u64) -> Option<Stamp> {
+        if number == self.first { self.pop() } else { self.take_later(number) }
+    }
+
+    #[inline(never)]
+    fn take_later(&mut self, number: u64) -> Option<Stamp> {
+        let place = number.checked_sub(self.first + 1)?;
+        let stamp = self.later.get_mut(usize::try_from(place).ok()?)?.take();
+        self.ended += usize::from(stamp.is_some());
+        stamp
     }
 
     /// Takes the oldest.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Stamp> {
-        let next = if self.later.is_empty() { None } else { self.later.pop_front() };
-        std::mem::replace(&mut self.oldest, next)
+        let oldest = self.oldest.take()?;
+        self.first += 1;
+        while let Some(next) = self.later.pop_front() {
+            if next.is_some() {
+                self.oldest = next;
+                break;
+            }
+            self.first += 1;
+            self.ended -= 1;
+        }
+        Some(oldest)
+    }
+
+    /// Numbers what is open from 0, for another connection.
+    pub(super) fn renumber(&mut self) {
+        self.first = 0;
+        self.later.retain(Option::is_some);
+        self.ended = 0;
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp> {
-        self.oldest.iter().chain(&self.later)
+        self.oldest.iter().chain(self.later.iter().flatten())
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp> {
-        self.oldest.iter_mut().chain(&mut self.later)
+        self.oldest.iter_mut().chain(self.later.iter_mut().flatten())
     }
 }
 
@@ -82,16 +123,20 @@ pub(super) struct Lane<S> {
     pub heard: Time,
     pub state: Option<S>,
     pub stamps: Stamps,
-    /// Exchanges that ended on the current connection.
-    pub carried: u64,
     /// Whether the lane is in the queue of idle lanes.
     pub idle: bool,
     /// No new connection is tried before this time.
     pub retry_at: Option<Time>,
+    /// How many exchanges may be open; 0 if the peer takes no more.
     depth: usize,
 }
 
 impl<S> Lane<S> {
+    /// Begins no further exchange on this connection.
+    pub(super) fn refuse(&mut self) {
+        self.depth = 0;
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.stamps.len() < self.depth
     }
@@ -118,6 +163,8 @@ pub(super) struct Lanes<S> {
     lanes: Vec<Lane<S>>,
     /// Lane numbers by the connection's index in the reactor.
     by_conn: Vec<u32>,
+    /// How many exchanges may be open on a lane.
+    depth: usize,
 }
 
 impl<S> Lanes<S> {
@@ -133,12 +180,11 @@ impl<S> Lanes<S> {
             heard: now,
             state: None,
             stamps: Stamps::default(),
-            carried: 0,
             idle: false,
             retry_at: None,
             depth,
         };
-        Self { lanes: std::iter::repeat_with(lane).take(count).collect(), by_conn: Vec::new() }
+        Self { lanes: std::iter::repeat_with(lane).take(count).collect(), by_conn: Vec::new(), depth }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -165,16 +211,17 @@ impl<S> Lanes<S> {
         lane.conn = Some(conn);
         lane.dialed = now;
         (lane.connected, lane.ready) = (false, false);
-        lane.carried = 0;
         lane.retry_at = None;
     }
 
-    /// Takes a lane's connection away, and forgets its state.
+    /// Takes a lane's connection away, and forgets its state. What is open is numbered anew.
     pub(super) fn detach(&mut self, index: usize) -> Option<Conn> {
         let lane = &mut self.lanes[index];
         (lane.connected, lane.ready) = (false, false);
         lane.sending = false;
         lane.state = None;
+        lane.depth = self.depth;
+        lane.stamps.renumber();
         lane.conn.take()
     }
 }

@@ -8,8 +8,8 @@ fn target(body: Body) -> Http {
     Http { body, expect: Expect::exactly("ok"), ..Http::get("h", "/") }
 }
 
-/// Sends one exchange, and returns what the bytes of the answer lead to.
-fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>) {
+/// Sends one exchange. Returns what the bytes of the answer lead to, and how many exchanges the connection carries then.
+fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>, u64) {
     let mut http = Requests::new(target, 1, 0).expect("a request that can be written");
     let mut state = http.open(0);
     http.begin(&mut state);
@@ -18,11 +18,12 @@ fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>) {
     }
     let mut replies = Vec::new();
     let end = http.receive(&mut state, bytes, &mut replies);
-    (end, replies)
+    let limit = http.limit(&state);
+    (end, replies, limit)
 }
 
 fn class(bytes: &[u8]) -> Option<ErrorClass> {
-    let (end, replies) = answer(&target(Body::None), bytes);
+    let (end, replies, _) = answer(&target(Body::None), bytes);
     let fault = end.err().or_else(|| replies.first().and_then(|reply| reply.result.err()));
     fault.map(|fault| fault.class)
 }
@@ -47,10 +48,11 @@ fn each_kind_of_answer_has_its_class() {
 
 #[test]
 fn a_stray_byte_spoils_the_answer_before_it_and_the_connection() {
-    let (end, replies) = answer(&target(Body::None), b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\0");
+    let (end, replies, limit) =
+        answer(&target(Body::None), b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\0");
     assert!(end.is_ok());
     let [reply] = replies.as_slice() else { panic!("one exchange, one reply: {replies:?}") };
-    assert!(!reply.keep);
+    assert_eq!((reply.number, limit), (0, 1));
     assert_eq!(reply.result.expect_err("spoilt").to_string(), "\"\\x00\"");
 }
 
@@ -71,8 +73,10 @@ fn an_answer_without_length_ends_with_the_connection() {
     let mut replies = Vec::new();
     http.receive(&mut state, b"HTTP/1.0 200 OK\r\n\r\nok", &mut replies).expect("a head and a body");
     assert!(replies.is_empty());
-    let reply = http.end(&mut state).expect("the close ends it");
-    assert_eq!((reply.result.is_ok(), reply.keep), (true, false));
+    assert_eq!(http.end(&mut state, &mut replies).class, ErrorClass::ClosedEarly, "of the others");
+    let [reply] = replies.as_slice() else { panic!("the close ends it: {replies:?}") };
+    assert!(reply.result.is_ok());
+    assert_eq!(http.limit(&state), 1);
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn the_id_of_another_request_is_noticed() {
     target.ids = true;
     let with = |id: u64| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Request-Id: {id:020}\r\n\r\nok");
-        let (_, replies) = answer(&target, head.as_bytes());
+        let (_, replies, _) = answer(&target, head.as_bytes());
         replies[0].result.err().map(|fault| fault.class)
     };
     assert_eq!((with(0), with(1)), (None, Some(ErrorClass::WrongId)));
@@ -144,10 +148,7 @@ fn the_body_waits_for_100_continue_or_for_the_nudge() {
 fn a_final_answer_before_the_body_ends_the_wait_and_the_connection() {
     let mut target = target(Body::Pattern(10));
     target.expect_continue = true;
-    let (end, replies) = answer(&target, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    assert_eq!(end, Ok(()));
-    assert_eq!(
-        replies.iter().map(|reply| (reply.result.is_ok(), reply.keep)).collect::<Vec<_>>(),
-        [(true, false)]
-    );
+    let (end, replies, limit) = answer(&target, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_eq!((end, limit), (Ok(()), 1));
+    assert_eq!(replies.iter().map(|reply| reply.result.is_ok()).collect::<Vec<_>>(), [true]);
 }

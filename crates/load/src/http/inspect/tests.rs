@@ -65,13 +65,13 @@ fn replies(requests: &mut Requests, bytes: &[u8], cuts: &[usize], close: bool) -
         let size = sizes.next().copied().unwrap_or(rest.len()).clamp(1, rest.len());
         let (piece, after) = rest.split_at(size);
         if let Err(fault) = requests.receive(&mut state, piece, &mut found) {
-            found.push(Reply { result: Err(fault), keep: false });
+            found.push(Reply { number: 0, result: Err(fault) });
             return found;
         }
         rest = after;
     }
     if close {
-        found.extend(requests.end(&mut state));
+        requests.end(&mut state, &mut found);
     }
     found
 }

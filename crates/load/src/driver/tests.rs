@@ -1,0 +1,180 @@
+//! Drives a small protocol whose exchanges end in any order, against a server that follows a script: an exchange may fail
+//! alone, and the server may refuse further ones.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
+
+use reactor::{Backend, Payload, Reactor, ReactorConfig};
+
+use super::*;
+use crate::pacer::{Arrivals, Stop};
+use crate::protocol::Success;
+
+/// A request is one byte, its number. An answer is a number and what became of it.
+struct Toy;
+
+/// The exchange with this number is answered.
+const DONE: u8 = b'd';
+/// The exchange with this number fails alone.
+const FAILED: u8 = b'f';
+/// From this number on nothing was processed.
+const LIMIT: u8 = b'l';
+
+struct State {
+    begun: u8,
+    sent: u8,
+    limit: u64,
+}
+
+impl Protocol for Toy {
+    type State = State;
+
+    fn keeps_connections(&self) -> bool {
+        true
+    }
+
+    fn open(&mut self, _lane: usize) -> State {
+        State { begun: 0, sent: 0, limit: u64::MAX }
+    }
+
+    fn limit(&self, state: &State) -> u64 {
+        state.limit
+    }
+
+    fn begin(&mut self, state: &mut State) {
+        assert_eq!(state.limit, u64::MAX, "nothing begins on a connection that takes no more");
+        state.begun += 1;
+    }
+
+    fn next(&mut self, state: &mut State, _closing: bool) -> Next {
+        if state.sent == state.begun {
+            return Next::Nothing;
+        }
+        state.sent += 1;
+        Next::Send(Payload::Owned(vec![state.sent - 1]))
+    }
+
+    fn sent(&mut self, _payload: Payload) {}
+
+    fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
+        for answer in bytes.chunks(2) {
+            let number = u64::from(answer[0]);
+            match answer[1] {
+                DONE => replies.push(Reply { number, result: Ok(Success { units: 1, payload: 0 }) }),
+                FAILED => {
+                    let fault = Fault::new(ErrorClass::Status, Seen::Status(500));
+                    replies.push(Reply { number, result: Err(fault) });
+                }
+                _ => state.limit = number,
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _state: &mut State, _replies: &mut Vec<Reply>) -> Fault {
+        Fault::new(ErrorClass::ClosedEarly, Seen::Nothing)
+    }
+}
+
+/// One connection of the server: it waits for this many requests, then sends these answers.
+type Act = (usize, &'static [(u8, u8)]);
+
+/// Serves one connection after another, each with its acts. A connection without acts left is closed when the peer has
+/// closed it, or at once if the last act is empty.
+fn serve(script: &'static [&'static [Act]]) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let server = thread::spawn(move || {
+        for acts in script {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            if follow(&mut stream, acts) {
+                assert_eq!(stream.read(&mut [0; 16]).unwrap_or(0), 0, "the client closes");
+            }
+        }
+    });
+    (address, server)
+}
+
+fn follow(stream: &mut TcpStream, acts: &[Act]) -> bool {
+    for (requests, answers) in acts {
+        let mut numbers = vec![0; *requests];
+        stream.read_exact(&mut numbers).expect("requests");
+        let bytes: Vec<u8> = answers.iter().flat_map(|(number, what)| [*number, *what]).collect();
+        if bytes.is_empty() {
+            return false;
+        }
+        stream.write_all(&bytes).expect("answers");
+    }
+    true
+}
+
+/// Makes this many exchanges, four at a time on one connection.
+fn exchanges(address: SocketAddr, count: u64) -> Tally {
+    let config = ReactorConfig { backend: Backend::Auto, ..ReactorConfig::FEW };
+    let mut reactor = Reactor::new(config).expect("a reactor");
+    let to = reactor.io().address(&address.into());
+    let share = Share {
+        number: 0,
+        reports: None,
+        connections: 1,
+        callers: 4,
+        pipeline: 4,
+        pool: false,
+        arrivals: Arrivals::Closed,
+        offset: 0.0,
+        warmup: Duration::ZERO,
+        stop: Stop::Count(count),
+        ending: Ending::Finish,
+        timeout: Duration::from_secs(10),
+        idle_timeout: None,
+        drain: Duration::ZERO,
+    };
+    let until = (&AtomicBool::new(false), &Beginning::default());
+    drive(&mut reactor, Toy, share, to, until, &|_| {}).expect("it drives")
+}
+
+fn outcome(tally: &Tally) -> (u64, u64, u64, u64) {
+    let failed = tally.errors.iter().sum();
+    (tally.attempts, tally.successes, failed, tally.total.connections)
+}
+
+#[test]
+fn exchanges_end_in_any_order_and_fail_alone() {
+    let (address, server) = serve(&[&[
+        (4, &[(2, DONE), (0, FAILED), (3, DONE)]),
+        (3, &[(6, DONE), (1, DONE), (5, DONE), (4, DONE)]),
+        (1, &[(7, DONE)]),
+    ]]);
+    let tally = exchanges(address, 8);
+    assert_eq!(outcome(&tally), (8, 7, 1, 1));
+    assert_eq!(tally.first_errors[&ErrorClass::Status].exchange, Some(1));
+    server.join().expect("the script was followed");
+}
+
+#[test]
+fn what_the_peer_has_not_processed_begins_anew_on_another_connection() {
+    // Of four exchanges two are processed, in two acts. The other two begin anew, as 0 and 1.
+    let (address, server) = serve(&[
+        &[(4, &[(1, DONE), (2, LIMIT), (0, DONE)])],
+        &[(4, &[(3, DONE), (0, DONE), (1, DONE), (2, DONE)])],
+    ]);
+    assert_eq!(outcome(&exchanges(address, 6)), (6, 6, 0, 2));
+    server.join().expect("the script was followed");
+}
+
+#[test]
+fn what_the_peer_had_taken_fails_if_the_connection_ends_first() {
+    let (address, server) =
+        serve(&[&[(4, &[(0, DONE)]), (1, &[(3, LIMIT)]), (0, &[])], &[(2, &[(1, DONE), (0, DONE)])]]);
+    // Exchanges 1 and 2 fail. 3 and 4 begin anew.
+    assert_eq!(outcome(&exchanges(address, 5)), (5, 3, 2, 2));
+    server.join().expect("the script was followed");
+}
+
+#[test]
+fn a_peer_that_never_takes_anything_makes_every_exchange_fail() {
+    let (address, server) = serve(&[&[(4, &[(0, LIMIT)])]]);
+    assert_eq!(outcome(&exchanges(address, 4)), (4, 0, 4, 1));
+    server.join().expect("the script was followed");
+}
