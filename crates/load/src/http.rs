@@ -139,7 +139,7 @@ impl Requests {
     ///
     /// # Errors
     /// There are too many interim answers.
-    #[inline]
+    #[inline(always)]
     fn complete(
         &mut self,
         state: &mut State,
@@ -178,7 +178,7 @@ impl Requests {
     }
 
     /// Judges a complete answer.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
         state.came = None;
         state.open = state.open.saturating_sub(1);
@@ -188,7 +188,7 @@ impl Requests {
         // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
         // the whole body is sent, the connection is in the middle of a request.
         if !answer.keep || state.body != BodyState::None {
-            state.limit = state.limit.min(state.answered);
+            state.refuse();
         }
         let result = self.judge.verdict(answer, message);
         let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
@@ -318,7 +318,7 @@ impl Protocol for Requests {
                 if rest.is_empty() {
                     return Ok(());
                 }
-                state.limit = state.answered;
+                state.refuse();
                 return unasked(rest, replies);
             }
             // Fast path: nearly every answer is small and arrives in one piece.
@@ -374,6 +374,14 @@ impl Protocol for Requests {
 
     fn nudge(&mut self, state: &mut State) -> bool {
         self.release(state)
+    }
+}
+
+impl State {
+    /// Begins nothing further on this connection.
+    #[inline(never)]
+    fn refuse(&mut self) {
+        self.limit = self.limit.min(self.answered);
     }
 }
 

@@ -23,14 +23,13 @@ pub(super) struct Stamps {
     oldest: Option<Stamp>,
     /// Those with the numbers after it; `None` has ended before the oldest.
     later: VecDeque<Option<Stamp>>,
-    /// How many of them have ended.
-    ended: usize,
+    open: usize,
 }
 
 impl Stamps {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.oldest.is_some()) + self.later.len() - self.ended
+        self.open
     }
 
     /// The number of the oldest, or of the next exchange if none is open.
@@ -54,6 +53,7 @@ impl Stamps {
 
     #[inline]
     pub(super) fn push(&mut self, stamp: Stamp) {
+        self.open += 1;
         if self.oldest.is_none() {
             self.oldest = Some(stamp);
         } else {
@@ -71,7 +71,7 @@ impl Stamps {
     fn take_later(&mut self, number: u64) -> Option<Stamp> {
         let place = number.checked_sub(self.first + 1)?;
         let stamp = self.later.get_mut(usize::try_from(place).ok()?)?.take();
-        self.ended += usize::from(stamp.is_some());
+        self.open -= usize::from(stamp.is_some());
         stamp
     }
 
@@ -80,22 +80,28 @@ impl Stamps {
     pub(super) fn pop(&mut self) -> Option<Stamp> {
         let oldest = self.oldest.take()?;
         self.first += 1;
-        while let Some(next) = self.later.pop_front() {
-            if next.is_some() {
-                self.oldest = next;
-                break;
-            }
-            self.first += 1;
-            self.ended -= 1;
+        self.open -= 1;
+        if !self.later.is_empty() {
+            self.oldest = self.next();
         }
         Some(oldest)
+    }
+
+    /// Takes the oldest of the later ones.
+    #[inline]
+    fn next(&mut self) -> Option<Stamp> {
+        loop {
+            match self.later.pop_front()? {
+                None => self.first += 1,
+                found => return found,
+            }
+        }
     }
 
     /// Numbers what is open from 0, for another connection.
     pub(super) fn renumber(&mut self) {
         self.first = 0;
         self.later.retain(Option::is_some);
-        self.ended = 0;
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp> {
