@@ -187,8 +187,8 @@ fn what_is_broken_is_named_with_its_place() {
         ("{\"path\":\"/\",\"body_base64\":\"!\"}", "f:1:28: the body is no base64"),
         ("{\"path\":\"/\",\"body\":\"ab {{x}}\"}", "f:1:24: unknown placeholder `{{x}}`"),
         ("{\"path\":\"/\",\"headers\":[]}", "f:1:22: invalid type: sequence, expected an object of headers"),
-        ("{\"log\":{\"entries\":[{\"request\":{\"method\":1}}]}}", "f:1:41: invalid type: integer"),
-        ("{\"log\":{\"pages\":[]}}", "f:1:20: `entries` is missing"),
+        ("{\"log\":{\"entries\":[{\"request\":{\"method\":1}}]}}", "f:1:42: invalid type: integer"),
+        ("{\"log\":{\"pages\":[]}}", "f:1:19: `entries` is missing"),
         (
             "{\"log\":{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"http://u@x/\"}}]}}",
             "f:1:67: entry 1: \"http://u@x/\" needs a host",
