@@ -137,7 +137,13 @@ fn answers_that_cannot_be_decoded_are_wrong_content() {
     let bomb = encoder.finish().expect("memory");
     let cut = bomb[..bomb.len() - 9].to_vec();
     for (lines, body, limit, class, says) in [
-        ("Content-Encoding: gzip\r\n", b"plain".to_vec(), "1M", "wrong_content", "it is not gzip"),
+        (
+            "Content-Encoding: gzip\r\n",
+            b"plain text, not compressed".to_vec(),
+            "1M",
+            "wrong_content",
+            "it is not gzip",
+        ),
         ("Content-Encoding: gzip\r\n", cut, "64M", "wrong_content", "its gzip ends early"),
         ("Content-Encoding: lzw\r\n", b"x".to_vec(), "1M", "wrong_content", "the coding \"lzw\""),
         ("Content-Encoding: gzip\r\n", bomb, "1M", "length", "more than 1048576 decoded bytes"),

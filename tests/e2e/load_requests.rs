@@ -192,6 +192,19 @@ fn failures_are_counted_under_the_name_of_their_request() {
 }
 
 #[test]
+fn each_request_has_its_own_checks_besides_those_of_all() {
+    let text = "{\"path\":\"/a\"}\n{\"path\":\"/b\",\"expect\":[\"body=ok\",\"length>5\"]}\n\
+                {\"path\":\"/status-404\",\"expect\":\"status=404\"}\n";
+    let folder = Folder::new(&[("requests", text)]);
+    let (peer, _) = echo();
+    let words = [&*peer.url("http"), "--requests", &folder.name("requests"), "-n", "30", "--pipeline", "2"];
+    let (_, json) = load_json(&[&words[..], &["--expect", "length=2"]].concat());
+    assert_eq!((&json["completed"], &json["errors"]["length"]), (&20.into(), &10.into()), "{json}");
+    let first = json["first_errors"]["length"].as_str().unwrap_or_default();
+    assert!(first.contains("length>5"), "{json}");
+}
+
+#[test]
 fn a_redirect_is_no_answer_and_says_where_it_leads() {
     let folder = Folder::new(&[("targets", "GET /status-302\n")]);
     let (peer, _) = echo();

@@ -234,13 +234,13 @@ fn secret(text: &str) -> anyhow::Result<String> {
 /// What the answers to a request must be: what it says of the status, or else what all requests must have, and the checks of
 /// all and its own.
 fn expectation(usual: &Expect, texts: &[String]) -> Result<Expect, String> {
-    let own = texts.iter().map(|text| Check::parse(text).map_err(|error| error.to_string()));
+    let own = texts.iter().map(|text| Check::parse(text).map_err(|error| format!("{text:?}: {error}")));
     let own = Expect::meeting(None, own.collect::<Result<_, _>>()?);
     if own.status.is_empty() {
         return Err("the checks of the status leave no status that is accepted".to_owned());
     }
     let says_status = own.checks.iter().any(|check| check.statuses().is_some());
-    let status = if says_status { own.status } else { usual.status.clone() };
+    let status = if says_status { own.status } else { usual.status };
     let checks = usual.checks.iter().cloned().chain(own.checks).collect();
     Ok(Expect { status, checks, ..usual.clone() })
 }

@@ -78,7 +78,7 @@ const TIME: &str = "22/Nov/2026:13:55:36 +0100";
 fn expected_status(status: u16) -> Option<String> {
     match status {
         304 | 400 | 408 | 412 | 416 | 429 | 499 => None,
-        300..=399 | 400..=498 => Some(format!("status={status}")),
+        300..=498 => Some(format!("status={status}")),
         _ => None,
     }
 }
