@@ -111,7 +111,7 @@ impl Requests<Listed> {
 }
 
 impl<S: Source> Requests<S> {
-    /// Handles the end of an answer. An interim answer only releases a waiting body.
+    /// Handles the end of an answer.
     ///
     /// # Errors
     /// There are too many interim answers.
@@ -123,13 +123,22 @@ impl<S: Source> Requests<S> {
         message: Message<'_>,
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault> {
-        if !answer.interim {
-            state.interim = 0;
-            replies.push(self.judge(state, &answer, message));
-            return Ok(());
+        if answer.interim {
+            return self.pass_over(state, answer.status);
         }
+        state.interim = 0;
+        replies.push(self.judge(state, &answer, message));
+        Ok(())
+    }
+
+    /// Handles the end of an interim answer.
+    ///
+    /// # Errors
+    /// There are too many of them.
+    #[cold]
+    fn pass_over(&self, state: &mut State, status: u16) -> Result<(), Fault> {
         state.interim += 1;
-        if answer.status == 100 {
+        if status == 100 {
             self.release(state);
         }
         let limit = Seen::Limit { of: INTERIM, what: "interim answers" };

@@ -87,7 +87,7 @@ impl Judge {
     ///
     /// # Errors
     /// The body is too long.
-    #[inline]
+    #[inline(always)]
     pub(super) fn whole(&self, answer: &mut ReceivedAnswer, body: &[u8]) -> Result<(), Fault> {
         self.add(answer, body, &mut None)
     }
@@ -96,7 +96,7 @@ impl Judge {
     ///
     /// # Errors
     /// The body is too long.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(
         &self,
         answer: &mut ReceivedAnswer,
@@ -110,6 +110,7 @@ impl Judge {
         if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
     }
 
+    #[inline(never)]
     fn read(&self, answer: &mut ReceivedAnswer, data: &[u8], kept: &mut Option<Box<Kept>>) {
         if let Some(kept) = kept {
             kept.add(data);
@@ -121,13 +122,25 @@ impl Judge {
         }
     }
 
+    #[cold]
     fn too_long(&self) -> Fault {
         Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
     }
 
     /// The length of a complete answer's body, or what is wrong with the answer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
+        let differs = answer.wrong | answer.id_differs | self.inspector.is_some();
+        let as_long = self.expect.length.is_none_or(|length| length == answer.length);
+        match !differs && as_long && self.expect.status.contains(answer.status) {
+            true => Ok(answer.length),
+            false => self.look_closely(answer, message),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_closely(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
         if !self.expect.status.contains(answer.status) {
             return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, message.head())));
         }
