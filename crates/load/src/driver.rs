@@ -81,6 +81,8 @@ enum Phase {
 pub(crate) struct Driver<'a, P: Protocol> {
     protocol: P,
     share: Share,
+    /// Whether a schedule says when exchanges begin.
+    open_loop: bool,
     to: AddressId,
     lanes: Lanes<P>,
     pacer: Pacer,
@@ -237,6 +239,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             reported: 0,
             report_at: Time::NEVER,
             watch,
+            open_loop: share.arrivals.are_open(),
             share,
             protocol,
         }

@@ -32,28 +32,20 @@ impl<P: Protocol> Driver<'_, P> {
         if self.is_open() { self.opened.is_some_and(|opened| intended >= opened) } else { self.window }
     }
 
-    /// Counts the end of a lane's exchange with this number.
+    /// Counts an exchange that ended with a right answer.
     #[inline]
-    pub(super) fn settle(&mut self, index: usize, number: u64, result: Result<Success, &Fault>, ended: Time) {
-        let Some(stamp) = self.lanes[index].stamps.take(number) else { return };
-        self.open -= 1;
-        match result {
-            Ok(success) => {
-                self.tally.total.successes += 1;
-                if self.window {
-                    self.tally.succeed(success, self.tenth);
-                }
-                if self.times_count(stamp.intended) {
-                    self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
-                    self.sent_behind(&stamp);
-                }
-                if let Some(name) = self.protocol.name(stamp.request) {
-                    self.answered_by_name(name, ended.nanos_since(stamp.intended), &stamp);
-                }
-            }
-            Err(fault) => self.lost(*fault, &stamp, (index, number)),
+    pub(super) fn succeeded(&mut self, success: Success, stamp: &Stamp<P::Request>, ended: Time) {
+        self.tally.total.successes += 1;
+        if self.window {
+            self.tally.succeed(success, self.tenth);
         }
-        self.caller_returns();
+        if self.times_count(stamp.intended) {
+            self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
+            self.sent_behind(stamp);
+        }
+        if let Some(name) = self.protocol.name(stamp.request) {
+            self.answered_by_name(name, ended.nanos_since(stamp.intended), stamp);
+        }
     }
 
     /// Counts a right answer under a name.

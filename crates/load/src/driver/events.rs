@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reactor::{Conn, Event, Handler, Io, Time};
 
-use super::Driver;
+use super::{Driver, lanes::Stamp};
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::Protocol;
 
@@ -64,20 +64,25 @@ impl<P: Protocol> Driver<'_, P> {
     fn settle_replies(&mut self, index: usize, bytes: &[u8], ended: Time) {
         for at in 0..self.replies.len() {
             let reply = &self.replies[at];
-            let number = reply.number;
-            match &reply.result {
-                Ok(success) => self.settle(index, number, Ok(*success), ended),
-                Err(fault) => {
-                    let fault = *fault;
-                    if P::LEGIBLE && !bytes.is_empty() && !fault.seen.shows_bytes() {
-                        self.heard = Seen::bytes(bytes);
-                    }
-                    self.settle(index, number, Err(&fault), ended);
-                    self.heard = Seen::Nothing;
-                }
+            let Some(stamp) = self.lanes[index].stamps.take(reply.number) else { continue };
+            self.open -= 1;
+            match reply.result {
+                Ok(success) => self.succeeded(success, &stamp, ended),
+                Err(fault) => self.failed_with(fault, bytes, &stamp, (index, reply.number)),
             }
+            self.caller_returns();
         }
         self.replies.clear();
+    }
+
+    /// Counts an exchange that failed because of these bytes, if there are any.
+    #[cold]
+    fn failed_with(&mut self, fault: Fault, bytes: &[u8], stamp: &Stamp<P::Request>, at: (usize, u64)) {
+        if P::LEGIBLE && !bytes.is_empty() && !fault.seen.shows_bytes() {
+            self.heard = Seen::bytes(bytes);
+        }
+        self.lost(fault, stamp, at);
+        self.heard = Seen::Nothing;
     }
 
     fn ended(&mut self, io: &mut Io, index: usize) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reactor::{Io, Time};
 
 use super::{Driver, Ending, GRACE, Moment, Phase, Share, TURN};
-use crate::pacer::{Arrivals, Pace, Pacer, Stop};
+use crate::pacer::{Pace, Pacer, Stop};
 use crate::protocol::Protocol;
 
 /// What may begin in a phase.
@@ -45,7 +45,7 @@ impl Gate {
 impl<P: Protocol> Driver<'_, P> {
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.share.arrivals, Arrivals::Closed)
+        self.open_loop
     }
 
     /// How long the loop may wait: until the phase ends or an arrival is due, at most [`TURN`].

@@ -68,6 +68,17 @@ impl Judge {
         Self { expect: Expect { length, ..expect }, max_answer: target.max_answer, reads, inspector }
     }
 
+    /// Whether a whole answer is surely right: one that needs no closer look.
+    #[inline(always)]
+    pub(super) fn accepts(&self, head: &ResponseHead<'_>, body: &[u8]) -> bool {
+        let Expect { status, length, .. } = &self.expect;
+        !self.reads
+            && head.keep_alive
+            && status.contains(head.status)
+            && body.len() as u64 <= self.max_answer
+            && length.is_none_or(|length| length == body.len() as u64)
+    }
+
     /// Looks at the head of an answer whose body is still to come.
     ///
     /// # Errors
@@ -87,7 +98,7 @@ impl Judge {
     ///
     /// # Errors
     /// The body is too long.
-    #[inline(always)]
+    #[inline]
     pub(super) fn whole(&self, answer: &mut ReceivedAnswer, body: &[u8]) -> Result<(), Fault> {
         self.add(answer, body, &mut None)
     }
@@ -96,7 +107,7 @@ impl Judge {
     ///
     /// # Errors
     /// The body is too long.
-    #[inline(always)]
+    #[inline]
     pub(super) fn add(
         &self,
         answer: &mut ReceivedAnswer,
@@ -128,19 +139,7 @@ impl Judge {
     }
 
     /// The length of a complete answer's body, or what is wrong with the answer.
-    #[inline(always)]
     pub(super) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
-        let differs = answer.wrong | answer.id_differs | self.inspector.is_some();
-        let as_long = self.expect.length.is_none_or(|length| length == answer.length);
-        match !differs && as_long && self.expect.status.contains(answer.status) {
-            true => Ok(answer.length),
-            false => self.look_closely(answer, message),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_closely(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
         if !self.expect.status.contains(answer.status) {
             return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, message.head())));
         }
