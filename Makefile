@@ -56,7 +56,8 @@ pictures: build install-test
 	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
 		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures
 
-# Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes half an hour on a quiet machine.
+# Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes forty minutes on a quiet
+# machine.
 bench: install
 	scripts/install-peers
 	cargo build --release --locked -p narrows -p bench

@@ -2,6 +2,7 @@
 //!
 //! options -> machine, peers -> runs in pairs A B A B -> ratios -> RESULTS.md and results.csv
 
+mod handshakes;
 pub mod machine;
 mod measure;
 pub mod options;
@@ -18,7 +19,7 @@ use anyhow::Context;
 
 use measure::{Kind, Run};
 use options::Args;
-use peer::{Peer, Task};
+use peer::{NGINX, Peer, Task};
 use results::{Comparison, Curve, Report};
 use scenario::Scenario;
 use under_test::Server;
@@ -68,9 +69,15 @@ impl Bench<'_> {
                     }
                 }
             }
-            Scenario::Resident { connections } => {
-                report.resident.extend(self.resident(*connections)?);
+            Scenario::Handshakes { task } => {
+                if let Some(nginx) = self.peers.iter().find(|peer| peer.name == NGINX) {
+                    let found =
+                        handshakes::compare(scenario.name(), task, &self.us, nginx, &self.server, self.args)?;
+                    eprintln!("  {}", found.line());
+                    report.comparisons.push(found);
+                }
             }
+            Scenario::Resident { task } => report.resident.extend(self.resident(task)?),
             Scenario::Curve { task, connections } => {
                 for &count in connections {
                     report.curve.push(self.point(&Task { connections: count, ..*task })?);
@@ -150,13 +157,17 @@ impl Bench<'_> {
         Ok(Comparison { scenario, task: two, peer: "narrows, 1 thread", runs, calls: [None, None] })
     }
 
-    fn resident(&mut self, connections: usize) -> anyhow::Result<Vec<resident::Row>> {
-        let all = ["wrk", "h2load", "oha", "floor-epoll", "floor-uring"];
-        let names = if self.args.quick { &["wrk", "floor-epoll"] } else { &all[..] };
+    fn resident(&mut self, task: &Task) -> anyhow::Result<Vec<resident::Row>> {
+        let names: &[&str] = match (self.args.quick, task.tls) {
+            (true, true) => &["wrk", "floor-tls"],
+            (true, false) => &["wrk", "floor-epoll"],
+            (false, true) => &["wrk", "h2load", "floor-tls"],
+            (false, false) => &["wrk", "h2load", "oha", "floor-epoll", "floor-uring"],
+        };
         let mut rows = Vec::new();
         let peers = self.peers.iter().filter(|peer| names.contains(&peer.name));
         for peer in std::iter::once(&self.us).chain(peers) {
-            rows.push(resident::measure(peer, connections, &mut self.server, self.args)?);
+            rows.push(resident::measure(peer, task, &mut self.server, self.args)?);
         }
         Ok(rows)
     }

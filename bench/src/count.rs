@@ -34,7 +34,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let cost = |narrows: &File| cost(path, narrows, &server, scratch.path(), args.quick);
         let row = match (path.program, before) {
             // A floor is no part of Narrows, and has no earlier version.
-            (Program::Narrows, Some(before)) => Row { path, before: Some(cost(before)?), now: cost(&after)? },
+            (Program::Narrows | Program::Secured, Some(before)) => {
+                Row { path, before: Some(cost(before)?), now: cost(&after)? }
+            }
             _ => Row { path, before: None, now: cost(&after)? },
         };
         eprintln!("{}", row.line());
@@ -78,7 +80,7 @@ fn cost(path: &Path, narrows: &File, server: &Server, scratch: &File, quick: boo
     let step = if quick { path.step.div_ceil(10) } else { path.step };
     let mut counts = [Count::default(); 3];
     for (count, times) in counts.iter_mut().zip(1..) {
-        let words = path.command(narrows, server.ports, step * times)?;
+        let words = path.command(narrows, server, step * times)?;
         *count = callgrind::count(&words, &scratch.join("callgrind")).with_context(|| path.name)?;
     }
     Ok(Cost::of(counts, step as f64 * path.unit.per_step()))

@@ -12,7 +12,8 @@ use anyhow::{Context, bail};
 use crate::Load;
 use crate::net::{self, Epoll};
 
-const INTEREST: i32 = libc::EPOLLIN | libc::EPOLLET;
+pub const INTEREST: i32 = libc::EPOLLIN | libc::EPOLLET;
+const BUFFER: usize = 4096;
 
 /// Drives the server until the time is over, and prints the number of answers.
 pub fn run(load: &Load) -> anyhow::Result<()> {
@@ -39,7 +40,7 @@ fn keep(load: &Load) -> anyhow::Result<u64> {
                 slot.sent = net::send(fd, &request, 0).is_ok();
                 continue;
             }
-            slot.got += take(fd)?;
+            slot.got += take(fd, &mut [0; BUFFER])?;
             if slot.got >= response {
                 slot.got -= response;
                 done += 1;
@@ -85,7 +86,7 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
                 slot.sent = net::send(fd, &request, 0).is_ok();
                 continue;
             }
-            slot.got += take(fd)?;
+            slot.got += take(fd, &mut [0; BUFFER])?;
             if slot.got >= response {
                 done += 1;
                 *slot = open(&epoll, &to, &request, event.u64 as usize).context("connect")?;
@@ -95,9 +96,9 @@ fn one_each(load: &Load) -> anyhow::Result<u64> {
     Ok(done)
 }
 
-fn take(fd: RawFd) -> anyhow::Result<usize> {
-    let mut buffer = [0; 4096];
-    match net::receive(fd, &mut buffer) {
+/// Receives what has arrived, which may be nothing.
+pub fn take(fd: RawFd, buffer: &mut [u8]) -> anyhow::Result<usize> {
+    match net::receive(fd, buffer) {
         Ok(0) => bail!("the server closed a connection too early"),
         Ok(count) => Ok(count),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),

@@ -3,12 +3,16 @@
 //! A floor is the minimal program that moves the same bytes: it sends fixed requests and counts answers by their length.
 //! The cost of a generator above the floor is the cost of what it adds: parsing, checking, clocks and histograms.
 
+mod bare_tls;
+mod certificate;
 mod compare;
 mod count;
 mod floor_epoll;
+mod floor_tls;
 mod floor_uring;
 mod net;
 mod send_loop;
+mod send_tls;
 mod server;
 
 use std::time::Duration;
@@ -24,8 +28,12 @@ enum Verb {
     FloorEpoll(Load),
     /// Drive the server with a minimal io_uring loop
     FloorUring(Load),
+    /// Drive the server over TLS with a minimal epoll loop
+    FloorTls(floor_tls::Args),
     /// Send a stream with a minimal loop that repeats one block
     SendLoop(send_loop::Args),
+    /// Send bodies over TLS with a minimal loop that repeats one block
+    SendTls(send_tls::Args),
     /// Run interleaved pairs, and write RESULTS.md and results.csv
     Compare(compare::options::Args),
     /// Count instructions in user space under callgrind, and write COUNTS.md
@@ -79,7 +87,9 @@ fn main() -> anyhow::Result<()> {
         Verb::Server(args) => server::run(&args),
         Verb::FloorEpoll(load) => floor_epoll::run(&load),
         Verb::FloorUring(load) => floor_uring::run(&load),
+        Verb::FloorTls(args) => floor_tls::run(&args),
         Verb::SendLoop(args) => send_loop::run(&args),
+        Verb::SendTls(args) => send_tls::run(&args),
         Verb::Compare(args) => compare::run(&args),
         Verb::Count(args) => count::run(&args),
     }

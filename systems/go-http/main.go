@@ -1,23 +1,35 @@
-// Go's net/http: a server for requests and uploads.
+// Go's net/http: a server for requests and uploads, plain or over crypto/tls.
 //
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and
-// answers the count.
-//
-// usage: program PORT
+// answers the count; GET /bytes answers a text of -answer-size bytes.
 package main
 
 import (
+	"compress/gzip"
+	"crypto/tls"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var (
+	port       = flag.Int("port", 0, "the port on which it listens")
+	secured    = flag.String("tls", "off", "off: plain; otherwise over TLS 1.2 and 1.3")
+	cert       = flag.String("cert", "", "the file with its certificate")
+	key        = flag.String("key", "", "the file with its key")
+	tickets    = flag.Bool("tickets", true, "give tickets for sessions")
+	growing    = flag.Bool("growing-records", true, "begin with small TLS records")
+	answerSize = flag.Int("answer-size", 0, "the bytes of the text at /bytes; 0: it is not found")
+	compressed = flag.String("gzip", "off", "on: compress the text for those who accept it")
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: program PORT")
-		os.Exit(1)
-	}
+	flag.Parse()
 	http.HandleFunc("/", func(answer http.ResponseWriter, _ *http.Request) {
 		io.WriteString(answer, "ok")
 	})
@@ -28,8 +40,51 @@ func main() {
 		}
 		fmt.Fprint(answer, count)
 	})
-	if err := http.ListenAndServe("127.0.0.1:"+os.Args[1], nil); err != nil {
+	http.HandleFunc("/bytes", bytes(makeText(*answerSize)))
+	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", *port)}
+	if err := serve(server); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot serve:", err)
 		os.Exit(1)
 	}
 }
+
+func serve(server *http.Server) error {
+	if *secured == "off" {
+		return server.ListenAndServe()
+	}
+	server.TLSConfig = &tls.Config{
+		MinVersion:                  tls.VersionTLS12,
+		SessionTicketsDisabled:      !*tickets,
+		DynamicRecordSizingDisabled: !*growing,
+	}
+	return server.ListenAndServeTLS(*cert, *key)
+}
+
+// bytes answers the text, compressed anew for each answer if that is asked for.
+func bytes(text []byte) http.HandlerFunc {
+	return func(answer http.ResponseWriter, request *http.Request) {
+		if len(text) == 0 {
+			http.NotFound(answer, request)
+			return
+		}
+		header := answer.Header()
+		header.Set("Content-Type", "text/plain")
+		if *compressed == "off" || !strings.Contains(request.Header.Get("Accept-Encoding"), "gzip") {
+			header.Set("Content-Length", strconv.Itoa(len(text)))
+			answer.Write(text)
+			return
+		}
+		header.Set("Content-Encoding", "gzip")
+		packer := packers.Get().(*gzip.Writer)
+		defer packers.Put(packer)
+		packer.Reset(answer)
+		packer.Write(text)
+		packer.Close()
+	}
+}
+
+// packers are used again, because a new one takes 800 KB.
+var packers = sync.Pool{New: func() any {
+	packer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level of nginx
+	return packer
+}}

@@ -16,13 +16,18 @@ import io.netty.handler.codec.http.HttpServerExpectContinueHandler;
 import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
+import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslContextBuilder;
+import io.netty.handler.ssl.SslProvider;
+import java.io.File;
 import java.nio.charset.StandardCharsets;
+import javax.net.ssl.SSLException;
 
 /**
- * A server for requests and uploads with Netty's HTTP codec.
+ * A server for requests and uploads with Netty's HTTP codec, plain or over the JDK's TLS.
  *
  * <p>Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
- * the count. Usage: HttpServer PORT CORES
+ * the count. Usage: HttpServer PORT CORES TLS CERT KEY (TLS is off, or anything else)
  */
 final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
     private static final byte[] OK = "ok".getBytes(StandardCharsets.US_ASCII);
@@ -59,10 +64,21 @@ final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
         context.close();
     }
 
-    public static void main(String[] words) throws InterruptedException {
+    private static SslContext secured(String cert, String key) throws SSLException {
+        return SslContextBuilder.forServer(new File(cert), new File(key))
+                .sslProvider(SslProvider.JDK)
+                .protocols("TLSv1.3", "TLSv1.2")
+                .build();
+    }
+
+    public static void main(String[] words) throws InterruptedException, SSLException {
+        SslContext tls = words[2].equals("off") ? null : secured(words[3], words[4]);
         Listener.serve(Integer.parseInt(words[0]), Integer.parseInt(words[1]), new ServerBootstrap(), new ChannelInitializer<>() {
             @Override
             protected void initChannel(SocketChannel channel) {
+                if (tls != null) {
+                    channel.pipeline().addLast(tls.newHandler(channel.alloc()));
+                }
                 channel.pipeline().addLast(
                         new HttpServerCodec(), new HttpServerKeepAliveHandler(), new HttpServerExpectContinueHandler(), new HttpServer());
             }

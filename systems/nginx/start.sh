@@ -1,32 +1,41 @@
-# Writes the configuration and starts nginx in the foreground: start.sh OUT PORT KEEPALIVE_REQUESTS
-# nginx writes into the build folder. The configuration file is deleted as soon as nginx has opened it.
+# Starts nginx in the foreground: start.sh OUT PORT KNOB=VALUE...
+# With tls=off it is plain. With answer_size above 0, GET /bytes answers the text that bytes.sh made.
 set -eu
-out=$1 port=$2 keepalive_requests=$3
-cat > "$out/$port.conf" <<CONF
-daemon off;
-worker_processes 1;
-error_log stderr;
-pid $out/$port.pid;
-events {
-    worker_connections 16384;
-}
-http {
-    access_log off;
-    client_body_temp_path $out/body;
-    proxy_temp_path $out/proxy;
-    fastcgi_temp_path $out/fastcgi;
-    uwsgi_temp_path $out/uwsgi;
-    scgi_temp_path $out/scgi;
-    keepalive_requests $keepalive_requests;
-    server {
-        listen 127.0.0.1:$port backlog=4096;
-        location = / {
-            return 200 "ok";
-        }
-    }
-}
-CONF
-exec 3< "$out/$port.conf"
-rm "$out/$port.conf"
-PATH=$PATH:/usr/sbin:/sbin
-exec nginx -e stderr -p "$out" -c /dev/fd/3
+out=$1 port=$2
+shift 2
+for word; do
+    case $word in
+        keepalive_requests=* | workers=* | tls=* | cert=* | key=* | tickets=* | record_size=* | answer_size=* | gzip=* | sendfile=*)
+            export "$word" ;;
+        *) echo "unknown: $word" >&2; exit 2 ;;
+    esac
+done
+
+# switch BOOLEAN: how nginx writes it
+switch() { [ "$1" = true ] && echo on || echo off; }
+
+ssl= secured=
+[ "$tls" = off ] || ssl=ssl secured="
+        ssl_certificate "$cert";
+        ssl_certificate_key "$key";
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_session_tickets $(switch "$tickets");
+        ssl_buffer_size $record_size;"
+
+compressed="gzip off;"
+case $gzip in
+    on) compressed="gzip on;" ;;
+    static) compressed="gzip_static on;" ;;
+esac
+bytes=
+[ "$answer_size" = 0 ] || bytes="
+        location = /bytes {
+            alias $out/bytes/$answer_size;
+            default_type text/plain;
+            gzip_types text/plain;
+            $compressed
+            sendfile $(switch "$sendfile");
+        }"
+
+exec sh ../shared/nginx.sh "$out" "$port" "$workers" "keepalive_requests $keepalive_requests;" \
+    "listen 127.0.0.1:$port $ssl backlog=4096;$secured$bytes"

@@ -1,25 +1,38 @@
-// A server for requests and uploads with Node's own http module, in one process.
+// A server for requests and uploads with Node's own http or https module, in one process.
 //
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
 // the count. Node's timeouts are off, so that a long trial is not interrupted.
+//
+// usage: node server.js PORT TLS CERT KEY TICKETS   TLS is off for the http module
 'use strict';
+const fs = require('fs');
 const http = require('http');
+const https = require('https');
+const { SSL_OP_NO_TICKET } = require('crypto').constants;
 
-const port = Number(process.argv[2]);
+const [port, tls, cert, key, tickets] = process.argv.slice(2);
 
 function answer(response, body) {
   response.setHeader('Content-Length', body.length);
   response.end(body);
 }
 
-const server = http.createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
+function serve(request, response) {
   let count = 0;
   request.on('data', (data) => { count += data.length; });
   request.on('end', () => answer(response, request.url === '/upload' ? String(count) : 'ok'));
-});
+}
 
+const patient = { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 };
+
+function secured() {
+  const secureOptions = tickets === 'true' ? 0 : SSL_OP_NO_TICKET;
+  return https.createServer({ ...patient, cert: fs.readFileSync(cert), key: fs.readFileSync(key), secureOptions }, serve);
+}
+
+const server = tls === 'off' ? http.createServer(patient, serve) : secured();
 server.on('error', (error) => {
   console.error(`cannot serve on port ${port}: ${error.message}`);
   process.exit(1);
 });
-server.listen({ host: '127.0.0.1', port, backlog: 4096 });
+server.listen({ host: '127.0.0.1', port: Number(port), backlog: 4096 });

@@ -4,7 +4,9 @@
 %% Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length.
 %% Timeouts are off and limits on connections are high, so that only the knobs have an effect. Cowboy decides knobs that are not given.
 %%
-%% usage: erl -noshell ... -run cowboy_server main PORT [KNOB=NUMBER ...]
+%% With tls=1.2 or tls=1.3, cert=FILE and key=FILE, Cowboy 2 offers both versions of TLS.
+%%
+%% usage: erl -noshell ... -run cowboy_server main PORT [KNOB=NUMBER ...] [tls=off|1.2|1.3 cert=FILE key=FILE tickets=true|false]
 -module(cowboy_server).
 -export([main/1]).
 -export([init/2]).                         % Cowboy 2
@@ -14,9 +16,9 @@ main([Port | Words]) ->
     Knobs = maps:from_list([knob(Word) || Word <- Words]),
     ok = os:set_signal(sigterm, default),
     {ok, _} = application:ensure_all_started(cowboy),
-    Listen = [{ip, {127, 0, 0, 1}}, {port, list_to_integer(Port)}, {backlog, 4096}],
+    Listen = [{ip, {127, 0, 0, 1}}, {port, list_to_integer(Port)}, {backlog, 4096}] ++ buffer(Knobs),
     {module, cowboy} = code:ensure_loaded(cowboy),
-    case start(erlang:function_exported(cowboy, start_clear, 3), Listen ++ buffer(Knobs), Knobs) of
+    case start(erlang:function_exported(cowboy, start_clear, 3), Listen, Knobs) of
         {ok, _} -> ok;
         {error, Reason} ->
             io:format(standard_error, "cannot listen on port ~s: ~0p~n", [Port, Reason]),
@@ -25,15 +27,21 @@ main([Port | Words]) ->
 
 knob(Word) ->
     [Name, Value] = string:split(Word, "="),
-    {list_to_atom(Name), list_to_integer(Value)}.
+    {list_to_atom(Name), value(Name, Value)}.
+
+value(Name, Value) when Name =:= "tls"; Name =:= "cert"; Name =:= "key" -> Value;
+value("tickets", Value) -> list_to_atom(Value);
+value(_, Value) -> list_to_integer(Value).
 
 start(true, Listen, Knobs) ->
     Routes = routes(maps:merge(#{timeout => infinity}, maps:with([length], Knobs))),
-    Transport = #{max_connections => infinity, num_acceptors => maps:get(acceptors, Knobs, 10), socket_opts => Listen},
+    Secured = secured(Knobs),
+    Transport = #{max_connections => infinity, num_acceptors => maps:get(acceptors, Knobs, 10), socket_opts => Listen ++ Secured},
     Protocol = maps:with([active_n, max_keepalive, initial_stream_flow_size], Knobs),
     Patience = #{request_timeout => infinity, idle_timeout => infinity, inactivity_timeout => infinity},
     Options = maps:merge(maps:merge(Protocol, Patience), dynamic_buffer(Knobs)),
-    cowboy:start_clear(?MODULE, Transport, Options#{env => #{dispatch => Routes}});
+    Start = case Secured of [] -> fun cowboy:start_clear/3; _ -> fun cowboy:start_tls/3 end,
+    Start(?MODULE, Transport, Options#{env => #{dispatch => Routes}});
 start(false, Listen, Knobs) ->
     Routes = routes([{read_timeout, infinity} | maps:to_list(maps:with([length, read_length], Knobs))]),
     Options = [{env, [{dispatch, Routes}]}, {timeout, infinity}, {max_keepalive, maps:get(max_keepalive, Knobs, 100)}],
@@ -41,6 +49,13 @@ start(false, Listen, Knobs) ->
 
 routes(BodyOptions) ->
     cowboy_router:compile([{'_', [{"/", ?MODULE, hello}, {"/upload", ?MODULE, BodyOptions}]}]).
+
+%% The options of TLS; none if it is plain. By default Erlang gives no tickets for sessions of TLS 1.3, but remembers those of 1.2.
+secured(#{tls := Version, cert := Cert, key := Key, tickets := Tickets}) when Version =/= "off" ->
+    {ok, _} = application:ensure_all_started(ssl),
+    Sessions = case Tickets of true -> stateless; false -> disabled end,
+    [{certfile, Cert}, {keyfile, Key}, {versions, ['tlsv1.3', 'tlsv1.2']}, {session_tickets, Sessions}];
+secured(_) -> [].
 
 %% If buffer is 0 or not given, Cowboy decides the size of the socket's buffer.
 buffer(#{buffer := Size}) when Size > 0 -> [{buffer, Size}];

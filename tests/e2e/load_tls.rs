@@ -13,13 +13,13 @@ use crate::support::{Served, backends, load, load_json};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A root, and a certificate that it issued, as files.
-struct Issued {
+pub struct Issued {
     dir: TempDir,
 }
 
 impl Issued {
     /// For these names, until so many days from now.
-    fn new(names: &[&str], days: i32) -> Self {
+    pub fn new(names: &[&str], days: i32) -> Self {
         let now = SystemTime::now();
         let (from, last) = (now - 10 * DAY, now + 10 * DAY);
         let until = if days < 0 { now - DAY * days.unsigned_abs() } else { now + DAY * days.unsigned_abs() };
@@ -34,11 +34,11 @@ impl Issued {
         Self { dir }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().expect("a path in UTF-8").to_owned()
     }
 
-    fn serve(&self, words: &[&str]) -> Served {
+    pub fn serve(&self, words: &[&str]) -> Served {
         let (cert, key) = (self.path("cert"), self.path("key"));
         Served::start(&[&["--tls", "--cert", &cert, "--key", &key], words].concat())
     }

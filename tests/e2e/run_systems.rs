@@ -20,7 +20,7 @@ const ENOUGH: f64 = 0.3;
 
 /// Runs experiment `e` and returns the systems that took part besides the reference: those that are not missing here.
 /// Every planned trial, including the reference's, must be measured without an error, and the stored report must agree.
-fn runs(home: &Home, reference: &str) -> Vec<String> {
+pub(crate) fn runs(home: &Home, reference: &str) -> Vec<String> {
     runs_with(home, reference, |errors| errors.is_empty())
 }
 

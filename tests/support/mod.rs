@@ -14,7 +14,7 @@ pub mod turn;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -23,8 +23,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use skipped::say_skipped;
-pub use skipped::{has, skip};
+pub use skipped::{has, say_skipped, skip};
 
 /// The deadline of every wait. Only a hang exceeds it, even on a busy machine that has to build all systems.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -188,6 +187,19 @@ pub fn assert_adds_up(json: &Value) {
     assert_eq!(number("attempts"), number("completed") + errors + number("in_flight"), "{json}");
 }
 
+/// The path of a server that is installed. Packages put servers into a folder in which only root looks for programs. If it is
+/// not installed, the test is skipped: see [`skip`].
+pub fn installed(server: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    folders.push(Path::new("/usr/sbin").to_owned());
+    let found = folders.iter().map(|folder| folder.join(server)).find(|path| path.exists());
+    if found.is_none() {
+        skip(server, "it is not installed");
+    }
+    found
+}
+
 /// Calls `done` until it returns true or the deadline passes. Returns what it returned last.
 pub fn until(mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
@@ -206,7 +218,7 @@ pub fn until(mut done: impl FnMut() -> bool) -> bool {
 pub struct Served {
     child: Guarded,
     lines: Receiver<String>,
-    /// `http://127.0.0.1:PORT`, or `https://…` with `--tls`
+    /// `http://127.0.0.1:PORT`, or `https://…` with `--tls`, or `http://[::1]:PORT` with `--host ::1`
     pub http: String,
     /// `frames://127.0.0.1:PORT`
     pub frames: String,
@@ -227,10 +239,7 @@ impl Served {
         let [http, frames] = ["http", "frames"].map(|scheme| {
             let line = lines.recv_timeout(PATIENCE).expect("the server says where it serves");
             let address = line.strip_prefix("serving ").unwrap_or_else(|| panic!("{line}")).to_owned();
-            assert!(
-                address.replace("https", "http").starts_with(&format!("{scheme}://127.0.0.1:")),
-                "{line}"
-            );
+            assert!(address.replace("https", "http").starts_with(&format!("{scheme}://")), "{line}");
             address
         });
         Self { child, lines, http, frames }

@@ -1,7 +1,7 @@
 //! Tiny servers that misbehave as a test requires.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -83,6 +83,11 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
         Self { reader: BufReader::new(stream) }
+    }
+
+    /// The address of the other side.
+    pub fn client(&self) -> SocketAddr {
+        self.reader.get_ref().peer_addr().expect("its address")
     }
 
     /// The head of the next request; `None` at the end of the connection.

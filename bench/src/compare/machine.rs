@@ -24,6 +24,19 @@ pub fn memory(pid: u32, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// The processor time of a process until now, user and system, in seconds.
+pub fn cpu(pid: u32) -> io::Result<f64> {
+    // SAFETY: the kernel writes to both values, which are alive during the calls.
+    unsafe {
+        let (mut clock, mut time) = (0, std::mem::zeroed::<libc::timespec>());
+        match libc::clock_getcpuclockid(pid as i32, &mut clock) {
+            0 => crate::net::check(libc::clock_gettime(clock, &mut time))?,
+            error => return Err(io::Error::from_raw_os_error(error)),
+        };
+        Ok(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+    }
+}
+
 /// Processor, cores, memory and kernel in one line.
 pub fn description() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

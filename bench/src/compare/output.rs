@@ -25,6 +25,11 @@ pub fn told(tool: &str, output: &str) -> Option<(f64, f64)> {
     }
 }
 
+/// The processor time that Narrows needed from when its window opened until it closed.
+pub fn cpu_in_window(output: &str) -> Option<f64> {
+    serde_json::from_str::<Value>(output).ok()?["generator"]["cpu_s"].as_f64()
+}
+
 /// The number of calls in the last line of `strace -c`: share, seconds, per call, calls, errors, "total".
 pub fn strace_total(path: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;

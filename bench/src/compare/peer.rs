@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::under_test::Ports;
-use crate::floor_uring;
+use crate::{certificate, floor_uring};
 
 /// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +22,10 @@ pub enum Work {
     Upload(u64),
     /// A stream of frames of this size.
     Frames(u64),
+    /// This many requests, each on its own connection.
+    Handshakes(u64),
+    /// Closed loop, connections kept, the requests of a file in turn.
+    Listed,
 }
 
 /// A generator's task.
@@ -31,6 +35,8 @@ pub struct Task {
     pub connections: usize,
     pub threads: usize,
     pub seconds: f64,
+    /// Whether it is over TLS.
+    pub tls: bool,
 }
 
 /// A generator.
@@ -46,7 +52,7 @@ pub struct Peer {
 }
 
 /// Name, the argument that prints the version, how to get it, why these flags.
-const TOOLS: [(&str, &str, &str, &str); 10] = [
+const TOOLS: [(&str, &str, &str, &str); 11] = [
     ("wrk", "-v", "apt-get install wrk", "one thread, no script"),
     (
         "h2load",
@@ -77,9 +83,15 @@ const TOOLS: [(&str, &str, &str, &str); 10] = [
     ("zrk", "--version", "github.com/zoxy-io/zrk: zig build", "one thread, no terminal interface"),
     ("iperf3", "--version", "apt-get install iperf3", "`-l 1M`, with its own receiver on the server's core"),
     ("curl", "--version", "apt-get install curl", "a sparse file, without `Expect`"),
+    (
+        NGINX,
+        "-v",
+        "apt-get install nginx",
+        "one worker on the server's core, no log; it is the other end of the handshakes",
+    ),
 ];
 
-const FLOORS: [(&str, &str); 3] = [
+const FLOORS: [(&str, &str); 5] = [
     (
         "floor-epoll",
         "a bare epoll loop: edge-triggered, one send and one receive per request, counts lengths only",
@@ -88,16 +100,28 @@ const FLOORS: [(&str, &str); 3] = [
         "floor-uring",
         "a bare io_uring loop: registered files, multishot receive or one linked chain per connection",
     ),
+    ("floor-tls", "a bare epoll loop over rustls without buffers, one record per send, counts lengths only"),
     ("send-loop", "a bare blocking loop of 256 KiB sends"),
+    ("send-tls", "a bare blocking loop over rustls without buffers, 256 KiB at a time"),
 ];
 
 /// The name of Narrows' own closed loop as the peer of its open loop.
 pub const CLOSED: &str = "closed loop";
 
-/// The path of a program, if it is on the PATH.
+/// The server that accepts handshakes.
+pub const NGINX: &str = "nginx";
+
+/// The name of the file to upload, for tools that send a file.
+pub const BODY: &str = "body";
+
+/// The name of the file of requests.
+pub const LIST: &str = "requests";
+
+/// The path of a program, if it is on the PATH or where Debian has its servers.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 impl Peer {
@@ -128,28 +152,34 @@ impl Peer {
         });
         let closed = Self {
             name: CLOSED,
-            flags: "Narrows itself without a schedule; shows what an open loop costs beyond its requests",
+            flags: "Narrows itself, without a schedule and with one request; shows what these cost",
             ..Self::narrows(narrows)
         };
         tools.chain(floors).chain([closed]).collect()
     }
 
-    /// The program and its arguments for a task. `file` is the sparse file to upload.
-    pub fn command(&self, task: &Task, ports: Ports, file: &Path) -> Vec<String> {
+    /// The program and its arguments for a task. The folder has the server's files.
+    pub fn command(&self, task: &Task, ports: Ports, folder: &Path) -> Vec<String> {
         let program = self.program.as_deref().map_or(self.name.into(), Path::to_string_lossy);
         let whole = task.seconds.ceil().max(1.0) as u64;
+        let (scheme, port) = if task.tls { ("https", ports.tls) } else { ("http", ports.http) };
+        let root = certificate::root(folder).to_string_lossy().into_owned();
         let fill = |word: &str| {
             word.replace("{c}", &task.connections.to_string())
                 .replace("{t}", &task.threads.to_string())
                 .replace("{d}", &whole.to_string())
                 .replace("{s}", &task.seconds.to_string())
                 .replace("{ms}", &(task.seconds * 1000.0).round().to_string())
-                .replace("{url}", &format!("http://127.0.0.1:{}{}", ports.http, path(task.work)))
+                .replace("{url}", &format!("{scheme}://127.0.0.1:{port}{}", path(task.work)))
                 .replace("{path}", path(task.work))
                 .replace("{http}", &ports.http.to_string())
                 .replace("{stream}", &ports.stream.to_string())
+                .replace("{tls}", &ports.tls.to_string())
+                .replace("{root}", &root)
+                .replace("{list}", &folder.join(LIST).to_string_lossy())
+                .replace("{folder}", &folder.to_string_lossy())
                 .replace("{iperf3}", &ports.iperf3.to_string())
-                .replace("{file}", &file.to_string_lossy())
+                .replace("{file}", &folder.join(BODY).to_string_lossy())
                 .replace("{size}", &size(task.work).to_string())
                 .replace("{rate}", &rate(task.work).to_string())
         };
@@ -157,6 +187,9 @@ impl Peer {
         command.extend(self.words(task.work).split_whitespace().map(fill));
         if task.work == Work::OneShot && self.name == "wrk" {
             command.extend(["-H".to_owned(), "Connection: close".to_owned()]);
+        }
+        if task.tls && self.name == "narrows" {
+            command.extend(["--cacert".to_owned(), root]);
         }
         command
     }
@@ -169,6 +202,9 @@ impl Peer {
             }
             ("narrows", Work::Open(_)) => "load {url} -c {c} -t {t} -d {ms}ms --rate {rate} --json",
             ("narrows", Work::OneShot) => "load {url} -c {c} -t {t} -d {ms}ms --close --json",
+            ("narrows", Work::Listed) => "load {url} -c {c} -t {t} -d {ms}ms --requests {list} --json",
+            ("narrows", Work::Handshakes(_)) => "load {url} -c {c} -t {t} -n {size} --close --json",
+            (CLOSED, Work::Listed) => "load {url}item/00000 -c {c} -t {t} -d {ms}ms --json",
             ("narrows" | CLOSED, _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
             ("wrk", _) => "-t1 -c{c} -d{d}s {url}",
             ("wrk2", _) => "-t1 -c{c} -d{d}s -R{rate} {url}",
@@ -192,6 +228,9 @@ impl Peer {
             ("floor-epoll", _) => "floor-epoll --port {http} -c {c} -s {s} --path {path}",
             ("floor-uring", Work::OneShot) => "floor-uring --port {http} -c {c} -s {s} --close",
             ("floor-uring", _) => "floor-uring --port {http} -c {c} -s {s} --path {path}",
+            ("floor-tls", _) => "floor-tls --port {tls} --root {root} -c {c} -s {s} --path {path}",
+            ("send-tls", _) => "send-tls --port {tls} --root {root} --size {size}",
+            (NGINX, _) => "-p {folder} -c nginx.conf -e stderr",
             ("send-loop", Work::Upload(_)) => "send-loop --port {stream} --bytes {size}",
             ("send-loop", _) => "send-loop --port {stream} --seconds {s}",
             _ => "",
@@ -209,7 +248,7 @@ fn path(work: Work) -> &'static str {
 
 fn size(work: Work) -> u64 {
     match work {
-        Work::Upload(size) | Work::Frames(size) => size,
+        Work::Upload(size) | Work::Frames(size) | Work::Handshakes(size) => size,
         _ => 0,
     }
 }
@@ -247,13 +286,21 @@ mod tests {
 
     #[test]
     fn every_peer_has_a_command_without_gaps() {
-        let ports = Ports { http: 1, stream: 2, iperf3: 3 };
-        let works =
-            [Work::KeepAlive, Work::OneShot, Work::Hold, Work::Open(9), Work::Upload(9), Work::Frames(9)];
+        let ports = Ports { http: 1, stream: 2, tls: 3, iperf3: 4 };
+        let works = [
+            Work::KeepAlive,
+            Work::OneShot,
+            Work::Hold,
+            Work::Open(9),
+            Work::Upload(9),
+            Work::Frames(9),
+            Work::Handshakes(9),
+            Work::Listed,
+        ];
         for peer in Peer::all(Path::new("narrows")) {
-            for work in works {
-                let task = Task { work, connections: 5, threads: 1, seconds: 0.3 };
-                let command = peer.command(&task, ports, Path::new("/file"));
+            for (work, tls) in works.into_iter().flat_map(|work| [(work, false), (work, true)]) {
+                let task = Task { work, connections: 5, threads: 1, seconds: 0.3, tls };
+                let command = peer.command(&task, ports, Path::new("/folder"));
                 assert!(command.len() > 1, "{}", peer.name);
                 let gap = |word: &&String| word.contains('{') && !word.contains("%{");
                 assert_eq!(command.iter().find(gap), None, "{}", peer.name);

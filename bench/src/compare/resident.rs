@@ -8,6 +8,7 @@ use super::{machine, measure, under_test::Server};
 
 /// Resident KiB with one connection and with many, while waiting for answers and while exchanging them.
 pub struct Row {
+    pub tls: bool,
     pub tool: &'static str,
     pub connections: usize,
     /// While waiting for answers: with one connection, with many.
@@ -17,31 +18,29 @@ pub struct Row {
 }
 
 /// Measures one generator.
-pub fn measure(peer: &Peer, connections: usize, server: &mut Server, args: &Args) -> anyhow::Result<Row> {
-    let mut row = Row { tool: peer.name, connections, idle: [None; 2], busy: [None; 2] };
-    for (index, count) in [1, connections].into_iter().enumerate() {
-        row.idle[index] = sample(peer, Work::Hold, count, server, args)?;
-        row.busy[index] = sample(peer, Work::KeepAlive, count, server, args)?;
+pub fn measure(peer: &Peer, task: &Task, server: &mut Server, args: &Args) -> anyhow::Result<Row> {
+    let (tls, connections) = (task.tls, task.connections);
+    let mut row = Row { tls, tool: peer.name, connections, idle: [None; 2], busy: [None; 2] };
+    for (index, connections) in [1, connections].into_iter().enumerate() {
+        // Long enough for as many handshakes as the wait below allows.
+        let task = Task { connections, seconds: 60.0, ..*task };
+        row.idle[index] = sample(peer, &Task { work: Work::Hold, ..task }, server, args)?;
+        row.busy[index] = sample(peer, &Task { work: Work::KeepAlive, ..task }, server, args)?;
     }
     Ok(row)
 }
 
 /// Starts the generator, waits until shortly after all connections are open, reads its memory, and kills it.
-fn sample(
-    peer: &Peer,
-    work: Work,
-    connections: usize,
-    server: &mut Server,
-    args: &Args,
-) -> anyhow::Result<Option<u64>> {
-    let task = Task { work, connections, threads: 1, seconds: 20.0 };
+fn sample(peer: &Peer, task: &Task, server: &mut Server, args: &Args) -> anyhow::Result<Option<u64>> {
     let before = server.settled()?.connections;
-    let words = peer.command(&task, server.ports, server.folder());
+    let words = peer.command(task, server.ports, server.folder());
     let mut child = measure::start(&words, server, &args.generator_cores)?;
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(40);
     // Each query of the count is a connection, too.
     let mut queries = 1;
-    while server.count()?.connections < before + connections as u64 + queries && Instant::now() < deadline {
+    while server.count()?.connections < before + task.connections as u64 + queries
+        && Instant::now() < deadline
+    {
         queries += 1;
         std::thread::sleep(Duration::from_millis(50));
     }

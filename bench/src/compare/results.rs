@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::measure::Run;
 use super::options::Args;
-use super::peer::{CLOSED, Peer, Task, Work};
+use super::peer::{CLOSED, NGINX, Peer, Task, Work};
 use super::ratio::Ratio;
 use super::{machine, resident};
 
@@ -96,6 +96,15 @@ impl Comparison {
         matches!(self.task.work, Work::Upload(_) | Work::Frames(_))
     }
 
+    /// The units of a cost and of a rate.
+    pub fn units(&self) -> (&'static str, &'static str) {
+        match self.task.work {
+            _ if self.streams() => ("s/GiB", "GiB/s"),
+            Work::Handshakes(_) => ("us/handshake", "handshakes/s"),
+            _ => ("us/request", "requests/s"),
+        }
+    }
+
     /// The ratio of Narrows to the peer, pair by pair.
     pub fn ratio(&self, figure: impl Fn(&Run) -> f64) -> Option<Ratio> {
         Ratio::of(self.runs.iter().map(|(ours, theirs)| figure(ours) / figure(theirs)))
@@ -108,6 +117,12 @@ impl Comparison {
 
     pub fn aim(&self) -> Option<Aim> {
         match (self.task.work, self.peer) {
+            (Work::KeepAlive, "wrk") if self.task.tls => Some(Aim::AtMost(0.70)),
+            (Work::KeepAlive, "h2load") if self.task.tls => Some(Aim::AtMost(0.55)),
+            (Work::KeepAlive, "floor-tls") => Some(Aim::AtMost(1.2)),
+            (Work::Listed, CLOSED) => Some(Aim::AtMost(1.05)),
+            (Work::Handshakes(_), NGINX) => Some(Aim::AtMost(1.0)),
+            (Work::Upload(_), "send-tls") => Some(Aim::AtLeast(0.9)),
             (Work::KeepAlive, "wrk") => Some(Aim::AtMost(0.73)),
             (Work::KeepAlive, "h2load") => Some(Aim::AtMost(0.65)),
             (Work::KeepAlive, "oha") => Some(Aim::AtMost(0.45)),

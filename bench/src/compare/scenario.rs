@@ -1,14 +1,16 @@
 //! The scenarios of the comparison.
 
-use super::peer::{Task, Work};
+use super::peer::{self, Task, Work};
 use crate::net;
 
 /// One scenario.
 pub enum Scenario {
     /// Narrows against each of these peers, in pairs.
     Pairs { task: Task, against: &'static [&'static str] },
+    /// What the generator pays for a handshake, against what the server pays to accept it.
+    Handshakes { task: Task },
     /// How much more memory this many connections need than one.
-    Resident { connections: usize },
+    Resident { task: Task },
     /// Cost per request for growing numbers of connections.
     Curve { task: Task, connections: Vec<usize> },
     /// Two threads of Narrows against one.
@@ -20,6 +22,9 @@ const OPEN: &[&str] = &["wrk2", "zrk", "closed loop"];
 const ONE_SHOT: &[&str] = &["wrk", "ab", "hey", "oha", "gcannon", "floor-epoll", "floor-uring"];
 const UPLOAD: &[&str] = &["iperf3", "curl", "send-loop"];
 const FRAMES: &[&str] = &["send-loop"];
+const LISTED: &[&str] = &[peer::CLOSED];
+const TLS_CLOSED: &[&str] = &["wrk", "h2load", "floor-tls"];
+const TLS_UPLOAD: &[&str] = &["send-tls"];
 const SIZES: [(u64, &str); 8] = [
     (10, "10"),
     (100, "100"),
@@ -32,7 +37,11 @@ const SIZES: [(u64, &str); 8] = [
 ];
 
 fn task(work: Work, connections: usize) -> Task {
-    Task { work, connections, threads: 1, seconds: 0.0 }
+    Task { work, connections, threads: 1, seconds: 0.0, tls: false }
+}
+
+fn over_tls(work: Work, connections: usize) -> Task {
+    Task { tls: true, ..task(work, connections) }
 }
 
 /// All scenarios, in the order of the results.
@@ -44,11 +53,19 @@ pub fn all(quick: bool) -> Vec<Scenario> {
     list.push(pairs(Work::OneShot, if quick { 100 } else { 10_000 }, if quick { FEW } else { ONE_SHOT }));
     let rates: &[u64] = if quick { &[10_000] } else { &[10_000, 40_000] };
     list.extend(rates.iter().map(|&rate| pairs(Work::Open(rate), 100, OPEN)));
-    list.push(pairs(Work::Upload(if quick { 256 << 20 } else { 4 << 30 }), 1, UPLOAD));
+    list.push(pairs(Work::Listed, 100, LISTED));
+    let body = Work::Upload(if quick { 256 << 20 } else { 4 << 30 });
+    list.push(pairs(body, 1, UPLOAD));
     for (size, _) in SIZES.into_iter().filter(|(size, _)| !quick || *size == 1000) {
         list.push(pairs(Work::Frames(size), 1, FRAMES));
     }
-    list.push(Scenario::Resident { connections: if quick { 1000 } else { 10_000 } });
+    list.push(Scenario::Pairs { task: over_tls(Work::KeepAlive, 100), against: TLS_CLOSED });
+    let handshakes = Work::Handshakes(if quick { 1000 } else { 10_000 });
+    list.push(Scenario::Handshakes { task: over_tls(handshakes, 100) });
+    list.push(Scenario::Pairs { task: over_tls(body, 1), against: TLS_UPLOAD });
+    let many = if quick { 1000 } else { 10_000 };
+    list.push(Scenario::Resident { task: task(Work::Hold, many) });
+    list.push(Scenario::Resident { task: over_tls(Work::Hold, many) });
     let connections = if quick { vec![1, 100] } else { vec![1, 10, 100, 1000, 10_000] };
     list.push(Scenario::Curve { task: task(Work::KeepAlive, 1), connections });
     list.push(Scenario::Threads { task: task(Work::KeepAlive, 100) });
@@ -60,27 +77,39 @@ const FEW: &[&str] = &["wrk", "floor-epoll", "floor-uring"];
 impl Scenario {
     /// The name that `--scenarios` takes.
     pub fn name(&self) -> String {
-        match self {
-            Self::Pairs { task, .. } => match task.work {
+        let name = match self {
+            Self::Pairs { task, .. } | Self::Handshakes { task } => match task.work {
                 Work::KeepAlive => format!("keepalive-{}", task.connections),
                 Work::OneShot => format!("oneshot-{}", task.connections),
                 Work::Open(rate) => format!("open-{rate}"),
                 Work::Upload(size) => format!("upload-{}", bytes(size)),
                 Work::Frames(size) => format!("frames-{}", bytes(size)),
+                Work::Handshakes(_) => "handshakes".to_owned(),
+                Work::Listed => "requests-100k".to_owned(),
                 Work::Hold => "hold".to_owned(),
             },
             Self::Resident { .. } => "memory".to_owned(),
             Self::Curve { .. } => "curve".to_owned(),
             Self::Threads { .. } => "threads".to_owned(),
+        };
+        if self.task().tls { format!("tls-{name}") } else { name }
+    }
+
+    fn task(&self) -> &Task {
+        match self {
+            Self::Pairs { task, .. }
+            | Self::Handshakes { task }
+            | Self::Resident { task }
+            | Self::Curve { task, .. }
+            | Self::Threads { task } => task,
         }
     }
 
     /// Why the scenario cannot be measured here, if so.
     pub fn impossible(&self) -> Option<String> {
         let most = match self {
-            Self::Pairs { task, .. } | Self::Threads { task } => task.connections,
-            Self::Resident { connections } => *connections,
             Self::Curve { connections, .. } => connections.iter().copied().max().unwrap_or(0),
+            other => other.task().connections,
         };
         let limit = net::files();
         (limit < most as u64 + 100)

@@ -1,23 +1,24 @@
 //! The server of the comparison, which runs on its own core, and its counts.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
 use super::machine;
-use super::peer::on_path;
-use crate::net;
+use super::peer::{BODY, LIST, on_path};
+use crate::{certificate, net};
 
 /// The ports of the server.
 #[derive(Clone, Copy)]
 pub struct Ports {
     pub http: u16,
     pub stream: u16,
+    pub tls: u16,
     pub iperf3: u16,
 }
 
@@ -41,22 +42,26 @@ impl Server {
     /// Starts our server, and iperf3's if it is installed.
     pub fn start(core: usize) -> anyhow::Result<Self> {
         machine::pin(&[core])?;
-        let mut child =
-            Command::new(std::env::current_exe()?).arg("server").stdout(Stdio::piped()).spawn()?;
+        let folder = tempfile::tempdir()?;
+        certificate::issue(folder.path())?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["server", "--certificate"]).arg(folder.path());
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         let out = child.stdout.take().context("no output")?;
         let mut server = Self {
             children: vec![child],
-            ports: Ports { http: 0, stream: 0, iperf3: 0 },
+            ports: Ports { http: 0, stream: 0, tls: 0, iperf3: 0 },
             core,
-            folder: tempfile::tempdir()?,
+            folder,
         };
         BufReader::new(out).read_line(&mut line)?;
         let mut ports = line.split_whitespace().map(str::parse);
-        let (Some(Ok(http)), Some(Ok(stream))) = (ports.next(), ports.next()) else {
+        let (Some(Ok(http)), Some(Ok(stream)), Some(Ok(tls))) = (ports.next(), ports.next(), ports.next())
+        else {
             bail!("the server did not name its ports");
         };
-        server.ports = Ports { http, stream, iperf3: server.iperf3()? };
+        server.ports = Ports { http, stream, tls, iperf3: server.iperf3()? };
         Ok(server)
     }
 
@@ -97,13 +102,18 @@ impl Server {
     }
 
     /// A sparse file of this size, for tools that send a file.
-    pub fn file(&self, size: u64) -> anyhow::Result<PathBuf> {
-        let path = self.folder.path().join("body");
-        File::create(&path)?.set_len(size)?;
-        Ok(path)
+    pub fn file(&self, size: u64) -> std::io::Result<()> {
+        File::create(self.folder.path().join(BODY))?.set_len(size)
     }
 
-    /// A folder that is deleted with the server.
+    /// A file of 100,000 requests, all of them different and equally long.
+    pub fn list(&self) -> std::io::Result<()> {
+        let port = self.ports.http;
+        let lines = (0..100_000).map(|number| format!("GET http://127.0.0.1:{port}/item/{number:05}\n"));
+        fs::write(self.folder.path().join(LIST), lines.collect::<String>())
+    }
+
+    /// A folder that is deleted with the server. It has the certificate.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path as File;
 
-use crate::compare::under_test::Ports;
+use crate::certificate;
+use crate::compare::under_test::Server;
 
 /// Payload bytes of one frame.
 const FRAME: u64 = 1000;
@@ -25,8 +26,12 @@ pub struct Path {
 pub enum Program {
     /// `narrows load`
     Narrows,
+    /// `narrows load` over TLS
+    Secured,
     /// The floor of this name.
     Floor(&'static str),
+    /// The floor of this name, over TLS.
+    FloorTls(&'static str),
 }
 
 /// What a cost refers to.
@@ -39,7 +44,7 @@ pub enum Unit {
     Framed,
 }
 
-use Program::{Floor, Narrows};
+use Program::{Floor, FloorTls, Narrows, Secured};
 use Unit::{Framed, Request, Uploaded};
 
 const fn path(name: &'static str, program: Program, unit: Unit, step: u64, options: &'static str) -> Path {
@@ -63,21 +68,42 @@ pub const PATHS: &[Path] = &[
     path("upload-epoll", Narrows, Uploaded, 32, "-c 1 --body-size 16M --reactor epoll"),
     path("frames-uring", Narrows, Framed, 400_000, "-c 1 --frame-size 1000 --reactor uring"),
     path("frames-epoll", Narrows, Framed, 400_000, "-c 1 --frame-size 1000 --reactor epoll"),
+    path("tls-kept-100-uring", Secured, Request, 20_000, "-c 100 --reactor uring"),
+    path("tls-kept-100-epoll", Secured, Request, 20_000, "-c 100 --reactor epoll"),
+    path("tls-kept-1-uring", Secured, Request, 20_000, "-c 1 --reactor uring"),
+    path("tls-kept-1-epoll", Secured, Request, 20_000, "-c 1 --reactor epoll"),
+    path("tls-each-its-own-uring", Secured, Request, 500, "-c 10 --close --reactor uring"),
+    path("tls-each-its-own-epoll", Secured, Request, 500, "-c 10 --close --reactor epoll"),
+    path("tls-resumed-uring", Secured, Request, 500, "-c 10 --close --tls-sessions always --reactor uring"),
+    path("tls-resumed-epoll", Secured, Request, 500, "-c 10 --close --tls-sessions always --reactor epoll"),
+    path("tls-upload-uring", Secured, Uploaded, 2, "-c 1 --body-size 16M --reactor uring"),
+    path("tls-upload-epoll", Secured, Uploaded, 2, "-c 1 --body-size 16M --reactor epoll"),
     path("floor-kept-100-uring", Floor("floor-uring"), Request, 100_000, "-c 100"),
     path("floor-kept-100-epoll", Floor("floor-epoll"), Request, 50_000, "-c 100"),
     path("floor-kept-1-uring", Floor("floor-uring"), Request, 20_000, "-c 1"),
     path("floor-kept-1-epoll", Floor("floor-epoll"), Request, 20_000, "-c 1"),
     path("floor-each-its-own-uring", Floor("floor-uring"), Request, 10_000, "-c 100 --close"),
     path("floor-each-its-own-epoll", Floor("floor-epoll"), Request, 10_000, "-c 100 --close"),
+    path("floor-tls-kept-100", FloorTls("floor-tls"), Request, 20_000, "-c 100"),
+    path("floor-tls-kept-1", FloorTls("floor-tls"), Request, 20_000, "-c 1"),
+    path("floor-tls-each-its-own", FloorTls("floor-tls"), Request, 500, "-c 10 --close"),
+    path("floor-tls-upload", FloorTls("send-tls"), Uploaded, 2, "--size 16777216"),
 ];
 
 impl Path {
     /// The program and its arguments, for this number of operations.
-    pub fn command(&self, narrows: &File, ports: Ports, number: u64) -> std::io::Result<Vec<String>> {
+    pub fn command(&self, narrows: &File, server: &Server, number: u64) -> std::io::Result<Vec<String>> {
+        let (target, root) = (self.target(server), certificate::root(server.folder()));
+        let (ports, root) = (server.ports, root.display());
+        // The time of a floor is long enough for the number.
         let (program, first) = match self.program {
-            Narrows => (narrows.to_owned(), format!("load {} --json", self.target(ports))),
-            // The time is long enough for the number.
+            Narrows => (narrows.to_owned(), format!("load {target} --json")),
+            Secured => (narrows.to_owned(), format!("load {target} --json --cacert {root}")),
             Floor(name) => (std::env::current_exe()?, format!("{name} --port {} --seconds 600", ports.http)),
+            FloorTls(name) => {
+                let seconds = if self.unit == Request { " --seconds 600" } else { "" };
+                (std::env::current_exe()?, format!("{name} --port {} --root {root}{seconds}", ports.tls))
+            }
         };
         let mut words = vec![program.to_string_lossy().into_owned()];
         words.extend(first.split(' ').chain(self.options.split(' ')).map(str::to_owned));
@@ -85,19 +111,24 @@ impl Path {
         Ok(words)
     }
 
-    fn target(&self, ports: Ports) -> String {
+    fn target(&self, server: &Server) -> String {
+        let ports = server.ports;
+        let http = match self.program {
+            Secured | FloorTls(_) => format!("https://127.0.0.1:{}", ports.tls),
+            Narrows | Floor(_) => format!("http://127.0.0.1:{}", ports.http),
+        };
         match self.unit {
             Framed => format!("frames://127.0.0.1:{}", ports.stream),
-            Request => format!("http://127.0.0.1:{}/", ports.http),
-            Uploaded => format!("http://127.0.0.1:{}/upload", ports.http),
+            Request => format!("{http}/"),
+            Uploaded => format!("{http}/upload"),
         }
     }
 
     /// The options, as the table shows them.
     pub fn options(&self) -> String {
         match self.program {
-            Narrows => self.options.to_owned(),
-            Floor(name) => format!("{name} {}", self.options),
+            Narrows | Secured => self.options.to_owned(),
+            Floor(name) | FloorTls(name) => format!("{name} {}", self.options),
         }
     }
 }
@@ -133,9 +164,17 @@ mod tests {
         assert_eq!(names.len(), PATHS.len(), "a name occurs twice");
         for path in PATHS {
             let says = |option: &str| path.options.contains(option);
-            assert_eq!(path.unit == Uploaded, says(&format!("--body-size {UPLOAD}M")), "{}", path.name);
+            let size = [format!("--body-size {UPLOAD}M"), format!("--size {}", UPLOAD << 20)];
+            assert_eq!(path.unit == Uploaded, size.iter().any(|size| says(size)), "{}", path.name);
+            let tls = matches!(path.program, Secured | FloorTls(_));
+            assert_eq!(
+                tls,
+                path.name.starts_with("tls-") || path.name.starts_with("floor-tls-"),
+                "{}",
+                path.name
+            );
             assert_eq!(path.unit == Framed, says(&format!("--frame-size {FRAME}")), "{}", path.name);
-            assert!(path.program == Narrows || path.unit == Request, "{}", path.name);
+            assert!(!matches!(path.program, Floor(_)) || path.unit == Request, "{}", path.name);
         }
     }
 }

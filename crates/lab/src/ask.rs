@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use load::target::Body;
+use answers::{Check, Statuses};
+use load::target::{Body, Expect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,10 @@ pub struct Ask {
     /// What the body of an answer must be.
     #[serde(default)]
     pub answer: Demand,
+    /// Further checks of each answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub expect: Vec<Check>,
     /// Whether the systems answer differently, and are measured without being compared.
     #[serde(default)]
     pub unequal: bool,
@@ -103,8 +108,24 @@ impl Ask {
             expect_continue: false,
             status: None,
             answer: Demand::Any,
+            expect: Vec::new(),
             unequal: false,
         }
+    }
+
+    /// Which answers are right.
+    pub fn right(&self) -> Expect {
+        let (body, length) = match &self.answer {
+            Demand::Any => (None, None),
+            Demand::Length(length) => (None, Some(*length)),
+            Demand::Content(bytes) => (Some(bytes.0.clone()), None),
+        };
+        Expect { body, length, ..Expect::meeting(self.status, self.expect.clone()) }
+    }
+
+    /// The accepted statuses.
+    pub fn statuses(&self) -> Statuses {
+        Expect::meeting(self.status, self.expect.clone()).status
     }
 }
 

@@ -4,6 +4,8 @@
 //! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
 //! problems that only several trials together can show, such as their spread.
 
+mod resuming;
+mod schedule;
 mod shape;
 mod waiting;
 
@@ -35,6 +37,8 @@ pub enum Doubt {
     ErrorsOnSchedule,
     /// Uploads waited in vain for `100 Continue`, so their times are the generator's patience.
     NoContinue,
+    /// The server refused sessions that were offered, or gave none, where connections were to be resumed.
+    NotResumed,
     /// The window was too short for the operations in it.
     TooShort,
     /// The halves of the window differ, or the standard deviation of its tenths exceeds their mean.
@@ -135,6 +139,20 @@ pub enum Evidence {
         /// How long each of them waited, in seconds.
         waited_s: f64,
     },
+    /// Sessions that were offered and not accepted.
+    SessionsRefused {
+        /// How many.
+        refused: u64,
+        /// All sessions that were offered.
+        of: u64,
+    },
+    /// Connections that had no session to offer.
+    NoSessions {
+        /// How many.
+        without: u64,
+        /// All connections.
+        of: u64,
+    },
     /// No operation ended.
     NothingEnded {
         /// Operations that were under way.
@@ -224,6 +242,7 @@ impl Evidence {
             Self::QuickFailures { .. } => Doubt::FailFast,
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
             Self::NoContinue { .. } => Doubt::NoContinue,
+            Self::SessionsRefused { .. } | Self::NoSessions { .. } => Doubt::NotResumed,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
             Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,
@@ -248,6 +267,8 @@ pub struct TrialKind {
     pub closed_loop: bool,
     /// Whether exchanges are so many and short that latencies and tenths of the window are meaningful.
     pub short_exchanges: bool,
+    /// Whether connections offer the sessions of those before them.
+    pub sessions: bool,
     /// Whether the scheduled rate changes during the window.
     pub ramp: bool,
 }
@@ -308,8 +329,9 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         behind_schedule(m),
         waiting::starved(m, kind).or_else(|| waiting::hidden_queueing(m, kind)),
         fail_fast(m, kind),
-        errors_on_schedule(m),
+        schedule::errors_on_schedule(m),
         no_continue(m),
+        resuming::not_resumed(m, kind),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
@@ -376,36 +398,6 @@ fn failing_us(m: &Measurement, kind: &TrialKind) -> Option<f64> {
     let all_us = m.concurrency as f64 * m.elapsed_s * 1e6;
     let left_us = all_us - m.latency().mean * m.successes as f64;
     (closed && error_share(m) > MANY_ERRORS).then(|| left_us.max(0.0) / errors(m) as f64)
-}
-
-/// Finds a number of requests at whose multiples more connections fail than by chance. Other failures may have other
-/// causes.
-fn errors_on_schedule(m: &Measurement) -> Option<Evidence> {
-    let total: u64 = m.error_ordinals.values().sum();
-    let failures_at = |every: u64| -> u64 {
-        let multiples = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
-        multiples.map(|(_, count)| count).sum()
-    };
-    let common = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
-    let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
-    let (count, every) = candidates.map(|every| (failures_at(every), every)).max()?;
-    // The probability that three failures are at multiples of ten by chance is one in a thousand.
-    (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln())
-        .then_some(Evidence::FailuresEvery { requests: every, count, of: total })
-}
-
-const THOUSANDTH: f64 = 0.001;
-
-/// The logarithm of an upper bound for the probability that `count` of `total` failures lie on multiples of `every` by
-/// chance. It is the tail of the binomial distribution, with the entropy bound of its coefficient.
-fn chance_ln(total: u64, count: u64, every: u64) -> f64 {
-    let share = count as f64 / total as f64;
-    let part = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
-    total as f64 * (part(share) + part(1.0 - share)) - count as f64 * (every as f64).ln()
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The evidence if a trial has no figure, whatever it measures.

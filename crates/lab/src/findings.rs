@@ -42,7 +42,7 @@ pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, is_hardly
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::{Effort, Sent};
-pub use estimate::{Estimate, RANKED_ERRORS};
+pub use estimate::{Estimate, Opened, RANKED_ERRORS};
 pub use leader::Behind;
 pub use outlier::Outlier;
 pub use panel::Rows;

@@ -2,7 +2,9 @@
 //!
 //! Everything here is data with a stable JSON form, which is the store's format. No effects and no estimates.
 
+mod handshakes;
 mod latency;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,9 @@ use systems::tcp::TcpEnds;
 use systems::work::WorkUnit;
 use systems::{Point, Value, Work, Workload, is_reference};
 
+pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
+pub use server::ServerCounts;
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -228,6 +232,9 @@ pub struct Measurement {
     pub error_ordinals: BTreeMap<u64, u64>,
     /// Successes in each tenth of the window; for a client, the server's answers. Empty if they were not counted.
     pub tenths: Vec<u64>,
+    /// The handshakes of TLS that ended in the window. None for plain text, and in runs of earlier versions.
+    #[serde(default)]
+    pub handshakes: Option<Handshakes>,
     /// The configured number of connections or callers.
     pub concurrency: u64,
     /// Concurrent connections: as configured, or for a client the most that the server saw. 0 if they were not counted.
@@ -401,37 +408,6 @@ pub struct GeneratorUse {
     pub backend: String,
 }
 
-/// What Narrows' own server counted over a client's whole life.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerCounts {
-    /// Requests that were read completely.
-    pub requests: u64,
-    /// Answers that were written.
-    pub responses: u64,
-    /// Connections that were accepted.
-    pub connections: u64,
-    /// The most connections that were open at once.
-    pub peak_connections: u64,
-    /// Connections that the server was the first to close.
-    pub closes: u64,
-    /// Attempts over the client's whole life, as the driver reported them.
-    pub client_attempts: u64,
-    /// Successes over the client's whole life.
-    pub client_successes: u64,
-    /// Errors over the client's whole life, by class.
-    pub client_errors: BTreeMap<String, u64>,
-}
-
-impl ServerCounts {
-    /// Whether there are no more successes than answers, answers than requests, and requests than attempts
-    /// (docs/contracts.md, "A client driver").
-    pub fn agree(&self) -> bool {
-        self.client_successes <= self.responses
-            && self.responses <= self.requests
-            && self.requests <= self.client_attempts
-    }
-}
-
 impl Measurement {
     /// Verified work, counted in this unit.
     pub fn worth(&self, unit: &WorkUnit) -> f64 {
@@ -483,6 +459,7 @@ impl Measurement {
             first_errors: examples.map(|(class, text)| (class.name().to_owned(), text.to_string())).collect(),
             mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
             error_ordinals: tally.ordinals.clone(),
+            handshakes: Handshakes::of(&tally.handshakes),
             tenths: if tally.tenths.iter().any(|count| *count > 0) {
                 tally.tenths.to_vec()
             } else {

@@ -304,11 +304,15 @@ fn planned(
     let schedule = experiment.schedule(*form);
     let all = grid::scenarios(experiment, *form, overrides, catalog)?;
     let mut scenarios = all.scenarios;
-    let mut left_out = all.broken;
+    let mut left_out = all.left_out;
     for scenario in &scenarios {
-        let known = left_out.iter().any(|e: &Excluded| e.system == scenario.system);
+        let known = left_out.iter().any(|e: &Excluded| e.system == scenario.system && !e.partly);
         if let Some(reason) = excluded.get(&scenario.system).filter(|_| !known) {
-            left_out.push(Excluded { system: scenario.system.clone(), reason: reason.clone() });
+            left_out.push(Excluded {
+                system: scenario.system.clone(),
+                reason: reason.clone(),
+                partly: false,
+            });
         }
     }
     scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));
@@ -320,7 +324,7 @@ fn planned(
     };
     match missing {
         _ if base.is_some() => {}
-        Some(reason) => left_out.push(Excluded { system: system.to_owned(), reason }),
+        Some(reason) => left_out.push(Excluded { system: system.to_owned(), reason, partly: false }),
         None => {
             // Who names the reference wants all of its points.
             let named = overrides.systems.iter().any(|name| name == system);

@@ -6,6 +6,7 @@
 
 mod account;
 mod bench;
+mod certificates;
 mod clients;
 pub mod conformance;
 mod drive;

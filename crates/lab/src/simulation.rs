@@ -41,6 +41,7 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         workload: false,
         values: (0..values).map(Value::Integer).collect(),
         default: Some(Value::Integer(0)),
+        amount: false,
     }];
     let subject = Subject {
         name: "e".to_owned(),

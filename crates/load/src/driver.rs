@@ -23,7 +23,7 @@ use reactor::{AddressId, Carries, Io, Reactor, Time};
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
 use crate::protocol::{Next, Protocol, Reply};
-use crate::tally::Tally;
+use crate::tally::{Named, Tally};
 use crate::times::histogram;
 use lanes::{Lanes, Stamp};
 use phases::Gate;
@@ -81,8 +81,10 @@ enum Phase {
 pub(crate) struct Driver<'a, P: Protocol> {
     protocol: P,
     share: Share,
+    /// Whether a schedule says when exchanges begin.
+    open_loop: bool,
     to: AddressId,
-    lanes: Lanes<P::State>,
+    lanes: Lanes<P>,
     pacer: Pacer,
     /// Callers or arrivals without a connection: when each wanted to send.
     waiting: VecDeque<Time>,
@@ -202,9 +204,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
     ) -> Self {
         let now = Time::now();
         let lanes = Lanes::new(share.connections, share.pipeline);
-        protocol.repeated().into_iter().for_each(|bytes| io.keep(bytes));
+        protocol.repeated().into_iter().for_each(|(bytes, at_once)| io.keep(bytes, at_once));
         Self {
-            protocol,
             to,
             lanes,
             pacer: share.warmup_pacer(),
@@ -213,7 +214,12 @@ impl<'a, P: Protocol> Driver<'a, P> {
             retries: VecDeque::new(),
             replies: Vec::new(),
             heard: Seen::Nothing,
-            tally: Tally { backend: io.backend(), pool_wait: share.pool.then(histogram), ..Tally::default() },
+            tally: Tally {
+                backend: io.backend(),
+                pool_wait: share.pool.then(histogram),
+                by_name: vec![Named::default(); protocol.names()],
+                ..Tally::default()
+            },
             phase: Phase::WarmUp,
             since: now,
             gate: Gate::of(Phase::WarmUp, now, &share),
@@ -233,7 +239,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
             reported: 0,
             report_at: Time::NEVER,
             watch,
+            open_loop: share.arrivals.are_open(),
             share,
+            protocol,
         }
     }
 
@@ -254,9 +262,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
         // In an open loop the pacer already decided when the exchange arrived.
         while !resting && lane.has_room() && (open_loop || self.gate.admits(self.now, self.begun)) {
             let Some(intended) = self.waiting.pop_front() else { break };
-            lane.stamps.push(Stamp { intended, sent: self.now });
+            let request = self.protocol.pick();
+            lane.stamps.push(Stamp { intended, sent: self.now, request });
             let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state);
+            self.protocol.begin(state, request);
             self.begun += u64::from(!open_loop);
             begun += 1;
         }
@@ -305,7 +314,11 @@ impl<'a, P: Protocol> Driver<'a, P> {
     }
 
     fn connect(&mut self, io: &mut Io, index: usize) {
-        let carries = if self.protocol.is_one_exchange() { Carries::OneExchange } else { Carries::Anything };
+        let carries = match self.protocol.is_one_exchange() {
+            _ if P::SAYS_ENDS => Carries::Addresses,
+            true => Carries::OneExchange,
+            false => Carries::Anything,
+        };
         match io.connect(self.to, carries) {
             Ok(conn) => self.lanes.attach(index, conn, self.now),
             Err(error) => {
@@ -350,9 +363,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Begins the exchanges that a lost connection has left, on the next one.
     fn begin_anew(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
-        for _ in 0..lane.stamps.len() {
+        for stamp in lane.stamps.iter() {
             let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state);
+            self.protocol.begin(state, stamp.request);
         }
     }
 

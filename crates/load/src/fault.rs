@@ -1,8 +1,10 @@
 //! How an exchange can fail. Each failure is in exactly one class (docs/contracts.md, "Error classes"). Pure.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use answers::{Broken, Found};
 use serde::{Deserialize, Serialize};
 
 /// The classes of failures. Reports, JSON and client drivers use their names.
@@ -120,6 +122,8 @@ pub enum Seen {
     Errno(i32),
     /// The status of the answer.
     Status(u16),
+    /// The status of the answer, and the beginning of the address that it leads to.
+    Redirect(u16, [u8; KEPT], u8),
     /// A wrong number.
     Count {
         /// The expected number.
@@ -140,16 +144,54 @@ pub enum Seen {
     },
     /// The first offending bytes, and how many there are.
     Bytes([u8; KEPT], u8),
+    /// A check that does not hold.
+    Check {
+        /// Its place among the checks of the target.
+        index: u32,
+        /// What it found.
+        found: Found,
+    },
+    /// A body that cannot be decoded.
+    Coding(Broken),
 }
 
 impl Seen {
     /// Keeps the first bytes of `bytes`.
     pub fn bytes(bytes: &[u8]) -> Self {
-        let mut kept = [0; KEPT];
-        let len = bytes.len().min(KEPT);
-        kept[..len].copy_from_slice(&bytes[..len]);
-        Self::Bytes(kept, len as u8)
+        let (kept, len) = first(bytes);
+        Self::Bytes(kept, len)
     }
+
+    /// A status, and where it leads if the answer that begins with `head` has a Location.
+    pub fn status(status: u16, head: &[u8]) -> Self {
+        const NAME: &[u8] = b"location:";
+        if !(300..400).contains(&status) {
+            return Self::Status(status);
+        }
+        let is_location =
+            |line: &&[u8]| line.len() > NAME.len() && line[..NAME.len()].eq_ignore_ascii_case(NAME);
+        let lines = head.split(|byte| *byte == b'\n').take_while(|line| line.trim_ascii() != b"");
+        match lines.into_iter().find(is_location) {
+            Some(line) => {
+                let (kept, len) = first(line[NAME.len()..].trim_ascii());
+                Self::Redirect(status, kept, len)
+            }
+            None => Self::Status(status),
+        }
+    }
+
+    /// Whether it shows what was received, so that no more of it is needed.
+    pub(crate) fn shows_bytes(&self) -> bool {
+        matches!(self, Self::Bytes(..) | Self::Check { .. } | Self::Coding(_))
+    }
+}
+
+/// The first bytes of `bytes`, and how many there are.
+fn first(bytes: &[u8]) -> ([u8; KEPT], u8) {
+    let mut kept = [0; KEPT];
+    let len = bytes.len().min(KEPT);
+    kept[..len].copy_from_slice(&bytes[..len]);
+    (kept, len as u8)
 }
 
 impl Fault {
@@ -165,6 +207,8 @@ impl Fault {
             libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ECONNRESET | libc::EACCES if connecting => {
                 ErrorClass::ConnectRefused
             }
+            // The queue of a Unix socket is full.
+            libc::EAGAIN if connecting => ErrorClass::ConnectRefused,
             libc::ETIMEDOUT if connecting => ErrorClass::ConnectTimeout,
             libc::ETIMEDOUT => ErrorClass::RequestTimeout,
             libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => ErrorClass::Reset,
@@ -180,6 +224,9 @@ impl fmt::Display for Fault {
             Seen::Nothing => f.write_str(self.class.name()),
             Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
             Seen::Status(status) => write!(f, "status {status}"),
+            Seen::Redirect(status, to, len) => {
+                write!(f, "status {status} to \"{}\"", to[..usize::from(len)].escape_ascii())
+            }
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
             Seen::Tls(fault) => fault.fmt(f),
             Seen::SpeaksTls => f.write_str("the server speaks TLS: use https://"),
@@ -187,15 +234,19 @@ impl fmt::Display for Fault {
             Seen::Bytes(bytes, len) => {
                 write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())
             }
+            Seen::Check { found, .. } => found.fmt(f),
+            Seen::Coding(broken) => broken.fmt(f),
         }
     }
 }
 
 /// The first failure of a class: what was seen, when, and on which connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// What failed.
     pub fault: Fault,
+    /// The text of the check that failed.
+    pub check: Option<Arc<str>>,
     /// The first bytes of what was received last, if the fault itself has none.
     pub heard: Seen,
     /// The time from the opening of the window to the failure.
@@ -208,6 +259,9 @@ pub struct Example {
 
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(check) = &self.check {
+            write!(f, "{check}: ")?;
+        }
         write!(f, "{}", self.fault)?;
         if let Seen::Bytes(bytes, len @ 1..) = self.heard {
             write!(f, " in \"{}\"", bytes[..usize::from(len)].escape_ascii())?;
@@ -253,6 +307,7 @@ mod tests {
     fn an_example_has_its_bytes_its_time_and_its_connection() {
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(500)),
+            check: None,
             heard: Seen::bytes(b"HTTP/1.1 500 No\r\n"),
             into_window: Duration::from_millis(1234),
             connection: Some(7),
@@ -264,5 +319,15 @@ mod tests {
         );
         let nowhere = Example { heard: Seen::Nothing, connection: None, exchange: None, ..example };
         assert_eq!(nowhere.to_string(), "status 500 (no connection, 1.234 s into the window)");
+        let seen = Seen::Check { index: 0, found: Found::Missing };
+        let fault = Fault::new(ErrorClass::WrongContent, seen);
+        let checked = Example { fault, check: Some("json.a=1".into()), ..nowhere };
+        assert_eq!(checked.to_string(), "json.a=1: it is missing (no connection, 1.234 s into the window)");
+    }
+
+    /// Every reply has room for a fault, so it must not grow.
+    #[test]
+    fn a_fault_is_small() {
+        assert!(size_of::<Fault>() <= 64, "{}", size_of::<Fault>());
     }
 }

@@ -98,6 +98,7 @@ impl Streams {
 
 impl Protocol for Streams {
     type State = State;
+    type Request = ();
 
     fn keeps_connections(&self) -> bool {
         false
@@ -113,7 +114,9 @@ impl Protocol for Streams {
         1
     }
 
-    fn begin(&mut self, state: &mut State) {
+    fn pick(&mut self) {}
+
+    fn begin(&mut self, state: &mut State, (): ()) {
         state.streaming = true;
         state.count =
             self.count.map(|(count, streams)| count / streams + u64::from(self.begun < count % streams));

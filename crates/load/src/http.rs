@@ -1,43 +1,42 @@
-//! The protocol of HTTP/1.1 requests. They are identical except for their ids, and every answer is parsed and checked.
+//! The protocol of HTTP/1.1 requests. A source says which ones are sent, and every answer is parsed and checked.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use reactor::{Io, Payload, SharedBytes};
-use wire::http::{BodyLength, HttpError, HttpEvent, Method, RequestLine, ResponseDecoder, ResponseHead};
+use wire::http::{HttpError, HttpEvent, ResponseDecoder};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
+use crate::list::List;
 use crate::protocol::{Next, Protocol, Reply, Success, unasked};
-use crate::target::{Body, Expect, Http};
+use crate::tally::Decoded;
+use crate::target::{Body, Http};
+use answer::{Judge, ReceivedAnswer};
+use inspect::{Kept, Message};
+use listed::Listed;
+use source::{Same, Source, is_large};
+
+mod answer;
+mod inspect;
+mod listed;
+mod source;
 
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
 /// Bytes per send of a large body.
 const PIECE: usize = 256 * 1024;
-/// An answer's body of at least this length is worth larger buffers.
-const BULK: u64 = 64 * 1024;
 /// The most interim answers that are accepted before an answer.
 const INTERIM: u64 = 100;
-/// The header that carries a request's id, and that the answer repeats.
-pub(crate) const ID: &str = "x-request-id";
 
-pub(crate) struct Requests {
-    /// Copies of the request, as many as the pipeline is deep, so that any number of them is one send. A large or waiting
-    /// body is not part of the copies.
-    requests: SharedBytes,
-    /// The length of one copy in bytes.
-    copy_length: usize,
-    depth: usize,
+pub(crate) struct Requests<S> {
+    source: S,
     body: Option<Large>,
     /// The length of the body in bytes, whether large or not.
     payload: Option<u64>,
     keep_alive: bool,
     expect_continue: bool,
-    head_request: bool,
-    expect: Expect,
-    max_answer: u64,
-    ids: Option<Ids>,
+    judge: Judge,
 }
 
 /// A body that is sent in pieces.
@@ -47,17 +46,6 @@ struct Large {
     /// If true, every piece begins at the start of `bytes` (a pattern). Otherwise `bytes` is the whole body.
     repeats: bool,
 }
-
-/// The state of requests with ids. They are written one by one into memory that is reused after each send.
-struct Ids {
-    /// The position of the id's digits in the head.
-    offset: usize,
-    next: u64,
-    spare: Vec<Vec<u8>>,
-}
-
-/// The number of digits of an id, enough for any u64.
-const ID_DIGITS: usize = 20;
 
 #[derive(Default)]
 pub(crate) struct State {
@@ -72,9 +60,11 @@ pub(crate) struct State {
     limit: u64,
     /// The progress of the body that is being sent.
     body: BodyState,
-    /// Ids of the open exchanges, oldest first.
-    ids: VecDeque<u64>,
+    /// What the source remembers of exchanges: the ids of open ones, or the numbers of their requests in a list. Oldest first.
+    marks: VecDeque<u64>,
     answer: ReceivedAnswer,
+    /// Its bytes, if they are inspected.
+    kept: Option<Box<Kept>>,
     /// Interim answers since the last answer.
     interim: u64,
     /// The first bytes of an incomplete answer.
@@ -91,97 +81,74 @@ enum BodyState {
     Left(u64),
 }
 
-/// The answer being received.
-#[derive(Default)]
-struct ReceivedAnswer {
-    status: u16,
-    keep: bool,
-    interim: bool,
-    /// Whether it announced a long body.
-    bulk: bool,
-    length: u64,
-    differs: bool,
-    id_differs: bool,
-}
-
-impl Requests {
+impl Requests<Same> {
+    /// Requests that are all the same.
     pub(crate) fn new(target: &Http, depth: usize, first_id: u64) -> Result<Self, LoadError> {
-        let mut headers = target.headers.clone();
-        let placeholder = "0".repeat(ID_DIGITS);
-        if target.ids {
-            headers.push((ID.to_owned(), placeholder.clone()));
-        }
-        let mut request = Vec::new();
-        RequestLine {
-            method: &target.method,
-            host: &target.host,
-            path: &target.path,
-            headers: &headers,
-            body: target.body.len(),
-            keep_alive: target.keep_alive,
-            expect_continue: target.expect_continue,
-        }
-        .encode(&mut request)?;
-        let offset =
-            request.windows(ID_DIGITS).position(|window| window == placeholder.as_bytes()).unwrap_or(0);
-        // A required body has a required length.
-        let length = target.expect.body.as_ref().map(|body| body.len() as u64).or(target.expect.length);
-        let large = target.body.len().unwrap_or(0) > INLINE || target.expect_continue;
-        let body = if large { Large::new(&target.body) } else { None };
-        if body.is_none() {
-            request.extend_from_slice(&inline(&target.body));
-        }
+        let body = if is_large(target) { Large::new(&target.body) } else { None };
         Ok(Self {
-            copy_length: request.len(),
-            requests: SharedBytes::new(Arc::new(request.repeat(depth))),
-            depth,
+            source: Same::new(target, depth, first_id)?,
             body,
             payload: target.body.len(),
             keep_alive: target.keep_alive,
             expect_continue: target.expect_continue,
-            head_request: Method::from_name(target.method.as_bytes()) == Method::Head,
-            expect: Expect { length, ..target.expect.clone() },
-            max_answer: target.max_answer,
-            ids: target.ids.then_some(Ids { offset, next: first_id, spare: Vec::new() }),
+            judge: Judge::new(target),
         })
     }
+}
 
-    /// Handles the end of an answer. An interim answer only releases a waiting body.
+impl Requests<Listed> {
+    /// Requests of a list, for one of several threads.
+    pub(crate) fn listed(target: &Http, list: &Arc<List>, depth: usize, thread: (usize, usize)) -> Self {
+        Self {
+            source: Listed::new(target, list, depth, thread),
+            body: None,
+            payload: None,
+            keep_alive: target.keep_alive,
+            expect_continue: false,
+            judge: Judge::new(target),
+        }
+    }
+}
+
+impl<S: Source> Requests<S> {
+    /// Handles the end of an answer.
     ///
     /// # Errors
     /// There are too many interim answers.
-    #[inline]
     fn complete(
-        &self,
+        &mut self,
         state: &mut State,
         answer: ReceivedAnswer,
+        message: Message<'_>,
         replies: &mut Vec<Reply>,
     ) -> Result<(), Fault> {
-        if !answer.interim {
-            state.interim = 0;
-            replies.push(self.judge(state, &answer));
-            return Ok(());
+        if answer.interim {
+            return self.pass_over(state, answer.status);
         }
+        replies.push(self.judge(state, &answer, message));
+        Ok(())
+    }
+
+    /// Handles the end of an interim answer.
+    ///
+    /// # Errors
+    /// There are too many of them.
+    #[cold]
+    fn pass_over(&self, state: &mut State, status: u16) -> Result<(), Fault> {
         state.interim += 1;
-        if answer.status == 100 {
+        if status == 100 {
             self.release(state);
         }
         let limit = Seen::Limit { of: INTERIM, what: "interim answers" };
         if state.interim > INTERIM { Err(Fault::new(ErrorClass::Protocol, limit)) } else { Ok(()) }
     }
 
-    /// Adds bytes to an answer's body.
-    ///
-    /// # Errors
-    /// The body is too long.
-    #[inline]
-    fn add(&self, answer: &mut ReceivedAnswer, data: &[u8]) -> Result<(), Fault> {
-        answer.body(data, self.expect.body.as_deref());
-        if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
-    }
-
-    fn too_long(&self) -> Fault {
-        Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
+    /// Handles the end of an answer that arrived in pieces.
+    fn complete_pieces(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Result<(), Fault> {
+        let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+        let end = self.complete(state, answer, Kept::message(kept.as_deref()), replies);
+        state.kept = kept;
+        end
     }
 
     /// Lets a waiting body be sent. Returns whether there is one.
@@ -193,60 +160,24 @@ impl Requests {
         waits
     }
 
+    /// Counts an answer that is surely right, with a body of this length.
+    #[inline(always)]
+    fn accept(&self, state: &mut State, length: usize) -> Reply {
+        let payload = self.payload.unwrap_or(length as u64);
+        Reply { number: state.next_answer(), result: Ok(Success { units: 1, payload }) }
+    }
+
     /// Judges a complete answer.
-    #[inline]
-    fn judge(&self, state: &mut State, answer: &ReceivedAnswer) -> Reply {
-        state.came = None;
-        state.open = state.open.saturating_sub(1);
-        state.ids.pop_front();
-        let number = state.answered;
-        state.answered += 1;
+    fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
+        let result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
+        let number = state.next_answer();
         // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
         // the whole body is sent, the connection is in the middle of a request.
         if !answer.keep || state.body != BodyState::None {
-            state.limit = state.limit.min(state.answered);
+            state.refuse();
         }
-        Reply { number, result: self.verdict(answer) }
-    }
-
-    #[inline]
-    fn verdict(&self, answer: &ReceivedAnswer) -> Result<Success, Fault> {
-        let expected = match self.expect.status {
-            Some(status) => answer.status == status,
-            None => (200..300).contains(&answer.status),
-        };
-        if !expected {
-            return Err(Fault::new(ErrorClass::Status, Seen::Status(answer.status)));
-        }
-        if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
-            let seen = Seen::Count { expected, got: answer.length };
-            return Err(Fault::new(ErrorClass::Length, seen));
-        }
-        if answer.differs {
-            return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
-        }
-        if answer.id_differs {
-            return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
-        }
-        Ok(Success { units: 1, payload: self.payload.unwrap_or(answer.length) })
-    }
-
-    #[inline]
-    fn request(&mut self, state: &mut State) -> Next {
-        let Some(ids) = &mut self.ids else {
-            let count = if self.body.is_some() { 1 } else { state.unsent.min(self.depth) };
-            state.unsent -= count;
-            state.open += count;
-            return Next::Send(self.requests.slice(0..self.copy_length * count));
-        };
-        let mut bytes = ids.spare.pop().unwrap_or_else(|| self.requests.bytes()[..self.copy_length].to_vec());
-        let digits = format!("{:0ID_DIGITS$}", ids.next);
-        bytes[ids.offset..ids.offset + ID_DIGITS].copy_from_slice(digits.as_bytes());
-        state.ids.push_back(ids.next);
-        ids.next += 1;
-        state.unsent -= 1;
-        state.open += 1;
-        Next::Send(Payload::Owned(bytes))
+        let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
+        Reply { number, result: result.map(success) }
     }
 }
 
@@ -281,27 +212,25 @@ fn inline(body: &Body) -> Vec<u8> {
     }
 }
 
-impl Protocol for Requests {
+impl<S: Source> Protocol for Requests<S> {
     type State = State;
+    type Request = S::Request;
 
     fn keeps_connections(&self) -> bool {
         self.keep_alive
     }
 
     fn is_one_exchange(&self) -> bool {
-        !self.keep_alive && self.body.is_none() && self.requests.bytes().len() <= Io::SILENT
+        !self.keep_alive && self.body.is_none() && self.source.shared().1 <= Io::SILENT
     }
 
-    fn repeated(&self) -> Option<&SharedBytes> {
-        Some(&self.requests)
+    fn repeated(&self) -> Option<(&SharedBytes, usize)> {
+        Some(self.source.shared())
     }
 
     fn open(&mut self, _lane: usize) -> State {
-        let mut decoder =
-            if self.ids.is_some() { ResponseDecoder::watching(ID) } else { ResponseDecoder::new() };
-        decoder.answers_head(self.head_request);
         let limit = if self.keep_alive { u64::MAX } else { 1 };
-        State { decoder, limit, ..State::default() }
+        State { decoder: self.source.decoder(), limit, ..State::default() }
     }
 
     #[inline]
@@ -309,8 +238,23 @@ impl Protocol for Requests {
         state.limit
     }
 
-    fn begin(&mut self, state: &mut State) {
+    #[inline]
+    fn pick(&mut self) -> S::Request {
+        self.source.pick()
+    }
+
+    fn name(&self, request: S::Request) -> Option<usize> {
+        self.source.name(request)
+    }
+
+    fn names(&self) -> usize {
+        self.source.names()
+    }
+
+    #[inline]
+    fn begin(&mut self, state: &mut State, request: S::Request) {
         state.unsent += 1;
+        self.source.add(state, request);
     }
 
     #[inline]
@@ -326,7 +270,7 @@ impl Protocol for Requests {
                         (false, len) => BodyState::Left(len),
                     };
                 }
-                self.request(state)
+                Next::Send(self.source.take(state, self.body.is_some()))
             }
             BodyState::Left(left) => {
                 let Some(body) = &self.body else { return Next::Nothing };
@@ -339,9 +283,7 @@ impl Protocol for Requests {
     }
 
     fn sent(&mut self, payload: Payload) {
-        if let (Some(ids), Payload::Owned(bytes)) = (&mut self.ids, payload) {
-            ids.spare.push(bytes);
-        }
+        self.source.sent(payload);
     }
 
     #[inline]
@@ -354,15 +296,30 @@ impl Protocol for Requests {
                 if rest.is_empty() {
                     return Ok(());
                 }
-                state.limit = state.answered;
+                state.refuse();
                 return unasked(rest, replies);
             }
+            self.source.expect_answer(state);
             // Fast path: nearly every answer is small and arrives in one piece.
             if let Some(whole) = state.decoder.whole(rest) {
-                let mut received = ReceivedAnswer::begin(&whole.head, state.ids.front());
-                self.add(&mut received, whole.body)?;
-                rest = &rest[whole.consumed..];
-                self.complete(state, received, replies)?;
+                if state.body == BodyState::None
+                    && self.source.id(&state.marks).is_none()
+                    && self.source.judge(&mut self.judge, &state.marks).accepts(&whole.head, whole.body)
+                {
+                    let (consumed, length) = (whole.consumed, whole.body.len());
+                    replies.push(self.accept(state, length));
+                    rest = &rest[consumed..];
+                    if rest.is_empty() {
+                        return Ok(());
+                    }
+                    answer = rest;
+                    continue;
+                }
+                let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(&state.marks));
+                self.source.judge(&mut self.judge, &state.marks).whole(&mut received, whole.body)?;
+                let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
+                rest = &rest[message.len..];
+                self.complete(state, received, message, replies)?;
                 if rest.is_empty() {
                     return Ok(());
                 }
@@ -379,15 +336,15 @@ impl Protocol for Requests {
                     return Ok(());
                 }
                 HttpEvent::Head(head) => {
-                    state.answer = ReceivedAnswer::begin(&head, state.ids.front());
-                    if matches!(head.body, BodyLength::Exact(length) if length > self.max_answer) {
-                        return Err(self.too_long());
-                    }
+                    state.answer = ReceivedAnswer::begin(&head, self.source.id(&state.marks));
+                    self.source.judge(&mut self.judge, &state.marks).admit(&head, &mut state.kept)?;
                 }
-                HttpEvent::Body(data) => self.add(&mut state.answer, data)?,
+                HttpEvent::Body(data) => {
+                    let judge = self.source.judge(&mut self.judge, &state.marks);
+                    judge.add(&mut state.answer, data, &mut state.kept)?;
+                }
                 HttpEvent::End => {
-                    let received = std::mem::take(&mut state.answer);
-                    self.complete(state, received, replies)?;
+                    self.complete_pieces(state, replies)?;
                     answer = rest;
                 }
             }
@@ -400,10 +357,16 @@ impl Protocol for Requests {
 
     fn end(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Fault {
         if state.decoder.finish() == Ok(true) {
-            let answer = std::mem::take(&mut state.answer);
-            replies.push(self.judge(state, &answer));
+            let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
+            replies.push(self.judge(state, &answer, Kept::message(kept.as_deref())));
         }
         Fault::new(ErrorClass::ClosedEarly, state.came.take().unwrap_or(Seen::Nothing))
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        let mut decoded = self.judge.take_decoded();
+        decoded.add(&self.source.take_decoded());
+        decoded
     }
 
     fn nudge(&mut self, state: &mut State) -> bool {
@@ -411,32 +374,24 @@ impl Protocol for Requests {
     }
 }
 
-impl ReceivedAnswer {
+impl State {
+    /// Goes on to the next answer. Returns the number of the exchange that has ended.
     #[inline]
-    fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
-        let id_differs = id.is_some_and(|id| {
-            let value = head.watched.unwrap_or_default();
-            std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()) != Some(*id)
-        });
-        Self {
-            status: head.status,
-            keep: head.keep_alive,
-            interim: (100..200).contains(&head.status),
-            bulk: matches!(head.body, BodyLength::Exact(len) if len >= BULK),
-            length: 0,
-            differs: false,
-            id_differs,
+    fn next_answer(&mut self) -> u64 {
+        self.came = None;
+        self.interim = 0;
+        self.open = self.open.saturating_sub(1);
+        if !self.marks.is_empty() {
+            self.marks.pop_front();
         }
+        self.answered += 1;
+        self.answered - 1
     }
 
-    #[inline]
-    fn body(&mut self, data: &[u8], expected: Option<&[u8]>) {
-        if let Some(expected) = expected {
-            let from = usize::try_from(self.length).unwrap_or(usize::MAX).min(expected.len());
-            let until = from.saturating_add(data.len()).min(expected.len());
-            self.differs |= !data.starts_with(&expected[from..until]);
-        }
-        self.length += data.len() as u64;
+    /// Begins nothing further on this connection.
+    #[inline(never)]
+    fn refuse(&mut self) {
+        self.limit = self.limit.min(self.answered);
     }
 }
 

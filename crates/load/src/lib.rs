@@ -3,11 +3,13 @@
 //! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` and `tls` (codecs)
 //! and the random numbers of `stats`; knows nothing of systems, experiments or verdicts.
 
+mod announced;
 mod driver;
 mod error;
 pub mod fault;
 mod frames;
 mod http;
+pub mod list;
 mod pacer;
 mod protocol;
 pub mod search;
@@ -18,23 +20,28 @@ mod times;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use reactor::{Backend, Reactor, ReactorConfig};
+use wire::proxy;
 
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
-pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Stop};
-pub use tally::{Handshakes, Tally, Totals};
+pub use list::{List, ListBuilder, Order};
+pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
+pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
 
+use announced::Announced;
 use driver::{Beginning, Share};
+use protocol::Protocol;
 use secured::Secured;
-use target::Traffic;
+use target::{Http, Traffic};
 use tls::Dialer;
 
 /// What to drive, how hard, and for how long.
@@ -50,6 +57,11 @@ pub struct Job {
     pub pipeline: usize,
     /// One thread per entry, pinned to the core if one is given.
     pub threads: Vec<Option<usize>>,
+    /// The addresses of this machine that connections come from, each from the next one in turn. If there are none, the kernel
+    /// chooses.
+    pub sources: Vec<IpAddr>,
+    /// The version of the PROXY protocol in which each connection first says its addresses; `None` if it does not.
+    pub announce: Option<proxy::Version>,
     /// Whether the connections are a pool. If so, the time that exchanges waited for one is recorded separately.
     pub pool: bool,
     /// What makes an exchange begin.
@@ -82,6 +94,8 @@ impl Job {
             callers: connections,
             pipeline: 1,
             threads: vec![None],
+            sources: Vec::new(),
+            announce: None,
             pool: false,
             arrivals: Arrivals::Closed,
             warmup: Duration::ZERO,
@@ -119,14 +133,8 @@ impl Job {
             Traffic::Frames(_) => Ending::Finish,
             Traffic::Http(_) => self.ending,
         };
-        let arrivals = match self.arrivals {
-            Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(schedule.shared(self.workers(), number)),
-        };
-        let drain = match self.arrivals {
-            Arrivals::Closed => self.drain,
-            Arrivals::Open(_) => self.drain.max(self.timeout),
-        };
+        let arrivals = self.arrivals.shared(self.workers(), number);
+        let drain = if arrivals.are_open() { self.drain.max(self.timeout) } else { self.drain };
         Share {
             number,
             reports: self.reports,
@@ -192,7 +200,52 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     // Several threads may share a core, which is then saturated before any of them is.
     let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
     total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
+    total.first_errors.values_mut().for_each(|example| example.check = job.target.check(&example.fault));
     Ok(total)
+}
+
+/// What drives a thread's share.
+struct Worker<'a> {
+    job: &'a Job,
+    reactor: Reactor,
+    share: Share,
+    until: (&'a AtomicBool, &'a Beginning),
+    watch: &'a Watch<'a>,
+}
+
+impl Worker<'_> {
+    /// Drives the share with requests, inside TLS if that is asked for.
+    fn requests<P: Protocol>(self, protocol: P, target: &Http) -> Result<Tally, LoadError> {
+        let Some(dialing) = &target.tls else { return self.drive(protocol) };
+        let (dialer, connections) = (Dialer::new(dialing)?, self.share.connections);
+        self.drive(Secured::new(protocol, &dialer, connections, SystemTime::now()))
+    }
+
+    /// Drives the share with a protocol, in which each connection says its addresses first if that is asked for.
+    fn drive<P: Protocol>(mut self, protocol: P) -> Result<Tally, LoadError> {
+        let job = self.job;
+        let to = self.reactor.io().address(&job.target.address);
+        let mut sources = job.sources.clone();
+        if !sources.is_empty() {
+            // The threads begin at different ones.
+            sources.rotate_left(self.share.number % job.sources.len());
+            self.reactor.io().come_from(to, &sources);
+        }
+        let Self { mut reactor, share, until, watch, .. } = self;
+        let result = match job.announce {
+            None => driver::drive(&mut reactor, protocol, share, to, until, watch),
+            Some(version) => {
+                let protocol = Announced::new(protocol, version);
+                driver::drive(&mut reactor, protocol, share, to, until, watch)
+            }
+        };
+        result.map_err(|error| match error.kind() {
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
+                LoadError::NothingListens { address: job.target.address.clone(), why: error }
+            }
+            _ => error.into(),
+        })
+    }
 }
 
 fn work(
@@ -204,40 +257,39 @@ fn work(
     if let Some(core) = job.threads[number] {
         reactor::pin(core);
     }
-    let open = matches!(job.arrivals, Arrivals::Open(_));
+    let open = job.arrivals.are_open();
     if open {
         reactor::exact_timers();
     }
     let share = job.share(number);
+    let connections = share.connections;
     let streams = matches!(job.target.traffic, Traffic::Frames(_));
-    let config =
-        if streams || share.connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
-    let mut reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
-    let to = reactor.io().address(&job.target.address);
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
-            LoadError::NothingListens { address: job.target.address.clone(), why: error }
-        }
-        _ => error.into(),
-    };
+    let config = if streams || connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
+    let reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
+    let worker = Worker { job, reactor, share, until, watch };
     match &job.target.traffic {
         Traffic::Http(target) => {
-            // Request ids are unique over all threads.
-            let first_id = (number as u64) << 48;
-            let protocol = http::Requests::new(target, job.pipeline, first_id)?;
-            let Some(dialing) = &target.tls else {
-                return driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed);
-            };
-            let dialer = Dialer::new(dialing)?;
-            let protocol = Secured::new(protocol, &dialer, share.connections, SystemTime::now());
-            driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed)
+            if let Some(list) = &target.list {
+                worker.requests(
+                    http::Requests::listed(target, list, job.pipeline, (number, job.workers())),
+                    target,
+                )
+            } else {
+                // Request ids are unique over all threads.
+                let first_id = (number as u64) << 48;
+                worker.requests(http::Requests::new(target, job.pipeline, first_id)?, target)
+            }
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
-            let protocol = frames::Streams::new(target, count, share.connections as u64)?;
-            driver::drive(&mut reactor, protocol, share, to, until, watch).map_err(failed)
+            worker.drive(frames::Streams::new(target, count, connections as u64)?)
         }
     }
+}
+
+/// The number of the first of `total` things in the share of thread `number`: see [`Job::part`].
+fn first(number: usize, threads: usize, total: usize) -> usize {
+    total / threads * number + number.min(total % threads)
 }
 
 /// Files besides the connections: the ring, the store, standard streams, libraries.
@@ -278,7 +330,7 @@ mod tests {
             };
             let offered = |share: &Share| match share.arrivals {
                 Arrivals::Open(schedule) => schedule.from,
-                Arrivals::Closed => panic!("an open loop stays open"),
+                _ => panic!("an open loop stays open"),
             };
             assert_eq!(shares.iter().map(|share| share.connections).sum::<usize>(), connections);
             assert!(shares.iter().all(|share| share.connections > 0), "{threads} {connections}");

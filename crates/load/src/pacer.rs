@@ -1,5 +1,6 @@
 //! Decides when the next exchange may begin. Pure: the caller passes the time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use stats::SplitMix64;
@@ -14,13 +15,65 @@ pub enum Stop {
 }
 
 /// What makes an exchange begin.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Arrivals {
     /// Closed loop: a caller sends its next request as soon as it has its answer.
     #[default]
     Closed,
     /// Open loop: a schedule that does not depend on the answers.
     Open(ArrivalSchedule),
+    /// Open loop: at times that were recorded.
+    Recorded(Recording),
+}
+
+impl Arrivals {
+    /// Whether arrivals do not depend on the answers.
+    #[inline]
+    pub fn are_open(&self) -> bool {
+        *self != Self::Closed
+    }
+
+    /// Thread `number`'s part of these arrivals, shared evenly by `threads`.
+    pub fn shared(&self, threads: usize, number: usize) -> Self {
+        match self {
+            Self::Closed => Self::Closed,
+            Self::Open(schedule) => Self::Open(schedule.shared(threads, number)),
+            Self::Recorded(recording) => {
+                Self::Recorded(Recording { first: number, step: threads, ..recording.clone() })
+            }
+        }
+    }
+}
+
+/// Arrivals that were recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// The times of arrivals after the beginning, in nanoseconds, in ascending order.
+    times: Arc<Vec<u64>>,
+    /// How many times as fast they come as they were recorded.
+    speed: f64,
+    /// The number of the first arrival, and by how much the next ones differ.
+    first: usize,
+    step: usize,
+}
+
+impl Recording {
+    /// Arrivals at these times in nanoseconds, in ascending order, `speed` times as fast.
+    pub fn new(times: Arc<Vec<u64>>, speed: f64) -> Self {
+        Self { times, speed, first: 0, step: 1 }
+    }
+
+    /// How many times as fast arrivals come as they were recorded.
+    pub fn speed(&self) -> f64 {
+        self.speed
+    }
+
+    /// When the arrival with this number is due.
+    pub(crate) fn when(&self, number: u64) -> Option<Duration> {
+        let place = usize::try_from(number).ok()?.checked_mul(self.step)?.checked_add(self.first)?;
+        let nanos = *self.times.get(place)? as f64 / self.speed;
+        Some(Duration::from_nanos(nanos as u64))
+    }
 }
 
 /// The schedule of an open loop.
@@ -74,13 +127,13 @@ impl Pacer {
     pub fn new(arrivals: Arrivals, stop: Stop, offset: f64) -> Self {
         let length = match stop {
             Stop::After(length) => length.as_secs_f64(),
-            Stop::Count(count) => match arrivals {
+            Stop::Count(count) => match &arrivals {
                 Arrivals::Open(schedule) => 2.0 * count as f64 / (schedule.from + schedule.to),
-                Arrivals::Closed => 0.0,
+                Arrivals::Closed | Arrivals::Recorded(_) => 0.0,
             },
         };
-        let seed = match arrivals {
-            Arrivals::Open(ArrivalSchedule { gaps: Gaps::Poisson(seed), .. }) => seed,
+        let seed = match &arrivals {
+            Arrivals::Open(ArrivalSchedule { gaps: Gaps::Poisson(seed), .. }) => *seed,
             _ => 0,
         };
         let random = SplitMix64::new(seed);
@@ -96,12 +149,19 @@ impl Pacer {
             Stop::Count(count) if sent >= count => return Pace::Stop,
             _ => {}
         }
-        let Arrivals::Open(schedule) = self.arrivals else { return Pace::Send(elapsed) };
-        while self.number < sent {
-            self.number += 1;
-            self.mass += self.gap();
-        }
-        let due = Duration::try_from_secs_f64(schedule.when(self.mass, self.length)).unwrap_or(Duration::MAX);
+        let due = match &self.arrivals {
+            Arrivals::Closed => return Pace::Send(elapsed),
+            Arrivals::Recorded(recording) => recording.when(sent).unwrap_or(Duration::MAX),
+            Arrivals::Open(schedule) => {
+                let schedule = *schedule;
+                while self.number < sent {
+                    self.number += 1;
+                    self.mass += self.gap();
+                }
+                let due = schedule.when(self.mass, self.length);
+                Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX)
+            }
+        };
         match self.stop {
             // No further arrival is due before the end.
             Stop::After(length) if due >= length => Pace::Wait(length.saturating_sub(elapsed)),

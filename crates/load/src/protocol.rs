@@ -1,9 +1,10 @@
 //! What the driver needs from a protocol: bytes to send, and a judgement of bytes received. No sockets, no clocks.
 
-use reactor::{Payload, SharedBytes};
+use reactor::{Ends, Payload, SharedBytes};
 use tls::Handshake;
 
 use crate::fault::{ErrorClass, Fault, Seen};
+use crate::tally::Decoded;
 
 /// What a connection has to send next.
 pub(crate) enum Next {
@@ -39,6 +40,8 @@ pub(crate) struct Reply {
 pub(crate) trait Protocol {
     /// The state of one connection.
     type State;
+    /// Says which request an exchange sends, if they differ.
+    type Request: Copy + Default;
 
     /// Whether connections outlive their exchanges. If not, connecting is part of the exchange.
     fn keeps_connections(&self) -> bool;
@@ -48,16 +51,22 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// Bytes that are sent repeatedly.
-    fn repeated(&self) -> Option<&SharedBytes> {
+    /// Bytes of which parts are sent repeatedly, and how many of them at most at once on a connection.
+    fn repeated(&self) -> Option<(&SharedBytes, usize)> {
         None
     }
 
     /// Whether what arrives can be shown as evidence as it is.
     const LEGIBLE: bool = true;
 
+    /// Whether connections say their own addresses: see [`connected`](Self::connected).
+    const SAYS_ENDS: bool = false;
+
     /// The state of a new connection of the lane with this number.
     fn open(&mut self, lane: usize) -> Self::State;
+
+    /// Takes the addresses of a connection that was just made, if its protocol says them. `None` if it is not TCP.
+    fn connected(&mut self, _state: &mut Self::State, _ends: Option<Ends>) {}
 
     /// Whether the connection can carry exchanges. If not, [`next`](Self::next) says what its *opening* has to send first.
     fn is_ready(&self, _state: &Self::State) -> bool {
@@ -74,12 +83,25 @@ pub(crate) trait Protocol {
         false
     }
 
+    /// Chooses what the next exchange sends.
+    fn pick(&mut self) -> Self::Request;
+
+    /// The number of the name under which an exchange is counted, besides the total.
+    fn name(&self, _request: Self::Request) -> Option<usize> {
+        None
+    }
+
+    /// How many names there are.
+    fn names(&self) -> usize {
+        0
+    }
+
     /// How many exchanges the connection carries. From this number on the peer has not processed any, and takes no more:
     /// when those before it have ended, the others begin anew on another connection.
     fn limit(&self, state: &Self::State) -> u64;
 
     /// Adds an exchange to this connection. Their numbers count from 0.
-    fn begin(&mut self, state: &mut Self::State);
+    fn begin(&mut self, state: &mut Self::State, request: Self::Request);
 
     /// What to send next. `closing` means that no further exchanges will begin: a stream ends at the next frame boundary.
     fn next(&mut self, state: &mut Self::State, closing: bool) -> Next;
@@ -106,6 +128,11 @@ pub(crate) trait Protocol {
     /// Handles the peer's close. Appends the exchange that it ends, if there is one, to `replies`, and returns the fault of the
     /// exchanges that are left.
     fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault;
+
+    /// The bodies that were decoded since the last call.
+    fn take_decoded(&mut self) -> Decoded {
+        Decoded::default()
+    }
 
     /// Stops waiting for an interim answer, on a connection that has sent nothing for a second. Returns whether an exchange
     /// was waiting for one.

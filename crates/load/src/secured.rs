@@ -7,6 +7,7 @@ use tls::{ClientChannel, Dialer, Handshake, Line};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::{Next, Protocol, Reply};
+use crate::tally::Decoded;
 
 /// A protocol inside TLS.
 pub(crate) struct Secured<P> {
@@ -56,6 +57,7 @@ impl<P: Protocol> Secured<P> {
 
 impl<P: Protocol> Protocol for Secured<P> {
     type State = State<P::State>;
+    type Request = P::Request;
 
     /// What arrives is ciphertext.
     const LEGIBLE: bool = false;
@@ -84,8 +86,20 @@ impl<P: Protocol> Protocol for Secured<P> {
         self.inner.limit(&state.inner)
     }
 
-    fn begin(&mut self, state: &mut Self::State) {
-        self.inner.begin(&mut state.inner);
+    fn pick(&mut self) -> P::Request {
+        self.inner.pick()
+    }
+
+    fn name(&self, request: P::Request) -> Option<usize> {
+        self.inner.name(request)
+    }
+
+    fn names(&self) -> usize {
+        self.inner.names()
+    }
+
+    fn begin(&mut self, state: &mut Self::State, request: P::Request) {
+        self.inner.begin(&mut state.inner, request);
     }
 
     fn next(&mut self, state: &mut Self::State, closing: bool) -> Next {
@@ -147,6 +161,10 @@ impl<P: Protocol> Protocol for Secured<P> {
         }
         // Where a close alone is missing, what is incomplete without TLS says more.
         if fault == tls::Fault::Truncated { left } else { failed(fault) }
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        self.inner.take_decoded()
     }
 
     fn nudge(&mut self, state: &mut Self::State) -> bool {

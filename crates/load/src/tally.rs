@@ -72,8 +72,37 @@ pub struct Tally {
     pub backend: &'static str,
     /// The handshakes that ended in the window.
     pub handshakes: Handshakes,
+    /// The counts of the requests with each name of a list.
+    pub by_name: Vec<Named>,
+    /// The bodies of successes, if compressed answers are decoded.
+    pub decoded: Decoded,
     /// Counts of the whole drive, including warm-up and drain.
     pub total: Totals,
+}
+
+/// What was counted of the requests with one name.
+#[derive(Debug, Clone, Default)]
+pub struct Named {
+    /// As in [`Tally`].
+    pub successes: u64,
+    /// As in [`Tally`].
+    pub errors: [u64; ErrorClass::COUNT],
+    /// As in [`Tally`].
+    pub response: Times,
+}
+
+impl Named {
+    /// The number of failures by class, without classes that have none.
+    pub fn errors(&self) -> BTreeMap<String, u64> {
+        by_class(&self.errors)
+    }
+
+    /// Adds the counts of another name or thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.successes += other.successes;
+        self.errors.iter_mut().zip(other.errors).for_each(|(mine, theirs)| *mine += theirs);
+        self.response.merge(&other.response);
+    }
 }
 
 /// Handshakes of TLS that succeeded.
@@ -110,6 +139,28 @@ impl Handshakes {
         if let Some(times) = &other.times {
             self.times.get_or_insert_default().merge(times);
         }
+    }
+}
+
+/// Bodies of answers before and after their decoding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// How many answers there were.
+    pub answers: u64,
+    /// How many of them were compressed.
+    pub compressed: u64,
+    /// Bytes of the bodies as they were sent.
+    pub sent_bytes: u64,
+    /// Bytes of the decoded bodies.
+    pub decoded_bytes: u64,
+}
+
+impl Decoded {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.answers += other.answers;
+        self.compressed += other.compressed;
+        self.sent_bytes += other.sent_bytes;
+        self.decoded_bytes += other.decoded_bytes;
     }
 }
 
@@ -156,9 +207,16 @@ impl Default for Tally {
             busiest: 0.0,
             backend: "",
             handshakes: Handshakes::default(),
+            by_name: Vec::new(),
+            decoded: Decoded::default(),
             total: Totals::default(),
         }
     }
+}
+
+fn by_class(errors: &[u64; ErrorClass::COUNT]) -> BTreeMap<String, u64> {
+    let pairs = ErrorClass::ALL.into_iter().zip(*errors);
+    pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
 }
 
 impl Tally {
@@ -176,8 +234,7 @@ impl Tally {
 
     /// The number of failures by class name, without classes that have none.
     pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
-        let pairs = ErrorClass::ALL.into_iter().zip(self.errors);
-        pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
+        by_class(&self.errors)
     }
 
     /// Verified units per second.
@@ -257,10 +314,10 @@ impl Tally {
         }
         for (class, example) in &other.first_errors {
             let connection = example.connection.map(|index| first_connection + index);
-            let theirs = Example { connection, ..*example };
-            let first = self.first_errors.entry(*class).or_insert(theirs);
-            if theirs.into_window < first.into_window {
-                *first = theirs;
+            let theirs = Example { connection, ..example.clone() };
+            match self.first_errors.get(class) {
+                Some(first) if first.into_window <= theirs.into_window => {}
+                _ => _ = self.first_errors.insert(*class, theirs),
             }
         }
         self.service.merge(&other.service);
@@ -291,6 +348,9 @@ impl Tally {
         self.busiest = self.busiest.max(other.busiest);
         self.backend = other.backend;
         self.handshakes.merge(&other.handshakes);
+        self.by_name.resize_with(self.by_name.len().max(other.by_name.len()), Named::default);
+        self.by_name.iter_mut().zip(&other.by_name).for_each(|(mine, theirs)| mine.merge(theirs));
+        self.decoded.add(&other.decoded);
         self.total.connections += other.total.connections;
         self.total.attempts += other.total.attempts;
         self.total.successes += other.total.successes;
@@ -309,6 +369,7 @@ mod tests {
         let mut tally = Tally::default();
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(status)),
+            check: None,
             heard: Seen::Nothing,
             into_window: Duration::from_millis(at_ms),
             connection: Some(connection),
@@ -326,7 +387,7 @@ mod tests {
         total.merge(&failed(503, 10, 2), 3);
         total.merge(&failed(404, 30, 0), 6);
         assert_eq!(total.errors[ErrorClass::Status as usize], 3);
-        let first = total.first_errors[&ErrorClass::Status];
+        let first = &total.first_errors[&ErrorClass::Status];
         assert_eq!((first.fault.seen, first.connection), (Seen::Status(503), Some(5)));
         assert_eq!(total.ordinals, BTreeMap::from([(10, 3)]));
     }

@@ -3,9 +3,12 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
+use answers::{Check, Statuses, Subject};
 use reactor::Address;
 
 use crate::error::LoadError;
+use crate::fault::{Fault, Seen};
+use crate::list::List;
 
 /// An address and the traffic to send to it.
 #[derive(Debug, Clone)]
@@ -14,6 +17,18 @@ pub struct Target {
     pub address: Address,
     /// The traffic.
     pub traffic: Traffic,
+}
+
+impl Target {
+    /// The text of the check that failed.
+    pub(crate) fn check(&self, fault: &Fault) -> Option<Arc<str>> {
+        let (Seen::Check { index, .. }, Traffic::Http(http)) = (&fault.seen, &self.traffic) else {
+            return None;
+        };
+        // The checks of single requests have the numbers after those of all.
+        let listed = http.list.iter().flat_map(|list| list.expects()).flat_map(|expect| &expect.checks);
+        http.expect.checks.iter().chain(listed).nth(*index as usize).map(|check| Arc::clone(check.text()))
+    }
 }
 
 /// The traffic to send.
@@ -25,7 +40,7 @@ pub enum Traffic {
     Frames(FrameStream),
 }
 
-/// Identical HTTP requests.
+/// HTTP requests. They are identical, unless there is a list.
 #[derive(Debug, Clone)]
 pub struct Http {
     /// The method.
@@ -46,15 +61,21 @@ pub struct Http {
     pub ids: bool,
     /// Which answers are successes.
     pub expect: Expect,
+    /// The requests to send instead of the one that this describes.
+    pub list: Option<Arc<List>>,
     /// How to speak TLS; `None` for plain text.
     pub tls: Option<Arc<tls::Dialing>>,
-    /// The most bytes of an answer's body. A longer one is a failure, so that an endless one ends.
+    /// Whether compressed answers are decoded before they are checked.
+    pub decode: bool,
+    /// The most bytes of an answer's body, as it is sent and decoded. A longer one is a failure, so that an endless one ends.
     pub max_answer: u64,
 }
 
 impl Http {
     /// The usual limit of an answer's body: 1 GB.
     pub const MAX_ANSWER: u64 = 1_000_000_000;
+    /// The usual limit if whole bodies are kept: 64 MiB.
+    pub const MAX_KEPT: u64 = 64 << 20;
 
     /// A plain GET on kept connections; every 2xx answer is a success.
     pub fn get(host: impl Into<String>, path: impl Into<String>) -> Self {
@@ -68,9 +89,18 @@ impl Http {
             expect_continue: false,
             ids: false,
             expect: Expect::default(),
+            list: None,
             tls: None,
+            decode: false,
             max_answer: Self::MAX_ANSWER,
         }
+    }
+
+    /// The usual limit of an answer's body.
+    pub fn usual_limit(&self) -> u64 {
+        let mut listed = self.list.iter().flat_map(|list| list.expects());
+        let reads = self.expect.reads_bodies() || listed.any(Expect::reads_bodies);
+        if self.decode || reads { Self::MAX_KEPT } else { Self::MAX_ANSWER }
     }
 }
 
@@ -101,21 +131,36 @@ impl Body {
     }
 }
 
-/// Which answers are successes.
+/// Which answers are successes. What is required of the body and its length is required of the bytes that are sent; checks
+/// see the decoded body.
 #[derive(Debug, Clone, Default)]
 pub struct Expect {
-    /// The required status; `None` accepts any 2xx.
-    pub status: Option<u16>,
+    /// The accepted statuses.
+    pub status: Statuses,
     /// The required body; `None` accepts any.
     pub body: Option<Vec<u8>>,
     /// The required length of the body; `None` accepts any.
     pub length: Option<u64>,
+    /// Further checks. The status is checked by `status` alone.
+    pub checks: Vec<Check>,
 }
 
 impl Expect {
     /// Status 200 and exactly this body.
     pub fn exactly(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: Some(200), body: Some(body.into()), length: None }
+        Self { status: Statuses::exactly(200), body: Some(body.into()), ..Self::default() }
+    }
+
+    /// Answers with this status that meet all these checks. Without a status and a check of it, any 2xx is accepted.
+    pub fn meeting(status: Option<u16>, checks: Vec<Check>) -> Self {
+        let statuses = checks.iter().filter_map(Check::statuses);
+        let statuses = statuses.chain(status.map(Statuses::exactly));
+        Self { status: statuses.reduce(Statuses::and).unwrap_or_default(), checks, ..Self::default() }
+    }
+
+    /// Whether a check looks at whole bodies.
+    pub fn reads_bodies(&self) -> bool {
+        self.checks.iter().any(|check| check.subject() == Subject::Body)
     }
 }
 
@@ -179,6 +224,9 @@ impl Url {
         if host.is_empty() {
             return Err(wrong("the host is missing"));
         }
+        if let Some(why) = bracketed_wrongly(host) {
+            return Err(wrong(why));
+        }
         Ok(Self { scheme: scheme.to_owned(), host: host.to_owned(), port, path })
     }
 
@@ -192,6 +240,17 @@ impl Url {
     }
 }
 
+/// What is wrong with the brackets of a host. Only an address of IPv6 has them, because it contains colons.
+fn bracketed_wrongly(host: &str) -> Option<&'static str> {
+    let inner = host.strip_prefix('[').map_or(Some(host), |rest| rest.strip_suffix(']'));
+    let is_v6 = inner.is_some_and(|inner| inner.contains(':'));
+    match (host.starts_with('['), is_v6) {
+        (true, true) => None,
+        (false, false) if !host.contains([']', '[']) => None,
+        _ => Some("an address of IPv6 is written in brackets: [::1]"),
+    }
+}
+
 fn usual_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" => Some(80),
@@ -200,13 +259,26 @@ fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
+/// The addresses of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The one to drive.
+    pub address: SocketAddr,
+    /// The others.
+    pub others: Vec<IpAddr>,
+}
+
+/// A host as it is in a URL, without the brackets of an address of IPv6.
+pub fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 /// Resolves a host, which must be this machine unless `remote` is true.
 ///
 /// # Errors
 /// The name has no address, or the address is not loopback and `remote` is false.
-pub fn resolve(host: &str, port: u16, remote: bool) -> Result<SocketAddr, LoadError> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let mut found: Vec<SocketAddr> = (bare, port)
+pub fn resolve(host: &str, port: u16, remote: bool) -> Result<Resolved, LoadError> {
+    let mut found: Vec<SocketAddr> = (bare(host), port)
         .to_socket_addrs()
         .map_err(|error| LoadError::Resolve { host: host.to_owned(), why: error.to_string() })?
         .collect();
@@ -215,14 +287,16 @@ pub fn resolve(host: &str, port: u16, remote: bool) -> Result<SocketAddr, LoadEr
     let address = *found
         .first()
         .ok_or_else(|| LoadError::Resolve { host: host.to_owned(), why: "it has no address".to_owned() })?;
-    let loopback = match address.ip() {
-        IpAddr::V4(v4) => v4.is_loopback(),
-        IpAddr::V6(v6) => v6.is_loopback(),
-    };
-    if !loopback && !remote {
+    if !address.ip().is_loopback() && !remote {
         return Err(LoadError::Remote { address });
     }
-    Ok(address)
+    let mut others: Vec<IpAddr> = Vec::new();
+    for ip in found.iter().map(SocketAddr::ip).filter(|ip| *ip != address.ip()) {
+        if !others.contains(&ip) {
+            others.push(ip);
+        }
+    }
+    Ok(Resolved { address, others })
 }
 
 #[cfg(test)]
@@ -261,6 +335,12 @@ mod tests {
             ("http://u:p@x/", "without user"),
             ("frames://x", "needs a port"),
             ("frames://x:1/path", "host:port only"),
+            ("http://::1:80/", "in brackets"),
+            ("http://::1/", "in brackets"),
+            ("http://[::1/", "in brackets"),
+            ("http://[localhost]:80/", "in brackets"),
+            ("http://::1]:80/", "in brackets"),
+            ("http://[]:80/", "in brackets"),
         ];
         for (text, why) in table {
             let error = Url::parse(text).expect_err(text).to_string();
@@ -274,5 +354,8 @@ mod tests {
         assert!(resolve("[::1]", 80, false).is_ok());
         assert!(matches!(resolve("192.0.2.1", 80, false), Err(LoadError::Remote { .. })));
         assert!(resolve("192.0.2.1", 80, true).is_ok());
+        let localhost = resolve("localhost", 80, false).expect("an address");
+        assert_eq!(localhost.address.port(), 80);
+        assert!(localhost.others.iter().all(|other| *other != localhost.address.ip()));
     }
 }

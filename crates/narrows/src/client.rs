@@ -101,7 +101,7 @@ fn named<'a, T>(by_class: impl Iterator<Item = (&'a ErrorClass, T)>) -> BTreeMap
 
 fn job(orders: &Orders) -> anyhow::Result<Job> {
     let url = Url::parse(&orders.url)?;
-    let address = target::resolve(&url.host, url.port, false)?;
+    let address = target::resolve(&url.host, url.port, false)?.address;
     let http = Http { ids: true, expect: Expect::exactly("ok"), ..Http::get(url.authority(), url.path) };
     let connections = (orders.pools * orders.pool_size).min(orders.concurrency);
     if connections == 0 {

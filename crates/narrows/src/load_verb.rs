@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
-use load::target::{self, Expect, FrameStream, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, Gaps, Job, LoadError, Stop};
+use load::target::{FrameStream, Http, Target, Traffic, Url};
+use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, LoadError, Stop};
 use reactor::Address;
 use report::{Interval, number};
 use slo::Slo;
@@ -20,9 +20,12 @@ use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
+use crate::reach::{Place, ReachArgs};
+use crate::requests_args::{Replay, RequestsArgs};
 use crate::tls_args::TlsArgs;
 use crate::traffic::{GapsChoice, TrafficArgs, positive};
 
+mod by_name;
 mod live;
 mod max_rate;
 mod slo;
@@ -36,34 +39,40 @@ pub struct Args {
     #[command(flatten)]
     traffic: TrafficArgs,
     #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    requests: RequestsArgs,
+    #[command(flatten)]
     tls: TlsArgs,
     /// Number of generator threads
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
-    /// How long to measure: 500ms, 10s, 2m. With --rate, the answers to what was due are awaited after it, for at most --timeout
-    #[arg(short, long, value_parser = common::duration, default_value = "10s", conflicts_with = "number")]
-    duration: Duration,
+    /// How long to measure: 500ms, 10s, 2m [default: 10s, or with --speed the length of the log]. With --rate, the answers to
+    /// what was due are awaited after it, for at most --timeout
+    #[arg(short, long, value_parser = common::duration, conflicts_with = "number")]
+    duration: Option<Duration>,
     /// Stop after this many requests or frames instead
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     number: Option<u64>,
     /// Drive for this long before the measurement begins
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "0s", conflicts_with = "number")]
     warmup: Duration,
-    /// The seed of Poisson gaps
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
+    /// The seed of Poisson gaps, and of what is random in files of requests
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Time out when an answer that has begun pauses for this long, instead of when it takes longer than --timeout. For long downloads
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     idle_timeout: Option<Duration>,
-    /// The most bytes of an answer's body; a longer answer is an error
-    #[arg(long, value_parser = common::size, value_name = "SIZE", default_value_t = Http::MAX_ANSWER)]
-    max_answer: u64,
+    /// The most bytes of an answer's body; a longer answer is an error [default: 1000000000, or 64M if --expect or --compressed
+    /// needs whole bodies, which are kept in memory]
+    #[arg(long, value_parser = common::size, value_name = "SIZE")]
+    max_answer: Option<u64>,
+    /// Ask for compressed answers (gzip, deflate, br, zstd), decode them, and count both sizes. Checks see the decoded bodies
+    #[arg(long, help_heading = "Checks")]
+    compressed: bool,
     /// Wait at most this long until the target accepts connections [default: do not wait]
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     wait: Option<Duration>,
-    /// Allow a target on another machine
-    #[arg(long)]
-    allow_remote: bool,
     /// Find the highest rate at which the objectives of --slo hold, starting at --rate (default 1000). Each try lasts -d, or up to four times as long if a percentile needs more answers
     #[arg(long, requires = "slo", conflicts_with = "number")]
     find_max_rate: bool,
@@ -87,6 +96,9 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     reactor: common::ReactorChoice,
 }
+
+/// How long the window is if the user does not say so.
+const USUAL_DURATION: Duration = Duration::from_secs(10);
 
 /// The disturbances so far when the first thread's window opens and when the last one's closes. Disturbances during the
 /// warm-up do not count.
@@ -112,7 +124,7 @@ impl Window {
 /// Drives the target and prints the result.
 pub fn run(args: &Args) -> End {
     let cancel = common::cancellation()?;
-    let job = args.job()?;
+    let (job, place) = args.job()?;
     if let Some(patience) = args.wait {
         wait_for(&job.target.address, patience, &cancel)?;
     }
@@ -130,13 +142,13 @@ pub fn run(args: &Args) -> End {
         window.record(moment);
     });
     drop(live);
-    let tally = tally.map_err(classify)?;
+    let tally = tally.map_err(|error| nearby(error, &place))?;
     let interrupted = cancel.load(Ordering::Relaxed);
     let driven = Driven { job: &job, tally: &tally, disturbed: window.disturbed(), interrupted };
     let text = if args.json {
         serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
     } else {
-        summary::text(&driven, &args.target)
+        summary::text(&driven, &place.shown(&args.target))
     };
     common::print(&text)?;
     if let Some(file) = hlog {
@@ -205,7 +217,9 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
     };
     let schedule = match job.arrivals {
         Arrivals::Open(schedule) => schedule,
-        Arrivals::Closed => ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant },
+        Arrivals::Closed | Arrivals::Recorded(_) => {
+            ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant }
+        }
     };
     let mut broken_pipe = Ok(());
     let found = max_rate::find(job, schedule, slo, cancel, |step| {
@@ -220,22 +234,25 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
 }
 
 impl Args {
-    fn job(&self) -> anyhow::Result<Job> {
+    /// What to drive, and where it is.
+    fn job(&self) -> anyhow::Result<(Job, Place)> {
         let url = Url::parse(&self.target).map_err(classify)?;
-        if let Some(why) = self.contradiction(&url.scheme) {
+        if let Some(why) = self.contradiction(&url) {
             bail!(Usage(why));
         }
-        let address = target::resolve(&url.host, url.port, self.allow_remote)?;
-        let traffic = if url.scheme == "frames" {
-            Traffic::Frames(self.frames())
+        let place = self.reach.place(&url)?;
+        let (traffic, replay) = if url.scheme == "frames" {
+            (Traffic::Frames(self.frames()), None)
         } else {
-            Traffic::Http(self.http(&url)?)
+            let mut http = self.http(&url)?;
+            let replay = self.requests.prepare(&mut http, &url, self.seed)?;
+            http.max_answer = self.max_answer.unwrap_or_else(|| http.usual_limit());
+            (Traffic::Http(http), replay)
         };
-        let stop = match (self.number, &traffic) {
-            (Some(count), _) => Stop::Count(count),
-            (None, _) => Stop::After(self.duration),
-        };
-        let mut job = Job::new(Target { address: address.into(), traffic }, self.traffic.connections, stop);
+        let stop = self.stop(&traffic, replay.as_ref());
+        let target = Target { address: place.address.clone(), traffic };
+        let mut job = Job::new(target, self.traffic.connections, stop);
+        self.reach.apply(&mut job)?;
         job.pipeline = self.traffic.pipeline;
         if let Some((from, to)) = self.traffic.rate {
             let gaps = match self.traffic.gaps {
@@ -243,6 +260,11 @@ impl Args {
                 GapsChoice::Poisson => Gaps::Poisson(self.seed),
             };
             job.arrivals = Arrivals::Open(ArrivalSchedule { from, to, gaps });
+        }
+        if let Some(replay) = replay {
+            job.arrivals = Arrivals::Recorded(replay.recording);
+            // The last request of the log may arrive at its very end.
+            job.ending = Ending::Finish;
         }
         job.warmup = self.warmup;
         job.timeout = self.traffic.timeout;
@@ -252,7 +274,23 @@ impl Args {
         job.threads = (0..self.threads)
             .map(|number| (!self.cores.is_empty()).then(|| self.cores[number % self.cores.len()]))
             .collect();
-        Ok(job)
+        Ok((job, place))
+    }
+
+    /// When the window ends.
+    fn stop(&self, traffic: &Traffic, replay: Option<&Replay>) -> Stop {
+        let once = match traffic {
+            Traffic::Http(Http { list: Some(list), .. }) if self.requests.once() => Some(list.len() as u64),
+            _ => None,
+        };
+        if let Some(count) = self.number.or(once) {
+            return Stop::Count(count);
+        }
+        let length = replay.map_or(USUAL_DURATION, |replay| replay.length);
+        Stop::After(match self.duration {
+            Some(duration) if replay.is_some() => duration.min(length),
+            duration => duration.unwrap_or(length),
+        })
     }
 
     fn frames(&self) -> FrameStream {
@@ -261,10 +299,11 @@ impl Args {
     }
 
     /// The first option that contradicts another or does not apply to the scheme.
-    fn contradiction(&self, scheme: &str) -> Option<String> {
+    fn contradiction(&self, url: &Url) -> Option<String> {
+        let scheme = url.scheme.as_str();
         let available = systems::machine::available_cores();
         let missing = self.cores.iter().find(|core| !available.contains(core));
-        if self.duration.is_zero() && self.number.is_none() {
+        if self.duration.is_some_and(|duration| duration.is_zero()) {
             return Some(
                 "-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned(),
             );
@@ -284,8 +323,30 @@ impl Args {
         if let Some(core) = missing {
             return Some(format!("--cores: this process may not run on core {core}, only on {available:?}"));
         }
+        if self.compressed && scheme == "frames" {
+            return Some("--compressed works only with requests, not with frames".to_owned());
+        }
         if scheme != "https" && self.tls.any() {
             return Some("options of TLS need a target that begins with https://".to_owned());
+        }
+        if scheme == "frames" && self.requests.needs_requests() {
+            return Some(
+                "files of requests, --auth and --auth-bearer work only with requests, not with frames"
+                    .to_owned(),
+            );
+        }
+        if self.requests.any() && url.path != "/" {
+            return Some("the file of --requests has the paths: end the target after its port".to_owned());
+        }
+        let ends = self.number.is_some() || self.duration.is_some() || !self.warmup.is_zero();
+        if self.requests.once() && (ends || self.find_max_rate) {
+            return Some(
+                "--requests-order once ends when all requests are answered: leave -d, -n, --warmup and --find-max-rate out"
+                    .to_owned(),
+            );
+        }
+        if self.seed != 1 && self.traffic.rate.is_none() && !self.requests.any() {
+            return Some("--seed needs --rate or --requests: nothing else is random".to_owned());
         }
         self.traffic.contradiction(scheme).map(str::to_owned)
     }
@@ -293,17 +354,34 @@ impl Args {
     fn http(&self, url: &Url) -> anyhow::Result<Http> {
         let body = self.traffic.body()?;
         let method = self.traffic.method(&body);
-        Ok(Http {
+        let mut headers = self.traffic.headers.clone();
+        headers.extend(self.requests.authorization()?);
+        let mut http = Http {
             method,
-            headers: self.traffic.headers.clone(),
+            headers,
             body: body.into(),
             keep_alive: !self.traffic.close,
-            max_answer: self.max_answer,
             tls: self.tls.dialing(url)?.map(Arc::new),
             expect_continue: self.traffic.expect_continue,
-            expect: Expect { status: self.traffic.expect_status, ..Expect::default() },
+            expect: self.traffic.checks.expect(),
+            decode: self.compressed,
             ..Http::get(url.authority(), url.path.as_str())
-        })
+        };
+        let own = http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
+        if self.compressed && !own {
+            http.headers.push(("Accept-Encoding".to_owned(), answers::ACCEPTED.to_owned()));
+        }
+        Ok(http)
+    }
+}
+
+/// Adds to an error that the name of the target has another address, at which something may listen.
+fn nearby(error: LoadError, place: &Place) -> anyhow::Error {
+    let remedy = place.remedy().filter(|_| matches!(error, LoadError::NothingListens { .. }));
+    let error = classify(error);
+    match remedy {
+        Some(remedy) => anyhow!("{error}. {remedy}"),
+        None => error,
     }
 }
 

@@ -3,6 +3,7 @@
 //! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
 mod built_in;
+mod check_args;
 mod client;
 mod common;
 mod compare_verb;
@@ -11,7 +12,9 @@ mod doctor_verb;
 mod init_verb;
 mod load_verb;
 mod published_verb;
+mod reach;
 mod report_verb;
+mod requests_args;
 mod run_verb;
 mod serve_verb;
 mod systems_verb;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use lab::experiment::grid::{Overrides, Request};
+use lab::experiment::grid::{Excluded, Overrides, Request};
 use lab::experiment::{self, Form};
 use lab::findings::{Findings, findings};
 use lab::observation::{Observation, Outcome, Scenario};
@@ -239,11 +239,12 @@ fn begin(
 /// Says which systems take no part, and why. Those whose manifests are broken have been named before.
 fn say_excluded(plan: &Plan, catalog: &Catalog) {
     let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded);
-    let excluded: BTreeMap<&str, &str> =
-        excluded.map(|excluded| (excluded.system.as_str(), excluded.reason.as_str())).collect();
+    let excluded: BTreeMap<&str, &Excluded> =
+        excluded.map(|excluded| (excluded.system.as_str(), excluded)).collect();
     let broken: Vec<&str> = catalog.broken().map(|(folder, _)| folder).collect();
-    for (system, reason) in excluded.into_iter().filter(|(system, _)| !broken.contains(system)) {
-        common::say(format_args!("{system} takes no part: {reason}"));
+    for (system, excluded) in excluded.into_iter().filter(|(system, _)| !broken.contains(system)) {
+        let where_not = if excluded.partly { " at some points" } else { "" };
+        common::say(format_args!("{system} takes no part{where_not}: {}", excluded.reason));
     }
 }
 

@@ -20,9 +20,10 @@ pub struct Args {
     /// The HTTP port; 0 chooses a free one
     #[arg(short, long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
-    /// Speak TLS on the HTTP port, with a certificate that is made for this run unless --cert gives one
-    #[arg(long)]
-    tls: bool,
+    /// Speak TLS on the HTTP port, with a certificate that is made for this run unless --cert gives one. --tls=1.3 accepts only
+    /// this version, and --tls=off is plain text
+    #[arg(long, value_enum, value_name = "VERSION", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    tls: Option<TlsChoice>,
     /// The certificate of --tls, and those that lead to its root (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
     cert: Option<PathBuf>,
@@ -53,6 +54,21 @@ pub struct Args {
     /// The kernel interface
     #[arg(long, value_enum, default_value_t)]
     reactor: common::ReactorChoice,
+}
+
+/// Whether to speak TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum TlsChoice {
+    /// In all versions.
+    On,
+    /// Plain text.
+    Off,
+    /// Only TLS 1.2.
+    #[value(name = "1.2")]
+    Tls12,
+    /// Only TLS 1.3.
+    #[value(name = "1.3")]
+    Tls13,
 }
 
 /// How often it checks whether its threads still run.
@@ -108,18 +124,26 @@ const VALID: Duration = Duration::from_secs(24 * 3600);
 impl Args {
     /// What the connections of --tls are made from.
     fn listener(&self) -> anyhow::Result<Option<tls::Listener>> {
-        if !self.tls {
-            return Ok(None);
-        }
+        let versions = match self.tls {
+            None | Some(TlsChoice::Off) => return Ok(None),
+            Some(TlsChoice::On) => Vec::new(),
+            Some(TlsChoice::Tls12) => vec![tls::Version::Tls12],
+            Some(TlsChoice::Tls13) => vec![tls::Version::Tls13],
+        };
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
                 tls::Identity { certificate: common::read(cert)?, key: common::read(key)? }
             }
             _ => self.identity()?,
         };
-        let parameters = tls::Parameters { sessions: self.tickets, ..tls::Parameters::default() };
+        let parameters = tls::Parameters { versions, sessions: self.tickets, ..tls::Parameters::default() };
         let serving = tls::Serving { identity, clients: None, parameters };
         Ok(Some(tls::Listener::new(&serving).map_err(|error| Usage(error.to_string()))?))
+    }
+
+    /// Whether the HTTP port speaks TLS.
+    fn secured(&self) -> bool {
+        self.tls.is_some_and(|choice| choice != TlsChoice::Off)
     }
 
     /// A certificate that is made for this run.
@@ -137,9 +161,9 @@ impl Args {
 
     fn ports(&self) -> Vec<(u16, Speaks)> {
         match self.any {
-            Some(port) => vec![(port, Speaks::Either)],
+            Some(port) => vec![(port, if self.secured() { Speaks::Https } else { Speaks::Either })],
             None => {
-                let http = (self.port, if self.tls { Speaks::Https } else { Speaks::Http });
+                let http = (self.port, if self.secured() { Speaks::Https } else { Speaks::Http });
                 std::iter::once(http).chain(self.frames.map(|port| (port, Speaks::Frames))).collect()
             }
         }

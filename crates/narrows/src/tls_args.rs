@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use load::target::Url;
+use load::target::{self, Url};
 use tls::{Dialing, Identity, Parameters, Trust, Version};
+use toml::{Table, Value};
 
 use crate::common::{self, Usage};
 
@@ -70,6 +71,80 @@ impl TlsArgs {
             || self.tls_sessions.is_some()
     }
 
+    /// The one version that is offered.
+    ///
+    /// # Errors
+    /// There are several.
+    pub fn version(&self) -> Result<Version, String> {
+        match self.versions[..] {
+            [] => Ok(Version::Tls13),
+            [version] => Ok(version),
+            _ => Err("--tls takes one version here: -k tls=1.2,1.3 compares them".to_owned()),
+        }
+    }
+
+    /// Whether connections offer sessions.
+    pub fn offers_sessions(&self) -> bool {
+        self.tls_sessions == Some(Sessions::Always)
+    }
+
+    /// The first option that says whose certificates are accepted, or that a server whose certificate Narrows makes does not
+    /// need.
+    pub fn of_certificates(&self) -> Option<&'static str> {
+        let options = [
+            (self.insecure, "--insecure"),
+            (self.cacert.is_some(), "--cacert"),
+            (self.cert.is_some(), "--cert"),
+            (self.sni.is_some(), "--sni"),
+        ];
+        options.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+    }
+
+    /// Whether it is said whose certificates are accepted.
+    pub fn says_whom_to_trust(&self) -> bool {
+        self.insecure || self.cacert.is_some()
+    }
+
+    /// What is offered to a server whose certificate Narrows makes. The run says whom to trust.
+    pub fn offered(&self) -> Dialing {
+        let parameters = self.parameters();
+        Dialing { name: "localhost".to_owned(), trust: Trust::Anyone, identity: None, parameters }
+    }
+
+    /// These options as `[tls]` of a manifest: all of them, or those of a server whose certificate Narrows makes.
+    pub fn saved(&self, all: bool) -> Table {
+        let mut table = Table::new();
+        let mut put = |name: &str, value: Value| _ = table.insert(name.to_owned(), value);
+        let files = [("cacert", &self.cacert), ("cert", &self.cert), ("key", &self.key)];
+        for (name, file) in files.into_iter().filter(|_| all) {
+            let Some(file) = file else { continue };
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            put(name, Value::String(file.to_string_lossy().into_owned()));
+        }
+        if let Some(name) = self.sni.as_ref().filter(|_| all) {
+            put("sni", Value::String(name.clone()));
+        }
+        if self.insecure && all {
+            put("insecure", Value::Boolean(true));
+        }
+        for (name, list) in [("alpn", &self.alpn), ("ciphers", &self.ciphers), ("groups", &self.groups)] {
+            if !list.is_empty() {
+                put(name, Value::Array(list.iter().cloned().map(Value::String).collect()));
+            }
+        }
+        table
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters {
+            versions: self.versions.clone(),
+            ciphers: self.ciphers.clone(),
+            groups: self.groups.clone(),
+            alpn: self.alpn.iter().map(|name| name.clone().into_bytes()).collect(),
+            sessions: self.offers_sessions(),
+        }
+    }
+
     /// What connections to this URL are made from; `None` if it is not https.
     ///
     /// # Errors
@@ -78,7 +153,6 @@ impl TlsArgs {
         if url.scheme != "https" {
             return Ok(None);
         }
-        let host = url.host.trim_start_matches('[').trim_end_matches(']');
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
                 Some(Identity { certificate: common::read(cert)?, key: common::read(key)? })
@@ -86,16 +160,10 @@ impl TlsArgs {
             _ => None,
         };
         Ok(Some(Dialing {
-            name: self.sni.clone().unwrap_or_else(|| host.to_owned()),
+            name: self.sni.clone().unwrap_or_else(|| target::bare(&url.host).to_owned()),
             trust: self.trust()?,
             identity,
-            parameters: Parameters {
-                versions: self.versions.clone(),
-                ciphers: self.ciphers.clone(),
-                groups: self.groups.clone(),
-                alpn: self.alpn.iter().map(|name| name.clone().into_bytes()).collect(),
-                sessions: self.tls_sessions == Some(Sessions::Always),
-            },
+            parameters: self.parameters(),
         }))
     }
 

@@ -6,6 +6,7 @@ use anyhow::bail;
 use lab::ask::{Bytes, Payload};
 use wire::frames::Prefix;
 
+use crate::check_args::CheckArgs;
 use crate::common::{self, Usage};
 
 /// What is sent, and which answers are right.
@@ -44,15 +45,14 @@ pub struct TrafficArgs {
     /// Send `Expect: 100-continue` and wait for the answer, at most a second
     #[arg(long)]
     pub expect_continue: bool,
-    /// Accept only this status [default: any 2xx]
-    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
-    pub expect_status: Option<u16>,
     /// Payload bytes of a frame [default: 1000]
     #[arg(long, value_name = "SIZE", value_parser = common::size)]
     pub frame_size: Option<u64>,
     /// Bytes of the length prefix of a frame: 1, 2 or 4 [default: 4]
     #[arg(long, value_name = "BYTES", value_parser = prefix)]
     pub frame_prefix: Option<Prefix>,
+    #[command(flatten)]
+    pub checks: CheckArgs,
 }
 
 /// The gaps between arrivals.
@@ -100,12 +100,12 @@ impl TrafficArgs {
             || self.request.is_some()
             || !self.headers.is_empty()
             || self.expect_continue
-            || self.expect_status.is_some()
+            || self.checks.any()
             || self.close
             || self.pipeline > 1;
         match scheme {
             "frames" if http_only => Some(
-                "bodies, methods, headers, statuses, --close and --pipeline work only with requests, not with frames",
+                "bodies, methods, headers, checks, --close and --pipeline work only with requests, not with frames",
             ),
             "frames" if self.rate.is_some() => {
                 Some("--rate needs requests; frames are sent as fast as the receiver accepts them")
@@ -114,7 +114,7 @@ impl TrafficArgs {
                 Some("--frame-size and --frame-prefix work only with frames")
             }
             _ if self.pipeline > 1 && self.close => Some("--pipeline cannot be used with --close"),
-            _ => None,
+            _ => self.checks.contradiction(),
         }
     }
 }

@@ -27,13 +27,15 @@ use systems::{Catalog, Service, Workload};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{Condition, FAILED, FigureChoice};
 use crate::run_verb;
+use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
 use arms::Arms;
 
 /// `narrows try`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Commands to compare, such as './server --port {port}', or URLs of servers that run already. The first is the base
+    /// Commands to compare, such as './server --port {port}', or URLs of servers that run already. The first is the base. A command
+    /// with {cert} and {key} speaks TLS with this certificate and key
     #[arg(value_name = "COMMAND|URL", required = true)]
     arms: Vec<String>,
     /// A knob with its values: w=1,2,4 or w=1..64*2 or w=1..16+1. {w} stands for the value in commands and in --env. The
@@ -78,6 +80,8 @@ pub struct Args {
     frames: bool,
     #[command(flatten)]
     traffic: TrafficArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// What to compare, the deciding figure first. p50, p99, cpu, calls and instructions are measured at --rate, or else at
     /// half of what the slowest arm reaches
     #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
@@ -139,7 +143,7 @@ pub fn run(args: &Args, files: Limit) -> End {
     if args.dry_run {
         return dry_run(&catalog, &first);
     }
-    args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms))?;
+    args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.tls))?;
     let narrows = std::env::current_exe().context("cannot find the running program")?;
     let placement = Placement::decide(&systems::machine::available_cores());
     args.warn(&arms, placement.system.len());
@@ -151,7 +155,7 @@ pub fn run(args: &Args, files: Limit) -> End {
     let plan = args.grown(&catalog, &arms, learnt)?;
     let store = Store::open(&args.store.path)?;
     if let Some(name) = &args.save {
-        let experiments = save::save(name, &arms, &plan)?.join(" ");
+        let experiments = save::save(name, &arms, &plan, &args.tls)?.join(" ");
         common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
     }
     let header = RunHeader {
@@ -270,7 +274,8 @@ impl Args {
             headers: self.traffic.headers.clone(),
             body,
             expect_continue: self.traffic.expect_continue,
-            status: self.traffic.expect_status,
+            status: self.traffic.checks.expect_status,
+            expect: self.traffic.checks.expect.clone(),
             unequal: self.unequal,
             ..Ask::get(self.path_asked()?)
         }))

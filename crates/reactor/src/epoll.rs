@@ -62,8 +62,13 @@ impl Epoll {
         self.ready.push_back((conn, Ready::Failed(error.raw_os_error().unwrap_or(libc::EIO))));
     }
 
-    pub(crate) fn connect(&mut self, slots: &mut Slots, address: &RawAddress) -> io::Result<Conn> {
-        let socket = socket::stream(address.family())?;
+    pub(crate) fn connect(
+        &mut self,
+        slots: &mut Slots,
+        address: &RawAddress,
+        source: Option<&RawAddress>,
+    ) -> io::Result<Conn> {
+        let socket = socket::stream_from(address.family(), source)?;
         let fd = socket.as_raw_fd();
         let conn = slots.insert(Some(socket));
         if let Some(slot) = slots.get(conn) {

@@ -14,19 +14,18 @@ pub mod timers;
 mod uring;
 
 use std::io;
-use std::net::TcpListener;
-use std::rc::Rc;
+use std::net::{IpAddr, TcpListener};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use payload::{Payload, SharedBytes};
 pub use slots::Conn;
-pub use socket::{Address, listener, stop_listening, unused};
+pub use socket::{Address, Ends, listener, stop_listening, unused};
 pub use thread::{exact_timers, open_files, pin, thread_cpu};
 pub use time::Time;
 
 use epoll::Epoll;
 use slots::Slots;
-use socket::RawAddress;
+use socket::Route;
 use uring::Uring;
 
 /// Which kernel interface carries the I/O.
@@ -130,8 +129,8 @@ pub struct Io {
     // The first field is dropped first: the kernel must stop before the memory that it may read is freed.
     kernel: Kernel,
     slots: Slots,
-    /// Addresses to connect to. Each is in an `Rc`, because the kernel reads it later, when the vector may have moved.
-    addresses: Vec<Rc<RawAddress>>,
+    /// Where connections lead to.
+    routes: Vec<Route>,
     /// Bytes that the kernel may read at any time.
     kept: Vec<SharedBytes>,
 }
@@ -148,6 +147,9 @@ pub enum Carries {
     Anything,
     /// One small send and its answer. The kernel creates the socket by itself, and nothing is pending at the close.
     OneExchange,
+    /// Any traffic, and its own addresses in it: [`Io::ends`] knows them. The socket stays out of the ring's own file table,
+    /// because the kernel does not tell the addresses of sockets in it.
+    Addresses,
 }
 
 /// An address that is prepared once and used for many connections.
@@ -157,27 +159,36 @@ pub struct AddressId(usize);
 impl Io {
     /// Prepares an address to connect to.
     pub fn address(&mut self, address: &Address) -> AddressId {
-        self.addresses.push(Rc::new(RawAddress::new(address)));
-        AddressId(self.addresses.len() - 1)
+        self.routes.push(Route::new(address));
+        AddressId(self.routes.len() - 1)
+    }
+
+    /// Lets connections to an address come from these addresses of this machine, each from the next one in turn.
+    pub fn come_from(&mut self, to: AddressId, sources: &[IpAddr]) {
+        self.routes[to.0].come_from(sources);
     }
 
     /// Begins a connection; [`Event::Connected`] or [`Event::Failed`] follows.
     ///
     /// # Errors
-    /// The socket could not be created: no files or memory are left.
+    /// The socket could not be created: no files or memory are left, or the source is not an address of this machine.
     pub fn connect(&mut self, to: AddressId, carries: Carries) -> io::Result<Conn> {
-        let address = &self.addresses[to.0];
+        let (address, source) = self.routes[to.0].next();
         match &mut self.kernel {
-            Kernel::Uring(uring) => uring.connect(&mut self.slots, address, carries),
-            Kernel::Epoll(epoll) => epoll.connect(&mut self.slots, address),
+            Kernel::Uring(uring) => uring.connect(&mut self.slots, address, source, carries),
+            Kernel::Epoll(epoll) => epoll.connect(&mut self.slots, address, source),
         }
     }
 
-    /// Announces bytes that are sent repeatedly. If they are no longer than [`Io::SILENT`] as a whole, the reactor keeps them
-    /// for its lifetime, and the kernel may send payloads of them without an [`Event::Sent`].
-    pub fn keep(&mut self, shared: &SharedBytes) {
-        // The whole counts, because several parts of it may be in flight at once.
-        if shared.bytes().len() <= Self::SILENT {
+    /// The addresses of an open connection, if it was to carry [`Carries::Addresses`]. `None` if it is not TCP, or is lost.
+    pub fn ends(&mut self, conn: Conn) -> Option<Ends> {
+        socket::ends(self.slots.fd(conn)?)
+    }
+
+    /// Announces bytes that are sent repeatedly. If at most [`Io::SILENT`] of them are in flight `at_once` on a connection, the
+    /// reactor keeps them for its lifetime, and the kernel may send payloads of them without an [`Event::Sent`].
+    pub fn keep(&mut self, shared: &SharedBytes, at_once: usize) {
+        if at_once <= Self::SILENT {
             self.kept.push(shared.clone());
         }
     }
@@ -311,7 +322,7 @@ impl Reactor {
                 Err(_) => Kernel::Epoll(Box::new(Epoll::new(config.buffer_size)?)),
             },
         };
-        Ok(Self { io: Io { kernel, slots: Slots::default(), addresses: Vec::new(), kept: Vec::new() } })
+        Ok(Self { io: Io { kernel, slots: Slots::default(), routes: Vec::new(), kept: Vec::new() } })
     }
 
     /// The operations, for use outside an event.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::mem;
-use std::net::{SocketAddr, TcpListener};
+use std::mem::{self, ManuallyDrop};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// Where a connection leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +113,71 @@ impl RawAddress {
     }
 }
 
+/// Where connections lead to, and where they come from.
+pub(crate) struct Route {
+    /// The kernel reads it later, when the route may have moved.
+    to: Rc<RawAddress>,
+    /// The sources in turn. If there are none, the kernel chooses.
+    sources: Vec<RawAddress>,
+    turn: usize,
+}
+
+impl Route {
+    pub(crate) fn new(to: &Address) -> Self {
+        Self { to: Rc::new(RawAddress::new(to)), sources: Vec::new(), turn: 0 }
+    }
+
+    pub(crate) fn come_from(&mut self, sources: &[IpAddr]) {
+        let raw = |source: &IpAddr| RawAddress::new(&SocketAddr::new(*source, 0).into());
+        self.sources = sources.iter().map(raw).collect();
+    }
+
+    /// Where the next connection leads to and comes from.
+    pub(crate) fn next(&mut self) -> (&RawAddress, Option<&RawAddress>) {
+        if self.sources.is_empty() {
+            return (&self.to, None);
+        }
+        let turn = self.turn % self.sources.len();
+        self.turn = turn + 1;
+        (&self.to, self.sources.get(turn))
+    }
+}
+
+/// The addresses of a TCP connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Of this side.
+    pub own: SocketAddr,
+    /// Of the other side.
+    pub peer: SocketAddr,
+}
+
+/// The addresses of a socket; `None` if it is not TCP, or not connected.
+pub(crate) fn ends(fd: RawFd) -> Option<Ends> {
+    // SAFETY: the descriptor is open, and it is not closed here.
+    let stream = ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
+    Some(Ends { own: stream.local_addr().ok()?, peer: stream.peer_addr().ok()? })
+}
+
+/// Creates a socket as [`stream`] does, and binds it to the source, if there is one.
+pub(crate) fn stream_from(family: libc::c_int, source: Option<&RawAddress>) -> io::Result<OwnedFd> {
+    let fd = stream(family)?;
+    if let Some(source) = source {
+        // Without this option the port would be chosen before the target is known, and each port could be used only once.
+        set(fd.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
+        bind(&fd, source)?;
+    }
+    Ok(fd)
+}
+
+fn bind(fd: &OwnedFd, address: &RawAddress) -> io::Result<()> {
+    // SAFETY: the address is alive during the call.
+    match unsafe { libc::bind(fd.as_raw_fd(), address.pointer(), address.len()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Creates a non-blocking stream socket that sends small messages immediately.
 pub(crate) fn stream(family: libc::c_int) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -165,10 +231,7 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     if shared {
         set(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT);
     }
-    // SAFETY: the address is alive during the call.
-    if unsafe { libc::bind(fd.as_raw_fd(), raw.pointer(), raw.len()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    bind(&fd, &raw)?;
     Ok(fd)
 }
 

@@ -130,12 +130,14 @@ impl Uring {
         &mut self,
         slots: &mut Slots,
         address: &RawAddress,
+        source: Option<&RawAddress>,
         carries: Carries,
     ) -> io::Result<Conn> {
         let conn = slots.insert(None);
         let slot = DestinationSlot::try_from_slot_target(conn.index).ok().filter(|_| conn.index < self.files);
         match (carries, slot) {
-            (Carries::OneExchange, Some(slot)) => {
+            // Few kernels have a ring that binds.
+            (Carries::OneExchange, Some(slot)) if source.is_none() => {
                 // A link must not be cut by a submission between its two entries.
                 let queue = self.ring.submission();
                 let room = queue.capacity() - queue.len();
@@ -149,7 +151,7 @@ impl Uring {
                 self.operate_silently(conn, Op::Socket, socket.build(), Flags::IO_LINK);
             }
             (_, in_table) => {
-                let made = socket::stream(address.family());
+                let made = socket::stream_from(address.family(), source);
                 let fd = made.inspect_err(|_| slots.discard(conn))?;
                 if self.stamps.is_some() {
                     socket::stamp_arrivals(fd.as_raw_fd());
@@ -157,6 +159,7 @@ impl Uring {
                 // The table is updated at once, but the close of the slot's previous socket may still be queued.
                 let vacant = conn.generation == 0 || self.ring.submit().is_ok();
                 let registered = in_table.is_some()
+                    && carries != Carries::Addresses
                     && vacant
                     && self.ring.submitter().register_files_update(conn.index, &[fd.as_raw_fd()]).is_ok();
                 if !registered {

@@ -1,11 +1,13 @@
 //! Tests both backends over loopback, with an echo server and a client that checks every byte.
 
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reactor::{Backend, Carries, Conn, Event, Handler, Io, Payload, Reactor, ReactorConfig, SharedBytes};
+use reactor::{
+    Backend, Carries, Conn, Ends, Event, Handler, Io, Payload, Reactor, ReactorConfig, SharedBytes,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -233,7 +235,7 @@ fn slots_are_reused_at_once_whatever_a_connection_carries() {
         server.io().listen(listener).expect("listening");
         let mut client = Reactor::new(config).expect("a reactor");
         let byte = SharedBytes::new(Arc::new(vec![7]));
-        client.io().keep(&byte);
+        client.io().keep(&byte, 1);
         let to = client.io().address(&address.into());
         let mut again = Again { to, carries, byte, left: 196, answers: 0, failed: Vec::new() };
         for _ in 0..4 {
@@ -246,6 +248,63 @@ fn slots_are_reused_at_once_whatever_a_connection_carries() {
             server.turn(Duration::from_millis(1), &mut echo).expect("a turn");
         }
         assert_eq!((again.answers, again.failed.as_slice()), (200, &[][..]), "{backend:?} {carries:?}");
+    }
+}
+
+/// Records the ends of connections as they are made.
+#[derive(Default)]
+struct Made {
+    ends: Vec<Option<Ends>>,
+    failed: Vec<i32>,
+}
+
+impl Handler for Made {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        match event {
+            Event::Connected => self.ends.push(io.ends(conn)),
+            Event::Failed(errno) => self.failed.push(errno),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn connections_come_from_their_sources_in_turn_and_know_their_ends() {
+    let cases = [
+        (Backend::Auto, Carries::Anything),
+        (Backend::Auto, Carries::OneExchange),
+        (Backend::Auto, Carries::Addresses),
+        (Backend::Epoll, Carries::Addresses),
+    ];
+    for (backend, carries) in cases {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let peer = listener.local_addr().expect("bound");
+        let mut client = Reactor::new(ReactorConfig { backend, ..ReactorConfig::FEW }).expect("a reactor");
+        let to = client.io().address(&peer.into());
+        client.io().come_from(to, &["127.0.0.2", "127.0.0.3"].map(|ip| ip.parse().expect(ip)));
+        let mut made = Made::default();
+        for _ in 0..4 {
+            client.io().connect(to, carries).expect("a socket");
+        }
+        let began = Instant::now();
+        while made.ends.len() < 4 && made.failed.is_empty() && began.elapsed() < PATIENCE {
+            client.turn(Duration::from_millis(1), &mut made).expect("a turn");
+        }
+        assert_eq!((made.ends.len(), &made.failed[..]), (4, &[][..]), "{backend:?} {carries:?}");
+        let accepted: Vec<SocketAddr> = (0..4).map(|_| listener.accept().expect("a connection").1).collect();
+        let mut sources: Vec<String> = accepted.iter().map(|address| address.ip().to_string()).collect();
+        sources.sort_unstable();
+        assert_eq!(sources, ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"], "{backend:?} {carries:?}");
+        if carries == Carries::Addresses {
+            for ends in made.ends {
+                let ends = ends.expect("a connection of TCP");
+                assert!(accepted.contains(&ends.own) && ends.peer == peer, "{ends:?} {accepted:?}");
+            }
+        }
+        let nobodys = client.io().address(&peer.into());
+        client.io().come_from(nobodys, &["192.0.2.1".parse().expect("an address")]);
+        let error = client.io().connect(nobodys, carries).expect_err("not an address of this machine");
+        assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
     }
 }
 

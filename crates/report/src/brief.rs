@@ -10,7 +10,7 @@ use crate::cell;
 use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::{
-    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, noise,
+    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, left_out, noise,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -95,8 +95,12 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
         page.paragraph(out, RED, "  ", &line);
     }
     e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));
-    if !e.excluded.is_empty() {
-        let names: Vec<&str> = e.excluded.iter().map(|excluded| excluded.system.as_str()).collect();
+    let (partly, wholly): (Vec<_>, Vec<_>) = e.excluded.iter().partition(|excluded| excluded.partly);
+    for excluded in partly {
+        page.paragraph(out, DIM, "  ", &format!("not run: {}", left_out(excluded)));
+    }
+    if !wholly.is_empty() {
+        let names: Vec<&str> = wholly.iter().map(|excluded| excluded.system.as_str()).collect();
         page.paragraph(out, DIM, "  ", &format!("not run here: {}; see `narrows systems`", names.join(", ")));
     }
 }

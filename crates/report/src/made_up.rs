@@ -41,6 +41,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         workload: true,
         values: values.iter().copied().map(Value::Integer).collect(),
         default: None,
+        amount: false,
     };
     let rounds = (0..4).flat_map(|round| scenarios.iter().map(move |scenario| (round, scenario)));
     let trial = |(at, (round, scenario)): (usize, (u32, &Scenario))| Trial {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
 
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, Captioned, advice, beside, headlines, notes, outlier, tables};
+use crate::words::{Advice, Captioned, advice, beside, headlines, left_out, notes, outlier, tables};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -37,7 +37,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
         Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(outlier)),
         Part::Beside => beside(e).iter().for_each(|each| below(out, each)),
         Part::Excluded => {
-            list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+            list(out, "Not run here", e.excluded.iter().map(left_out));
         }
         Part::Notes => list(out, "Notes", notes(e).into_iter()),
         Part::Versions => {

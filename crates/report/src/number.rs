@@ -156,7 +156,7 @@ pub fn several(count: u64, noun: &str) -> String {
 }
 
 /// Memory, with two digits, because it varies by a few percent at best.
-fn bytes(value: f64) -> String {
+pub fn bytes(value: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
     let (factor, name) = units.into_iter().find(|unit| value >= unit.0 * 0.9995).unwrap_or((1.0, "B"));
     match value / factor {

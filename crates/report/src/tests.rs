@@ -97,7 +97,11 @@ fn fixed() -> Findings {
         rounds: 3,
         timing: lab::observation::Timing { warmup_s: 0.1, measure_s: 1.0, timeout_s: 30.0 },
         axes: Vec::new(),
-        excluded: vec![Excluded { system: "cowboy1".to_owned(), reason: "not packaged".to_owned() }],
+        excluded: vec![Excluded {
+            system: "cowboy1".to_owned(),
+            reason: "not packaged".to_owned(),
+            partly: false,
+        }],
         base: None,
         ask: None,
         defaults: Default::default(),

@@ -6,7 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
-use crate::words::{Advice, Captioned, advice, beside, headlines, notes, outlier, tables};
+use crate::words::{Advice, Captioned, advice, beside, headlines, left_out, notes, outlier, tables};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -68,7 +68,7 @@ impl Page {
             Part::Beside => beside(e).iter().for_each(|each| self.below(out, each)),
             Part::Excluded => {
                 for excluded in &e.excluded {
-                    let line = format!("not run: {}: {}", excluded.system, excluded.reason);
+                    let line = format!("not run: {}", left_out(excluded));
                     self.paragraph(out, "", "  ", &line);
                 }
             }

@@ -20,7 +20,7 @@ pub(crate) use caption::{Caption, Captioned};
 pub(crate) use claims::answer_and_reason;
 pub use claims::{answer, headlines};
 pub use runs::{alone, unjudged};
-pub(crate) use runs::{difference, machine, without_counterpart};
+pub(crate) use runs::{difference, left_out, machine, without_counterpart};
 pub(crate) use tables::{caption, fixed, tables};
 pub(crate) use verdicts::{compared, noise, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};

@@ -48,6 +48,7 @@ fn shared(kind: Kind, default: Value, values: Vec<Value>, min: i64, about: &str)
         about: about.to_owned(),
         workloads: Workload::ALL.to_vec(),
         effect: None,
+        amount: false,
     }
 }
 

@@ -16,19 +16,20 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// Finds the processes that listen. The error says what was found instead.
     pub(crate) fn find(attached: &Attached) -> Result<Self, String> {
-        Self::at(attached.port)
+        let port = attached.listening.port().unwrap_or_default();
+        Self::at(port, attached.url.rsplit('/').next().unwrap_or_default())
     }
 
-    /// Finds the processes that listen on a port of 127.0.0.1.
-    pub(crate) fn at(port: u16) -> Result<Self, String> {
+    /// Finds the processes that listen on a port of this machine, which messages show like this.
+    pub(crate) fn at(port: u16, shown: &str) -> Result<Self, String> {
         let pids = ports::listeners(port);
         if !pids.is_empty() {
             return Ok(Self { pids });
         }
         Err(match ports::port_free(port) {
-            true => format!("nothing listens on 127.0.0.1:{port}"),
+            true => format!("nothing listens on {shown}"),
             false => format!(
-                "127.0.0.1:{port} is held by another user's process, which cannot be measured: run narrows as that user"
+                "{shown} is held by another user's process, which cannot be measured: run narrows as that user"
             ),
         })
     }

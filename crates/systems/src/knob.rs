@@ -13,7 +13,7 @@ use crate::workload::Workload;
 
 /// One value of a knob.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "not a knob's value: write an integer, true, false or a word in quotes")]
 pub enum Value {
     /// `true` or `false`.
     Boolean(bool),
@@ -71,6 +71,8 @@ pub struct Knob {
     pub workloads: Vec<Workload>,
     /// Where its effect shows, or why a short check cannot see one.
     pub effect: Option<String>,
+    /// Whether it sets how much work one operation is. It is no finding that more takes longer.
+    pub amount: bool,
 }
 
 impl Knob {

@@ -14,7 +14,7 @@ use crate::error::{Stage, SystemError};
 use crate::group::{Exit, Group, Waited};
 use crate::knob::Point;
 use crate::listening::Listening;
-use crate::manifest::{Fill, Manifest, Program, Start};
+use crate::manifest::{Fill, Manifest, OfStart, Program, Start};
 use crate::output::{SHOWN, Tail, capture};
 use crate::ports;
 use crate::process::{Held, Running};
@@ -30,6 +30,10 @@ pub struct Launch<'a> {
     pub out: &'a Path,
     /// Where a server must listen; `None` for clients, and for servers that choose their port themselves.
     pub listening: Option<&'a Listening>,
+    /// The path of a server's certificate, if it needs one. [`key_of`](crate::manifest::key_of) says where the key is.
+    pub certificate: Option<&'a Path>,
+    /// How a server is spoken to in TLS when it is asked whether it is ready; `None` for plain text.
+    pub tls: Option<&'a tls::Dialing>,
     /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
     pub point: &'a Point,
     /// The cores that it may use; an empty slice means all.
@@ -121,7 +125,7 @@ impl Launch<'_> {
         Ok(command)
     }
 
-    /// The words of its environment and start command, with the knobs filled in. `{port}` and `{socket}` stay as they are. For a
+    /// The words of its environment and start command, with the knobs filled in. Paths and ports that are not given stay as they are. For a
     /// server that its user starts: its URL.
     ///
     /// # Errors
@@ -132,8 +136,9 @@ impl Launch<'_> {
         };
         let fill = self.fill();
         let text = |text: &String| {
-            crate::template::expand(text, |name| match (name, self.listening) {
-                ("port" | "socket", None) => Some(format!("{{{name}}}")),
+            crate::template::expand(text, |name| match name {
+                "port" | "socket" if self.listening.is_none() => Some(format!("{{{name}}}")),
+                "cert" | "key" if self.certificate.is_none() => Some(format!("{{{name}}}")),
                 _ => fill.value(name),
             })
         };
@@ -170,7 +175,11 @@ impl Launch<'_> {
             narrows: self.narrows,
             out: self.out,
             cores,
-            start: Some((self.listening, self.point)),
+            start: Some(OfStart {
+                listening: self.listening,
+                certificate: self.certificate,
+                point: self.point,
+            }),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Systems under test: their work as values, their manifests and knobs, how they are built, started and stopped, and what they use.
 //!
-//! Knows processes, files and `/proc`; knows nothing of the traffic that work becomes, of statistics or of reports.
+//! Knows processes, files, `/proc`, and how a server is reached; knows nothing of the traffic that work becomes, of statistics or
+//! of reports.
 
 pub mod allotment;
 mod attach;
@@ -8,6 +9,7 @@ pub mod build;
 pub mod calls;
 pub mod catalog;
 mod cgroup;
+pub mod contact;
 pub mod error;
 mod figure;
 mod group;

@@ -1,5 +1,6 @@
-//! Where a server listens: a port of 127.0.0.1, or a Unix socket. Pure.
+//! Where a server listens: a port of this machine, or a Unix socket. Pure.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,25 +9,44 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Listening {
-    /// A port of 127.0.0.1.
+    /// A port of 127.0.0.1 or of ::1. Which of them shows when the server is ready.
     Port(u16),
+    /// This address and port.
+    Address(SocketAddr),
     /// The path of a Unix socket.
     Socket(PathBuf),
 }
 
 impl Listening {
+    /// The usual address of a port.
+    pub fn usual(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
     /// The port.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Port(port) => Some(*port),
+            Self::Address(address) => Some(address.port()),
             Self::Socket(_) => None,
+        }
+    }
+
+    /// The addresses at which it may be, the usual one first.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        match self {
+            Self::Port(port) => {
+                vec![Self::usual(*port), (Ipv6Addr::LOCALHOST, *port).into()]
+            }
+            Self::Address(address) => vec![*address],
+            Self::Socket(_) => Vec::new(),
         }
     }
 
     /// The path of the socket.
     pub fn socket(&self) -> Option<&Path> {
         match self {
-            Self::Port(_) => None,
+            Self::Port(_) | Self::Address(_) => None,
             Self::Socket(path) => Some(path),
         }
     }

@@ -15,6 +15,7 @@ use crate::input::{InputError, Source};
 use crate::knob::{Knob, Point, Value};
 use crate::listening::Listening;
 use crate::template;
+use crate::work::tls;
 use crate::workload::{Role, Workload};
 
 pub use read::Draft;
@@ -39,6 +40,8 @@ pub struct Manifest {
     pub build: Option<Build>,
     /// How it is run.
     pub program: Program,
+    /// How its clients speak TLS, if the manifest says it. The run gives a server that it starts its certificate.
+    pub tls: Option<::tls::Dialing>,
     /// Its answer to `GET /`, if this differs from docs/contracts.md.
     pub answer: Option<Answer>,
     /// How a server shows that it is ready. Unused for clients.
@@ -134,8 +137,8 @@ impl Program {
 pub struct Attached {
     /// Its URL, as in the manifest.
     pub url: String,
-    /// The port of 127.0.0.1 that it listens on.
-    pub port: u16,
+    /// Where it listens.
+    pub listening: Listening,
     /// How a person starts it.
     pub get: String,
 }
@@ -231,6 +234,15 @@ impl Manifest {
         name == self.name || name == plain
     }
 
+    /// Whether it can be spoken to in TLS, or, if not `secured`, in plain text.
+    pub fn speaks(&self, secured: bool) -> bool {
+        match (&self.program, secured) {
+            (Program::Attached(attached), _) => attached.url.starts_with("https://") == secured,
+            (program, true) => program.uses("cert"),
+            (program, false) => !program.uses("cert") || program.uses(tls::KNOB),
+        }
+    }
+
     /// The defaults of its own knobs.
     pub fn defaults(&self) -> Point {
         self.knobs.iter().map(|(name, knob)| (name.clone(), knob.default.clone())).collect()
@@ -296,8 +308,8 @@ pub fn applied(apply: &str, value: &Value) -> String {
 pub(crate) const VALUE: &str = "value";
 
 /// The placeholders that are not knobs.
-pub(crate) const PLACEHOLDERS: [&str; 9] =
-    ["port", "socket", "memory", "narrows", "dir", "out", "home", "cores", "variant"];
+pub(crate) const PLACEHOLDERS: [&str; 12] =
+    ["port", "socket", "cert", "key", "tls", "memory", "narrows", "dir", "out", "home", "cores", "variant"];
 /// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
 pub(crate) const USERS: &str = "$NAME";
 
@@ -308,8 +320,26 @@ pub(crate) struct Fill<'a> {
     pub(crate) narrows: &'a Path,
     pub(crate) out: &'a Path,
     pub(crate) cores: usize,
-    /// Where it listens, and the point. Only the start command has them.
-    pub(crate) start: Option<(Option<&'a Listening>, &'a Point)>,
+    /// What only the start command has.
+    pub(crate) start: Option<OfStart<'a>>,
+}
+
+/// The values of placeholders that a start command has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfStart<'a> {
+    /// Where it listens.
+    pub(crate) listening: Option<&'a Listening>,
+    /// The path of its certificate. That of the key is beside it.
+    pub(crate) certificate: Option<&'a Path>,
+    /// The values of the knobs.
+    pub(crate) point: &'a Point,
+}
+
+/// The path of the private key that belongs to a certificate.
+pub fn key_of(certificate: &Path) -> PathBuf {
+    let mut path = certificate.as_os_str().to_owned();
+    path.push(".key");
+    path.into()
 }
 
 impl Fill<'_> {
@@ -330,11 +360,17 @@ impl Fill<'_> {
             "dir" | "home" | "variant" => self.manifest.constant(name),
             "out" => path(self.out),
             "cores" => Some(self.cores.to_string()),
-            "memory" => Some(allotment::memory(self.start?.1).unwrap_or(0).to_string()),
-            "port" => self.start?.0?.port().map(|port| port.to_string()),
-            "socket" => path(self.start?.0?.socket()?),
+            "memory" => Some(allotment::memory(self.start?.point).unwrap_or(0).to_string()),
+            "port" => self.start?.listening?.port().map(|port| port.to_string()),
+            "socket" => path(self.start?.listening?.socket()?),
+            "cert" => path(self.start?.certificate?),
+            "key" => path(&key_of(self.start?.certificate?)),
+            tls::KNOB => {
+                let value = self.start?.point.get(tls::KNOB);
+                Some(value.map_or_else(|| tls::OFF.to_owned(), Value::to_string))
+            }
             knob => {
-                let (_, point) = self.start?;
+                let point = self.start?.point;
                 let knob = self.manifest.knobs.get_key_value(knob)?;
                 Some(point.get(knob.0).unwrap_or(&knob.1.default).to_string())
             }

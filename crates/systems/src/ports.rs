@@ -1,8 +1,8 @@
-//! TCP ports on 127.0.0.1: finds free ones, and finds who listens on the others.
+//! TCP ports of this machine: finds free ones, and finds who listens on the others.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::OnceLock;
@@ -63,9 +63,11 @@ fn ephemeral_start() -> u32 {
     range.split_ascii_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(32_768)
 }
 
-/// Whether a server could listen on this port of 127.0.0.1.
+/// Whether a server could listen on this port, at 127.0.0.1 and at ::1 if this machine has it.
 pub fn port_free(port: u16) -> bool {
+    let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+        && !TcpListener::bind((Ipv6Addr::LOCALHOST, port)).is_err_and(|error| in_use(&error))
 }
 
 /// The processes that hold a socket listening on this port. Other users' processes are visible only to root.
@@ -99,7 +101,21 @@ pub(crate) fn holder(port: u16, group: u32) -> Holder {
 /// The ports on which processes of this group listen.
 pub(crate) fn of_group(group: u32) -> BTreeSet<u16> {
     let held: HashSet<u64> = proc::members(group).into_iter().flat_map(proc::sockets).collect();
-    proc::listeners().into_iter().filter(|(_, inode)| held.contains(inode)).map(|(port, _)| port).collect()
+    let listeners = proc::listeners().into_iter().filter(|listener| held.contains(&listener.inode));
+    listeners.map(|listener| listener.port).collect()
+}
+
+/// Whether processes of this group listen on this port of `::1` and at no other address. Another program may have the port of
+/// 127.0.0.1 then.
+pub(crate) fn only_at_v6(port: u16, group: u32) -> bool {
+    let mut listeners = proc::listeners();
+    listeners.retain(|listener| listener.port == port);
+    if !listeners.iter().any(|listener| listener.at_v6) {
+        return false;
+    }
+    let held: HashSet<u64> = proc::members(group).into_iter().flat_map(proc::sockets).collect();
+    listeners.retain(|listener| held.contains(&listener.inode));
+    !listeners.is_empty() && listeners.iter().all(|listener| listener.at_v6)
 }
 
 fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {
@@ -153,5 +169,15 @@ mod tests {
         assert!(!port_free(port));
         assert!(listeners(port).contains(&std::process::id()));
         drop(listener);
+        let group = proc::stat(std::process::id()).unwrap().group;
+        if let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
+            assert!(!port_free(port));
+            assert!(only_at_v6(port, group) && !only_at_v6(port, u32::MAX));
+            let both = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+            assert!(!only_at_v6(port, group));
+            drop(both);
+            assert!(listeners(port).contains(&std::process::id()));
+            drop(listener);
+        }
     }
 }

@@ -166,11 +166,20 @@ pub(crate) fn tcp_memory_pages() -> Option<u64> {
 
 /// The inodes of the sockets that listen on a TCP port, at any address.
 pub(crate) fn listening(port: u16) -> HashSet<u64> {
-    listeners().into_iter().filter(|(its_port, _)| *its_port == port).map(|(_, inode)| inode).collect()
+    listeners().into_iter().filter(|listener| listener.port == port).map(|listener| listener.inode).collect()
 }
 
-/// The ports of all listening TCP sockets, at any address, with the sockets' inodes.
-pub(crate) fn listeners() -> Vec<(u16, u64)> {
+/// A listening TCP socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listener {
+    pub(crate) port: u16,
+    pub(crate) inode: u64,
+    /// Whether its address is `::1`, so that nothing reaches it at 127.0.0.1.
+    pub(crate) at_v6: bool,
+}
+
+/// All listening TCP sockets, at any address.
+pub(crate) fn listeners() -> Vec<Listener> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| fs::File::open(table).ok());
     tables.flat_map(|table| parse_listening(BufReader::new(table))).collect()
@@ -178,13 +187,16 @@ pub(crate) fn listeners() -> Vec<(u16, u64)> {
 
 /// Reads a table of sockets only as far as they listen. The kernel lists these first (its documentation says so). After
 /// them it lists connections, and tens of thousands that linger after a trial took it more than 0.1 s.
-fn parse_listening(table: impl BufRead) -> Vec<(u16, u64)> {
+fn parse_listening(table: impl BufRead) -> Vec<Listener> {
     const LISTEN: &str = "0A";
+    // Four words in the order of the machine.
+    let v6 = format!("{:024}{:08X}", 0, u32::from_be(1));
     let rows = table.lines().skip(1).map_while(Result::ok).map_while(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let (address, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
-        let its_port = u16::from_str_radix(address.rsplit(':').next()?, 16).ok()?;
-        (*state == LISTEN).then_some((its_port, inode.parse().ok()?))
+        let (address, port) = address.rsplit_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        (*state == LISTEN).then_some(Listener { port, inode: inode.parse().ok()?, at_v6: address == v6 })
     });
     rows.collect()
 }
@@ -262,7 +274,10 @@ mod tests {
             "  sl  local_address rem_address   st\n{listening}{six}{}cut",
             row("0100007F:1F90", "06", 0)
         );
-        assert_eq!(parse_listening(text.as_bytes()), [(8080, 5), (8081, 6), (8080, 7)]);
+        let seen = parse_listening(text.as_bytes());
+        let seen: Vec<_> = seen.iter().map(|seen| (seen.port, seen.inode, seen.at_v6)).collect();
+        let at_v6 = cfg!(target_endian = "little");
+        assert_eq!(seen, [(8080, 5, false), (8081, 6, false), (8080, 7, at_v6)]);
         assert_eq!(parse_listening(&b""[..]), []);
     }
 

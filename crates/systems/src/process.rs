@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ChildStdin;
@@ -38,6 +39,7 @@ pub struct Running {
     lines: Option<Receiver<Line>>,
     system: String,
     http: Option<String>,
+    tls: Option<tls::Dialing>,
     grace: Duration,
     /// Where a server listens; `None` as long as it is not known, and for clients.
     listening: Option<Listening>,
@@ -108,6 +110,7 @@ impl Running {
             lines,
             system: manifest.name.clone(),
             http: manifest.ready.http.clone(),
+            tls: launch.tls.cloned(),
             grace: manifest.grace,
             listening: launch.listening.filter(|_| manifest.role == Role::Server).cloned(),
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
@@ -130,9 +133,12 @@ impl Running {
         self.listening.as_ref()
     }
 
-    /// The port on which it listens, if it is no client and listens on no Unix socket.
-    pub fn port(&self) -> Option<u16> {
-        self.listening.as_ref()?.port()
+    /// The address at which it listens, if it is ready, is no client and listens on no Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self.listening.as_ref()? {
+            Listening::Address(address) => Some(*address),
+            Listening::Port(_) | Listening::Socket(_) => None,
+        }
     }
 
     /// Whether its first process still runs.
@@ -162,7 +168,7 @@ impl Running {
     /// Starts watching a server's TCP connections that open from now on. `None` if it has no port, or if the kernel does
     /// not list its sockets.
     pub fn connections(&self) -> Option<tcp::Watch> {
-        tcp::Watch::begin(self.port()?)
+        tcp::Watch::begin(self.address()?.port())
     }
 
     fn whose(&self) -> Whose {
@@ -186,21 +192,29 @@ impl Running {
         if self.finds_port {
             self.listening = Some(Listening::Port(self.find_port(deadline, cancel)?));
         }
-        let port = match &self.listening {
+        let (port, mut addresses) = match &self.listening {
             None => return Ok(()),
             Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
-            Some(Listening::Port(port)) => *port,
+            Some(at @ (Listening::Port(_) | Listening::Address(_))) => {
+                (at.port().unwrap_or_default(), at.addresses())
+            }
         };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
-        let mut holder = None;
+        let (mut holder, mut found) = (None, None);
         poll(deadline, || {
-            match ready::ask(port, self.http.as_deref(), deadline, &over) {
-                Ok(()) => holder = self.settled_holder(port),
+            if addresses.len() > 1 && self.only_at_v6(port) {
+                addresses.remove(0);
+            }
+            match ready::ask(&addresses, self.tls.as_ref(), self.http.as_deref(), deadline, &over) {
+                Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
                 Err(why) => last = why,
             }
             holder.is_some() || over()
         });
+        if let Some(address) = found {
+            self.listening = Some(Listening::Address(address));
+        }
         if let Some(exit) = self.held.exited() {
             return Err(self.died(Stage::Ready, exit));
         }
@@ -209,7 +223,8 @@ impl Running {
         }
         let reason = match holder {
             Some(Holder::Stranger) if self.outside => {
-                let theirs = Theirs::at(port).map_err(|why| self.wrong(Stage::Ready, &why))?;
+                let theirs = Theirs::at(port, &format!("port {port}"))
+                    .map_err(|why| self.wrong(Stage::Ready, &why))?;
                 self.measured = Some(theirs);
                 return Ok(());
             }
@@ -222,7 +237,8 @@ impl Running {
             None => {
                 let path = self.http.as_ref();
                 let what = path.map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
-                format!("not ready in time: {what} on 127.0.0.1:{port}: {last}; see ready.timeout_s")
+                let at: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                format!("not ready in time: {what} on {}: {last}; see ready.timeout_s", at.join(" or "))
             }
         };
         Err(self.wrong(Stage::Ready, &reason))
@@ -287,6 +303,11 @@ impl Running {
                 Err(self.wrong(Stage::Ready, &reason))
             }
         }
+    }
+
+    /// Whether it was started and listens on this port of `::1` alone.
+    fn only_at_v6(&self, port: u16) -> bool {
+        matches!(&self.held, Held::Ours(group) if ports::only_at_v6(port, group.id()))
     }
 
     /// Who holds the port that just answered. `None` means that the socket changed hands meanwhile: ask again.

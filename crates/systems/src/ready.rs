@@ -2,34 +2,62 @@
 //!
 //! The GET is written by hand, because readiness must not depend on the codec that the measurement uses.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use tls::Dialing;
+
+use crate::contact::{Access, Contact};
+use crate::listening::Listening;
 
 /// How often a wait checks whether it is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Makes one attempt. The error says what happened instead. Ends soon after `over` returns true.
+/// Makes one attempt at the first of these addresses that accepts a connection, and returns it. The error says what happened
+/// instead. Ends soon after `over` returns true.
 pub(crate) fn ask(
-    port: u16,
+    addresses: &[SocketAddr],
+    tls: Option<&Dialing>,
     http: Option<&str>,
     deadline: Instant,
     over: &dyn Fn() -> bool,
-) -> Result<(), String> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let patience =
-        deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE);
-    let mut stream = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
-    // The kernel may choose this very port as the local one. TCP then connects to itself.
-    if stream.local_addr().is_ok_and(|local| local == address) {
-        return Err("nothing listened".to_owned());
+) -> Result<SocketAddr, String> {
+    let mut refused = None;
+    for address in addresses {
+        // Whether it accepts a connection shows without TLS.
+        let plain = Access { server: Listening::Address(*address), tls: None };
+        match Contact::open(&plain, patience(deadline)) {
+            Err(why) => _ = refused.get_or_insert(why.to_string()),
+            Ok(contact) => {
+                let Some(path) = http else { return Ok(*address) };
+                let access = Access { tls: tls.cloned(), ..plain };
+                let contact = match &access.tls {
+                    None => contact,
+                    Some(_) => Contact::open(&access, patience(deadline)).map_err(|e| e.to_string())?,
+                };
+                return answers(contact, &access, path, deadline, over).map(|()| *address);
+            }
+        }
     }
-    let Some(path) = http else { return Ok(()) };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
-    let timeouts =
-        stream.set_read_timeout(Some(GLANCE)).and_then(|()| stream.set_write_timeout(Some(GLANCE)));
-    timeouts.and_then(|()| stream.write_all(request.as_bytes())).map_err(|e| e.to_string())?;
-    let head = read_head(&mut stream, deadline, over)?;
+    Err(refused.unwrap_or_default())
+}
+
+fn patience(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE)
+}
+
+fn answers(
+    mut contact: Contact,
+    access: &Access,
+    path: &str,
+    deadline: Instant,
+    over: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let host = access.host();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    contact.write_all(request.as_bytes()).map_err(|e| e.to_string())?;
+    let head = read_head(&mut contact, deadline, over)?;
     match head.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)) {
         Some("200") => Ok(()),
         Some(status) => Err(format!("answered with status {}", status.chars().take(20).collect::<String>())),
@@ -38,11 +66,11 @@ pub(crate) fn ask(
 }
 
 /// Reads the status line of the answer, without the line end.
-fn read_head(stream: &mut TcpStream, deadline: Instant, over: &dyn Fn() -> bool) -> Result<String, String> {
+fn read_head(contact: &mut Contact, deadline: Instant, over: &dyn Fn() -> bool) -> Result<String, String> {
     let mut head = Vec::new();
     let mut buffer = [0; 1024];
     while head.len() < 8192 {
-        match stream.read(&mut buffer) {
+        match contact.read_within(&mut buffer, GLANCE) {
             Ok(0) => return Err("closed the connection without an answer".to_owned()),
             Ok(n) => head.extend_from_slice(&buffer[..n]),
             Err(e)

@@ -21,7 +21,22 @@ pub(crate) fn drafts(home: &Path) -> [Draft; 2] {
         }
     };
     [
-        draft(Role::Server, "server", &["{narrows}", "serve", "--any", "{port}"]),
+        draft(
+            Role::Server,
+            "server",
+            &[
+                "{narrows}",
+                "serve",
+                "--any",
+                "{port}",
+                "--tls={tls}",
+                "--cert",
+                "{cert}",
+                "--key",
+                "{key}",
+                "--tickets",
+            ],
+        ),
         draft(Role::Client, "client with a pool", &["{narrows}", "client"]),
     ]
 }

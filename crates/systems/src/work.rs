@@ -8,12 +8,14 @@ mod clients;
 mod frames;
 mod rate;
 mod requests;
+pub mod tls;
 mod upload;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::tls::Tls;
 use about::KnobReader;
 pub use about::{About, KnobValue, Purpose, WorkUnit};
 pub use clients::Clients;
@@ -56,6 +58,15 @@ impl Work {
             Self::Requests(work) => work.rate,
             Self::Clients(work) => work.rate,
             Self::Upload(_) | Self::Frames(_) => None,
+        }
+    }
+
+    /// How a server is spoken to in TLS. `None` for plain text.
+    pub fn tls(&self) -> Option<Tls> {
+        match self {
+            Self::Upload(work) => work.tls,
+            Self::Requests(work) => work.tls,
+            Self::Frames(_) | Self::Clients(_) => None,
         }
     }
 
@@ -211,6 +222,9 @@ mod tests {
             let wrong = Workload::Upload.work(&point(knob, value)).expect_err("no size");
             assert!(wrong.starts_with("knob size: "), "{wrong}");
         }
+        let secured = Workload::Upload.work(&point("tls", Value::Text("1.2".to_owned()))).expect("a version");
+        assert_eq!(secured.tls().map(|tls| (tls.version.name(), tls.sessions)), Some(("1.2", false)));
+        assert_eq!(Workload::Frames.work(&Point::new()).expect("frames").tls(), None);
         // The workload ignores a system's own knob.
         assert!(Workload::Frames.work(&point("size", Value::Boolean(true))).is_ok());
     }

@@ -10,6 +10,7 @@ use rsa::RsaPrivateKey;
 use rsa::pkcs8::EncodePrivateKey;
 use rsa::rand_core::OsRng;
 use rustls::pki_types::PrivatePkcs8KeyDer;
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use crate::clock::since_1970;
@@ -17,7 +18,8 @@ use crate::error::TlsError;
 use crate::pem::Identity;
 
 /// A kind of key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyKind {
     /// ECDSA over P-256.
     P256,

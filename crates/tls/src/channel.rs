@@ -140,15 +140,20 @@ impl<S: Side> Channel<S> {
         if !self.ready() {
             return Err(self.fault().unwrap_or(Fault::NotReady));
         }
-        let most = plain.len() + plain.len().div_ceil(RECORD) * OVERHEAD;
-        self.write(out, most, |traffic, room| traffic.encrypt(plain, room))
+        out.reserve(plain.len() + plain.len().div_ceil(RECORD) * OVERHEAD);
+        // One record at a time, so that the room that is cleared for it is still in the processor's cache when it is filled.
+        self.write(|traffic| {
+            plain.chunks(RECORD).try_for_each(|record| {
+                append(out, record.len() + OVERHEAD, |room| traffic.encrypt(record, room))
+            })
+        })
     }
 
     /// Says to the peer that nothing more will be sent, at the end of `out`. Does nothing before the handshake is complete.
     pub fn close_notify(&mut self, out: &mut Vec<u8>) {
         if self.ready() {
             // An alert needs no new keys, so that this cannot fail. If it did, the peer would see the connection end.
-            _ = self.write(out, OVERHEAD + 2, |traffic, room| traffic.queue_close_notify(room));
+            _ = self.write(|traffic| append(out, OVERHEAD + 2, |room| traffic.queue_close_notify(room)));
         }
     }
 
@@ -286,19 +291,15 @@ impl<S: Side> Channel<S> {
         Err(fault)
     }
 
-    /// Appends what `act` writes, which is at most `most` bytes, to `out`.
+    /// Lets `act` write.
     fn write(
         &mut self,
-        out: &mut Vec<u8>,
-        most: usize,
-        act: impl Fn(&mut WriteTraffic<'_, S::Data>, &mut [u8]) -> Result<usize, EncryptError>,
+        act: impl FnOnce(&mut WriteTraffic<'_, S::Data>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut pending = std::mem::take(&mut self.pending);
         let mut result = Err(Fault::UsedUp);
         // What waits was processed before, so that this comes to the traffic at once.
-        let processed = self.process(&mut pending, &mut |_| {}, |traffic| {
-            result = append(out, most, |room| act(traffic, room));
-        });
+        let processed = self.process(&mut pending, &mut |_| {}, |traffic| result = act(traffic));
         self.pending = pending;
         processed.and(result).or_else(|fault| self.fail(fault))
     }

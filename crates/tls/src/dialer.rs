@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, UnbufferedClientConnection, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::ClientConfig;
+use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::pki_types::ServerName;
 
 use crate::channel::{Channel, ClientChannel};
 use crate::clock::Clock;
@@ -16,6 +14,7 @@ use crate::fault::Fault;
 use crate::parameters::Parameters;
 use crate::pem::{self, Identity};
 use crate::sessions::Sessions;
+use crate::verifier::verifier;
 
 /// Whose certificates a client accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,59 +110,5 @@ impl Line {
         let side = UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())
             .map_err(|error| Fault::from(&error))?;
         Channel::new(side, !self.config.alpn_protocols.is_empty(), self.sessions.clone())
-    }
-}
-
-fn verifier(trust: &Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    let roots = match trust {
-        Trust::Anyone => return Ok(Arc::new(Anyone(provider))),
-        Trust::Pem(pem) => pem::roots("the file of root certificates", pem)?,
-        Trust::Roots(roots) => {
-            let mut usable = RootCertStore::empty();
-            usable.add_parsable_certificates(roots.iter().map(|root| CertificateDer::from(root.as_slice())));
-            usable
-        }
-    };
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let why = "no root certificate can be used".to_owned();
-    Ok(verifier.map_err(|_| TlsError::Unusable { what: "the system's collection", why })?)
-}
-
-/// Accepts every certificate, but only from a server that has its key.
-#[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -25,6 +25,7 @@ mod listener;
 mod parameters;
 mod pem;
 mod sessions;
+mod verifier;
 
 pub use authority::{Authority, Issued, KeyKind, Leaf};
 pub use channel::{Channel, ClientChannel, ServerChannel};

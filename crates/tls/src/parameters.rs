@@ -7,15 +7,18 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::{
     CipherSuite, NamedGroup, ProtocolVersion, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::error::TlsError;
 
 /// A version of TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Version {
     /// TLS 1.2.
+    #[serde(rename = "1.2")]
     Tls12,
     /// TLS 1.3.
+    #[serde(rename = "1.3")]
     Tls13,
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{DAY, dialing, issue, issue_in, line, listener, now, root, serving, shaken, uncut};
+use common::{DAY, Pair, dialing, issue, issue_in, line, listener, now, root, serving, shaken, uncut};
 use tls::{
     Authority, CertificateFault, Dialing, Fault, Identity, KeyKind, Leaf, Parameters, Serving, Version,
 };
@@ -43,6 +43,24 @@ fn certificates_are_refused_by_name_and_the_server_is_told() {
         "{client:?}"
     );
     assert!(matches!(server, Some(Fault::Alert(48 | 51))), "{server:?}");
+}
+
+#[test]
+fn a_certificate_that_was_accepted_is_still_refused_for_another_reason() {
+    let mut line = line(&dialing(Parameters::default()));
+    let mut fault = |identity: &Identity, time| {
+        let serving = Serving { identity: identity.clone(), ..serving(Parameters::default()) };
+        let listener = listener(&serving);
+        let mut pair = Pair::new(&mut line, &listener);
+        pair.client = line.open(time).expect("a client");
+        pair.carry(&mut uncut);
+        pair.client_fault
+    };
+    let (local, other) = (named("localhost"), named("other.test"));
+    assert_eq!([fault(&local, now()), fault(&local, now())], [None, None]);
+    assert_eq!(fault(&local, now() + 2 * DAY), Some(Fault::Certificate(CertificateFault::Expired)));
+    assert_eq!(fault(&other, now()), Some(Fault::Certificate(CertificateFault::WrongName)));
+    assert_eq!(fault(&local, now()), None);
 }
 
 #[test]

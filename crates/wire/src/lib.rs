@@ -1,4 +1,5 @@
-//! Sans-I/O codecs: HTTP/1.1 messages, length-prefixed frames, and the bytes that bodies are made of.
+//! Sans-I/O codecs: HTTP/1.1 messages, length-prefixed frames, the header of the PROXY protocol, and the bytes that bodies are
+//! made of.
 //!
 //! This crate turns bytes into events and values into bytes. It knows no sockets, no clocks and no other crate of
 //! Narrows, so that the generator, the reference server and the fuzzer run the same code. Nothing that a peer sends may
@@ -7,3 +8,4 @@
 pub mod frames;
 pub mod http;
 pub mod pattern;
+pub mod proxy;

@@ -1,12 +1,14 @@
-//! A server for requests and uploads with hyper, on tokio's single-threaded runtime.
+//! A server for requests and uploads with hyper, on tokio's single-threaded runtime, plain or over rustls.
 //!
 //! Contract: `GET /` answers "ok"; `POST /upload` counts the bytes of the body as they arrive, keeps none of them, and
 //! answers the count.
 //!
-//! usage: program PORT PIPELINE_FLUSH
+//! usage: program PORT `PIPELINE_FLUSH` TLS CERT KEY TICKETS (TLS is off, or anything else)
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +18,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpSocket;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_rustls::TlsAcceptor;
 
 async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let mut count = 0;
@@ -31,33 +39,62 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-async fn serve(port: u16, pipeline_flush: bool) -> std::io::Result<Infallible> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-    let listener = socket.listen(4096)?;
+/// Serves one connection. If a peer disconnects, only its own connection ends.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, pipeline_flush: bool) {
+    let mut http = http1::Builder::new();
+    http.pipeline_flush(pipeline_flush);
+    let _ = http.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+}
+
+async fn accept(listener: TcpListener, pipeline_flush: bool, acceptor: Option<TlsAcceptor>) -> Infallible {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await; // no files are left, or a similar error
             continue;
         };
         let _ = stream.set_nodelay(true);
+        let Some(acceptor) = acceptor.clone() else {
+            tokio::spawn(serve(stream, pipeline_flush));
+            continue;
+        };
         tokio::spawn(async move {
-            let mut http = http1::Builder::new();
-            http.pipeline_flush(pipeline_flush);
-            // If a peer disconnects, only its own connection ends.
-            let _ = http.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+            if let Ok(stream) = acceptor.accept(stream).await {
+                serve(stream, pipeline_flush).await;
+            }
         });
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [port, pipeline_flush] = &words[..] else { return Err("usage: program PORT PIPELINE_FLUSH".into()) };
-    let (port, pipeline_flush) = (port.parse()?, pipeline_flush.parse()?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match runtime.block_on(serve(port, pipeline_flush)) {
-        Ok(never) => match never {},
-        Err(error) => Err(format!("cannot serve on port {port}: {error}").into()),
+fn listen(port: u16) -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    socket.listen(4096)
+}
+
+/// What accepts TLS connections. Without tickets rustls remembers 256 sessions itself, which is its default.
+fn acceptor(cert: &str, key: &str, tickets: bool) -> Result<TlsAcceptor, Box<dyn Error>> {
+    let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_file(key)?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let mut config =
+        builder.with_safe_default_protocol_versions()?.with_no_client_auth().with_single_cert(chain, key)?;
+    if tickets {
+        config.ticketer = ring::Ticketer::new()?;
     }
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [port, pipeline_flush, tls, cert, key, tickets] = &words[..] else {
+        return Err("usage: program PORT PIPELINE_FLUSH TLS CERT KEY TICKETS".into());
+    };
+    let (port, pipeline_flush) = (port.parse()?, pipeline_flush.parse()?);
+    let acceptor = if tls == "off" { None } else { Some(acceptor(cert, key, tickets.parse()?)?) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async move {
+        let listener = listen(port).map_err(|error| format!("cannot serve on port {port}: {error}"))?;
+        match accept(listener, pipeline_flush, acceptor).await {}
+    })
 }

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use super::{Aim, Comparison, Report, Tool};
 use crate::compare::measure::Run;
 use crate::compare::options::Args;
+use crate::compare::peer::Work;
 use crate::compare::ratio::Ratio;
+use crate::compare::resident;
 
 /// The contents of the file.
 pub fn text(report: &Report) -> String {
@@ -16,7 +18,9 @@ pub fn text(report: &Report) -> String {
     for names in report.comparisons.chunk_by(|a, b| a.scenario == b.scenario) {
         comparisons(&mut out, names);
     }
-    resident(&mut out, report);
+    for rows in report.resident.chunk_by(|a, b| a.tls == b.tls) {
+        resident(&mut out, rows);
+    }
     curve(&mut out, report);
     if let Some(threads) = &report.threads {
         comparisons(&mut out, std::slice::from_ref(threads));
@@ -55,7 +59,8 @@ fn method(out: &mut String, report: &Report) {
          - Instructions: {instructions}.\n\
          - System calls come from a separate run, because counting them costs time.\n\
          - The kernel charges its work for arriving packets to whichever process is running: on one machine, mostly to\n  \
-         the sender.\n\n",
+         the sender.\n\
+         - TLS: 1.3, with a P-256 certificate. Narrows and the floors verify it; wrk and h2load verify nothing.\n\n",
         report.date,
         report.machine,
         generators.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
@@ -67,7 +72,7 @@ fn method(out: &mut String, report: &Report) {
 
 fn comparisons(out: &mut String, found: &[Comparison]) {
     let first = &found[0];
-    let (unit, rate) = if first.streams() { ("s/GiB", "GiB/s") } else { ("us/request", "requests/s") };
+    let (unit, rate) = first.units();
     let _ = write!(
         out,
         "## {}\n\n\
@@ -91,6 +96,9 @@ fn comparisons(out: &mut String, found: &[Comparison]) {
             both(one, |run| run.peak_kib as f64 / 1024.0),
         );
     }
+    if matches!(first.task.work, Work::Handshakes(_)) {
+        *out += HANDSHAKES;
+    }
     for (one, fault) in found.iter().filter_map(|one| Some((one, one.fault()?))) {
         let _ = writeln!(out, "\n{} did not finish every run: {fault}.", one.peer);
     }
@@ -100,17 +108,21 @@ fn comparisons(out: &mut String, found: &[Comparison]) {
     out.push('\n');
 }
 
-fn resident(out: &mut String, report: &Report) {
-    let Some(first) = report.resident.first() else { return };
+const HANDSHAKES: &str = "\nBoth figures are of the same handshakes, whose two ends are Narrows and nginx: what the generator pays for one, against \
+what nginx pays\nto accept it, each with its connection and one request. None was resumed, by Narrows' count. wrk cannot be compared, because it\nresumes.\n";
+
+fn resident(out: &mut String, rows: &[resident::Row]) {
+    let Some(first) = rows.first() else { return };
+    let (name, aim) = if first.tls { ("tls-memory", 100) } else { ("memory", 10) };
     let _ = write!(
         out,
-        "## memory\n\nResident MiB with one connection and with {}. Idle: requests are sent but not answered. Aim: a difference of at most 10.\n\n\
+        "## {name}\n\nResident MiB with one connection and with {}. Idle: requests are sent but not answered. Aim: a difference of at most {aim}.\n\n\
          | tool | idle: one | many | difference | busy: one | many | difference |\n\
          | --- | --- | --- | --- | --- | --- | --- |\n",
         first.connections
     );
     let mib = |kib: Option<u64>| kib.map(|kib| kib as f64 / 1024.0);
-    for row in &report.resident {
+    for row in rows {
         let _ = write!(out, "| {} |", row.tool);
         for [one, many] in [row.idle, row.busy] {
             let difference = mib(many).zip(mib(one)).map(|(many, one)| many - one);

@@ -6,6 +6,7 @@ use super::*;
 use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
 
 const KIND: TrialKind = TrialKind {
+    sessions: false,
     pool_cap: Some(32),
     announced_closes: true,
     closed_loop: true,

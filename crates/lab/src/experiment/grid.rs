@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use systems::allotment;
 use systems::input::suggestion;
 use systems::knob::Kind;
+use systems::work::tls::is_idle;
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
@@ -56,6 +57,9 @@ pub struct Axis {
     pub values: Vec<Value>,
     /// Its default, in the first system that has it.
     pub default: Option<Value>,
+    /// Whether it is a knob of a system that sets how much work one operation is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub amount: bool,
 }
 
 impl Axis {
@@ -82,6 +86,9 @@ pub struct Excluded {
     pub system: String,
     /// What is missing or broken, and what to do about it.
     pub reason: String,
+    /// Whether it takes part at other points.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partly: bool,
 }
 
 /// The scenarios of an experiment, without the reference's, and the knobs that span them.
@@ -91,8 +98,8 @@ pub struct Grid {
     pub scenarios: Vec<Scenario>,
     /// The knobs, in the order in which the grid names them.
     pub axes: Vec<Axis>,
-    /// Systems whose manifest cannot be read.
-    pub broken: Vec<Excluded>,
+    /// Systems whose manifest cannot be read, and those that cannot be spoken to in TLS, or only so, where the grid asks for it.
+    pub left_out: Vec<Excluded>,
 }
 
 /// A value as a person wrote it, and where.
@@ -221,7 +228,7 @@ fn in_file<'a>(
         }
         Ok(manifest) => Ok(Ok(manifest)),
         Err(CatalogError::Broken(error)) => {
-            Ok(Err(Excluded { system: name.clone(), reason: error.one_line() }))
+            Ok(Err(Excluded { system: name.clone(), reason: error.one_line(), partly: false }))
         }
         Err(CatalogError::Unknown { help, .. }) => {
             Err(experiment.source.error(system.span(), format!("there is no system `{name}`"), help))
@@ -261,7 +268,7 @@ pub fn scenarios(
     let wanted = blocks.iter().map(|block| wanted(block, overrides)).collect::<Result<Vec<_>, _>>()?;
     let named = named(&wanted);
     let (good, broken) = systems(experiment, overrides, catalog)?;
-    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), broken };
+    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), left_out: broken };
     let mut seen = BTreeSet::new();
     for manifest in good {
         // A system that the command line names takes part in all blocks if no block is open to it.
@@ -282,13 +289,17 @@ pub fn scenarios(
                 points = product(&points, name, &values);
             }
             let (system, workload) = (&manifest.name, experiment.workload);
-            for point in points.into_iter().filter(|p| seen.insert((system.clone(), p.clone()))) {
+            let points = points.into_iter().map(|point| grid.without_idle(point));
+            for point in
+                points.collect::<Vec<_>>().into_iter().filter(|p| seen.insert((system.clone(), p.clone())))
+            {
                 let scenario = Scenario::new(experiment.name.as_str(), system.as_str(), workload, point)
                     .map_err(|why| experiment.source.error(0..0, why, ""))?;
                 check_rate(experiment, &scenario)?;
                 grid.scenarios.push(scenario);
             }
         }
+        grid.leave_out_unspoken(manifest);
     }
     Ok(grid)
 }
@@ -307,17 +318,45 @@ fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputE
 }
 
 impl Grid {
+    /// The point with one value of each knob that means nothing at it, so that the grid has it only once: the default, or the
+    /// first that was asked for.
+    fn without_idle(&self, mut point: Point) -> Point {
+        let idle: Vec<&Axis> = self.axes.iter().filter(|axis| is_idle(&axis.knob, &point)).collect();
+        for axis in idle {
+            let default = axis.default.as_ref().filter(|default| axis.values.contains(default));
+            if let (Some(value), true) = (default.or(axis.values.first()), point.contains_key(&axis.knob)) {
+                point.insert(axis.knob.clone(), value.clone());
+            }
+        }
+        point
+    }
+
+    /// Removes the points at which a system cannot be spoken to, because they ask for TLS or for plain text.
+    fn leave_out_unspoken(&mut self, manifest: &Manifest) {
+        let is_own = |scenario: &Scenario| scenario.system == manifest.name;
+        let before = self.scenarios.len();
+        self.scenarios
+            .retain(|scenario| !is_own(scenario) || manifest.speaks(scenario.work().tls().is_some()));
+        if self.scenarios.len() < before {
+            let reason = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
+            self.left_out.push(Excluded {
+                system: manifest.name.clone(),
+                reason: reason.to_owned(),
+                partly: self.scenarios.iter().any(is_own),
+            });
+        }
+    }
+
     /// Records the values of a knob.
     fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
         let index = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
-            let workload = experiment.workload.knob(name).is_some();
-            let default = Some(knob.default.clone());
             self.axes.push(Axis {
                 knob: name.to_owned(),
                 kind: knob.kind,
-                workload,
+                workload: experiment.workload.knob(name).is_some(),
                 values: Vec::new(),
-                default,
+                default: Some(knob.default.clone()),
+                amount: knob.amount,
             });
             self.axes.len() - 1
         });

@@ -274,6 +274,7 @@ fn server(command: &[&str]) -> Result<Manifest, InputError> {
         about: "answers at once".to_owned(),
         workloads: Vec::new(),
         effect: None,
+        amount: false,
     };
     Manifest::new(systems::Draft {
         name: "plain".to_owned(),

@@ -97,7 +97,7 @@ pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
         Purpose::Sharing => planned.figure == Figure::MsPerUpload,
         // A higher rate is not more work for one request. The question is whether response times stay the same.
         Purpose::Rate => !planned.figure.needs_rate(),
-        Purpose::Behaviour => false,
+        Purpose::Tls | Purpose::Behaviour => axis.amount,
     }
 }
 
@@ -158,7 +158,7 @@ fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
 fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
     let mut points: BTreeMap<Point, BTreeMap<&str, usize>> = BTreeMap::new();
     for (index, scenario) in systems_scenarios(planned) {
-        let shared = projection(planned.workload, &scenario.point);
+        let shared = shared_point(planned, scenario);
         let chosen = points.entry(shared).or_default().entry(&scenario.system).or_insert(index);
         if changed_knobs(planned, scenario) < changed_knobs(planned, &planned.scenarios[*chosen]) {
             *chosen = index;
@@ -174,6 +174,21 @@ fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
     }
     pairs.sort_by_key(|(scenario, against)| (*against, *scenario));
     pairs
+}
+
+/// What a scenario shares with those of other systems that it is compared with: its point of the workload's knobs. If each
+/// system is spoken to in one way only, in TLS or in plain text, that is a property of the system and not of the work.
+pub(super) fn shared_point(planned: &Planned, scenario: &Scenario) -> Point {
+    let mut shared = projection(planned.workload, &scenario.point);
+    let of_systems = |knob: &str| {
+        planned.workload.purpose(knob) == Purpose::Tls
+            && systems_scenarios(planned).all(|(_, one)| {
+                let mut own = systems_scenarios(planned).filter(|(_, other)| other.system == one.system);
+                own.all(|(_, other)| other.point.get(knob) == one.point.get(knob))
+            })
+    };
+    shared.retain(|knob, _| !of_systems(knob));
+    shared
 }
 
 /// How many of the system's own knobs are not at their defaults.

@@ -8,10 +8,10 @@ use stats::{Design, FEWEST_ROUNDS, Family, LEVEL, Location, LogRatio, Verdict};
 use systems::Point;
 
 use super::Rows;
-use super::asked::{Asked, By, CLIFF, asked};
+use super::asked::{Asked, By, CLIFF, asked, shared_point};
 use super::{Estimate, estimate};
 use crate::experiment::Figure;
-use crate::observation::{Observation, projection};
+use crate::observation::Observation;
 use crate::plan::Planned;
 
 /// A ratio and its interval.
@@ -172,7 +172,7 @@ fn family(planned: &Planned, seen: &[(Asked, Option<LogRatio>)]) -> Family {
             unrelated += 1;
             continue;
         }
-        let shared = projection(planned.workload, &planned.scenarios[asked.scenario].point);
+        let shared = shared_point(planned, &planned.scenarios[asked.scenario]);
         let (pairs, systems) = points.entry(shared).or_default();
         *pairs += 1;
         systems.extend([asked.scenario, asked.against]);

@@ -14,7 +14,9 @@ use super::ceiling;
 use super::effort::Effort;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained, no_figure};
 use crate::experiment::Figure;
-use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
+use crate::observation::{
+    Handshakes, KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts,
+};
 use crate::plan::Planned;
 
 /// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
@@ -90,6 +92,9 @@ pub struct Estimate {
     pub pool_cap: Option<u64>,
     /// `clients`: whether the driver's and the server's counts agreed in every trial.
     pub counts_agree: Option<bool>,
+    /// The handshakes of TLS in the windows of all trials. None if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<Opened>,
     /// Whether the system's manifest says that its work differs from that of the others.
     pub unequal: bool,
     /// The doubts about at least half of the trials, each with the evidence of the first such trial.
@@ -138,6 +143,39 @@ impl Estimate {
     /// Whether this is Narrows' own endpoint.
     pub fn is_reference(&self) -> bool {
         is_reference(&self.scenario.system)
+    }
+}
+
+/// Handshakes of TLS, and how long connections took to open.
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Opened {
+    /// Full handshakes, including those in which the server asked for a key of another group.
+    pub full: u64,
+    /// Handshakes in which the server accepted a session.
+    pub resumed: u64,
+    /// Sessions that were offered.
+    pub offered: u64,
+    /// Sessions that were offered and not accepted.
+    pub refused: u64,
+    /// From the request for a connection to its readiness, in microseconds. None if there are too few connections.
+    pub p50_us: Option<Percentile>,
+    /// See `p50_us`.
+    pub p99_us: Option<Percentile>,
+}
+
+impl Opened {
+    fn of<'a>(trials: impl Iterator<Item = &'a Measurement> + Clone) -> Option<Self> {
+        let found = trials.filter_map(|m| m.handshakes.as_ref());
+        let opening = Latency::together(found.clone().map(|found| &found.opening_us));
+        let sum = |of: fn(&Handshakes) -> u64| found.clone().map(of).sum::<u64>();
+        (sum(Handshakes::all) > 0).then(|| Self {
+            full: sum(|found| found.full + found.retried),
+            resumed: sum(|found| found.resumed),
+            offered: sum(|found| found.offered),
+            refused: sum(Handshakes::refused),
+            p50_us: opening.percentile(50.0),
+            p99_us: opening.percentile(99.0),
+        })
     }
 }
 
@@ -291,6 +329,7 @@ fn estimate(
         server_closes: (!servers.is_empty()).then(|| servers.iter().map(|s| s.closes).sum()),
         pool_cap: scenario.work().pool_cap(),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| s.agree())),
+        handshakes: Opened::of(all()),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),
@@ -308,6 +347,7 @@ fn kind_of(scenario: &Scenario) -> TrialKind {
         announced_closes: scenario.work().announces_closes(),
         closed_loop: !scenario.work().is_open_loop(),
         short_exchanges: scenario.workload().about().short_exchanges,
+        sessions: scenario.work().tls().is_some_and(|tls| tls.sessions),
         ramp: false,
     }
 }

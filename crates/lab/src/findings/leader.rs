@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use stats::Verdict;
 use systems::Point;
 
+use super::asked::shared_point;
 use super::{Comparison, Estimate, Ratio};
-use crate::observation::projection;
 use crate::plan::Planned;
 
 /// A system behind the leader.
@@ -35,7 +35,7 @@ pub(super) struct Order {
 pub(super) fn order(planned: &Planned, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
     let mut points: BTreeMap<Point, Vec<&Comparison>> = BTreeMap::new();
     for comparison in comparisons.iter().filter(|c| c.ratio.is_some()) {
-        let shared = projection(planned.workload, &planned.scenarios[comparison.scenario].point);
+        let shared = shared_point(planned, &planned.scenarios[comparison.scenario]);
         points.entry(shared).or_default().push(comparison);
     }
     let decided = |point: &[&Comparison]| point.iter().filter(|c| winner(c).is_some()).count();

@@ -9,10 +9,10 @@ use stats::Percentile;
 use systems::knob::Kind;
 use systems::{Role, Value};
 
-use super::Estimate;
 use super::Rows;
 use super::comparison::is_hardly_measured;
 use super::rank::ranks;
+use super::{Estimate, Opened};
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
@@ -301,6 +301,7 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
     if planned.workload.about().short_exchanges {
         parts.extend(latencies(rows));
     }
+    parts.extend(handshakes(rows));
     let work = &planned.workload.about().unit;
     parts.push(part(column(format!("CPU/{}", work.short), Unit::cost_of(work)), |e| e.cpu_s_per_unit.into()));
     parts.push(part(column("CPU", Unit::Share), |e| e.cpu_share.into()));
@@ -350,6 +351,28 @@ fn latencies(rows: &[&Estimate]) -> Vec<Part<'static>> {
         parts.push(share("late", |e| e.late_share));
         parts.push(share("dropped", |e| e.dropped_share));
     }
+    parts
+}
+
+/// Where connections were opened in TLS: how, and how long it took.
+fn handshakes(rows: &[&Estimate]) -> Vec<Part<'static>> {
+    let opened = |e: &Estimate| e.handshakes;
+    if rows.iter().all(|e| e.handshakes.is_none()) {
+        return Vec::new();
+    }
+    let number = |name: &str, of: fn(&Opened) -> u64| {
+        part(column(name, Unit::Count), move |e| count(opened(e).as_ref().map(of)))
+    };
+    let time = |name: &str, of: fn(&Opened) -> Option<Percentile>| {
+        part(column(name, Unit::Microseconds), move |e| micros(opened(e).as_ref().and_then(of)))
+    };
+    let mut parts = vec![number("full", |found| found.full)];
+    if rows.iter().any(|e| opened(e).is_some_and(|found| found.offered > 0)) {
+        parts.push(number("resumed", |found| found.resumed));
+        parts.push(number("refused", |found| found.refused));
+    }
+    parts.push(time("open p50", |found| found.p50_us));
+    parts.push(time("open p99", |found| found.p99_us));
     parts
 }
 

@@ -28,6 +28,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         workload: workload.knob(knob).is_some(),
         values: values.to_vec(),
         default: None,
+        amount: false,
     };
     let mut points = vec![Point::new()];
     for (knob, _, values) in axes {
@@ -238,6 +239,21 @@ fn clients_are_ranked_only_with_few_errors() {
     let [Claim::Knob { comparison, narrow: true, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
     assert_eq!(summary(&e, comparison), ("pool_size", ["64", "32"].map(str::to_owned), [2.0; 3]));
     assert_eq!(e.estimates[comparison.scenario].scenario.system, "httpc");
+}
+
+#[test]
+fn a_knob_that_sets_how_much_work_a_system_does_is_no_finding() {
+    let sizes = int(&[1, 64]);
+    let mut plan =
+        plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], &[("answer", Kind::Size, &sizes)]);
+    let observations = observe(&plan, |t| {
+        let large = t.scenario.point.get("answer") == Some(&sizes[1]);
+        measured(measurement(if large { 400 } else { 4000 }, 5.0))
+    });
+    let blames = |claim: &Claim| matches!(claim, Claim::Knob { .. });
+    assert!(one(findings(&plan, &observations)).claims.iter().any(blames));
+    plan.experiments[0].setup.axes[0].amount = true;
+    assert!(!one(findings(&plan, &observations)).claims.iter().any(blames));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The bench on which systems are tested: assigns cores, builds systems and executes trials.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,12 @@ use systems::machine::{Environment, Limit, Placement};
 use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
 use systems::{Catalog, Launch, Listening, Point, Role, SystemError};
+use tls::KeyKind;
 
 use crate::ask::Ask;
 use crate::observation::{Failure, Outcome, Trial};
 use crate::plan::Plan;
+use crate::session::certificates::{self, Certificates};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted, clients, drive};
@@ -37,6 +40,8 @@ pub struct Bench {
     set_up: HashMap<(String, Point), Result<(), Failure>>,
     /// The number of Unix sockets so far.
     sockets: u32,
+    /// What servers that speak TLS get. None until one is started.
+    certificates: Option<Certificates>,
 }
 
 impl Bench {
@@ -50,7 +55,20 @@ impl Bench {
     ) -> Self {
         let (versions, built) = (HashMap::new(), HashMap::new());
         let (asks, set_up) = (HashMap::new(), HashMap::new());
-        Self { catalog, narrows, placement, cancel, files, versions, built, asks, set_up, sockets: 0 }
+        let (sockets, certificates) = (0, None);
+        Self {
+            catalog,
+            narrows,
+            placement,
+            cancel,
+            files,
+            versions,
+            built,
+            asks,
+            set_up,
+            sockets,
+            certificates,
+        }
     }
 
     /// Records the versions that a probe found of what a system needs. The system's build depends on them.
@@ -92,6 +110,7 @@ impl Bench {
     ) -> Result<T, TrialError> {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
+        let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
         let manifest =
             self.catalog.get(system).map_err(|error| TrialError::failed("build", error.to_string()))?;
         let version = match (built.version.clone(), self.versions.get(system)) {
@@ -99,20 +118,8 @@ impl Bench {
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
             (library, needs) => library.or_else(|| needs.cloned()),
         };
-        let listening = match (manifest.role, &manifest.program) {
-            (_, Program::Attached(attached)) => Some(Listening::Port(attached.port)),
-            (Role::Server, program) if program.listens_on_socket() => {
-                let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
-                self.sockets += 1;
-                Some(Listening::Socket(std::env::temp_dir().join(name)))
-            }
-            (Role::Server, Program::Started(start)) if !start.finds_port => {
-                let port = systems::ports::free_port()
-                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
-                Some(Listening::Port(port))
-            }
-            (Role::Server | Role::Client, Program::Started(_)) => None,
-        };
+        let root = self.certificates.as_ref().map(Certificates::root).filter(|_| certificate.is_some());
+        let dialing = certificates::dialing(manifest, trial.scenario.work(), root.as_deref());
         let place = Place {
             trial,
             manifest,
@@ -122,6 +129,8 @@ impl Bench {
                 manifest,
                 out: &built.out,
                 listening: listening.as_ref(),
+                certificate: certificate.as_deref(),
+                tls: dialing.as_ref(),
                 point: &trial.scenario.point,
                 cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,
@@ -145,6 +154,41 @@ impl Bench {
             let _ = std::fs::remove_file(path); // Few servers remove it themselves.
         }
         end
+    }
+
+    /// Where a system must listen, or listens already. None for clients, and for servers that choose their port.
+    fn listening(&mut self, system: &str) -> Result<Option<Listening>, TrialError> {
+        let Ok(manifest) = self.catalog.get(system) else { return Ok(None) };
+        Ok(match (manifest.role, &manifest.program) {
+            (_, Program::Attached(attached)) => Some(attached.listening.clone()),
+            (Role::Server, program) if program.listens_on_socket() => {
+                let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
+                self.sockets += 1;
+                Some(Listening::Socket(std::env::temp_dir().join(name)))
+            }
+            (Role::Server, Program::Started(start)) if !start.finds_port => {
+                let port = systems::ports::free_port()
+                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
+                Some(Listening::Port(port))
+            }
+            (Role::Server | Role::Client, Program::Started(_)) => None,
+        })
+    }
+
+    /// The certificate of a trial's server, if the server speaks TLS. Without TLS the server gets one as well, because its
+    /// command names the file.
+    fn certificate(&mut self, trial: &Trial) -> Result<Option<PathBuf>, TrialError> {
+        let manifest = self.catalog.get(&trial.scenario.system);
+        if !manifest.is_ok_and(|manifest| manifest.attached().is_none() && manifest.speaks(true)) {
+            return Ok(None);
+        }
+        let failed = |error: io::Error| TrialError::failed("start", format!("no certificate: {error}"));
+        let kind = trial.scenario.work().tls().map_or(KeyKind::P256, |tls| tls.certificate);
+        let certificates = match &mut self.certificates {
+            Some(known) => known,
+            none => none.insert(Certificates::new().map_err(failed)?),
+        };
+        certificates.of(kind).map(Some).map_err(failed)
     }
 
     pub(super) fn catalog(&self) -> &Catalog {

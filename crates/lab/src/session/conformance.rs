@@ -13,9 +13,11 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 use systems::process::{Exit, Running};
-use systems::{Manifest, Point, Role, Work, Workload};
+use systems::{Listening, Manifest, Point, Role, Value, Work, Workload};
+use tls::{KeyKind, Version};
 
 use super::bench::Bench;
+use super::drive::listening;
 use super::place::Place;
 use super::trial_error::TrialError;
 use crate::observation::{Scenario, Timing, Trial};
@@ -94,7 +96,7 @@ pub fn conformance(bench: &mut Bench, system: &str) -> Option<Vec<Check>> {
 }
 
 const BUILD: &str = "run build.command by hand in the system's folder";
-const READY: &str = "let the started process listen on {port} of 127.0.0.1, and read what it prints";
+const READY: &str = "let the started process listen on {port} of 127.0.0.1 or ::1, and read what it prints";
 const STOP: &str =
     "end at SIGTERM within stop.grace_ms, with all children; if a shell starts the program, use exec";
 
@@ -118,6 +120,47 @@ fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) ->
             );
         }
         result?;
+        let has_fault = manifest.answer.as_ref().is_some_and(|answer| answer.fault.is_some());
+        if manifest.speaks(true) && workload.knob("tls").is_some() && !has_fault {
+            check_secured(bench, manifest, *workload, checks)?;
+        }
+    }
+    Ok(())
+}
+
+/// The versions and the keys of certificates with which TLS is checked. A server that runs already has its own certificate.
+const SECURED: [(Version, KeyKind); 3] =
+    [(Version::Tls13, KeyKind::P256), (Version::Tls13, KeyKind::Rsa2048), (Version::Tls12, KeyKind::P256)];
+
+const SECURE: &str =
+    "offer TLS 1.2 and 1.3 with {cert} and {key} on {port} unless {tls} is off, and answer as in plain text";
+
+/// Checks the answers in TLS, each time with a fresh process.
+fn check_secured(
+    bench: &mut Bench,
+    manifest: &Manifest,
+    workload: Workload,
+    checks: &mut Checks,
+) -> Result<(), TrialError> {
+    let all = if manifest.attached().is_some() { &SECURED[..1] } else { &SECURED };
+    for (version, kind) in all {
+        let values = [("tls", version.name()), ("certificate", kind.name())];
+        let values = values.map(|(knob, value)| (knob.to_owned(), Value::Text(value.to_owned())));
+        let trial = trial(manifest, workload, Point::from(values))?;
+        let found = bench.with_place(&trial, |place| {
+            let running = place.start()?;
+            let orders = place.orders(listening(&running)?);
+            http::secured(place, &orders)
+        });
+        let name = format!("{workload}: TLS {} with a key of {}", version.name(), kind.name());
+        match found {
+            Ok(found) => checks.judge(&name, found, SECURE),
+            Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+            Err(TrialError::Failed(failure)) => {
+                let wrong = with_output(&failure.reason, &failure.output);
+                checks.add(&name, CheckVerdict::Broken, wrong, SECURE);
+            }
+        }
     }
     Ok(())
 }
@@ -126,7 +169,7 @@ fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError
     let workload = place.workload();
     let began = Instant::now();
     let running = place.start()?;
-    let Some(port) = running.port() else {
+    let Some(server) = running.address() else {
         checks.excuse(
             &format!("{workload}: its answers"),
             "it listens on a Unix socket, and only TCP is checked",
@@ -135,11 +178,12 @@ fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError
     };
     let ready = format!("after {:.0} ms", began.elapsed().as_secs_f64() * 1000.0);
     checks.add(&format!("{workload}: is ready in time"), CheckVerdict::Kept, ready, "");
+    let access = place.orders(&Listening::Address(server)).access;
     match place.work() {
-        Work::Frames(_) => frames::check(port, checks),
-        Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, port, checks)?,
+        Work::Frames(_) => frames::check(&access, checks),
+        Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, &access, checks)?,
     }
-    check_stop(place, port, running, checks);
+    check_stop(place, server.port(), running, checks);
     Ok(())
 }
 
@@ -191,7 +235,10 @@ fn check_stop(place: &Place<'_>, port: u16, running: Running, checks: &mut Check
     checks.judge(&name, found, STOP);
 }
 
-fn trial(manifest: &Manifest, workload: Workload, point: Point) -> Result<Trial, TrialError> {
+fn trial(manifest: &Manifest, workload: Workload, mut point: Point) -> Result<Trial, TrialError> {
+    if !manifest.speaks(false) && workload.knob("tls").is_some() {
+        point.entry("tls".to_owned()).or_insert_with(|| Value::Text(Version::Tls13.name().to_owned()));
+    }
     let scenario = Scenario::new("check", manifest.name.as_str(), workload, point)
         .map_err(|why| TrialError::failed("drive", why))?;
     Ok(Trial { index: 0, round: 0, twin: false, counted: false, scenario, timing: TIMING })

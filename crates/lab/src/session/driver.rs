@@ -1,30 +1,30 @@
 //! The driver's side of a trial in which Narrows drives a server. It gets its orders as plain values. Of the system it
 //! knows only the address and the expected answer.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use load::target::{Body, Expect, FrameStream, Http, Traffic};
 use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop, Tally, Target};
 use reactor::Address;
-use serde::{Deserialize, Serialize};
+use systems::contact::Access;
 use systems::work::Upload;
 use systems::{Listening, Work};
 use wire::frames::Prefix;
 
-use crate::ask::{Ask, Demand, Payload};
+use crate::ask::{Ask, Payload};
 use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::trial_error::TrialError;
 
 /// The orders to the driver.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(super) struct Orders {
     /// The work.
     pub work: Work,
-    /// Where the server listens.
-    pub server: Listening,
+    /// Where the server listens, and how it is spoken to.
+    pub access: Access,
     /// The request of the workload `requests`, and its right answers.
     pub ask: Ask,
     /// The durations and the timeout.
@@ -65,7 +65,7 @@ impl Driver<'_> {
         // What is under way at the end is counted too, and tracing can slow a server so much that it is most of the work.
         (job.ending, job.timeout) = (Ending::Finish, job.timeout.min(LONGEST_COUNTED));
         if let Work::Upload(work) = &orders.work {
-            job.target.traffic = Traffic::Http(upload(work, work.size.min(COUNTED_BODY)));
+            job.target.traffic = Traffic::Http(upload(orders, work, work.size.min(COUNTED_BODY)));
         }
         self.tally(&job, &|_| {})
     }
@@ -74,7 +74,8 @@ impl Driver<'_> {
     /// that failed.
     pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
         let (traffic, _) = traffic(orders, Some(size))?;
-        let mut job = Job::new(Target { address: address(&orders.server)?, traffic }, 1, Stop::Count(3));
+        let mut job =
+            Job::new(Target { address: address(&orders.access.server)?, traffic }, 1, Stop::Count(3));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
         let tally = self.tally(&job, &|_| {})?;
         Ok(tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}")))
@@ -89,8 +90,11 @@ impl Driver<'_> {
     fn job(&self, orders: &Orders) -> Result<Job, TrialError> {
         let (traffic, connections) = traffic(orders, None)?;
         let window = Stop::After(seconds(orders.timing.measure_s));
-        let mut job =
-            Job::new(Target { address: address(&orders.server)?, traffic }, connections as usize, window);
+        let mut job = Job::new(
+            Target { address: address(&orders.access.server)?, traffic },
+            connections as usize,
+            window,
+        );
         job.threads = self.cores.iter().map(|core| Some(*core)).collect();
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
@@ -126,7 +130,9 @@ pub(super) fn schedule(work: &Work, round: u32) -> Option<ArrivalSchedule> {
 /// are few and small.
 fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialError> {
     match &orders.work {
-        Work::Upload(work) => Ok((Traffic::Http(upload(work, check.unwrap_or(work.size))), work.concurrency)),
+        Work::Upload(work) => {
+            Ok((Traffic::Http(upload(orders, work, check.unwrap_or(work.size))), work.concurrency))
+        }
         Work::Frames(work) => {
             let (size, count) = if check.is_some() { (10, Some(3)) } else { (work.frame_size, None) };
             Ok((Traffic::Frames(FrameStream { size, prefix: Prefix::Four, count }), work.connections))
@@ -136,50 +142,44 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialE
     }
 }
 
-/// The value of `Host`.
-pub(super) fn host(server: &Listening) -> String {
-    match server {
-        Listening::Port(port) => format!("127.0.0.1:{port}"),
-        Listening::Socket(_) => "localhost".to_owned(),
-    }
-}
-
 fn address(server: &Listening) -> Result<Address, TrialError> {
     match server {
-        Listening::Port(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)).into()),
         Listening::Socket(path) => {
             Address::unix(path.clone()).map_err(|error| TrialError::failed("drive", error.to_string()))
         }
+        Listening::Port(port) => Ok(Listening::usual(*port).into()),
+        Listening::Address(address) => Ok((*address).into()),
     }
 }
 
 /// The requests that the orders ask for.
 fn asked(orders: &Orders, keep_alive: bool) -> Http {
-    let Ask { method, path, headers, body, expect_continue, status, answer, .. } = &orders.ask;
-    let (content, length) = match answer {
-        Demand::Any => (None, None),
-        Demand::Length(length) => (None, Some(*length)),
-        Demand::Content(bytes) => (Some(bytes.0.clone()), None),
-    };
-    Http {
+    let Ask { method, path, headers, body, expect_continue, .. } = &orders.ask;
+    let http = Http {
         method: method.clone(),
         headers: headers.clone(),
         body: body.clone().into(),
         keep_alive,
         expect_continue: *expect_continue,
-        expect: Expect { status: *status, body: content, length },
-        ..Http::get(host(&orders.server), path.as_str())
-    }
+        expect: orders.ask.right(),
+        ..to(orders, path)
+    };
+    Http { max_answer: http.usual_limit(), ..http }
 }
 
-fn upload(work: &Upload, size: u64) -> Http {
+/// A GET to the server.
+fn to(orders: &Orders, path: &str) -> Http {
+    let tls = orders.access.tls.clone().map(Arc::new);
+    Http { tls, ..Http::get(orders.access.host(), path) }
+}
+
+fn upload(orders: &Orders, work: &Upload, size: u64) -> Http {
     Http {
         method: "POST".to_owned(),
-        path: "/upload".to_owned(),
         body: Body::Pattern(size),
         expect_continue: work.expect && size > 0,
         expect: Expect::exactly(size.to_string()),
         keep_alive: work.reuse,
-        ..Http::get("127.0.0.1", "/")
+        ..to(orders, "/upload")
     }
 }

@@ -3,19 +3,18 @@
 //! Where no contract says what a right answer is, the answers that it gives here do. The exchanges use plain sockets, so
 //! that an answer is known byte by byte.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-use systems::{Listening, Work};
+use systems::Work;
+use systems::contact::Contact;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 
 use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
 use crate::session::drive::listening;
-use crate::session::driver::{Orders, host};
+use crate::session::driver::Orders;
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 
@@ -47,6 +46,8 @@ pub struct Answer {
     pub status: u16,
     /// The length of its body in bytes.
     pub length: u64,
+    /// Its head, as it was received.
+    pub head: Vec<u8>,
     /// The first [`LONGEST_CONTENT`] bytes of its body.
     pub body: Vec<u8>,
 }
@@ -74,6 +75,17 @@ impl Answer {
             Demand::Length(length) => self.length == *length,
             Demand::Content(bytes) => self.length == bytes.0.len() as u64 && self.body == bytes.0,
         }
+    }
+
+    /// The first check that an answer of the right status does not meet, and what it found. An answer that is not kept
+    /// whole is checked when it is driven.
+    fn misses(&self, ask: &Ask) -> Option<String> {
+        if self.length != self.body.len() as u64 || !ask.statuses().contains(self.status) {
+            return None;
+        }
+        let answer = answers::Answer { head: &self.head, body: &self.body, length: self.length };
+        let mut broken = ask.expect.iter().filter_map(|check| Some((check, check.holds(&answer).err()?)));
+        broken.next().map(|(check, found)| format!("its answer does not meet `{check}`: {found}"))
     }
 }
 
@@ -112,7 +124,9 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
                 running.wait_exit(Instant::now() + DEATH, place.cancel);
             }
             running.check_alive()?;
-            answers.push(answer.map_err(failed)?);
+            let answer = answer.map_err(failed)?;
+            answer.misses(ask).map_or(Ok(()), |why| Err(failed(why)))?;
+            answers.push(answer);
         }
     } else if let Some(wrong) = place.driver().equal_work(&orders, 100_003)? {
         running.check_alive()?;
@@ -132,10 +146,10 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
 
 /// Sends the request on a connection of its own, and reads the whole answer.
 fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
-    let (server, ask) = (&orders.server, &orders.ask);
+    let (access, ask) = (&orders.access, &orders.ask);
     let patience = Duration::from_secs_f64(orders.timing.timeout_s);
-    let head = head(&host(server), ask)?;
-    let mut stream = Stream::connect(server, patience).map_err(|e| format!("cannot connect: {e}"))?;
+    let head = head(&access.host(), ask)?;
+    let mut stream = Contact::open(access, patience).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
     let sent = send(&mut stream, &head, ask);
     let deadline = Instant::now() + patience;
@@ -144,45 +158,6 @@ fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
         Ok(()) => why,
         Err(sent) => format!("{why}; {sent}"),
     })
-}
-
-/// A plain connection.
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
-        match server {
-            Listening::Port(port) => {
-                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                let stream = TcpStream::connect_timeout(&address, patience)?;
-                stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Tcp(stream))
-            }
-            Listening::Socket(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Unix(stream))
-            }
-        }
-    }
-
-    fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
-            Self::Unix(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.write_all(bytes),
-            Self::Unix(stream) => stream.write_all(bytes),
-        }
-    }
 }
 
 /// The bytes of the request up to its body.
@@ -206,7 +181,7 @@ fn head(host: &str, ask: &Ask) -> Result<Vec<u8>, String> {
     Ok(head)
 }
 
-fn send(stream: &mut Stream, head: &[u8], ask: &Ask) -> Result<(), String> {
+fn send(stream: &mut Contact, head: &[u8], ask: &Ask) -> Result<(), String> {
     let wrong = |e: io::Error| format!("it does not read the request: {e}");
     stream.write_all(head).map_err(wrong)?;
     match &ask.body {
@@ -225,10 +200,10 @@ fn send(stream: &mut Stream, head: &[u8], ask: &Ask) -> Result<(), String> {
     Ok(())
 }
 
-fn read(stream: &mut Stream, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
+fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
     let mut decoder = ResponseDecoder::new();
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
-    let mut answer = Answer { status: 0, length: 0, body: Vec::new() };
+    let mut answer = Answer { status: 0, length: 0, head: Vec::new(), body: Vec::new() };
     let mut buffer = [0; 1 << 14];
     loop {
         if over() {
@@ -254,7 +229,7 @@ fn read(stream: &mut Stream, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answe
             rest = &rest[step.consumed..];
             match step.event {
                 HttpEvent::NeedMore => break,
-                HttpEvent::Head(head) => answer.status = head.status,
+                HttpEvent::Head(head) => (answer.status, answer.head) = (head.status, head.bytes.to_vec()),
                 HttpEvent::Body(data) => {
                     answer.length += data.len() as u64;
                     let room = LONGEST_CONTENT.saturating_sub(answer.body.len());
@@ -274,8 +249,12 @@ mod tests {
     use crate::ask::Bytes;
 
     fn answers(bodies: &[&str]) -> Look {
-        let answer =
-            |body: &&str| Answer { status: 200, length: body.len() as u64, body: body.as_bytes().to_vec() };
+        let answer = |body: &&str| Answer {
+            status: 200,
+            length: body.len() as u64,
+            head: Vec::new(),
+            body: body.as_bytes().to_vec(),
+        };
         Look { answers: bodies.iter().map(answer).collect(), per_s: None }
     }
 
@@ -293,7 +272,8 @@ mod tests {
             assert!(look.answers.iter().all(|answer| answer.meets(&demand)), "{bodies:?}");
         }
         // Of an answer that is longer than what is kept, only the length is demanded.
-        let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, body: vec![0; LONGEST_CONTENT] };
+        let body = vec![0; LONGEST_CONTENT];
+        let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, head: Vec::new(), body };
         let look = Look { answers: vec![long; 3], per_s: None };
         assert_eq!(look.demand(), Demand::Length(LONGEST_CONTENT as u64 + 1));
     }

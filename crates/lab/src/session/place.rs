@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use systems::contact::Access;
 use systems::machine::Placement;
 use systems::manifest::Program;
 use systems::process::Running;
@@ -63,9 +64,10 @@ impl Place<'_> {
 
     /// The driver's orders for a server that listens there.
     pub(super) fn orders(&self, server: &Listening) -> Orders {
+        let tls = self.launch.tls.cloned();
         Orders {
             work: *self.work(),
-            server: server.clone(),
+            access: Access { server: server.clone(), tls },
             ask: self.ask.cloned().unwrap_or_else(|| contract(self.manifest)),
             timing: self.trial.timing,
             round: self.trial.round,

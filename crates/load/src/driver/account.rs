@@ -32,31 +32,36 @@ impl<P: Protocol> Driver<'_, P> {
         if self.is_open() { self.opened.is_some_and(|opened| intended >= opened) } else { self.window }
     }
 
-    /// Counts the end of a lane's exchange with this number.
+    /// Counts an exchange that ended with a right answer.
     #[inline]
-    pub(super) fn settle(&mut self, index: usize, number: u64, result: Result<Success, &Fault>, ended: Time) {
-        let Some(stamp) = self.lanes[index].stamps.take(number) else { return };
-        self.open -= 1;
-        match result {
-            Ok(success) => {
-                self.tally.total.successes += 1;
-                if self.window {
-                    self.tally.succeed(success, self.tenth);
-                }
-                if self.times_count(stamp.intended) {
-                    self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
-                    self.sent_behind(&stamp);
-                }
-            }
-            Err(fault) => self.lost(*fault, &stamp, (index, number)),
+    pub(super) fn succeeded(&mut self, success: Success, stamp: &Stamp<P::Request>, ended: Time) {
+        self.tally.total.successes += 1;
+        if self.window {
+            self.tally.succeed(success, self.tenth);
         }
-        self.caller_returns();
+        if self.times_count(stamp.intended) {
+            self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
+            self.sent_behind(stamp);
+        }
+        if let Some(name) = self.protocol.name(stamp.request) {
+            self.answered_by_name(name, ended.nanos_since(stamp.intended), stamp);
+        }
+    }
+
+    /// Counts a right answer under a name.
+    fn answered_by_name(&mut self, name: usize, response_ns: u64, stamp: &Stamp<P::Request>) {
+        let times_count = self.times_count(stamp.intended);
+        let named = &mut self.tally.by_name[name];
+        named.successes += u64::from(self.window);
+        if times_count {
+            named.response.record(response_ns);
+        }
     }
 
     /// Counts an exchange that failed. `at` is its lane and its number.
     #[inline(never)]
-    pub(super) fn lost(&mut self, fault: Fault, stamp: &Stamp, at: (usize, u64)) {
-        self.failed(fault, stamp.sent, Some(at));
+    pub(super) fn lost(&mut self, fault: Fault, stamp: &Stamp<P::Request>, at: (usize, u64)) {
+        self.failed(fault, stamp.sent, Some(at), stamp.request);
         if self.is_open() && self.times_count(stamp.intended) {
             self.sent_behind(stamp);
             // A right answer would have taken longer than this.
@@ -64,29 +69,37 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    fn sent_behind(&mut self, stamp: &Stamp) {
+    fn sent_behind(&mut self, stamp: &Stamp<P::Request>) {
         if self.is_open() {
             self.tally.sent_behind(stamp.sent.nanos_since(stamp.intended));
         }
     }
 
-    fn unanswered(&mut self, stamp: &Stamp) {
-        self.tally.unanswered(self.now.nanos_since(stamp.sent), self.now.nanos_since(stamp.intended));
+    fn unanswered(&mut self, stamp: &Stamp<P::Request>) {
+        let response = self.now.nanos_since(stamp.intended);
+        self.tally.unanswered(self.now.nanos_since(stamp.sent), response);
+        if let Some(name) = self.protocol.name(stamp.request) {
+            self.tally.by_name[name].response.give_up(response);
+        }
     }
 
-    fn failed(&mut self, fault: Fault, since: Time, at: Option<(usize, u64)>) {
+    fn failed(&mut self, fault: Fault, since: Time, at: Option<(usize, u64)>, request: P::Request) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.counts() {
             // After the window it was in flight until now.
             self.tally.in_flight -= u64::from(!self.window);
             let example = Example {
                 fault,
+                check: None,
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
                 connection: at.map(|(index, _)| index),
                 exchange: at.filter(|(index, _)| self.lanes[*index].connected).map(|(_, number)| number + 1),
             };
             self.tally.fail(example, self.now.since(since));
+            if let Some(name) = self.protocol.name(request) {
+                self.tally.by_name[name].errors[fault.class as usize] += 1;
+            }
         }
     }
 
@@ -100,15 +113,22 @@ impl<P: Protocol> Driver<'_, P> {
             } else if self.may_begin() {
                 self.begun += 1;
                 self.attempted(1);
-                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None);
+                let request = self.protocol.pick();
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None, request);
                 self.caller_returns();
             }
         }
     }
 
     fn drop_arrival(&mut self, due: Time) {
+        // Its request is not sent later in place of another one.
+        let request = self.protocol.pick();
         if self.times_count(due) {
-            self.tally.unsent(self.now.nanos_since(due));
+            let age = self.now.nanos_since(due);
+            self.tally.unsent(age);
+            if let Some(name) = self.protocol.name(request) {
+                self.tally.by_name[name].response.give_up(age);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reactor::{Conn, Event, Handler, Io, Time};
 
-use super::Driver;
+use super::{Driver, lanes::Stamp};
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::protocol::Protocol;
 
@@ -47,7 +47,7 @@ impl<P: Protocol> Driver<'_, P> {
                 self.give_up(io, index, fault, !self.lanes[index].ready);
             }
             // What the peer has not processed begins anew on another connection.
-            Ok(()) if self.lanes[index].stamps.first() >= limit => {
+            Ok(()) if limit < u64::MAX && self.lanes[index].stamps.first() >= limit => {
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
             Ok(()) => {
@@ -64,20 +64,25 @@ impl<P: Protocol> Driver<'_, P> {
     fn settle_replies(&mut self, index: usize, bytes: &[u8], ended: Time) {
         for at in 0..self.replies.len() {
             let reply = &self.replies[at];
-            let number = reply.number;
-            match &reply.result {
-                Ok(success) => self.settle(index, number, Ok(*success), ended),
-                Err(fault) => {
-                    let fault = *fault;
-                    if P::LEGIBLE && !bytes.is_empty() && !matches!(fault.seen, Seen::Bytes(..)) {
-                        self.heard = Seen::bytes(bytes);
-                    }
-                    self.settle(index, number, Err(&fault), ended);
-                    self.heard = Seen::Nothing;
-                }
+            let Some(stamp) = self.lanes[index].stamps.take(reply.number) else { continue };
+            self.open -= 1;
+            match reply.result {
+                Ok(success) => self.succeeded(success, &stamp, ended),
+                Err(fault) => self.failed_with(fault, bytes, &stamp, (index, reply.number)),
             }
+            self.caller_returns();
         }
         self.replies.clear();
+    }
+
+    /// Counts an exchange that failed because of these bytes, if there are any.
+    #[cold]
+    fn failed_with(&mut self, fault: Fault, bytes: &[u8], stamp: &Stamp<P::Request>, at: (usize, u64)) {
+        if P::LEGIBLE && !bytes.is_empty() && !fault.seen.shows_bytes() {
+            self.heard = Seen::bytes(bytes);
+        }
+        self.lost(fault, stamp, at);
+        self.heard = Seen::Nothing;
     }
 
     fn ended(&mut self, io: &mut Io, index: usize) {
@@ -96,6 +101,9 @@ impl<P: Protocol> Driver<'_, P> {
         let lane = &mut self.lanes[index];
         lane.connected = true;
         let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
+        if P::SAYS_ENDS {
+            self.protocol.connected(state, lane.conn.and_then(|conn| io.ends(conn)));
+        }
         if self.protocol.is_ready(state) {
             self.ready(index);
         }

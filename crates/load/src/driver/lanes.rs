@@ -7,30 +7,31 @@ use std::ops::{Index, IndexMut};
 use reactor::{Conn, Time};
 
 use super::Share;
+use crate::protocol::Protocol;
 
-/// When an exchange should have been sent, and when it was sent.
-pub(super) struct Stamp {
+/// When an exchange should have been sent, when it was sent, and its request.
+pub(super) struct Stamp<R> {
     pub intended: Time,
     pub sent: Time,
+    pub request: R,
 }
 
 /// The stamps of a lane's open exchanges, by their numbers. The oldest has a place of its own, because nearly every lane has
 /// only one: there it needs no memory elsewhere, and no queue.
 #[derive(Default)]
-pub(super) struct Stamps {
+pub(super) struct Stamps<R> {
     /// The number of the oldest, or of the next exchange if none is open.
     first: u64,
-    oldest: Option<Stamp>,
+    oldest: Option<Stamp<R>>,
     /// Those with the numbers after it; `None` has ended before the oldest.
-    later: VecDeque<Option<Stamp>>,
-    /// How many of them have ended.
-    ended: usize,
+    later: VecDeque<Option<Stamp<R>>>,
+    open: usize,
 }
 
-impl Stamps {
+impl<R> Stamps<R> {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.oldest.is_some()) + self.later.len() - self.ended
+        self.open
     }
 
     /// The number of the oldest, or of the next exchange if none is open.
@@ -44,16 +45,17 @@ impl Stamps {
         self.oldest.is_none()
     }
 
-    pub(super) fn oldest(&self) -> Option<&Stamp> {
+    pub(super) fn oldest(&self) -> Option<&Stamp<R>> {
         self.oldest.as_ref()
     }
 
-    pub(super) fn newest(&self) -> Option<&Stamp> {
+    pub(super) fn newest(&self) -> Option<&Stamp<R>> {
         self.later.iter().rev().flatten().next().or(self.oldest.as_ref())
     }
 
     #[inline]
-    pub(super) fn push(&mut self, stamp: Stamp) {
+    pub(super) fn push(&mut self, stamp: Stamp<R>) {
+        self.open += 1;
         if self.oldest.is_none() {
             self.oldest = Some(stamp);
         } else {
@@ -63,52 +65,58 @@ impl Stamps {
 
     /// Takes the one with this number; nearly always it is the oldest.
     #[inline]
-    pub(super) fn take(&mut self, number: u64) -> Option<Stamp> {
+    pub(super) fn take(&mut self, number: u64) -> Option<Stamp<R>> {
         if number == self.first { self.pop() } else { self.take_later(number) }
     }
 
     #[inline(never)]
-    fn take_later(&mut self, number: u64) -> Option<Stamp> {
+    fn take_later(&mut self, number: u64) -> Option<Stamp<R>> {
         let place = number.checked_sub(self.first + 1)?;
         let stamp = self.later.get_mut(usize::try_from(place).ok()?)?.take();
-        self.ended += usize::from(stamp.is_some());
+        self.open -= usize::from(stamp.is_some());
         stamp
     }
 
     /// Takes the oldest.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Stamp> {
+    pub(super) fn pop(&mut self) -> Option<Stamp<R>> {
         let oldest = self.oldest.take()?;
         self.first += 1;
-        while let Some(next) = self.later.pop_front() {
-            if next.is_some() {
-                self.oldest = next;
-                break;
-            }
-            self.first += 1;
-            self.ended -= 1;
+        self.open -= 1;
+        if !self.later.is_empty() {
+            self.oldest = self.next();
         }
         Some(oldest)
+    }
+
+    /// Takes the oldest of the later ones.
+    #[inline]
+    fn next(&mut self) -> Option<Stamp<R>> {
+        loop {
+            match self.later.pop_front()? {
+                None => self.first += 1,
+                found => return found,
+            }
+        }
     }
 
     /// Numbers what is open from 0, for another connection.
     pub(super) fn renumber(&mut self) {
         self.first = 0;
         self.later.retain(Option::is_some);
-        self.ended = 0;
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp<R>> {
         self.oldest.iter().chain(self.later.iter().flatten())
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp<R>> {
         self.oldest.iter_mut().chain(self.later.iter_mut().flatten())
     }
 }
 
 /// One lane.
-pub(super) struct Lane<S> {
+pub(super) struct Lane<P: Protocol> {
     pub conn: Option<Conn>,
     /// When the connection was asked for.
     pub dialed: Time,
@@ -121,8 +129,8 @@ pub(super) struct Lane<S> {
     pub taken: Time,
     /// When something was last received.
     pub heard: Time,
-    pub state: Option<S>,
-    pub stamps: Stamps,
+    pub state: Option<P::State>,
+    pub stamps: Stamps<P::Request>,
     /// Whether the lane is in the queue of idle lanes.
     pub idle: bool,
     /// No new connection is tried before this time.
@@ -131,7 +139,7 @@ pub(super) struct Lane<S> {
     depth: usize,
 }
 
-impl<S> Lane<S> {
+impl<P: Protocol> Lane<P> {
     /// Begins no further exchange on this connection.
     pub(super) fn refuse(&mut self) {
         self.depth = 0;
@@ -159,15 +167,15 @@ impl<S> Lane<S> {
 }
 
 /// All lanes, by number or by connection.
-pub(super) struct Lanes<S> {
-    lanes: Vec<Lane<S>>,
+pub(super) struct Lanes<P: Protocol> {
+    lanes: Vec<Lane<P>>,
     /// Lane numbers by the connection's index in the reactor.
     by_conn: Vec<u32>,
     /// How many exchanges may be open on a lane.
     depth: usize,
 }
 
-impl<S> Lanes<S> {
+impl<P: Protocol> Lanes<P> {
     pub(super) fn new(count: usize, depth: usize) -> Self {
         let now = Time::now();
         let lane = || Lane {
@@ -191,7 +199,7 @@ impl<S> Lanes<S> {
         self.lanes.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane<S>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane<P>> {
         self.lanes.iter()
     }
 
@@ -226,15 +234,15 @@ impl<S> Lanes<S> {
     }
 }
 
-impl<S> Index<usize> for Lanes<S> {
-    type Output = Lane<S>;
-    fn index(&self, index: usize) -> &Lane<S> {
+impl<P: Protocol> Index<usize> for Lanes<P> {
+    type Output = Lane<P>;
+    fn index(&self, index: usize) -> &Lane<P> {
         &self.lanes[index]
     }
 }
 
-impl<S> IndexMut<usize> for Lanes<S> {
-    fn index_mut(&mut self, index: usize) -> &mut Lane<S> {
+impl<P: Protocol> IndexMut<usize> for Lanes<P> {
+    fn index_mut(&mut self, index: usize) -> &mut Lane<P> {
         &mut self.lanes[index]
     }
 }

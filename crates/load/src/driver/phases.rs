@@ -5,7 +5,7 @@ use std::time::Duration;
 use reactor::{Io, Time};
 
 use super::{Driver, Ending, GRACE, Moment, Phase, Share, TURN};
-use crate::pacer::{Arrivals, Pace, Pacer, Stop};
+use crate::pacer::{Pace, Pacer, Stop};
 use crate::protocol::Protocol;
 
 /// What may begin in a phase.
@@ -45,7 +45,7 @@ impl Gate {
 impl<P: Protocol> Driver<'_, P> {
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.share.arrivals, Arrivals::Open(_))
+        self.open_loop
     }
 
     /// How long the loop may wait: until the phase ends or an arrival is due, at most [`TURN`].
@@ -106,7 +106,7 @@ impl<P: Protocol> Driver<'_, P> {
         self.change(phase);
         self.begun = 0;
         if phase == Phase::Measure {
-            self.pacer = Pacer::new(self.share.arrivals, self.share.stop, self.share.offset);
+            self.pacer = Pacer::new(self.share.arrivals.clone(), self.share.stop, self.share.offset);
         }
     }
 
@@ -119,6 +119,8 @@ impl<P: Protocol> Driver<'_, P> {
         self.look_for_tenth();
         self.report_at = self.share.reports.map_or(Time::NEVER, |every| self.now + every);
         self.tally.attempts = self.open;
+        // Those of the warm-up do not count.
+        self.protocol.take_decoded();
         self.cpu = reactor::thread_cpu();
     }
 
@@ -129,6 +131,7 @@ impl<P: Protocol> Driver<'_, P> {
         let elapsed = self.now.since(self.since);
         self.tally.elapsed = elapsed;
         self.tally.in_flight = self.open;
+        self.tally.decoded = self.protocol.take_decoded();
         if self.is_open() {
             self.take_overdue(elapsed);
             self.tally.arrivals = self.begun;

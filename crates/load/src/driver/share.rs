@@ -28,9 +28,9 @@ pub(crate) struct Share {
 impl Share {
     /// The pacer of the warm-up, which runs at the window's initial rate.
     pub(super) fn warmup_pacer(&self) -> Pacer {
-        let arrivals = match self.arrivals {
-            Arrivals::Closed => Arrivals::Closed,
-            Arrivals::Open(schedule) => Arrivals::Open(ArrivalSchedule { to: schedule.from, ..schedule }),
+        let arrivals = match &self.arrivals {
+            Arrivals::Open(schedule) => Arrivals::Open(ArrivalSchedule { to: schedule.from, ..*schedule }),
+            other => other.clone(),
         };
         Pacer::new(arrivals, Stop::After(self.warmup), self.offset)
     }

@@ -29,6 +29,7 @@ struct State {
 
 impl Protocol for Toy {
     type State = State;
+    type Request = ();
 
     fn keeps_connections(&self) -> bool {
         true
@@ -42,7 +43,9 @@ impl Protocol for Toy {
         state.limit
     }
 
-    fn begin(&mut self, state: &mut State) {
+    fn pick(&mut self) {}
+
+    fn begin(&mut self, state: &mut State, (): ()) {
         assert_eq!(state.limit, u64::MAX, "nothing begins on a connection that takes no more");
         state.begun += 1;
     }

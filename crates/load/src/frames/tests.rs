@@ -8,7 +8,7 @@ use super::*;
 fn stream(target: FrameStream, sends: usize) -> (Summary, Streams, State) {
     let mut frames = Streams::new(&target, target.count, 1).expect("frames that fit their prefix");
     let mut state = frames.open(0);
-    frames.begin(&mut state);
+    frames.begin(&mut state, ());
     let mut counter = FrameCounter::new(target.prefix);
     for number in 0.. {
         match frames.next(&mut state, number >= sends) {
@@ -59,7 +59,7 @@ fn the_answer_must_be_the_count_that_was_sent() {
 fn an_answer_before_the_end_of_the_stream_is_a_fault() {
     let mut frames = Streams::new(&target(10, None), None, 1).expect("frames");
     let mut state = frames.open(0);
-    frames.begin(&mut state);
+    frames.begin(&mut state, ());
     frames.next(&mut state, false);
     assert!(frames.receive(&mut state, &[0], &mut Vec::new()).is_err());
 }
@@ -70,7 +70,7 @@ fn a_number_of_frames_is_spread_over_connections_without_loss() {
     let mut counts = Vec::new();
     for _ in 0..4 {
         let mut state = frames.open(0);
-        frames.begin(&mut state);
+        frames.begin(&mut state, ());
         while let Next::Send(_) = frames.next(&mut state, false) {}
         counts.push(state.frames);
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::protocol::Reply;
+use crate::target::Expect;
 
 fn target(body: Body) -> Http {
     Http { body, expect: Expect::exactly("ok"), ..Http::get("h", "/") }
@@ -11,7 +12,7 @@ fn target(body: Body) -> Http {
 fn answer(target: &Http, bytes: &[u8]) -> (Result<(), Fault>, Vec<Reply>, u64) {
     let mut http = Requests::new(target, 1, 0).expect("a request that can be written");
     let mut state = http.open(0);
-    http.begin(&mut state);
+    http.begin(&mut state, ());
     while let Next::Send(payload) = http.next(&mut state, false) {
         http.sent(payload);
     }
@@ -67,7 +68,7 @@ fn unrequested_bytes_are_a_fault_of_the_connection() {
 fn an_answer_without_length_ends_with_the_connection() {
     let mut http = Requests::new(&target(Body::None), 1, 0).expect("a request");
     let mut state = http.open(0);
-    http.begin(&mut state);
+    http.begin(&mut state, ());
     http.next(&mut state, false);
     let mut replies = Vec::new();
     http.receive(&mut state, b"HTTP/1.0 200 OK\r\n\r\nok", &mut replies).expect("a head and a body");
@@ -95,7 +96,7 @@ fn a_pipeline_is_sent_at_once_and_each_answer_allows_another_request() {
     let mut http = Requests::new(&target(Body::None), 3, 0).expect("a request");
     let mut state = http.open(0);
     for _ in 0..3 {
-        http.begin(&mut state);
+        http.begin(&mut state, ());
     }
     let Next::Send(payload) = http.next(&mut state, false) else { panic!("three requests wait") };
     assert_eq!(payload.bytes().windows(4).filter(|window| window == b"GET ").count(), 3);
@@ -111,7 +112,7 @@ fn a_large_body_is_the_pattern_from_beginning_to_end() {
     let size = 700_001;
     let mut http = Requests::new(&target(Body::Pattern(size)), 1, 0).expect("a request");
     let mut state = http.open(0);
-    http.begin(&mut state);
+    http.begin(&mut state, ());
     let mut sent = Vec::new();
     while let Next::Send(payload) = http.next(&mut state, false) {
         sent.extend_from_slice(payload.bytes());
@@ -128,7 +129,7 @@ fn the_body_waits_for_100_continue_or_for_the_nudge() {
     for nudged in [false, true] {
         let mut http = Requests::new(&target, 1, 0).expect("a request");
         let mut state = http.open(0);
-        http.begin(&mut state);
+        http.begin(&mut state, ());
         assert!(matches!(http.next(&mut state, false), Next::Send(_)), "the head");
         assert!(matches!(http.next(&mut state, false), Next::Nothing), "the body waits");
         if nudged {

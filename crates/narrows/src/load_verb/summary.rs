@@ -6,16 +6,21 @@ use std::fmt::Write;
 use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
 use lab::observation::Measurement;
 use load::target::Traffic;
-use load::{Arrivals, Ending, Job, Tally, Times};
+use load::{Arrivals, Decoded, Ending, Job, Tally, Times};
+use reactor::Address;
 use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
 use stats::Percentile;
 use systems::machine::Disturbance;
 use tls::Kind;
 
+use super::by_name::{self, ByName};
+
 /// The object of `--json`.
 #[derive(Serialize)]
 pub struct Json {
+    /// Where connections led to: an address and its port, or the path of a Unix socket.
+    address: String,
     completed: u64,
     /// The units of the throughput: frames or requests.
     units: u64,
@@ -44,6 +49,10 @@ pub struct Json {
     send_behind_us: Latency,
     /// Handshakes of TLS that succeeded in the window.
     handshakes: Handshakes,
+    /// With --compressed: the bodies of verified answers.
+    decoded: Option<DecodedJson>,
+    /// The requests of a file by name, the most frequent first.
+    requests: Vec<ByName>,
     generator: Generator,
     warnings: Vec<Warning>,
 }
@@ -86,6 +95,24 @@ impl Handshakes {
         let [full, retried, resumed] = Kind::ALL.map(|kind| found.of(kind));
         let opening_us = found.times.as_deref().map(Latency::of);
         Self { full, retried, resumed, offered: found.offered, opening_us }
+    }
+}
+
+/// Bodies before and after their decoding.
+#[derive(Serialize)]
+struct DecodedJson {
+    answers: u64,
+    /// Answers that were compressed.
+    compressed: u64,
+    /// Bytes of the bodies on the wire.
+    wire_bytes: u64,
+    decoded_bytes: u64,
+}
+
+impl DecodedJson {
+    fn of(found: Decoded) -> Self {
+        let Decoded { answers, compressed, sent_bytes, decoded_bytes } = found;
+        Self { answers, compressed, wire_bytes: sent_bytes, decoded_bytes }
     }
 }
 
@@ -140,6 +167,16 @@ pub struct Driven<'a> {
     pub interrupted: bool,
 }
 
+impl Driven<'_> {
+    /// The bodies, if compressed answers were decoded.
+    fn decoded(&self) -> Option<Decoded> {
+        match &self.job.target.traffic {
+            Traffic::Http(http) if http.decode => Some(self.tally.decoded),
+            _ => None,
+        }
+    }
+}
+
 /// The evidence for doubts about the result.
 fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     let Driven { job, tally, disturbed, .. } = driven;
@@ -147,13 +184,24 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     measured.concurrency = (job.connections * job.pipeline) as u64;
     measured.connections = job.connections as u64;
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
-    measured.ports = systems::machine::ports();
+    // Each source has ports of its own, and a Unix socket needs none.
+    measured.ports = match job.target.address {
+        Address::Tcp(_) => systems::machine::ports() * job.sources.len().max(1) as u64,
+        Address::Unix(_) => 0,
+    };
     measured.files = systems::machine::file_limit();
     let kind = TrialKind {
         pool_cap: None,
         announced_closes: false,
-        closed_loop: job.arrivals == Arrivals::Closed,
-        ramp: matches!(job.arrivals, Arrivals::Open(schedule) if schedule.from != schedule.to),
+        // The line of the handshakes says how many were resumed.
+        sessions: false,
+        closed_loop: !job.arrivals.are_open(),
+        ramp: match &job.arrivals {
+            Arrivals::Open(schedule) => schedule.from != schedule.to,
+            // The rate of recorded arrivals is what it was.
+            Arrivals::Recorded(_) => true,
+            Arrivals::Closed => false,
+        },
         short_exchanges: matches!(job.target.traffic, Traffic::Http(_)) && job.ending == Ending::Cut,
     };
     doubts(&measured, &kind)
@@ -163,6 +211,7 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
 pub fn json(driven: &Driven<'_>) -> Json {
     let tally = driven.tally;
     Json {
+        address: driven.job.target.address.to_string(),
         completed: tally.successes,
         units: tally.units,
         attempts: tally.attempts,
@@ -187,6 +236,8 @@ pub fn json(driven: &Driven<'_>) -> Json {
         response_time_us: Latency::of(&tally.response),
         send_behind_us: Latency::of(&tally.behind),
         handshakes: Handshakes::of(&tally.handshakes),
+        decoded: driven.decoded().map(DecodedJson::of),
+        requests: by_name::json(&driven.job.target, tally),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
             cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
@@ -232,20 +283,23 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         latency(&mut out, "response time", &tally.response);
         missing_percentile(&mut out, tally.response.len());
     }
-    if let Arrivals::Open(schedule) = job.arrivals {
+    if job.arrivals.are_open() {
         latency(&mut out, "send behind", &tally.behind);
-        let to = if schedule.from == schedule.to { String::new() } else { format!(" to {}", schedule.to) };
         let _ = writeln!(
             out,
-            "  offered {}{to} per second; {} late (over {} ms), {} dropped",
-            schedule.from,
+            "  offered {}; {} late (over {} ms), {} dropped",
+            offered(job, tally),
             tally.late,
             Tally::LATE.as_millis(),
             tally.dropped
         );
     }
     handshakes(&mut out, tally);
-    counts(&mut out, tally, job.arrivals != Arrivals::Closed);
+    if let Some(decoded) = driven.decoded() {
+        bodies(&mut out, decoded);
+    }
+    counts(&mut out, tally, job.arrivals.are_open());
+    by_name::text(&mut out, &job.target, tally);
     let cpu_s = tally.cpu.as_secs_f64();
     let per_op = match tally.units {
         0 => String::new(),
@@ -257,6 +311,18 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         let _ = writeln!(out, "  warning: {message}. Remedy: {remedy}.");
     }
     out
+}
+
+/// What an open loop offers.
+fn offered(job: &Job, tally: &Tally) -> String {
+    match &job.arrivals {
+        Arrivals::Open(schedule) if schedule.from == schedule.to => format!("{} per second", schedule.from),
+        Arrivals::Open(schedule) => format!("{} to {} per second", schedule.from, schedule.to),
+        Arrivals::Recorded(recording) => {
+            format!("{} arrivals at {} times their recorded speed", tally.arrivals, recording.speed())
+        }
+        Arrivals::Closed => String::new(),
+    }
 }
 
 fn latency(out: &mut String, name: &str, times: &Times) {
@@ -295,6 +361,17 @@ fn handshakes(out: &mut String, tally: &Tally) {
         ),
     };
     let _ = writeln!(out, "  handshakes: {}; {sessions}", kinds.join(", "));
+}
+
+/// Prints the sizes of bodies on the wire and decoded.
+fn bodies(out: &mut String, found: Decoded) {
+    let share = found.compressed as f64 / (found.answers.max(1) as f64);
+    let (wire, decoded) = (number::bytes(found.sent_bytes as f64), number::bytes(found.decoded_bytes as f64));
+    let _ = writeln!(
+        out,
+        "  bodies: {wire} on the wire, {decoded} decoded; {} of the answers compressed",
+        number::percent(share)
+    );
 }
 
 /// Prints the outcome of the exchanges, with failures by class.

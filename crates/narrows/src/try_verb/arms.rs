@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::anyhow;
+use load::target::Url;
 use systems::input::{Source, suggestion};
 use systems::knob::{Kind, Knob};
 use systems::manifest::Hooks;
 use systems::{Draft, InputError, Manifest, Value, Workload, template};
 
 use super::Args;
-use crate::common;
+use crate::common::{self, Usage};
 
 /// The most values of a range, and so the most points of one knob.
 const MOST_VALUES: usize = 1000;
@@ -45,8 +46,8 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
     for (index, text) in args.arms.iter().enumerate() {
         let source = Source::new(format!("arm {}", index + 1), text.as_str());
         let wanted = args.names.get(index).cloned();
-        let manifest = if let Some(url) = text.strip_prefix("http://").or(text.strip_prefix("frames://")) {
-            let port = url.split('/').next().and_then(|authority| authority.rsplit(':').next());
+        let manifest = if is_url(text) {
+            let port = without_path(text).rsplit(':').next();
             let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
             Manifest::new(Draft {
                 name: unique(&mut names, &plain(&name)),
@@ -54,15 +55,12 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
                 language: "-".to_owned(),
                 about: text.clone(),
                 attach: Some(without_path(text).to_owned()),
+                tls: secured(args, text)?,
                 dir: dir.to_owned(),
                 home: dir.to_owned(),
                 ..Draft::default()
             })?
         } else {
-            if text.starts_with("https://") {
-                let help = "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT";
-                return Err(source.error(0..text.len(), "TLS is not spoken yet", help).into());
-            }
             let command = words(&source, args.shell)?;
             let name = wanted.unwrap_or_else(|| name_of(&command, args.shell));
             let name = unique(&mut names, &plain(&name));
@@ -125,7 +123,16 @@ pub fn more_than_cores(arms: &Arms, cores: usize) -> Option<(&str, i64)> {
 
 /// Whether an arm is a server that runs already.
 pub fn is_url(arm: &str) -> bool {
-    arm.starts_with("http://") || arm.starts_with("frames://")
+    ["http://", "https://", "frames://"].iter().any(|scheme| arm.starts_with(scheme))
+}
+
+/// How to speak TLS to a server that runs already; `None` if it speaks none.
+fn secured(args: &Args, url: &str) -> anyhow::Result<Option<tls::Dialing>> {
+    if !url.starts_with("https://") {
+        return Ok(None);
+    }
+    let parsed = Url::parse(url).map_err(|error| Usage(error.to_string()))?;
+    args.tls.dialing(&parsed)
 }
 
 /// A URL up to its path.
@@ -176,6 +183,7 @@ fn draft(
         outside: args.attach,
         finds_port: !names.contains("port") && !names.contains("socket"),
         hooks,
+        tls: names.contains("cert").then(|| args.tls.offered()),
         knobs: own,
         dir: dir.to_owned(),
         home: dir.to_owned(),
@@ -199,17 +207,17 @@ fn environment(args: &Args) -> Result<BTreeMap<String, String>, InputError> {
     args.env.iter().map(pair).collect()
 }
 
-/// Checks that every placeholder is a knob or `{port}`. Returns their names.
+/// The placeholders that have a value without a knob.
+const GIVEN: [&str; 7] = ["port", "socket", "cert", "key", "tls", "cores", "memory"];
+
+/// Checks that every placeholder is a knob or one of `GIVEN`. Returns their names.
 fn check(source: &Source, knobs: &[TypedKnob]) -> Result<BTreeSet<String>, InputError> {
     let found = template::places(&source.text)
         .map_err(|(span, why)| source.error(span, why, "a literal brace is written twice: {{ or }}"))?;
     let mut names = BTreeSet::new();
     for (span, name) in found {
-        if !["port", "socket", "cores", "memory"].contains(&name.as_str())
-            && !knobs.iter().any(|knob| knob.name == name)
-        {
-            let known =
-                knobs.iter().map(|knob| knob.name.as_str()).chain(["port", "socket", "cores", "memory"]);
+        if !GIVEN.contains(&name.as_str()) && !knobs.iter().any(|knob| knob.name == name) {
+            let known = knobs.iter().map(|knob| knob.name.as_str()).chain(GIVEN);
             let help = format!(
                 "{}; --knob {name}=VALUES makes it a knob; a literal brace is written twice",
                 suggestion(&name, known)
@@ -310,6 +318,7 @@ impl TypedKnob {
             about: format!("values given with {}", self.source.path.display()),
             workloads: Vec::new(),
             effect: None,
+            amount: false,
         }
     }
 }
@@ -405,6 +414,8 @@ pub fn shown(manifest: &Manifest, point: &systems::Point) -> anyhow::Result<Stri
         manifest,
         out: Path::new(""),
         listening: None,
+        certificate: None,
+        tls: None,
         point,
         cores: systems::allotment::cores(&cores, point),
         narrows: Path::new("narrows"),

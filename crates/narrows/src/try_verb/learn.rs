@@ -1,5 +1,6 @@
 //! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
 
+use answers::Statuses;
 use anyhow::bail;
 use lab::ask::{Ask, Demand};
 use lab::observation::{Failure, Timing};
@@ -73,13 +74,12 @@ fn failed(label: &str, failure: &Failure) -> String {
 fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
     for (label, look) in looks {
         for answer in &look.answers {
-            let right = match ask.status {
-                Some(status) => answer.status == status,
-                None => (200..300).contains(&answer.status),
-            };
-            if !right {
+            if !ask.statuses().contains(answer.status) {
                 let help = match ask.status {
                     Some(status) => format!("--expect-status demands {status}"),
+                    None if ask.statuses() != Statuses::SUCCESS => {
+                        "--expect demands another status".to_owned()
+                    }
                     None => format!(
                         "choose another path with --path, or demand this status with --expect-status {}",
                         answer.status
@@ -133,8 +133,12 @@ mod tests {
     use super::*;
 
     fn look(bodies: &[&str]) -> Look {
-        let answer =
-            |body: &&str| Answer { status: 200, length: body.len() as u64, body: body.as_bytes().to_vec() };
+        let answer = |body: &&str| Answer {
+            status: 200,
+            length: body.len() as u64,
+            head: Vec::new(),
+            body: body.as_bytes().to_vec(),
+        };
         Look { answers: bodies.iter().map(answer).collect(), per_s: None }
     }
 

@@ -8,7 +8,7 @@ use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Figure, Form, Subject};
 use lab::observation::Timing;
 use lab::plan::{self, Plan};
-use systems::{Catalog, Value, Workload};
+use systems::{Catalog, Manifest, Value, Workload};
 use wire::frames::Prefix;
 
 use super::Args;
@@ -28,6 +28,9 @@ const FEWEST_ROUNDS: f64 = 6.0;
 /// The experiment of figures at saturation, and that of those below.
 const CLOSED: &str = "try";
 const OPEN: &str = "try-at-rate";
+
+/// Knobs with their values.
+type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
 
 impl Args {
     /// The timing of the first look.
@@ -65,6 +68,7 @@ impl Args {
         if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
         }
+        self.check_tls(workload).map_err(Usage)?;
         if self.traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
             bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
         }
@@ -131,6 +135,47 @@ impl Args {
         Ok(plan::plan(&requests, catalog, &Default::default(), seed)?)
     }
 
+    /// The blocks of the grid: one for the arms that are spoken to in TLS, and one for the others. A knob `tls` decides it
+    /// itself.
+    fn by_scheme<'a>(&self, arms: &Arms, axes: Axes<'a>) -> anyhow::Result<Vec<Axes<'a>>> {
+        let by_knob = arms.knobs.iter().any(|(knob, _)| knob == "tls");
+        let (secured, plain): (Vec<_>, Vec<_>) = arms.systems.iter().partition(|system| system.speaks(true));
+        if by_knob || secured.is_empty() {
+            return Ok(vec![axes]);
+        }
+        let word = |word: &str| vec![Value::Text(word.to_owned())];
+        let version = self.tls.version().map_err(Usage)?;
+        let sessions = if self.tls.offers_sessions() { "always" } else { "never" };
+        let blocks = [(secured, version.name(), Some(sessions)), (plain, "off", None)];
+        let blocks = blocks.into_iter().filter(|(systems, ..)| !systems.is_empty());
+        let block = |(systems, tls, sessions): (Vec<&Manifest>, &str, Option<&str>)| {
+            let names = systems.into_iter().map(|system| Value::Text(system.name.clone())).collect();
+            let mut block = axes.clone();
+            block.extend([("systems", names), ("tls", word(tls))]);
+            block.extend(sessions.map(|sessions| ("sessions", word(sessions))));
+            block
+        };
+        Ok(blocks.map(block).collect())
+    }
+
+    /// The first option of TLS that means nothing for these arms.
+    fn check_tls(&self, workload: Workload) -> Result<(), String> {
+        let secured = self.arms.iter().any(|arm| arm.starts_with("https://"));
+        let told = [&self.arms, &self.env].into_iter().flatten().any(|text| text.contains("{cert}"));
+        if (secured || told) && workload.knob("tls").is_none() {
+            return Err(format!("TLS is spoken with requests, not with {workload}"));
+        }
+        if self.tls.any() && !secured && !told {
+            return Err("options of TLS need an arm with https:// or with {cert} in its command".to_owned());
+        }
+        match self.tls.of_certificates() {
+            Some(option) if !secured => Err(format!(
+                "{option} is for https:// arms: Narrows makes the certificate of a command with {{cert}}"
+            )),
+            _ => self.tls.version().map(|_| ()),
+        }
+    }
+
     pub(super) fn experiment(
         &self,
         name: &str,
@@ -157,8 +202,7 @@ impl Args {
             timeout_s: self.traffic.timeout.as_secs_f64(),
         };
         let integer = |number: u64| vec![Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))];
-        let mut axes: Vec<(&str, Vec<Value>)> =
-            vec![("connections", integer(self.traffic.connections as u64))];
+        let mut axes: Axes = vec![("connections", integer(self.traffic.connections as u64))];
         match workload {
             Workload::Frames => axes.push(("frame_size", integer(self.traffic.frame_size.unwrap_or(1000)))),
             _ => {
@@ -178,7 +222,8 @@ impl Args {
             axes.retain(|(known, _)| known != knob);
             axes.push((knob, values.clone()));
         }
-        let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &[axes])?;
+        let blocks = self.by_scheme(arms, axes)?;
+        let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &blocks)?;
         experiment.base = systems.first().map(|name| (*name).to_owned());
         experiment.ask = ask;
         Ok(experiment)

@@ -1,5 +1,6 @@
 //! `--save`: writes the arms as systems and the comparison as an experiment, so that `narrows run` can repeat it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use toml::{Table, Value as Toml};
 
 use super::arms::Arms;
 use crate::common::{AtomicFile, Usage};
+use crate::tls_args::TlsArgs;
 
 /// The folder for a project's own systems and experiments.
 const FOLDER: &str = "narrows";
@@ -26,11 +28,11 @@ const LONGEST_CONTENT: usize = 1 << 12;
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn save(name: &str, arms: &Arms, plan: &Plan) -> anyhow::Result<Vec<String>> {
+pub fn save(name: &str, arms: &Arms, plan: &Plan, tls: &TlsArgs) -> anyhow::Result<Vec<String>> {
     let mut files: Vec<(PathBuf, Table)> = Vec::new();
     for system in &arms.systems {
         let system_name = format!("{name}-{}", system.name);
-        files.push((system_file(&system_name), manifest(&system_name, system)));
+        files.push((system_file(&system_name), manifest(&system_name, system, tls)));
     }
     let mut experiments = Vec::new();
     for planned in &plan.experiments {
@@ -50,10 +52,14 @@ pub fn save(name: &str, arms: &Arms, plan: &Plan) -> anyhow::Result<Vec<String>>
 ///
 /// # Errors
 /// The name cannot be that of a system, or one of the files exists.
-pub fn check(name: &str, arms: &Arms) -> anyhow::Result<()> {
+pub fn check(name: &str, arms: &Arms, tls: &TlsArgs) -> anyhow::Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
         bail!(Usage(format!("--save {name:?}: use letters, digits, `-`, `_` and `.`")));
+    }
+    let secured = arms.systems.iter().any(|system| system.attached().is_some() && system.tls.is_some());
+    if secured && !tls.says_whom_to_trust() {
+        bail!(Usage("--save of an https:// arm needs --cacert FILE or --insecure".to_owned()));
     }
     let systems = arms.systems.iter().map(|system| system_file(&format!("{name}-{}", system.name)));
     let mut files = systems.chain([experiment_file(name)]);
@@ -87,7 +93,7 @@ fn value(value: &Value) -> Toml {
     }
 }
 
-fn manifest(name: &str, system: &Manifest) -> Table {
+fn manifest(name: &str, system: &Manifest, tls: &TlsArgs) -> Table {
     let mut table = Table::new();
     let workloads = system.workloads.iter().map(|workload| text(workload.name())).collect();
     table.insert("name".to_owned(), text(name));
@@ -95,6 +101,10 @@ fn manifest(name: &str, system: &Manifest) -> Table {
     table.insert("workloads".to_owned(), Toml::Array(workloads));
     table.insert("language".to_owned(), text(&system.language));
     table.insert("about".to_owned(), text(&system.about));
+    if system.tls.is_some() {
+        let of_tls = tls.saved(system.attached().is_some());
+        table.insert("tls".to_owned(), Toml::Table(of_tls));
+    }
     let start = match &system.program {
         Program::Attached(attached) => {
             table.insert("attach".to_owned(), text(&attached.url));
@@ -167,20 +177,44 @@ fn experiment(name: &str, experiment_name: &str, planned: &Planned) -> anyhow::R
     if let Some(ask) = &planned.ask {
         table.insert("request".to_owned(), Toml::try_from(short(ask)).context("the request")?);
     }
-    let grid = planned.axes.iter().map(|axis| {
-        let values = axis.values.iter().map(value).collect();
-        (axis.knob.clone(), Toml::Array(values))
-    });
     let form = Table::from_iter([
         ("rounds".to_owned(), Toml::Integer(3)),
         ("warmup_s".to_owned(), Toml::Float(planned.timing.warmup_s)),
         ("measure_s".to_owned(), Toml::Float(planned.timing.measure_s)),
         ("timeout_s".to_owned(), Toml::Float(planned.timing.timeout_s)),
-        ("grid".to_owned(), Toml::Array(vec![Toml::Table(grid.collect())])),
+        ("grid".to_owned(), Toml::Array(grid(planned, own))),
     ]);
     table.insert("quick".to_owned(), Toml::Table(form.clone()));
     table.insert("full".to_owned(), Toml::Table(form));
     Ok(table)
+}
+
+/// The blocks of the grid: one, or one for each value of `tls` if every system has only one of them.
+fn grid(planned: &Planned, own: impl Fn(&str) -> Toml) -> Vec<Toml> {
+    let systems_at = |tls: &Value| -> BTreeSet<&str> {
+        let at = planned.scenarios.iter().filter(|scenario| scenario.point.get("tls") == Some(tls));
+        at.map(|scenario| scenario.system.as_str()).collect()
+    };
+    let versions = planned.axes.iter().find(|axis| axis.knob == "tls").map(|axis| axis.values.as_slice());
+    let versions: Vec<(&Value, BTreeSet<&str>)> =
+        versions.unwrap_or_default().iter().map(|tls| (tls, systems_at(tls))).collect();
+    let all: BTreeSet<&str> = versions.iter().flat_map(|(_, systems)| systems.iter().copied()).collect();
+    let once = versions.iter().map(|(_, systems)| systems.len()).sum::<usize>() == all.len();
+    let whole: Table = planned
+        .axes
+        .iter()
+        .map(|axis| (axis.knob.clone(), Toml::Array(axis.values.iter().map(value).collect())))
+        .collect();
+    if versions.len() < 2 || !once {
+        return vec![Toml::Table(whole)];
+    }
+    let block = |(tls, systems): (&Value, BTreeSet<&str>)| {
+        let mut block = whole.clone();
+        block.insert("tls".to_owned(), value(tls));
+        block.insert("systems".to_owned(), Toml::Array(systems.into_iter().map(&own).collect()));
+        Toml::Table(block)
+    };
+    versions.into_iter().map(block).collect()
 }
 
 /// The request, with the length of a long answer in place of its content.

@@ -82,7 +82,9 @@ pub(super) fn stands_for(
 
 /// Whether a row of today may stand for a published one. Clients are compared in a ranking.
 pub(super) fn may_stand(table: &PublishedTable, estimate: &Estimate) -> bool {
-    if matches!(table.rows, Rows::Clients(_)) { estimate.ranks() } else { estimate.compares() }
+    // All published figures are of plain text.
+    let alike = estimate.scenario.work().tls().is_none();
+    alike && if matches!(table.rows, Rows::Clients(_)) { estimate.ranks() } else { estimate.compares() }
 }
 
 /// Today's rows that may stand for a published one, by the point of the workload's knobs that may differ from it.

@@ -58,7 +58,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             }
         }
         Part::Excluded => {
-            list(out, "Not run here", e.excluded.iter().map(|x| format!("{}: {}", x.system, x.reason)));
+            list(out, "Not run here", e.excluded.iter().map(words::left_out));
         }
         Part::Notes => list(out, "Notes", words::notes(e).into_iter()),
         // The environment shows them.

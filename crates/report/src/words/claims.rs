@@ -7,6 +7,7 @@ use lab::findings::{
     is_hardly_measured,
 };
 use stats::Verdict;
+use systems::work::Purpose;
 
 use super::reasons::counts;
 use super::verdicts::FAR;
@@ -303,16 +304,20 @@ impl Wording<'_> {
         let own = c.by.knob();
         let mut words = Vec::new();
         words.extend(figure_in_words(self.e));
+        let against = self.estimate(c.against).map(|estimate| &estimate.scenario.point);
         if let Some(Estimate { scenario: of, .. }) = self.estimate(c.scenario) {
             if own.is_some() {
                 words.push(of.system.clone());
             }
             let varied = self.e.axes.iter().filter(|a| a.values.len() > 1 && Some(a.knob.as_str()) != own);
-            // Between systems only the workload's own knobs are equal.
+            // Between systems only the workload's own knobs are equal, or say how the systems are spoken to.
             for axis in varied.filter(|axis| own.is_some() || axis.workload) {
-                if let Some(value) = of.point.get(&axis.knob) {
-                    words.push(format!("{} {}", axis.knob, axis.show(value)));
-                }
+                let Some(value) = of.point.get(&axis.knob) else { continue };
+                let of_systems = self.e.workload.purpose(&axis.knob) == Purpose::Tls;
+                let other = against.filter(|_| of_systems).and_then(|point| point.get(&axis.knob));
+                let other = other.filter(|other| *other != value);
+                let other = other.map_or_else(String::new, |other| format!(" against {}", axis.show(other)));
+                words.push(format!("{} {}{other}", axis.knob, axis.show(value)));
             }
         }
         let rounds = format!("{} rounds", c.rounds);

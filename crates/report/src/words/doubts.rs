@@ -14,8 +14,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
         Evidence::Starved { count, of, oldest_us, longest_us } => starved(count, of, oldest_us, longest_us),
         Evidence::Queueing { under_way, per_s, cycle_us, shown_us } => {
-            let (rate, cycle, shown) = (per_second(per_s), micros(cycle_us), micros(shown_us));
-            format!("{under_way} under way at {rate} take {cycle} each, but the latency shown is {shown}")
+            queueing(under_way, per_s, cycle_us, shown_us)
         }
         Evidence::QuickFailures { share, failing_us, succeeding_us, attempts } => {
             quick_failures(share, failing_us, succeeding_us, attempts)
@@ -23,6 +22,16 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::FailuresEvery { requests, count, of } => failures_every(requests, count, of),
         Evidence::NoContinue { count, of, waited_s } => {
             format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
+        }
+        Evidence::SessionsRefused { refused, of } => format!(
+            "the server refused {} of the offered sessions, so these are full handshakes",
+            share(refused, of)
+        ),
+        Evidence::NoSessions { without, of } => {
+            format!(
+                "{} of the connections had no session to offer, so they made full handshakes",
+                share(without, of)
+            )
         }
         Evidence::NothingEnded { attempts, window_s } => {
             format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
@@ -36,17 +45,11 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::Scatter { times } => {
             format!("tenths of the window scatter by {} times their mean", tenths(times))
         }
-        Evidence::Halves { change } => {
-            let more = if change < 0.0 { "fewer" } else { "more" };
-            format!("the second half had {} {more} operations than the first", percent(change.abs()))
-        }
+        Evidence::Halves { change } => halves(change),
         Evidence::SlowBeginning { share } => {
             format!("the first tenth of the window had {} of the usual operations", percent(share))
         }
-        Evidence::TwoPeaks { quick, slow } => {
-            let [quick, slow] = [quick, slow].map(|(share, us)| (percent(share), micros(us)));
-            format!("{} of the operations peak near {}, {} near {}", quick.0, quick.1, slow.0, slow.1)
-        }
+        Evidence::TwoPeaks { quick, slow } => two_peaks(quick, slow),
         Evidence::CoresShared => "system and generator had no cores of their own".to_owned(),
         Evidence::Connections { seen, cap } => {
             format!("the server saw {seen} connections at once where the pool may have {cap}")
@@ -64,6 +67,10 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
     }
 }
 
+fn share(part: u64, of: u64) -> String {
+    percent(part as f64 / of.max(1) as f64)
+}
+
 fn as_the_reference(share: f64, low: f64, high: f64, rounds: u32) -> String {
     let [low, high] = [low, high].map(|end| format!("{:.0}", end * 100.0));
     let rounds = several(rounds.into(), "round");
@@ -71,8 +78,13 @@ fn as_the_reference(share: f64, low: f64, high: f64, rounds: u32) -> String {
 }
 
 fn behind(arrivals: u64, late: u64, dropped: u64) -> String {
-    let share = (late + dropped) as f64 / arrivals.max(1) as f64;
-    format!("of {arrivals} arrivals {late} were sent late and {dropped} not at all ({})", percent(share))
+    let both = share(late + dropped, arrivals);
+    format!("of {arrivals} arrivals {late} were sent late and {dropped} not at all ({both})")
+}
+
+fn queueing(under_way: u64, per_s: f64, cycle_us: f64, shown_us: f64) -> String {
+    let (rate, cycle, shown) = (per_second(per_s), micros(cycle_us), micros(shown_us));
+    format!("{under_way} under way at {rate} take {cycle} each, but the latency shown is {shown}")
 }
 
 fn starved(count: u64, of: u64, oldest_us: f64, longest_us: f64) -> String {
@@ -80,6 +92,16 @@ fn starved(count: u64, of: u64, oldest_us: f64, longest_us: f64) -> String {
     format!(
         "{count} of {of} callers had waited up to {oldest} at the end; no answer took longer than {longest}"
     )
+}
+
+fn halves(change: f64) -> String {
+    let more = if change < 0.0 { "fewer" } else { "more" };
+    format!("the second half had {} {more} operations than the first", percent(change.abs()))
+}
+
+fn two_peaks(quick: (f64, f64), slow: (f64, f64)) -> String {
+    let [quick, slow] = [quick, slow].map(|(share, us)| (percent(share), micros(us)));
+    format!("{} of the operations peak near {}, {} near {}", quick.0, quick.1, slow.0, slow.1)
 }
 
 fn quick_failures(share: f64, failing_us: f64, succeeding_us: f64, attempts: f64) -> String {
@@ -121,6 +143,9 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
         Doubt::NoContinue => {
             "let the server send 100 Continue as soon as it has the head, or do not ask for it (expect = false); no figure is \
              taken from such trials"
+        }
+        Doubt::NotResumed => {
+            "let the server give tickets and accept them in all of its workers, or read these as full handshakes"
         }
         Doubt::TooShort => "a longer window (-d, measure_s), or less work per operation",
         Doubt::UnsteadyWindow => {

@@ -1,9 +1,17 @@
 //! What is said of two runs beside the table of their scenarios: what else differs, the machine, and what cannot be judged.
 
 use lab::compare::{Alone, Difference, Incomparable, RunComparison};
+use lab::experiment::grid::Excluded;
 use lab::findings::Ratio;
 
 use crate::number::interval_in_hundredths;
+
+/// A system that takes no part, or not everywhere, and why.
+pub(crate) fn left_out(excluded: &Excluded) -> String {
+    let Excluded { system, reason, partly } = excluded;
+    let where_not = if *partly { " at some points" } else { "" };
+    format!("{system}{where_not}: {reason}")
+}
 
 /// Why two scenarios cannot be compared.
 pub(super) fn why(because: Incomparable) -> &'static str {

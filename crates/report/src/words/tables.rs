@@ -51,7 +51,8 @@ fn asked(ask: &Ask) -> String {
         Demand::Length(length) => format!("with {} of any content", several(*length, "byte")),
         Demand::Content(bytes) => format!("with the same {}", several(bytes.0.len() as u64, "byte")),
     };
-    format!("{} {}: every answer was {status} {body}. ", ask.method, ask.path)
+    let checks: String = ask.expect.iter().map(|check| format!(" and met `{check}`")).collect();
+    format!("{} {}: every answer was {status} {body}{checks}. ", ask.method, ask.path)
 }
 
 /// What the numbers are.

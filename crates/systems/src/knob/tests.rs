@@ -17,6 +17,7 @@ fn knob(kind: Kind) -> Knob {
         about: String::new(),
         workloads: vec![Workload::Upload],
         effect: None,
+        amount: false,
     }
 }
 

@@ -5,8 +5,10 @@ mod apply;
 mod draft;
 mod inputs;
 mod raw;
+mod secured;
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
@@ -22,11 +24,16 @@ pub(super) use raw::{
 use super::{Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::Knob;
+use crate::listening::Listening;
 use crate::template;
+use crate::work::tls;
 use crate::workload::{Role, Workload};
 
 /// The placeholders that have a value only when a system is started.
-const OF_START: [&str; 3] = ["port", "socket", "memory"];
+const OF_START: [&str; 6] = ["port", "socket", "memory", "cert", "key", "tls"];
+
+/// The placeholders that only servers have.
+const OF_SERVERS: [&str; 5] = ["port", "socket", "cert", "key", "tls"];
 
 const DAY_S: i64 = 86_400;
 
@@ -62,6 +69,7 @@ impl Reader<'_> {
         let knobs = self.knobs(&raw.knobs, &workloads)?;
         let attach = self.attach(&raw, &workloads)?;
         let answer = self.answer(raw.answer.as_ref(), &workloads)?;
+        let tls = self.dialing(&raw, dir)?;
         let program = match (attach, &raw.start) {
             (Some(attached), _) => Program::Attached(attached),
             (None, Some(start)) => {
@@ -85,6 +93,7 @@ impl Reader<'_> {
             needs: raw.needs.into_iter().map(|need| self.need(need)).collect::<Result<_, _>>()?,
             build: raw.build.map(|build| self.build(&build)).transpose()?,
             program,
+            tls,
             answer,
             ready: self.ready(raw.ready, raw.role)?,
             grace: Duration::from_millis(self.number(grace, 1000, 0..=60_000, "grace_ms")?),
@@ -222,7 +231,7 @@ impl Reader<'_> {
         dir: &Path,
     ) -> Read<Start> {
         let server = role == Role::Server;
-        let known = PLACEHOLDERS.into_iter().filter(|name| server || !["port", "socket"].contains(name));
+        let known = PLACEHOLDERS.into_iter().filter(|name| server || !OF_SERVERS.contains(name));
         let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
         let command = self.command(&raw.command, &known)?;
         let env = self.environment(&raw.env, &known)?;
@@ -235,6 +244,10 @@ impl Reader<'_> {
         if start.uses("port") && start.uses("socket") {
             let help = "remove one: a server is driven where it is told to listen";
             return self.wrong(raw.command.span(), "both {port} and {socket}", help);
+        }
+        if !start.uses("cert") && (start.uses("key") || start.uses(tls::KNOB)) {
+            let help = "put {cert} into start.command, start.env or a hook: a server needs both to speak TLS";
+            return self.wrong(raw.command.span(), "{key} or {tls} without {cert}", help);
         }
         if server && !told && !start.finds_port {
             let help = "put {port} or {socket} into start.command, start.env or a hook; with finds_port = true the server chooses it";
@@ -322,24 +335,29 @@ impl Reader<'_> {
         };
         let url = attach.get_ref().trim_end_matches('/');
         let (scheme, authority) = url.split_once("://").unwrap_or_default();
-        let known = Workload::ALL.iter().any(|workload| workload.about().scheme == scheme);
-        let port = Some(authority).filter(|_| known).and_then(|authority| {
-            let (host, port) = authority.split_once(':')?;
+        let speaks = if scheme == "https" { "http" } else { scheme };
+        let known = Workload::ALL.iter().any(|workload| workload.about().scheme == speaks);
+        let listening = Some(authority).filter(|_| known).and_then(|authority| {
+            let (host, port) = authority.rsplit_once(':')?;
             let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
-            ["127.0.0.1", "localhost"].contains(&host).then_some(port)
+            match host {
+                "127.0.0.1" => Some(Listening::Address(Listening::usual(port))),
+                "[::1]" => Some(Listening::Address((Ipv6Addr::LOCALHOST, port).into())),
+                "localhost" => Some(Listening::Port(port)),
+                _ => None,
+            }
         });
-        let Some(port) = port else {
-            let help =
-                "write http://127.0.0.1:PORT or frames://127.0.0.1:PORT: its process must be on this machine";
+        let Some(listening) = listening else {
+            let help = "write http://127.0.0.1:PORT, http://[::1]:PORT, https://… or frames://…: its process must be on this machine";
             return wrong(format!("cannot attach to `{}`", attach.get_ref()), help);
         };
-        if let Some(other) = workloads.iter().find(|workload| workload.about().scheme != scheme) {
+        if let Some(other) = workloads.iter().find(|workload| workload.about().scheme != speaks) {
             return wrong(
                 format!("`{url}` does not do `{other}`"),
-                "frames:// is for frames, http:// for the others",
+                "frames:// is for frames, http:// and https:// for the others",
             );
         }
-        Ok(Some(Attached { url: url.to_owned(), port, get: get.get_ref().clone() }))
+        Ok(Some(Attached { url: url.to_owned(), listening, get: get.get_ref().clone() }))
     }
 
     pub(super) fn answer(

@@ -35,7 +35,7 @@ impl Reader<'_> {
         }
         // These words have another meaning in a block of an experiment or as a placeholder.
         if PLACEHOLDERS.contains(&word) || word == "systems" || allotment::knob(word).is_some() {
-            let help = "rename the knob; these words are taken: port, socket, narrows, dir, out, home, cores, memory, variant, systems";
+            let help = "rename the knob; these words are taken: port, socket, cert, key, tls, narrows, dir, out, home, cores, memory, variant, systems";
             return self.wrong(name.span(), format!("`{word}` is already the name of something else"), help);
         }
         if let Some(workload) = workloads.iter().find(|workload| workload.knob(word).is_some()) {
@@ -56,6 +56,7 @@ impl Reader<'_> {
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
             effect: raw.effect.clone(),
+            amount: raw.amount,
         };
         if let (Some(min), Some(max), Some(raw_max)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -126,6 +127,7 @@ impl Reader<'_> {
             about: String::new(),
             workloads: Vec::new(),
             effect: None,
+            amount: false,
         };
         match unbounded.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),

@@ -69,7 +69,8 @@ fn the_example_in_the_contracts_is_valid() {
     assert!(manifest.knob(Workload::Requests, "buffer").is_none());
     assert!(manifest.knob(Workload::Requests, "pipeline").is_some());
     let names: Vec<&str> = manifest.knobs_in(Workload::Upload).map(|(name, _)| name).collect();
-    assert_eq!(names, ["size", "concurrency", "reuse", "expect", "buffer"]);
+    let of_work = ["size", "concurrency", "reuse", "expect", "tls", "certificate", "sessions"];
+    assert_eq!(names, [&of_work[..], &["buffer"]].concat());
     assert_eq!(applied(&manifest.apply["buffer"], &Value::Integer(65536)), "{buffer, 65536}");
 }
 
@@ -265,7 +266,8 @@ about = "no body"
 fn the_address_of_a_users_server_is_parsed() {
     let manifest = parse(ATTACHED).unwrap();
     let attached = manifest.attached().unwrap();
-    assert_eq!((attached.url.as_str(), attached.port), ("http://127.0.0.1:8082", 8082));
+    assert_eq!(attached.url, "http://127.0.0.1:8082");
+    assert_eq!(attached.listening, Listening::Address("127.0.0.1:8082".parse().unwrap()));
     assert_eq!(manifest.answer_body(), "");
     assert!(manifest.answer.is_some_and(|answer| answer.closes && answer.fault.is_none()));
     assert_eq!(parse(GOOD).unwrap().answer_body(), "ok");
@@ -273,7 +275,10 @@ fn the_address_of_a_users_server_is_parsed() {
     let frames = ATTACHED.split("[answer]").next().unwrap();
     let frames =
         frames.replace("\"requests\"", "\"frames\"").replace("http://127.0.0.1", "frames://localhost");
-    assert_eq!(parse(&frames).unwrap().attached().unwrap().port, 8082);
+    assert_eq!(parse(&frames).unwrap().attached().unwrap().listening, Listening::Port(8082));
+    let six = ATTACHED.replace("127.0.0.1", "[::1]");
+    let listening = parse(&six).unwrap().attached().unwrap().listening.clone();
+    assert_eq!(listening, Listening::Address("[::1]:8082".parse().unwrap()));
 }
 
 #[test]
@@ -284,6 +289,8 @@ fn mistakes_in_attaching_are_errors() {
         ("http://127.0.0.1:8082/", "http://127.0.0.1", "cannot attach to"),
         ("http://127.0.0.1:8082/", "http://127.0.0.1:0", "cannot attach to"),
         ("http://127.0.0.1:8082/", "http://127.0.0.1:8082/path", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://::1:8082", "cannot attach to"),
+        ("http://127.0.0.1:8082/", "http://[::2]:8082", "cannot attach to"),
         ("http://", "frames://", "6:10: `frames://127.0.0.1:8082` does not do `requests`"),
         ("get = \"./server\"\n", "", "6:10: it does not say how to start it"),
         ("attach = \"http://127.0.0.1:8082/\"\n", "", "6:7: get without attach"),
@@ -331,19 +338,38 @@ fn choices() {
 fn placeholders_are_filled() {
     let manifest = parse(GOOD).unwrap();
     let (narrows, out) = (Path::new("/bin/narrows"), Path::new("/out"));
-    let point = Point::new();
-    let fill = Fill {
-        manifest: &manifest,
-        narrows,
-        out,
-        cores: 2,
-        start: Some((Some(&Listening::Port(8080)), &point)),
-    };
+    let (point, port, certificate) = (Point::new(), Listening::Port(8080), Path::new("/tmp/c/p256.pem"));
+    let start = OfStart { listening: Some(&port), certificate: Some(certificate), point: &point };
+    let fill = Fill { manifest: &manifest, narrows, out, cores: 2, start: Some(start) };
     let text = fill.text("{narrows} {dir} {out} {home} {cores} {port} {buffer} {{x}}").unwrap();
     assert_eq!(text, "/bin/narrows /home/n/systems/cowboy2 /out /home/n 2 8080 1460 {x}");
-    let point = Point::from([("buffer".to_owned(), Value::Integer(7))]);
-    assert_eq!(Fill { start: Some((None, &point)), ..fill }.text("{buffer}").unwrap(), "7");
+    assert_eq!(fill.text("{cert} {key} {tls}").unwrap(), "/tmp/c/p256.pem /tmp/c/p256.pem.key off");
+    let point =
+        ["buffer", "tls"].map(str::to_owned).into_iter().zip([Value::Integer(7), Value::Text("1.2".into())]);
+    let point = point.collect();
+    let start = OfStart { listening: None, certificate: None, point: &point };
+    assert_eq!(Fill { start: Some(start), ..fill }.text("{buffer} {tls}").unwrap(), "7 1.2");
+    assert!(Fill { start: Some(start), ..fill }.text("{cert}").is_err());
     assert!(Fill { start: None, ..fill }.text("{buffer}").is_err());
+}
+
+#[test]
+fn what_a_server_can_be_spoken_to_follows_from_its_placeholders() {
+    let speaks = |words: &str| {
+        let command = format!("command = ['x', '{{port}}'{words}]");
+        let text = format!(
+            "name='x'\nrole='server'\nworkloads=['requests']\nlanguage=''\nabout=''\n[start]\n{command}"
+        );
+        let read = Manifest::parse(&Source::new("system.toml", text), Path::new("/h/systems/x"));
+        read.map(|all| (all[0].speaks(false), all[0].speaks(true)))
+    };
+    assert_eq!(speaks("").ok(), Some((true, false)));
+    assert_eq!(speaks(", '{cert}', '{key}', '{tls}'").ok(), Some((true, true)));
+    assert_eq!(speaks(", '{cert}'").ok(), Some((false, true)));
+    for half in [", '{key}'", ", '{tls}'"] {
+        let error = speaks(half).unwrap_err().one_line();
+        assert!(error.contains("{key} or {tls} without {cert}"), "{error}");
+    }
 }
 
 proptest::proptest! {

@@ -53,6 +53,8 @@ pub enum Purpose {
     Patience,
     /// The arrivals of an open loop.
     Rate,
+    /// Whether and how TLS is spoken. Some systems can do it only in one way.
+    Tls,
     /// How the work is done. Every knob of a system is of this kind.
     Behaviour,
 }
@@ -97,9 +99,14 @@ impl KnobReader<'_> {
         }
     }
 
+    /// Reads a knob as a word.
+    pub(crate) fn word(&self, name: &str) -> Result<String, String> {
+        Ok(self.value(name)?.to_string())
+    }
+
     /// Whether a knob has this value.
     pub(crate) fn is(&self, name: &str, word: &str) -> Result<bool, String> {
-        Ok(self.value(name)?.to_string() == word)
+        Ok(self.word(name)? == word)
     }
 
     /// Reads a knob that is true or false.
@@ -159,5 +166,6 @@ fn knob(workload: Workload, kind: Kind, values: Vec<Value>, about: &str) -> Knob
         about: about.to_owned(),
         workloads: vec![workload],
         effect: None,
+        amount: false,
     }
 }

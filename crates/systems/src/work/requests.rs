@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::about::Purpose::Behaviour;
 use super::about::{About, KnobReader, MANY, REQUEST, flag, number, rate_knobs};
 use super::rate::Rate;
+use super::tls::{self, Tls};
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
 use crate::workload::{Role, Workload};
@@ -24,6 +25,8 @@ pub struct Requests {
     pub pipeline: u64,
     /// The arrivals of an open loop. `None` for a closed loop.
     pub rate: Option<Rate>,
+    /// How the server is spoken to in TLS. `None` for plain text.
+    pub tls: Option<Tls>,
 }
 
 impl Requests {
@@ -33,6 +36,7 @@ impl Requests {
             keep_alive: knobs.flag("keep_alive")?,
             pipeline: knobs.number("pipeline")?,
             rate: Rate::read(knobs)?,
+            tls: Tls::read(knobs)?,
         })
     }
 }
@@ -60,6 +64,7 @@ pub(super) static ABOUT: About = About {
             ("pipeline", Behaviour, number(1..=1024, &[1, 4, 16], "requests in flight per connection")),
         ];
         knobs.extend(rate_knobs(WORKLOAD));
+        knobs.extend(tls::knobs(WORKLOAD));
         knobs
     }),
     small: &[("connections", Value::Integer(16))],

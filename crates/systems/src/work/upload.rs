@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::about::Purpose::{Amount, Behaviour, Sharing};
 use super::about::{About, K, KnobReader, M, MANY, WorkUnit, flag, number};
+use super::tls::{self, Tls};
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
 use crate::workload::{Role, Workload};
@@ -23,6 +24,8 @@ pub struct Upload {
     pub reuse: bool,
     /// Whether to send `Expect: 100-continue` and wait for 100.
     pub expect: bool,
+    /// How the server is spoken to in TLS. `None` for plain text.
+    pub tls: Option<Tls>,
 }
 
 impl Upload {
@@ -32,6 +35,7 @@ impl Upload {
             concurrency: knobs.number("concurrency")?,
             reuse: knobs.flag("reuse")?,
             expect: knobs.flag("expect")?,
+            tls: Tls::read(knobs)?,
         })
     }
 }
@@ -54,7 +58,7 @@ pub(super) static ABOUT: About = About {
     knobs: LazyLock::new(|| {
         let count = |range, values, about| number(WORKLOAD, Kind::Integer, range, values, about);
         let size = |range, values, about| number(WORKLOAD, Kind::Size, range, values, about);
-        vec![
+        let mut knobs = vec![
             ("size", Amount, size(0..=1 << 40, &[M, K, 64 * K, 16 * M, 64 * M], "bytes of one body")),
             (
                 "concurrency",
@@ -67,7 +71,9 @@ pub(super) static ABOUT: About = About {
                 Behaviour,
                 flag(WORKLOAD, false, "send `Expect: 100-continue` and wait for 100 (at most 1 s)"),
             ),
-        ]
+        ];
+        knobs.extend(tls::knobs(WORKLOAD));
+        knobs
     }),
     // Without reuse, uploads do not affect each other.
     small: &[("size", Value::Integer(4 << 20)), ("reuse", Value::Boolean(false))],

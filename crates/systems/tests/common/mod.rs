@@ -87,7 +87,9 @@ impl Home {
         let (point, narrows) = (Point::new(), Path::new("/bin/true"));
         let listening = port.map(systems::Listening::Port);
         let listening = listening.as_ref();
-        Launch { manifest, out: self.path(), listening, point: &point, cores, narrows }.start()
+        let (certificate, tls) = (None, None);
+        Launch { manifest, out: self.path(), listening, certificate, tls, point: &point, cores, narrows }
+            .start()
     }
 }
 

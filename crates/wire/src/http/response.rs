@@ -17,6 +17,8 @@ pub struct ResponseHead<'a> {
     pub body: BodyLength,
     /// The value of the watched header, without surrounding blanks. If there are several, the first.
     pub watched: Option<&'a [u8]>,
+    /// The head as it was received.
+    pub bytes: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -181,5 +183,7 @@ fn present<'a>(raw: &Raw<'a, ParsedResponse>, bodiless: bool) -> ResponseHead<'a
         keep_alive: parsed.keep_alive && body != BodyLength::UntilClose,
         body,
         watched: parsed.watched.map(|span| span.slice(raw.bytes)),
+        // Never longer than the bytes. An index that could panic would cost those who do not ask for it.
+        bytes: raw.bytes.get(..parsed.len).unwrap_or_default(),
     }
 }

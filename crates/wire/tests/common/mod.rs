@@ -35,7 +35,9 @@ pub enum Seen {
 
 impl From<ResponseHead<'_>> for Seen {
     fn from(head: ResponseHead<'_>) -> Self {
-        let ResponseHead { status, keep_alive, body, watched } = head;
+        let ResponseHead { status, keep_alive, body, watched, bytes } = head;
+        let ends = bytes.windows(4).filter(|four| four == b"\r\n\r\n").count();
+        assert!(bytes.starts_with(b"HTTP/1.") && bytes.ends_with(b"\r\n\r\n") && ends == 1, "one whole head");
         Self::Response { status, keep_alive, body, watched: watched.map(<[u8]>::to_vec) }
     }
 }

@@ -1,9 +1,10 @@
-//! A plain connection to a server under check. Sends bytes, reads HTTP answers and notices a close. Parses answers
+//! A connection to a server under check. Sends bytes, reads HTTP answers and notices a close. Parses answers
 //! itself, so that the generator's codec does not check itself.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::io::ErrorKind;
 use std::time::Duration;
+
+use systems::contact::{Access, Contact};
 
 /// How long a server may take for a small answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -12,7 +13,7 @@ const GLANCE: Duration = Duration::from_millis(150);
 
 /// A connection.
 pub(super) struct RawConnection {
-    stream: TcpStream,
+    contact: Contact,
     /// Bytes that were received but not yet consumed.
     held: Vec<u8>,
 }
@@ -32,29 +33,24 @@ struct Head {
 }
 
 impl RawConnection {
-    pub(super) fn open(port: u16) -> Result<Self, String> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let stream =
-            TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
-        stream.set_nodelay(true).map_err(|e| e.to_string())?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(|e| e.to_string())?;
-        Ok(Self { stream, held: Vec::new() })
+    pub(super) fn open(access: &Access) -> Result<Self, String> {
+        let contact = Contact::open(access, PATIENCE).map_err(|e| format!("cannot connect: {e}"))?;
+        Ok(Self { contact, held: Vec::new() })
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.stream.write_all(bytes).map_err(|e| format!("it does not read: {e}"))
+        self.contact.write_all(bytes).map_err(|e| format!("it does not read: {e}"))
     }
 
     pub(super) fn half_close(&mut self) -> Result<(), String> {
-        self.stream.shutdown(Shutdown::Write).map_err(|e| e.to_string())
+        self.contact.half_close().map_err(|e| e.to_string())
     }
 
     /// Receives more bytes and returns how many. 0 means that the server closed.
     fn receive(&mut self, patience: Duration) -> Result<usize, String> {
-        self.stream.set_read_timeout(Some(patience)).map_err(|e| e.to_string())?;
         let mut buffer = [0; 4096];
         loop {
-            match self.stream.read(&mut buffer) {
+            match self.contact.read_within(&mut buffer, patience) {
                 Ok(n) => {
                     self.held.extend_from_slice(&buffer[..n]);
                     return Ok(n);
@@ -143,8 +139,8 @@ impl RawConnection {
             match self.receive(PATIENCE) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
-                // The kernel resets a connection that is closed with unread data.
-                Err(why) if why.contains("reset") => return Ok(()),
+                // The kernel resets a connection that is closed with unread data. Many servers end TLS without a word.
+                Err(why) if why.contains("reset") || why.contains("close_notify") => return Ok(()),
                 Err(_) => return Err(format!("the connection is still open after {} s", PATIENCE.as_secs())),
             }
         }

@@ -2,6 +2,7 @@
 //! once, and the counts of uploads.
 
 use systems::Work;
+use systems::contact::Access;
 use systems::work::Upload;
 
 use super::Checks;
@@ -18,19 +19,19 @@ const MANY: usize = 64;
 /// Sizes of uploads: nothing, one byte, and more than one read returns.
 const SIZES: [u64; 3] = [0, 1, 100_003];
 
-pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result<(), TrialError> {
+pub(super) fn check(place: &Place<'_>, access: &Access, checks: &mut Checks) -> Result<(), TrialError> {
     let answer = place.manifest.answer.as_ref();
     if let Some(fault) = answer.and_then(|answer| answer.fault.as_ref()) {
-        return check_fault(place, port, fault, checks);
+        return check_fault(place, access, fault, checks);
     }
     let expected = place.manifest.answer_body().as_bytes();
     let workload = place.workload();
     let named = |what: &str| format!("{workload}: {what}");
     let remedy = if answer.is_some() { ANSWER } else { EXACT };
-    checks.judge(&named("GET / is answered byte by byte"), exact(port, expected), remedy);
+    checks.judge(&named("GET / is answered byte by byte"), exact(access, expected), remedy);
     let closes = answer.is_some_and(|answer| answer.closes);
     if closes {
-        let found = closes_after(port, KEPT, expected);
+        let found = closes_after(access, KEPT, expected);
         checks.judge(
             &named("closes as it declares"),
             found,
@@ -39,17 +40,17 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
         checks.excuse(&named("keeps connections"), "its manifest says that it closes them");
     } else {
         for (what, check, remedy) in KEEPING {
-            checks.judge(&named(what), check(port, expected), remedy);
+            checks.judge(&named(what), check(access, expected), remedy);
         }
     }
     match place.work() {
         Work::Requests(_) if !closes => {
             let (what, check, remedy) = TOGETHER;
-            checks.judge(&named(what), check(port, expected), remedy);
+            checks.judge(&named(what), check(access, expected), remedy);
         }
         Work::Upload(work) => {
-            uploads(place, port, work, checks)?;
-            checks.judge(&named("answers Expect: 100-continue"), continues(port), CONTINUE);
+            uploads(place, access, work, checks)?;
+            checks.judge(&named("answers Expect: 100-continue"), continues(access), CONTINUE);
         }
         // Frames are not HTTP, and clients are checked elsewhere.
         Work::Requests(_) | Work::Frames(_) | Work::Clients(_) => {}
@@ -58,9 +59,14 @@ pub(super) fn check(place: &Place<'_>, port: u16, checks: &mut Checks) -> Result
 }
 
 /// Checks a system that declares a fault: its answers must be errors.
-fn check_fault(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -> Result<(), TrialError> {
+fn check_fault(
+    place: &Place<'_>,
+    access: &Access,
+    fault: &str,
+    checks: &mut Checks,
+) -> Result<(), TrialError> {
     let workload = place.workload();
-    let found = match place.driver().equal_work(&place.orders(&systems::Listening::Port(port)), 0)? {
+    let found = match place.driver().equal_work(&place.orders(&access.server), 0)? {
         Some(wrong) => Ok(format!("declared: {fault}; seen: {wrong}")),
         None => Err(format!("declared: {fault}; but its answers were right")),
     };
@@ -71,7 +77,7 @@ fn check_fault(place: &Place<'_>, port: u16, fault: &str, checks: &mut Checks) -
 }
 
 /// Returns what was seen, or what was wrong.
-type CheckFn = fn(u16, &[u8]) -> Result<String, String>;
+type CheckFn = fn(&Access, &[u8]) -> Result<String, String>;
 
 /// What only `requests` asks: pipelining.
 const TOGETHER: (&str, CheckFn, &str) = (
@@ -96,6 +102,20 @@ const KEEPING: &[(&str, CheckFn, &str)] = &[
     ("holds 64 connections at once", many, "accept while other connections are open; raise the backlog"),
 ];
 
+/// Checks the answers of a server that is spoken to in TLS.
+pub(super) fn secured(place: &Place<'_>, orders: &Orders) -> Result<Result<String, String>, TrialError> {
+    let (answer, access) = (place.manifest.answer.as_ref(), &orders.access);
+    let expected = place.manifest.answer_body().as_bytes();
+    let mut promises: Vec<CheckFn> = vec![exact];
+    if !answer.is_some_and(|answer| answer.closes) {
+        promises.extend([kept as CheckFn, closes_told]);
+    }
+    let seen: Result<Vec<String>, String> =
+        promises.iter().map(|promise| promise(access, expected)).collect();
+    let wrong = place.driver().equal_work(orders, 100_003)?;
+    Ok(seen.and_then(|seen| wrong.map_or_else(|| Ok(seen.join("; ")), Err)))
+}
+
 const EXACT: &str = "answer GET / with 200, Content-Length: 2 and the body ok";
 const ANSWER: &str = "let [answer] say what it answers";
 
@@ -110,15 +130,15 @@ fn right(connection: &mut RawConnection, expected: &[u8]) -> Result<(), String> 
     Ok(())
 }
 
-fn exact(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn exact(access: &Access, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(access)?;
     connection.send(CLOSED)?;
     right(&mut connection, expected)?;
     Ok(format!("200, {}", shown(expected)))
 }
 
-fn kept(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn kept(access: &Access, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(access)?;
     for n in 1..=3 {
         let asked = connection.send(KEPT).and_then(|()| right(&mut connection, expected));
         asked.map_err(|why| format!("request {n} of a connection: {why}"))?;
@@ -127,20 +147,20 @@ fn kept(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("3 requests on one connection".to_owned())
 }
 
-fn closes_told(port: u16, expected: &[u8]) -> Result<String, String> {
-    closes_after(port, CLOSED, expected)
+fn closes_told(access: &Access, expected: &[u8]) -> Result<String, String> {
+    closes_after(access, CLOSED, expected)
 }
 
-fn closes_after(port: u16, request: &[u8], expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn closes_after(access: &Access, request: &[u8], expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(access)?;
     connection.send(request)?;
     right(&mut connection, expected)?;
     connection.closes()?;
     Ok("it closed after the answer".to_owned())
 }
 
-fn in_full(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn in_full(access: &Access, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(access)?;
     let (begin, end) = KEPT.split_at(KEPT.len() - 2);
     connection.send(begin)?;
     connection.stays_silent().map_err(|why| format!("before the request's last two bytes: {why}"))?;
@@ -149,8 +169,8 @@ fn in_full(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("it waited for the last two bytes".to_owned())
 }
 
-fn pipelined(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connection = RawConnection::open(port)?;
+fn pipelined(access: &Access, expected: &[u8]) -> Result<String, String> {
+    let mut connection = RawConnection::open(access)?;
     connection.send(&KEPT.repeat(3))?;
     for n in 1..=3 {
         right(&mut connection, expected).map_err(|why| format!("answer {n} of 3: {why}"))?;
@@ -159,8 +179,8 @@ fn pipelined(port: u16, expected: &[u8]) -> Result<String, String> {
     Ok("3 answers to 3 requests in one piece".to_owned())
 }
 
-fn many(port: u16, expected: &[u8]) -> Result<String, String> {
-    let mut connections = (0..MANY).map(|_| RawConnection::open(port)).collect::<Result<Vec<_>, _>>()?;
+fn many(access: &Access, expected: &[u8]) -> Result<String, String> {
+    let mut connections = (0..MANY).map(|_| RawConnection::open(access)).collect::<Result<Vec<_>, _>>()?;
     // Use the last connection first. A server that handles one connection after another does not answer it.
     for (n, connection) in connections.iter_mut().enumerate().rev() {
         let asked = connection.send(KEPT).and_then(|()| right(connection, expected));
@@ -170,14 +190,11 @@ fn many(port: u16, expected: &[u8]) -> Result<String, String> {
 }
 
 /// Checks the counts of uploads of each size, on kept and new connections.
-fn uploads(place: &Place<'_>, port: u16, work: &Upload, checks: &mut Checks) -> Result<(), TrialError> {
+fn uploads(place: &Place<'_>, access: &Access, work: &Upload, checks: &mut Checks) -> Result<(), TrialError> {
     for (name, reuse) in
         [("counts uploads on one connection", true), ("counts uploads on new connections", false)]
     {
-        let orders = Orders {
-            work: Work::Upload(Upload { reuse, ..*work }),
-            ..place.orders(&systems::Listening::Port(port))
-        };
+        let orders = Orders { work: Work::Upload(Upload { reuse, ..*work }), ..place.orders(&access.server) };
         let mut wrong = None;
         for size in SIZES {
             wrong =
@@ -194,11 +211,11 @@ const CONTINUE: &str = "send HTTP/1.1 100 Continue as soon as the head has come,
                         bytes; without it a client waits for a second, and such trials have no figure";
 
 /// Uploads bodies of each size that wait for `100 Continue`, on one connection and on new ones.
-fn continues(port: u16) -> Result<String, String> {
-    let mut kept = RawConnection::open(port)?;
+fn continues(access: &Access) -> Result<String, String> {
+    let mut kept = RawConnection::open(access)?;
     for size in SIZES {
         let asked = after_continue(&mut kept, size, "")
-            .and_then(|()| after_continue(&mut RawConnection::open(port)?, size, "Connection: close\r\n"));
+            .and_then(|()| after_continue(&mut RawConnection::open(access)?, size, "Connection: close\r\n"));
         asked.map_err(|why| format!("{size} bytes: {why}"))?;
     }
     Ok(format!("100 Continue before each body; {SIZES:?} bytes, 2 of each"))

@@ -132,7 +132,7 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
         commands.push(bench.with_place(&trial, |place| {
             // Use the same port, so that only the knob differs.
             let listening = place.launch.listening.map(|listening| match listening {
-                Listening::Port(_) => Listening::Port(1),
+                Listening::Port(_) | Listening::Address(_) => Listening::Port(1),
                 Listening::Socket(_) => Listening::Socket("a.socket".into()),
             });
             let listening = listening.as_ref();

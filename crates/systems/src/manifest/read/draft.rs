@@ -27,6 +27,8 @@ pub struct Draft {
     pub command: Vec<String>,
     /// The URL of a server that its user starts.
     pub attach: Option<String>,
+    /// How its clients speak TLS, if that is not the run's matter.
+    pub tls: Option<tls::Dialing>,
     /// Variables to add to the environment.
     pub env: BTreeMap<String, String>,
     /// The path of a GET that answers 200 when it is ready. If none, it is enough that it accepts a connection.
@@ -96,6 +98,8 @@ impl From<Draft> for RawManifest {
             }),
             get: attached.then(|| spanned("start it again".to_owned())),
             attach: draft.attach.map(spanned),
+            tls: None,
+            dialing: draft.tls,
             answer: None,
             ready,
             stop: None,
@@ -122,6 +126,7 @@ fn raw(knob: Knob) -> RawKnob {
         max: knob.max.map(|bound| value(Value::Integer(bound))),
         about: knob.about,
         effect: knob.effect,
+        amount: knob.amount,
         workloads: (!knob.workloads.is_empty())
             .then(|| spanned(knob.workloads.into_iter().map(spanned).collect())),
     }

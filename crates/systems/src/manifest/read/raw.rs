@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::secured::RawTls;
 use crate::knob::Kind;
 use crate::workload::{Role, Workload};
 
@@ -22,6 +23,10 @@ pub(in crate::manifest) struct RawManifest {
     pub(in crate::manifest) start: Option<RawStart>,
     pub(in crate::manifest) attach: Option<Spanned<String>>,
     pub(in crate::manifest) get: Option<Spanned<String>>,
+    pub(in crate::manifest) tls: Option<Spanned<RawTls>>,
+    /// The values of `tls`, if the manifest has no file.
+    #[serde(skip)]
+    pub(in crate::manifest) dialing: Option<tls::Dialing>,
     pub(in crate::manifest) answer: Option<Spanned<RawAnswer>>,
     pub(in crate::manifest) ready: Option<Spanned<RawReady>>,
     pub(in crate::manifest) stop: Option<RawStop>,
@@ -107,6 +112,8 @@ pub(in crate::manifest) struct RawKnob {
     pub(in crate::manifest) max: Option<Spanned<toml::Value>>,
     pub(in crate::manifest) about: String,
     pub(in crate::manifest) effect: Option<String>,
+    #[serde(default)]
+    pub(in crate::manifest) amount: bool,
     pub(in crate::manifest) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
 }
 

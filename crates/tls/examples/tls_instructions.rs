@@ -1,5 +1,5 @@
 //! Measures what a client pays, under `valgrind --tool=callgrind` or by the clock:
-//! `cargo run --release -p tls --example instructions -- seal 100000 1.3`.
+//! `cargo run --release -p tls --example tls_instructions -- seal 100000 1.3`.
 //!
 //! Under callgrind, `--toggle-collect='*client_pays*'` leaves out what the server does. To get instructions for each, run it
 //! with two counts and divide the difference in instructions by the difference in counts. Without callgrind it prints the time

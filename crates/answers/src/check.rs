@@ -1,0 +1,237 @@
+//! A check: what it demands, and whether an answer meets it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use regex::bytes::Regex;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use crate::found::{Excerpt, Found};
+use crate::json::{self, Leaf, Step};
+use crate::number::{Number, Order};
+use crate::parse::{self, CheckError};
+use crate::statuses::Statuses;
+
+/// Something that an answer must be. Its text is what a person wrote, and what reports show.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Check {
+    text: Arc<str>,
+    pub(crate) test: Test,
+}
+
+/// What a check looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The status.
+    Status,
+    /// The length of the body.
+    Length,
+    /// The header lines.
+    Head,
+    /// The whole body.
+    Body,
+}
+
+/// An answer as checks see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer<'a> {
+    /// The head as it was received: the status line and the header lines.
+    pub head: &'a [u8],
+    /// The body, if a check looks at it.
+    pub body: &'a [u8],
+    /// The length of the body in bytes.
+    pub length: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Test {
+    Status(Statuses),
+    Length(Order, u64),
+    Header(String, Option<TextTest>),
+    Body(TextTest),
+    Sha256([u8; 32]),
+    Json(Vec<Step>, JsonTest),
+}
+
+/// What a text must be.
+#[derive(Debug, Clone)]
+pub(crate) enum TextTest {
+    Is(Vec<u8>),
+    Has(Regex),
+    HasNot(Regex),
+}
+
+impl TextTest {
+    fn holds(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Is(wanted) => text == wanted,
+            Self::Has(pattern) => pattern.is_match(text),
+            Self::HasNot(pattern) => !pattern.is_match(text),
+        }
+    }
+}
+
+/// What a value of JSON must be.
+#[derive(Debug, Clone)]
+pub(crate) enum JsonTest {
+    Exists,
+    Number(Order, Number),
+    /// Equal to this, or not.
+    Value(bool, Literal),
+    Text(TextTest),
+}
+
+/// A value that is no number.
+#[derive(Debug, Clone)]
+pub(crate) enum Literal {
+    Null,
+    Boolean(bool),
+    Text(String),
+}
+
+impl JsonTest {
+    fn holds(&self, leaf: &Leaf) -> bool {
+        match (self, leaf) {
+            (_, Leaf::Missing) => false,
+            (Self::Exists, _) => true,
+            (Self::Number(order, wanted), Leaf::Number(got)) => order.holds(*got, *wanted),
+            // A value of another type is another value, and neither less nor more.
+            (Self::Number(order, _), _) => *order == Order::Unequal,
+            (Self::Value(equal, wanted), got) => *equal == wanted.is(got),
+            (Self::Text(test), Leaf::Text(text)) => test.holds(text.as_bytes()),
+            (Self::Text(_), _) => false,
+        }
+    }
+}
+
+impl Literal {
+    fn is(&self, leaf: &Leaf) -> bool {
+        match (self, leaf) {
+            (Self::Null, Leaf::Null) => true,
+            (Self::Boolean(wanted), Leaf::Boolean(got)) => wanted == got,
+            (Self::Text(wanted), Leaf::Text(got)) => wanted == got,
+            _ => false,
+        }
+    }
+}
+
+impl Check {
+    /// Reads a check.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(text: &str) -> Result<Self, CheckError> {
+        Ok(Self { text: text.into(), test: parse::test(text)? })
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// What it looks at.
+    pub fn subject(&self) -> Subject {
+        match self.test {
+            Test::Status(_) => Subject::Status,
+            Test::Length(..) => Subject::Length,
+            Test::Header(..) => Subject::Head,
+            Test::Body(_) | Test::Sha256(_) | Test::Json(..) => Subject::Body,
+        }
+    }
+
+    /// The statuses that it accepts, if it looks at them.
+    pub fn statuses(&self) -> Option<Statuses> {
+        match self.test {
+            Test::Status(statuses) => Some(statuses),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer is as demanded. The status is not looked at: its answers are known by their [statuses](Self::statuses).
+    ///
+    /// # Errors
+    /// What was found instead.
+    pub fn holds(&self, answer: &Answer<'_>) -> Result<(), Found> {
+        match &self.test {
+            Test::Status(_) => Ok(()),
+            Test::Length(order, wanted) => {
+                let (got, wanted) = (i128::from(answer.length), i128::from(*wanted));
+                verdict(order.holds(Number::Whole(got), Number::Whole(wanted)), || {
+                    Found::Value(Excerpt::written(got))
+                })
+            }
+            Test::Header(name, test) => header(answer.head, name, test.as_ref()),
+            Test::Body(test) => verdict(test.holds(answer.body), || match test {
+                TextTest::HasNot(pattern) => {
+                    let within = pattern.find(answer.body).map_or(&b""[..], |found| found.as_bytes());
+                    Found::Within(Excerpt::of(within))
+                }
+                _ => Found::Body(Excerpt::of(answer.body)),
+            }),
+            Test::Sha256(wanted) => {
+                let got = digest(&SHA256, answer.body);
+                verdict(got.as_ref() == wanted, || Found::Digest(got.as_ref().try_into().unwrap_or_default()))
+            }
+            Test::Json(steps, test) => {
+                let leaf = json::find(answer.body, steps)?;
+                verdict(test.holds(&leaf), || leaf.found())
+            }
+        }
+    }
+}
+
+fn verdict(holds: bool, found: impl FnOnce() -> Found) -> Result<(), Found> {
+    if holds { Ok(()) } else { Err(found()) }
+}
+
+/// Whether one of the header's lines meets the test.
+fn header(head: &[u8], name: &str, test: Option<&TextTest>) -> Result<(), Found> {
+    let mut first = None;
+    for value in values(head, name) {
+        if test.is_none_or(|test| test.holds(value)) {
+            return Ok(());
+        }
+        first = first.or(Some(value));
+    }
+    Err(first.map_or(Found::Missing, |value| Found::Text(Excerpt::of(value))))
+}
+
+/// The values of the header lines with this name.
+pub(crate) fn values<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let lines = head.split(|byte| *byte == b'\n').skip(1);
+    lines.filter_map(move |line| {
+        let (key, value) = line.split_at_checked(name.len())?;
+        let value = value.strip_prefix(b":")?;
+        key.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
+    })
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for Check {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Check {}
+
+impl TryFrom<String> for Check {
+    type Error = CheckError;
+
+    fn try_from(text: String) -> Result<Self, CheckError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Check> for String {
+    fn from(check: Check) -> Self {
+        check.text.as_ref().to_owned()
+    }
+}

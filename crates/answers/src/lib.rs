@@ -1,0 +1,17 @@
+//! What a right answer is: checks of statuses, heads and bodies, and the codings in which bodies are compressed.
+//!
+//! Pure: an answer is bytes, and a verdict is a value. Knows nothing of requests, connections or time.
+
+mod check;
+mod coding;
+mod found;
+mod json;
+mod number;
+mod parse;
+mod statuses;
+
+pub use check::{Answer, Check, Subject};
+pub use coding::{ACCEPTED, Broken, Coding, Encodings, decode};
+pub use found::{Excerpt, Found};
+pub use parse::CheckError;
+pub use statuses::Statuses;

@@ -1,0 +1,248 @@
+//! Reads checks as people write them.
+
+use regex::bytes::Regex;
+use serde_json::Value;
+
+use crate::check::{JsonTest, Literal, Test, TextTest};
+use crate::json::Step;
+use crate::number::{Number, Order};
+use crate::statuses::Statuses;
+
+/// What is wrong with a check, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("character {at}: {why}")]
+pub struct CheckError {
+    /// The character at which it was noticed, from 1.
+    pub at: usize,
+    /// What is wrong, and what would be right.
+    pub why: String,
+}
+
+type Parsed<T> = Result<T, CheckError>;
+
+/// The rest of a check that is being read.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// Reads what a check demands.
+pub(crate) fn test(text: &str) -> Parsed<Test> {
+    let mut reader = Reader { text, at: 0 };
+    if reader.take("status") {
+        reader.status()
+    } else if reader.take("length") {
+        let order = reader.order()?;
+        reader.length().map(|length| Test::Length(order, length))
+    } else if reader.take("sha256") {
+        reader.sha256()
+    } else if reader.take("header:") {
+        reader.header()
+    } else if reader.take("body") {
+        let test = reader.text_test()?;
+        Ok(Test::Body(test.ok_or_else(|| reader.wrong("`=`, `~=` or `!~=` is expected"))?))
+    } else if reader.take("json") {
+        let steps = reader.steps()?;
+        reader.json_test().map(|test| Test::Json(steps, test))
+    } else {
+        Err(reader.wrong("a check begins with body, json, header:, length, sha256 or status"))
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Skips this text if it comes next.
+    fn take(&mut self, text: &str) -> bool {
+        let comes = self.rest().starts_with(text);
+        self.at += if comes { text.len() } else { 0 };
+        comes
+    }
+
+    /// Reads up to one of these characters.
+    fn until(&mut self, ends: &[char]) -> &'a str {
+        let rest = self.rest();
+        let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        self.at += word.len();
+        word
+    }
+
+    fn blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    fn wrong(&self, why: impl Into<String>) -> CheckError {
+        CheckError { at: self.text[..self.at].chars().count() + 1, why: why.into() }
+    }
+
+    fn order(&mut self) -> Parsed<Order> {
+        let order = Order::SIGNS.into_iter().find(|(sign, _)| self.take(sign));
+        order
+            .map(|(_, order)| order)
+            .ok_or_else(|| self.wrong("one of `=`, `!=`, `<`, `<=`, `>` and `>=` is expected"))
+    }
+
+    fn status(&mut self) -> Parsed<Test> {
+        if !self.take("=") {
+            return Err(self.wrong("`=` is expected, as in status=204 or status=2xx"));
+        }
+        let statuses = match self.rest().as_bytes() {
+            [digit @ b'2'..=b'5', b'x', b'x'] => Some(Statuses::class(u16::from(digit - b'0'))),
+            _ => {
+                let status = self.rest().parse().ok();
+                let known = status.filter(|status| (Statuses::FIRST..=Statuses::LAST).contains(status));
+                known.map(Statuses::exactly)
+            }
+        };
+        let wrong = || self.wrong("a status is a number from 200 to 599, or 2xx, 3xx, 4xx or 5xx");
+        statuses.map(Test::Status).ok_or_else(wrong)
+    }
+
+    fn length(&self) -> Parsed<u64> {
+        self.rest().trim().parse().map_err(|_| self.wrong("a number of bytes is expected"))
+    }
+
+    fn sha256(&mut self) -> Parsed<Test> {
+        let wrong = "`=` and the 64 hexadecimal digits of a SHA-256 are expected";
+        if !self.take("=") {
+            return Err(self.wrong(wrong));
+        }
+        let digits = self.rest().as_bytes();
+        let mut digest = [0; 32];
+        if digits.len() != 2 * digest.len() {
+            return Err(self.wrong(wrong));
+        }
+        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16);
+            let (Some(high), Some(low)) = (digit(0), digit(1)) else { return Err(self.wrong(wrong)) };
+            *byte = (high * 16 + low) as u8;
+            self.at += 2;
+        }
+        Ok(Test::Sha256(digest))
+    }
+
+    fn header(&mut self) -> Parsed<Test> {
+        let start = self.at;
+        let name = self.until(&['=', '~', '!']);
+        let legal = |c: char| c.is_ascii_alphanumeric() || "#$%&'*+-.^_`|".contains(c);
+        if let Some(place) = name.find(|c| !legal(c)).or(name.is_empty().then_some(0)) {
+            self.at = start + place;
+            return Err(self.wrong("the name of a header is expected, as in header:Content-Type~=json"));
+        }
+        if self.rest().is_empty() {
+            return Ok(Test::Header(name.to_owned(), None));
+        }
+        if self.rest().starts_with('!') {
+            return Err(self.wrong("`=` or `~=` is expected"));
+        }
+        let test = self.text_test()?.ok_or_else(|| self.wrong("`=` or `~=` is expected"))?;
+        Ok(Test::Header(name.to_owned(), Some(test)))
+    }
+
+    /// Reads what a text must be: the rest of the check, as it is. None if it begins with another sign.
+    fn text_test(&mut self) -> Parsed<Option<TextTest>> {
+        if self.take("!~=") {
+            self.pattern().map(|pattern| Some(TextTest::HasNot(pattern)))
+        } else if self.take("~=") {
+            self.pattern().map(|pattern| Some(TextTest::Has(pattern)))
+        } else if self.take("=") {
+            Ok(Some(TextTest::Is(self.rest().as_bytes().to_vec())))
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn pattern(&mut self) -> Parsed<Regex> {
+        Regex::new(self.rest()).map_err(|error| {
+            // The library draws the pattern, a caret under the fault, and the reason on the last line.
+            let drawn = error.to_string();
+            let caret = drawn.lines().find(|line| line.trim_start().starts_with('^'));
+            let before = caret.and_then(|line| line.find('^')).unwrap_or(4).saturating_sub(4);
+            let reason = drawn.lines().last().unwrap_or_default();
+            let mut wrong = self
+                .wrong(format!("this is no regular expression: {}", reason.trim_start_matches("error: ")));
+            wrong.at += before;
+            wrong
+        })
+    }
+
+    /// Reads the way to a value: `.name`, `["any name"]` and `[3]`.
+    fn steps(&mut self) -> Parsed<Vec<Step>> {
+        let mut steps = Vec::new();
+        loop {
+            if self.take(".") {
+                let name = self.until(&['.', '[', ']', '=', '!', '<', '>', '~', ' ', '"']);
+                if name.is_empty() {
+                    return Err(self.wrong("a name is expected; write [\"…\"] around one with signs in it"));
+                }
+                steps.push(Step::Member(name.to_owned()));
+            } else if self.take("[") {
+                steps.push(self.bracket()?);
+                if !self.take("]") {
+                    return Err(self.wrong("`]` is expected"));
+                }
+            } else {
+                return Ok(steps);
+            }
+        }
+    }
+
+    /// Reads what is in brackets: a number or a text in quotes.
+    fn bracket(&mut self) -> Parsed<Step> {
+        if self.rest().starts_with('"') {
+            let mut texts = serde_json::Deserializer::from_str(self.rest()).into_iter::<String>();
+            if let Some(Ok(name)) = texts.next() {
+                self.at += texts.byte_offset();
+                return Ok(Step::Member(name));
+            }
+        }
+        let place = self.at;
+        let digits = self.until(&[']']);
+        digits.parse().map(Step::Item).map_err(|_| {
+            let why = "a number from 0 or a name in quotes is expected, as in [3] or [\"a b\"]";
+            Self { at: place, ..*self }.wrong(why)
+        })
+    }
+
+    fn json_test(&mut self) -> Parsed<JsonTest> {
+        self.blanks();
+        if self.rest().trim_end() == "exists" {
+            return Ok(JsonTest::Exists);
+        }
+        if self.rest().starts_with(['~', '!'])
+            && !self.rest().starts_with("!=")
+            && let Some(test) = self.text_test()?
+        {
+            return Ok(JsonTest::Text(test));
+        }
+        let order = self.order().map_err(|wrong| CheckError {
+            why: wrong.why.replace("is expected", "or `exists` is expected"),
+            ..wrong
+        })?;
+        self.blanks();
+        let literal = match serde_json::from_str(self.rest()) {
+            Ok(Value::Number(number)) => {
+                let whole = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
+                let number = whole.map(Number::Whole).or(number.as_f64().map(Number::Real));
+                return number
+                    .map(|number| JsonTest::Number(order, number))
+                    .ok_or_else(|| self.wrong("this number is too large"));
+            }
+            Ok(Value::String(text)) => Literal::Text(text),
+            Ok(Value::Bool(flag)) => Literal::Boolean(flag),
+            Ok(Value::Null) => Literal::Null,
+            _ => {
+                return Err(
+                    self.wrong("a value is expected: a number, a text in double quotes, true, false or null")
+                );
+            }
+        };
+        match order {
+            Order::Equal => Ok(JsonTest::Value(true, literal)),
+            Order::Unequal => Ok(JsonTest::Value(false, literal)),
+            _ => Err(self.wrong("`<`, `<=`, `>` and `>=` compare numbers")),
+        }
+    }
+}

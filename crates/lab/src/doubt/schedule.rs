@@ -1,0 +1,34 @@
+//! Failures at every n-th request of a connection.
+
+use super::Evidence;
+use crate::observation::Measurement;
+
+/// Finds a number of requests at whose multiples more connections fail than by chance. Other failures may have other
+/// causes.
+pub(super) fn errors_on_schedule(m: &Measurement) -> Option<Evidence> {
+    let total: u64 = m.error_ordinals.values().sum();
+    let failures_at = |every: u64| -> u64 {
+        let multiples = m.error_ordinals.iter().filter(|(ordinal, _)| *ordinal % every == 0);
+        multiples.map(|(_, count)| count).sum()
+    };
+    let common = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
+    let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
+    let (count, every) = candidates.map(|every| (failures_at(every), every)).max()?;
+    // The probability that three failures are at multiples of ten by chance is one in a thousand.
+    (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln())
+        .then_some(Evidence::FailuresEvery { requests: every, count, of: total })
+}
+
+const THOUSANDTH: f64 = 0.001;
+
+/// The logarithm of an upper bound for the probability that `count` of `total` failures lie on multiples of `every` by
+/// chance. It is the tail of the binomial distribution, with the entropy bound of its coefficient.
+fn chance_ln(total: u64, count: u64, every: u64) -> f64 {
+    let share = count as f64 / total as f64;
+    let part = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
+    total as f64 * (part(share) + part(1.0 - share)) - count as f64 * (every as f64).ln()
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,165 @@
+//! What a received answer is, and whether it is right.
+
+use wire::http::{BodyLength, ResponseHead};
+
+use super::inspect::{Inspector, Kept, Message};
+use crate::fault::{ErrorClass, Fault, Seen};
+use crate::tally::Decoded;
+use crate::target::{Expect, Http};
+
+/// An answer's body of at least this length is worth larger buffers.
+const BULK: u64 = 64 * 1024;
+
+/// The answer being received.
+#[derive(Default)]
+pub(super) struct ReceivedAnswer {
+    pub status: u16,
+    pub keep: bool,
+    pub interim: bool,
+    /// Whether it announced a long body.
+    pub bulk: bool,
+    length: u64,
+    /// Whether the body is another than the required one.
+    wrong: bool,
+    id_differs: bool,
+}
+
+impl ReceivedAnswer {
+    /// The answer that begins with this head, to the request with this id.
+    #[inline]
+    pub(super) fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
+        let id_differs = id.is_some_and(|id| {
+            let value = head.watched.unwrap_or_default();
+            std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()) != Some(*id)
+        });
+        Self {
+            status: head.status,
+            keep: head.keep_alive,
+            interim: (100..200).contains(&head.status),
+            bulk: matches!(head.body, BodyLength::Exact(len) if len >= BULK),
+            length: 0,
+            wrong: false,
+            id_differs,
+        }
+    }
+}
+
+/// Knows which answers are right, and how long they may be.
+pub(crate) struct Judge {
+    expect: Expect,
+    max_answer: u64,
+    /// Whether the bytes of bodies matter, not only their number.
+    reads: bool,
+    inspector: Option<Box<Inspector>>,
+}
+
+impl Judge {
+    pub(super) fn new(target: &Http) -> Self {
+        Self::of(target, &target.expect, 0)
+    }
+
+    /// Who judges by `expect` instead of what the target expects. Its checks have the numbers from `first` on.
+    pub(super) fn of(target: &Http, expect: &Expect, first: u32) -> Self {
+        let expect = expect.clone();
+        // A required body has a required length.
+        let length = expect.body.as_ref().map(|body| body.len() as u64).or(expect.length);
+        let inspector = Inspector::new(target, &expect, first);
+        let reads = expect.body.is_some() || inspector.is_some();
+        Self { expect: Expect { length, ..expect }, max_answer: target.max_answer, reads, inspector }
+    }
+
+    /// Whether a whole answer is surely right: one that needs no closer look.
+    #[inline(always)]
+    pub(super) fn accepts(&self, head: &ResponseHead<'_>, body: &[u8]) -> bool {
+        let Expect { status, length, .. } = &self.expect;
+        !self.reads
+            && head.keep_alive
+            && status.contains(head.status)
+            && body.len() as u64 <= self.max_answer
+            && length.is_none_or(|length| length == body.len() as u64)
+    }
+
+    /// Looks at the head of an answer whose body is still to come.
+    ///
+    /// # Errors
+    /// The body would be too long.
+    #[inline]
+    pub(super) fn admit(&self, head: &ResponseHead<'_>, kept: &mut Option<Box<Kept>>) -> Result<(), Fault> {
+        if let Some(inspector) = &self.inspector {
+            inspector.begin(kept.get_or_insert_default(), head.bytes);
+        }
+        match head.body {
+            BodyLength::Exact(length) if length > self.max_answer => Err(self.too_long()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the whole body to an answer.
+    ///
+    /// # Errors
+    /// The body is too long.
+    #[inline]
+    pub(super) fn whole(&self, answer: &mut ReceivedAnswer, body: &[u8]) -> Result<(), Fault> {
+        self.add(answer, body, &mut None)
+    }
+
+    /// Adds bytes to an answer's body.
+    ///
+    /// # Errors
+    /// The body is too long.
+    #[inline]
+    pub(super) fn add(
+        &self,
+        answer: &mut ReceivedAnswer,
+        data: &[u8],
+        kept: &mut Option<Box<Kept>>,
+    ) -> Result<(), Fault> {
+        if self.reads {
+            self.read(answer, data, kept);
+        }
+        answer.length += data.len() as u64;
+        if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn read(&self, answer: &mut ReceivedAnswer, data: &[u8], kept: &mut Option<Box<Kept>>) {
+        if let Some(kept) = kept {
+            kept.add(data);
+        }
+        if let Some(expected) = &self.expect.body {
+            let from = usize::try_from(answer.length).unwrap_or(usize::MAX).min(expected.len());
+            let until = from.saturating_add(data.len()).min(expected.len());
+            answer.wrong |= !data.starts_with(&expected[from..until]);
+        }
+    }
+
+    #[cold]
+    fn too_long(&self) -> Fault {
+        Fault::new(ErrorClass::Length, Seen::Limit { of: self.max_answer, what: "bytes of an answer's body" })
+    }
+
+    /// The length of a complete answer's body, or what is wrong with the answer.
+    pub(super) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
+        if !self.expect.status.contains(answer.status) {
+            return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, message.head())));
+        }
+        if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
+            let seen = Seen::Count { expected, got: answer.length };
+            return Err(Fault::new(ErrorClass::Length, seen));
+        }
+        if answer.wrong {
+            return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
+        }
+        if answer.id_differs {
+            return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
+        }
+        if let Some(inspector) = &mut self.inspector {
+            inspector.inspect(message, answer.length)?;
+        }
+        Ok(answer.length)
+    }
+
+    pub(super) fn take_decoded(&mut self) -> Decoded {
+        self.inspector.as_mut().map(|inspector| inspector.take_decoded()).unwrap_or_default()
+    }
+}

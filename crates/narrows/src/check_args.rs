@@ -1,0 +1,39 @@
+//! The options that say which answers are right.
+
+use answers::{Check, CheckError};
+use load::target::Expect;
+
+/// What answers must be.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Checks")]
+pub struct CheckArgs {
+    /// Accept only answers that meet this check; may be repeated. Checks look like body~=REGEX, body!~=REGEX, body=TEXT,
+    /// json.items.length>0, json.user.name="x", json.a[0].b>=3, json.x exists, header:NAME, header:NAME=VALUE,
+    /// header:NAME~=REGEX, length<=1000, sha256=HEX, status=2xx
+    #[arg(long, value_name = "CHECK", value_parser = check)]
+    pub expect: Vec<Check>,
+    /// Accept only this status [default: any 2xx]
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
+    pub expect_status: Option<u16>,
+}
+
+fn check(text: &str) -> Result<Check, CheckError> {
+    Check::parse(text)
+}
+
+impl CheckArgs {
+    /// Whether any of these options is given.
+    pub fn any(&self) -> bool {
+        !self.expect.is_empty() || self.expect_status.is_some()
+    }
+
+    /// Which answers are right.
+    pub fn expect(&self) -> Expect {
+        Expect::meeting(self.expect_status, self.expect.clone())
+    }
+
+    /// Why no answer can be right.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        self.expect().status.is_empty().then_some("the checks of the status leave no status that is accepted")
+    }
+}

@@ -1,0 +1,264 @@
+//! The options of requests that come from a file.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use answers::Check;
+use anyhow::{Context, anyhow, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use load::target::{Expect, Http, Url};
+use load::{ListBuilder, Order, Recording};
+use report::number;
+use requests::{Format, Found, Options, Origin, Rows};
+
+use crate::common::{self, Usage};
+
+/// Options of files of requests.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Request files")]
+pub struct RequestsArgs {
+    /// Send the requests of this file: vegeta's targets, JSON lines, HAR, or an access log in nginx's combined form. In URLs,
+    /// headers and bodies, {{uuid}}, {{counter}}, {{random 1..100}} and {{COLUMN}} of --data are filled in
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["request", "body", "body_size", "expect_continue"])]
+    requests: Option<PathBuf>,
+    /// The format of the file [default: recognised]
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "requests")]
+    requests_format: Option<FormatChoice>,
+    /// The order of the requests [default: in-order, or random if the file has weights]
+    #[arg(long, value_enum, value_name = "ORDER", requires = "requests")]
+    requests_order: Option<OrderChoice>,
+    /// Send requests to other hosts to the target all the same
+    #[arg(long, requires = "requests")]
+    rebase: bool,
+    /// Fill in {{COLUMN}} from this file, one row after the other: CSV with the names in the first line, or JSON lines
+    #[arg(long, value_name = "FILE", requires = "requests")]
+    data: Option<PathBuf>,
+    /// Send the requests of an access log when they arrived, so many times as fast; -d ends it earlier
+    #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "requests",
+        conflicts_with_all = ["rate", "number", "warmup", "find_max_rate", "requests_order"])]
+    speed: Option<f64>,
+    /// Send this name and password in every request (Basic); with @FILE they are read from a file
+    #[arg(long, value_name = "USER:PASSWORD", conflicts_with = "auth_bearer")]
+    auth: Option<String>,
+    /// Send this token in every request (Bearer); with @FILE it is read from a file
+    #[arg(long, value_name = "TOKEN")]
+    auth_bearer: Option<String>,
+}
+
+/// Formats of files of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FormatChoice {
+    /// `METHOD URL`, headers, `@FILE`.
+    Vegeta,
+    /// One object a line.
+    Json,
+    /// One object a line, with `header` and a body in base64.
+    VegetaJson,
+    /// As browsers save it.
+    Har,
+    /// Nginx's combined form.
+    Log,
+}
+
+/// Orders of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OrderChoice {
+    /// As in the file, again and again. Each thread begins at its own part.
+    InOrder,
+    /// At random, by their weights.
+    Random,
+    /// As in the file, each once; then the drive ends.
+    Once,
+}
+
+impl From<FormatChoice> for Format {
+    fn from(choice: FormatChoice) -> Self {
+        match choice {
+            FormatChoice::Vegeta => Self::Vegeta,
+            FormatChoice::Json => Self::Json,
+            FormatChoice::VegetaJson => Self::VegetaJson,
+            FormatChoice::Har => Self::Har,
+            FormatChoice::Log => Self::Log,
+        }
+    }
+}
+
+/// Parses a speed: `2` or `0.5`.
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| (0.001..=1e6).contains(speed));
+    speed.ok_or_else(|| format!("{text:?} is not a speed: write 1, 2 or 0.5"))
+}
+
+/// The arrivals of a log, and how long they last.
+pub struct Replay {
+    /// The arrivals.
+    pub recording: Recording,
+    /// From the first second of the log to the end of its last one, at the chosen speed.
+    pub length: Duration,
+}
+
+impl RequestsArgs {
+    /// Whether there is a file of requests.
+    pub fn any(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Whether options apply only to requests.
+    pub fn needs_requests(&self) -> bool {
+        self.any() || self.auth.is_some() || self.auth_bearer.is_some()
+    }
+
+    /// Whether each request is sent once.
+    pub fn once(&self) -> bool {
+        self.requests_order == Some(OrderChoice::Once)
+    }
+
+    /// The header that says who asks.
+    ///
+    /// # Errors
+    /// The file with the secret cannot be read, or the secret is none.
+    pub fn authorization(&self) -> anyhow::Result<Option<(String, String)>> {
+        let value = match (&self.auth, &self.auth_bearer) {
+            (Some(pair), _) => {
+                let pair = secret(pair)?;
+                if !pair.contains(':') {
+                    bail!(Usage("--auth: write it as USER:PASSWORD, or @FILE".to_owned()));
+                }
+                format!("Basic {}", STANDARD.encode(pair))
+            }
+            (None, Some(token)) => format!("Bearer {}", secret(token)?),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(("Authorization".to_owned(), value)))
+    }
+
+    /// Reads the file and prepares its requests. `http` says what they have in common.
+    ///
+    /// # Errors
+    /// A file cannot be read, or something in it is wrong.
+    pub fn prepare(&self, http: &mut Http, url: &Url, seed: u64) -> anyhow::Result<Option<Replay>> {
+        let Some(path) = &self.requests else { return Ok(None) };
+        let rows = self.rows()?;
+        let columns = rows.columns.clone();
+        let mut builder = ListBuilder::new(http, rows);
+        let found = self.read(path, &columns, url, |request| {
+            let usual = &http.expect;
+            builder.push(request, |texts| expectation(usual, texts))
+        })?;
+        say_what_is_left_out(path, &found);
+        let replay = match self.speed {
+            None => None,
+            Some(speed) => {
+                let (recording, length) = builder.record(speed, seed).ok_or_else(|| {
+                    anyhow!(Usage(format!(
+                        "--speed needs an access log, and {} has no times",
+                        path.display()
+                    )))
+                })?;
+                Some(Replay { recording, length })
+            }
+        };
+        let order = match self.requests_order {
+            _ if replay.is_some() => Order::Recorded,
+            Some(OrderChoice::InOrder) => Order::InOrder,
+            Some(OrderChoice::Once) => Order::Once,
+            None if !builder.is_weighted() => Order::InOrder,
+            Some(OrderChoice::Random) | None => Order::Random,
+        };
+        let list = builder.finish(order, seed).map_err(|error| Usage(error.to_string()))?;
+        http.list = Some(Arc::new(list));
+        Ok(replay)
+    }
+
+    fn rows(&self) -> anyhow::Result<Rows> {
+        let Some(path) = &self.data else { return Ok(Rows::default()) };
+        let rows = requests::read_data(&mut open(path)?, &path.to_string_lossy());
+        Ok(rows.map_err(|error| Usage(error.to_string()))?)
+    }
+
+    fn read(
+        &self,
+        path: &Path,
+        columns: &[String],
+        url: &Url,
+        mut take: impl FnMut(requests::Request) -> Result<(), String>,
+    ) -> anyhow::Result<Found> {
+        let options = Options {
+            file: &path.to_string_lossy(),
+            format: self.requests_format.map(Format::from),
+            origin: &Origin::new(&url.scheme, &url.host, url.port),
+            rebase: self.rebase,
+            columns,
+        };
+        // Files with bodies are beside the file of requests, or named as they are seen from here.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut body = |name: &str| match folder.join(name) {
+            beside if beside.exists() => read_body(&beside),
+            _ => read_body(Path::new(name)),
+        };
+        let found = requests::read(&mut open(path)?, &options, &mut body, &mut take);
+        Ok(found.map_err(|error| Usage(error.to_string()))?)
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<BufReader<File>> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(BufReader::with_capacity(1 << 16, file))
+}
+
+/// The longest body in a file of its own.
+const LONGEST_BODY: u64 = 64 << 20;
+
+fn read_body(path: &Path) -> io::Result<Vec<u8>> {
+    use io::Read;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LONGEST_BODY + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_BODY {
+        return Err(io::Error::other(format!("it is longer than {} MiB", LONGEST_BODY >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// A secret, or the first line of the file that has it.
+fn secret(text: &str) -> anyhow::Result<String> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let bytes = common::read(Path::new(file))?;
+    let text = String::from_utf8(bytes).map_err(|_| Usage(format!("{file} is not text")))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// What the answers to a request must be: what it says of the status, or else what all requests must have, and the checks of
+/// all and its own.
+fn expectation(usual: &Expect, texts: &[String]) -> Result<Expect, String> {
+    let own = texts.iter().map(|text| Check::parse(text).map_err(|error| format!("{text:?}: {error}")));
+    let own = Expect::meeting(None, own.collect::<Result<_, _>>()?);
+    if own.status.is_empty() {
+        return Err("the checks of the status leave no status that is accepted".to_owned());
+    }
+    let says_status = own.checks.iter().any(|check| check.statuses().is_some());
+    let status = if says_status { own.status } else { usual.status };
+    let checks = usual.checks.iter().cloned().chain(own.checks).collect();
+    Ok(Expect { status, checks, ..usual.clone() })
+}
+
+/// Says which parts of a file are not sent.
+fn say_what_is_left_out(path: &Path, found: &Found) {
+    let file = path.display();
+    let requests = |count: u64| number::several(count, "request");
+    if found.bodiless > 0 {
+        let count = requests(found.bodiless);
+        common::say(format_args!("{file}: {count} left out, because a log does not have their bodies"));
+    }
+    if found.elsewhere > 0 {
+        let count = requests(found.elsewhere);
+        common::say(format_args!("{file}: {count} left out, because they went elsewhere than the first one"));
+    }
+    if let Some(first) = &found.first_unreadable {
+        let count = number::several(found.unreadable, "line");
+        common::say(format_args!("{count} left out that can be no requests; the first: {first}"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Data for placeholders: CSV with a header line, or JSON lines.
+
+use std::io::BufRead;
+
+use serde_json::Value;
+
+use crate::lines::{Lines, as_text};
+use crate::{Error, InLine};
+
+/// The most bytes of values: 256 MiB.
+const MOST: usize = 256 << 20;
+/// The most rows.
+const MOST_ROWS: usize = 10_000_000;
+
+/// Rows of values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// The file that they come from, for messages.
+    pub file: String,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    bytes: Vec<u8>,
+    /// Where each value ends in `bytes`, row by row.
+    ends: Vec<u32>,
+    /// The line that each row begins in.
+    lines: Vec<u32>,
+}
+
+impl Rows {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// A value.
+    ///
+    /// # Panics
+    /// If there is no such row or column.
+    #[inline]
+    pub fn value(&self, row: usize, column: usize) -> &[u8] {
+        let at = row * self.columns.len() + column;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.bytes[start..self.ends[at] as usize]
+    }
+
+    /// The line of the first row whose value in this column is not right.
+    pub fn find(&self, column: usize, right: impl Fn(&[u8]) -> bool) -> Option<u64> {
+        (0..self.len()).find(|row| !right(self.value(*row, column))).map(|row| u64::from(self.lines[row]))
+    }
+
+    fn push<'v>(&mut self, line: u64, values: impl Iterator<Item = &'v [u8]>) -> Result<(), InLine> {
+        for value in values {
+            self.bytes.extend_from_slice(value);
+            self.ends.push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
+        }
+        self.lines.push(u32::try_from(line).unwrap_or(u32::MAX));
+        if self.bytes.len() > MOST || self.lines.len() > MOST_ROWS {
+            let limits = format!("{} MiB or {MOST_ROWS} rows", MOST >> 20);
+            return Err((1, format!("the data is more than {limits}: use a part of it")));
+        }
+        Ok(())
+    }
+}
+
+/// Reads data. `file` is its name, for messages.
+///
+/// # Errors
+/// The first thing that is wrong, and its place; data without a row is wrong, too.
+pub fn read_data(input: &mut dyn BufRead, file: &str) -> Result<Rows, Error> {
+    let error = |line, (column, why): InLine| Error { file: file.to_owned(), line, column, why };
+    let start = input.fill_buf().map_err(|why| error(0, (1, format!("cannot read it: {why}"))))?;
+    let first = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    let mut rows = if first.starts_with(b"{") { json(input, error) } else { csv(input, error) }?;
+    if rows.is_empty() {
+        return Err(error(
+            0,
+            (
+                1,
+                "it has no row of data: write the names of the columns in the first line, and rows below"
+                    .to_owned(),
+            ),
+        ));
+    }
+    file.clone_into(&mut rows.file);
+    Ok(rows)
+}
+
+fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<Rows, Error> {
+    let mut rows = Rows::default();
+    let mut reader = csv::ReaderBuilder::new().from_reader(input);
+    let broken = |why: csv::Error| {
+        let line = why.position().map_or(0, csv::Position::line);
+        let said = match why.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                format!("{len} values where there are {expected_len} columns")
+            }
+            _ => why.to_string(),
+        };
+        error(line, (1, said))
+    };
+    let names = reader.headers().map_err(broken)?;
+    rows.columns = names.iter().map(|name| name.trim().to_owned()).collect();
+    check_names(&rows.columns).map_err(|why| error(1, (1, why)))?;
+    let mut record = csv::ByteRecord::new();
+    while reader.read_byte_record(&mut record).map_err(broken)? {
+        let line = record.position().map_or(0, csv::Position::line);
+        rows.push(line, record.iter()).map_err(|why| error(line, why))?;
+    }
+    Ok(rows)
+}
+
+fn check_names(names: &[String]) -> Result<(), String> {
+    for (at, name) in names.iter().enumerate() {
+        if name.is_empty() || name.contains(['{', '}']) {
+            return Err(format!("{name:?} cannot be the name of a column"));
+        }
+        if names[..at].contains(name) {
+            return Err(format!("two columns are called {name:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn json(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<Rows, Error> {
+    let mut rows = Rows::default();
+    let mut lines = Lines::new(input);
+    loop {
+        let at = lines.number() + 1;
+        let added = match lines.next() {
+            Ok(None) => return Ok(rows),
+            Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
+            Ok(Some(line)) => as_text(line).and_then(|line| add(&mut rows, at, line)),
+            Err(why) => Err(why),
+        };
+        added.map_err(|why| error(at, why))?;
+    }
+}
+
+/// Adds a line of JSON. The first line names the columns.
+fn add(rows: &mut Rows, at: u64, line: &str) -> Result<(), InLine> {
+    let row: serde_json::Map<String, Value> = serde_json::from_str(line)
+        .map_err(|error| (error.column().max(1), crate::json::without_place(&error)))?;
+    if rows.columns.is_empty() {
+        rows.columns = row.keys().cloned().collect();
+        check_names(&rows.columns).map_err(|why| (1, why))?;
+    }
+    let columns = rows.columns.clone();
+    let values = columns.iter().map(|column| match row.get(column) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Null) | None => Err((1, format!("the column {column:?} of the first row is missing"))),
+        Some(other) => Ok(other.to_string()),
+    });
+    let values = values.collect::<Result<Vec<_>, _>>()?;
+    rows.push(at, values.iter().map(String::as_bytes))
+}

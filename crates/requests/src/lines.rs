@@ -1,0 +1,67 @@
+//! The lines of a stream, of which only one is in memory.
+
+use std::io::{BufRead, Read};
+
+use crate::InLine;
+
+/// The longest line: 16 MiB.
+pub(crate) const LONGEST: usize = 16 << 20;
+
+/// The lines of a stream.
+pub(crate) struct Lines<'a> {
+    input: &'a mut dyn BufRead,
+    line: Vec<u8>,
+    /// The current line's number, from 1.
+    number: u64,
+    /// Whether the current line is to be returned again.
+    again: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(input: &'a mut dyn BufRead) -> Self {
+        Self { input, line: Vec::new(), number: 0, again: false }
+    }
+
+    /// The current line's number, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the current line once more.
+    pub(crate) fn put_back(&mut self) {
+        self.again = true;
+    }
+
+    /// The next line, without its end; `None` at the end of the stream.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, InLine> {
+        if !std::mem::take(&mut self.again) {
+            self.line.clear();
+            self.number += 1;
+            let most = LONGEST as u64 + 2;
+            let read = (&mut *self.input).take(most).read_until(b'\n', &mut self.line);
+            if read.map_err(|error| (1, format!("cannot read it: {error}")))? == 0 {
+                return Ok(None);
+            }
+        }
+        let mut line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        line = line.strip_suffix(b"\r").unwrap_or(line);
+        if self.number == 1 {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if line.len() > LONGEST {
+            return Err((1, format!("the line is longer than {} MiB", LONGEST >> 20)));
+        }
+        Ok(Some(line))
+    }
+
+    /// The next line as text.
+    pub(crate) fn next_text(&mut self) -> Result<Option<&str>, InLine> {
+        self.next()?.map(as_text).transpose()
+    }
+}
+
+/// A line as text.
+pub(crate) fn as_text(line: &[u8]) -> Result<&str, InLine> {
+    std::str::from_utf8(line)
+        .map_err(|error| (error.valid_up_to() + 1, "it is not UTF-8 from here on".to_owned()))
+}

@@ -1,0 +1,110 @@
+//! Texts with placeholders: `{{column}}`, `{{uuid}}`, `{{counter}}`, `{{random 1..100}}`. `{{{{` stands for `{{`.
+
+use crate::InLine;
+
+/// A text, some of which is filled in for each request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Text {
+    /// What does not change.
+    pub literal: Vec<u8>,
+    /// What is filled in, in ascending order of places.
+    pub parts: Vec<Part>,
+}
+
+/// Something that is filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Its place: before this byte of the literal.
+    pub at: usize,
+    /// What is filled in.
+    pub slot: Slot,
+}
+
+/// What a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// The column with this number, of the next row of the data.
+    Column(usize),
+    /// A random UUID (version 4).
+    Uuid,
+    /// A number that no other request of the drive has, from 1.
+    Counter,
+    /// A random number from the first to the last, both included.
+    Random(u64, u64),
+}
+
+impl Text {
+    /// A text without placeholders.
+    pub fn literal(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { literal: bytes.into(), parts: Vec::new() }
+    }
+
+    /// Whether nothing is filled in.
+    pub fn is_literal(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Parses a text. `columns` are the columns of the data.
+    pub(crate) fn parse(text: &[u8], columns: &[String]) -> Result<Self, InLine> {
+        let mut parsed = Self::default();
+        let mut at = 0;
+        while let Some(found) = find(&text[at..], b"{{") {
+            parsed.literal.extend_from_slice(&text[at..at + found]);
+            at += found;
+            if text[at..].starts_with(b"{{{{") {
+                parsed.literal.extend_from_slice(b"{{");
+                at += 4;
+            } else if text[at..].starts_with(b"{{{") {
+                parsed.literal.push(b'{');
+                at += 1;
+            } else {
+                let inside = &text[at + 2..];
+                let end = find(inside, b"}}").ok_or_else(|| (at + 1, UNCLOSED.to_owned()))?;
+                let name = String::from_utf8_lossy(&inside[..end]);
+                let slot = slot(name.trim(), columns).map_err(|why| (at + 1, why))?;
+                parsed.parts.push(Part { at: parsed.literal.len(), slot });
+                at += 2 + end + 2;
+            }
+        }
+        parsed.literal.extend_from_slice(&text[at..]);
+        Ok(parsed)
+    }
+}
+
+const UNCLOSED: &str = "`{{` without `}}`; write `{{{{` where `{{` itself is meant";
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|window| window == what)
+}
+
+fn slot(name: &str, columns: &[String]) -> Result<Slot, String> {
+    if let Some(column) = columns.iter().position(|column| column == name) {
+        return Ok(Slot::Column(column));
+    }
+    if let Some(range) = name.strip_prefix("random ") {
+        let ends = range.split_once("..").and_then(|(from, to)| {
+            let ends: (u64, u64) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+            (ends.0 <= ends.1).then_some(ends)
+        });
+        return ends
+            .map(|(from, to)| Slot::Random(from, to))
+            .ok_or_else(|| format!("`{{{{{name}}}}}` is not a range: write it as {{{{random 1..100}}}}"));
+    }
+    match name {
+        "uuid" => Ok(Slot::Uuid),
+        "counter" => Ok(Slot::Counter),
+        _ => Err(unknown(name, columns)),
+    }
+}
+
+fn unknown(name: &str, columns: &[String]) -> String {
+    let known: Vec<String> = columns.iter().map(|column| format!("{{{{{column}}}}}")).collect();
+    let data = match known.as_slice() {
+        [] => "columns of a file that --data names".to_owned(),
+        known => known.join(", "),
+    };
+    format!(
+        "unknown placeholder `{{{{{name}}}}}`; known are {data}, {{{{uuid}}}}, {{{{counter}}}} and {{{{random 1..100}}}}; \
+         write `{{{{{{{{` where `{{{{` itself is meant"
+    )
+}

@@ -1,0 +1,40 @@
+# For a program that stands in front of nginx: starts both, and ends both when the program ends or at a signal.
+#
+# A start script sets `port` and `upstream` and reads this file, which makes the folder $dir, starts nginx at $backend (the path of a
+# Unix socket, or 127.0.0.2:PORT) and waits until it listens. The script writes its configuration into $dir and calls
+#   front COMMAND...
+# 127.0.0.2 is this machine as well, so that nginx can have the same port there.
+PATH=$PATH:/usr/sbin:/sbin
+dir=$(mktemp -d "${TMPDIR:-/tmp}/narrows-upstream.XXXXXX")
+chmod 755 "$dir" # for a program that gives up its rights
+pids=
+# shellcheck disable=SC2086 # a list
+end() {
+    trap '' TERM INT HUP
+    [ -z "$pids" ] || kill $pids 2>/dev/null || true
+    wait
+    rm -rf "$dir"
+}
+trap end EXIT
+trap 'exit 0' TERM INT HUP
+
+case $upstream in
+    unix) backend=$dir/nginx.sock listen=unix:$dir/nginx.sock ;;
+    loopback) backend=127.0.0.2:$port listen="127.0.0.2:$port backlog=4096" ;;
+esac
+sh ../shared/nginx.sh "$dir" nginx 1 "keepalive_requests 1000000; keepalive_timeout 1h;" "listen $listen;" &
+pids=$!
+
+# A program may ask its backend at once. nginx writes its pid when it listens.
+tries=0
+until [ -s "$dir/nginx.pid" ]; do
+    kill -0 "$pids" 2>/dev/null && [ "$tries" -lt 500 ] || exit 1
+    tries=$((tries + 1))
+    sleep 0.01
+done
+
+front() {
+    "$@" &
+    pids="$pids $!"
+    wait $!
+}
