@@ -1,5 +1,5 @@
 # Starts nginx in the foreground: start.sh OUT PORT KNOB=VALUE...
-# With tls=off it is plain. With answer_size above 0, GET /bytes answers the text that bytes.sh made.
+# With tls=off it is plain. With answer_size above 0, GET /bytes answers the text that setup.sh made.
 set -eu
 out=$1 port=$2
 shift 2

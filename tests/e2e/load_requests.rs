@@ -226,8 +226,7 @@ fn a_browsers_recording_is_sent_to_the_target() {
     let (peer, seen) = echo();
     let words =
         [&*peer.url("http"), "--requests", &folder.name("page.har"), "--requests-order", "once", "-c", "1"];
-    let ended =
-        load(&words).code(0).says(&["1 request left out, because they went elsewhere than the first one"]);
+    let ended = load(&words).code(0).says(&["left out 1 request to hosts other than the first one's"]);
     assert!(ended.stdout.contains("2 verified"), "{ended:?}");
     assert_eq!(taken(&seen), ["GET /a", "POST /b x=1"]);
 }
@@ -273,8 +272,8 @@ fn a_log_is_replayed_at_its_times() {
         assert!(json["elapsed_s"].as_f64().unwrap() >= 0.5, "five seconds at ten times the speed: {json}");
         assert_eq!(taken(&seen), ["GET /0", "GET /1", "GET /3", "GET /4/status-404"], "{io}");
         ended.says(&[
-            "1 request left out, because a log does not have their bodies",
-            "1 line left out",
+            "left out 1 request, because a log does not have bodies",
+            "left out 1 line without a request",
             "access.log:6:1",
         ]);
     }

@@ -149,7 +149,8 @@ impl Check {
         }
     }
 
-    /// Whether the answer is as demanded. The status is not looked at: its answers are known by their [statuses](Self::statuses).
+    /// Whether the answer is as demanded. A check of the status always holds here: its caller compares the
+    /// [statuses](Self::statuses).
     ///
     /// # Errors
     /// What was found instead.

@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Item(usize),
 }
 
-/// The last step of this name is also the number of an array's items, and of a text's characters.
+/// As the last step, this name also means the number of an array's items or of a text's characters.
 const LENGTH: &str = "length";
 
 /// What is at the end of the way.

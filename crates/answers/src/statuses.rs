@@ -10,9 +10,9 @@ pub struct Statuses {
 impl Statuses {
     /// Any 2xx.
     pub const SUCCESS: Self = Self::class(2);
-    /// The statuses that an answer can have. Those of interim answers are not among them.
+    /// The first status that an answer can have. Those of interim answers are below it.
     pub const FIRST: u16 = 200;
-    /// The last of them.
+    /// The last status that an answer can have.
     pub const LAST: u16 = 599;
 
     /// Only this one.

@@ -1,7 +1,8 @@
 //! The load generator: drives a target with connections, a pace, counters and histograms, in one loop per core.
 //!
-//! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` and `tls` (codecs)
-//! and the random numbers of `stats`; knows nothing of systems, experiments or verdicts.
+//! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` and `tls` (codecs),
+//! `requests` and `answers` (what is sent, and what must come back) and the random numbers of `stats`; knows nothing of systems,
+//! experiments or verdicts.
 
 mod announced;
 mod driver;

@@ -21,7 +21,7 @@ use crate::common::{self, Usage};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request files")]
 pub struct RequestsArgs {
-    /// Send the requests of this file: vegeta's targets, JSON lines, HAR, or an access log in nginx's combined form. In URLs,
+    /// Send the requests of this file: vegeta's targets, JSON lines, HAR, or an access log in nginx's combined form. In paths,
     /// headers and bodies, {{uuid}}, {{counter}}, {{random 1..100}} and {{COLUMN}} of --data are filled in
     #[arg(long, value_name = "FILE", conflicts_with_all = ["request", "body", "body_size", "expect_continue"])]
     requests: Option<PathBuf>,
@@ -31,13 +31,14 @@ pub struct RequestsArgs {
     /// The order of the requests [default: in-order, or random if the file has weights]
     #[arg(long, value_enum, value_name = "ORDER", requires = "requests")]
     requests_order: Option<OrderChoice>,
-    /// Send requests to other hosts to the target all the same
+    /// Send requests whose URLs name other hosts to the target, too
     #[arg(long, requires = "requests")]
     rebase: bool,
     /// Fill in {{COLUMN}} from this file, one row after the other: CSV with the names in the first line, or JSON lines
     #[arg(long, value_name = "FILE", requires = "requests")]
     data: Option<PathBuf>,
-    /// Send the requests of an access log when they arrived, so many times as fast; -d ends it earlier
+    /// Send the requests of an access log in the order and at the distances in which they arrived, so many times as fast (1, 2,
+    /// 0.5); -d ends it earlier
     #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "requests",
         conflicts_with_all = ["rate", "number", "warmup", "find_max_rate", "requests_order"])]
     speed: Option<f64>,
@@ -251,14 +252,14 @@ fn say_what_is_left_out(path: &Path, found: &Found) {
     let requests = |count: u64| number::several(count, "request");
     if found.bodiless > 0 {
         let count = requests(found.bodiless);
-        common::say(format_args!("{file}: {count} left out, because a log does not have their bodies"));
+        common::say(format_args!("{file}: left out {count}, because a log does not have bodies"));
     }
     if found.elsewhere > 0 {
         let count = requests(found.elsewhere);
-        common::say(format_args!("{file}: {count} left out, because they went elsewhere than the first one"));
+        common::say(format_args!("{file}: left out {count} to hosts other than the first one's"));
     }
     if let Some(first) = &found.first_unreadable {
         let count = number::several(found.unreadable, "line");
-        common::say(format_args!("{count} left out that can be no requests; the first: {first}"));
+        common::say(format_args!("left out {count} without a request; the first: {first}"));
     }
 }

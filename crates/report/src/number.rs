@@ -155,7 +155,7 @@ pub fn several(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Memory, with two digits, because it varies by a few percent at best.
+/// A number of bytes, with two digits, because memory varies by a few percent at best.
 pub fn bytes(value: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
     let (factor, name) = units.into_iter().find(|unit| value >= unit.0 * 0.9995).unwrap_or((1.0, "B"));

@@ -1,7 +1,7 @@
 //! Reads files of requests and files of data into values.
 //!
-//! Knows text; knows no sockets, no clock and no codec. What is read comes from the caller as a stream, one request at a
-//! time goes back to the caller, and so a file of any size needs the memory of its longest line.
+//! Knows text; knows no sockets, no clock and no codec. What is read comes from the caller as a stream, and one request at a
+//! time goes back to the caller. So reading requests needs only the memory of the longest one.
 
 mod access_log;
 mod data;

@@ -71,7 +71,7 @@ pub struct Knob {
     pub workloads: Vec<Workload>,
     /// Where its effect shows, or why a short check cannot see one.
     pub effect: Option<String>,
-    /// Whether it sets how much work one operation is. It is no finding that more takes longer.
+    /// Whether it sets how much work one operation is. That more work takes longer is no finding.
     pub amount: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::{Evidence, FEWEST, TrialKind};
 use crate::observation::Measurement;
 
-/// Resumption did not take place if more than this share of the sessions was refused, or if half of the connections had none.
+/// Resumption did not take place if more than this share of the sessions was refused, or if more than half of the connections had none.
 const REFUSED: f64 = 0.03;
 const HALF: f64 = 0.5;
 

@@ -8,7 +8,7 @@ use crate::target::{Expect, Http};
 
 /// The longest answer that is remembered.
 const MEMO: usize = 64 * 1024;
-/// Memory for a longer body is given back after its answer.
+/// Memory for a longer body is given back when the next answer begins.
 const SPARE: usize = 64 * 1024;
 
 /// A whole answer: its head, and its body if it is inspected.

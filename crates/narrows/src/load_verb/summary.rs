@@ -319,7 +319,8 @@ fn offered(job: &Job, tally: &Tally) -> String {
         Arrivals::Open(schedule) if schedule.from == schedule.to => format!("{} per second", schedule.from),
         Arrivals::Open(schedule) => format!("{} to {} per second", schedule.from, schedule.to),
         Arrivals::Recorded(recording) => {
-            format!("{} arrivals at {} times their recorded speed", tally.arrivals, recording.speed())
+            let arrivals = number::several(tally.arrivals, "arrival");
+            format!("{arrivals} at {} times the recorded speed", recording.speed())
         }
         Arrivals::Closed => String::new(),
     }
