@@ -27,7 +27,9 @@ impl Elsewhere {
         let mut command = Command::new(self.path().join("narrows"));
         support::plain(&mut command);
         command.args(words).current_dir(self.path().join("work"));
-        command.env("XDG_CACHE_HOME", self.path().join("cache")).env("XDG_DATA_HOME", self.path().join("data"));
+        command
+            .env("XDG_CACHE_HOME", self.path().join("cache"))
+            .env("XDG_DATA_HOME", self.path().join("data"));
         run(&mut command)
     }
 

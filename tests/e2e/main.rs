@@ -15,6 +15,7 @@ mod homes;
 mod load_errors;
 mod load_frames;
 mod load_http;
+mod load_openssl;
 mod load_requests;
 mod load_tls;
 mod max_rate;

@@ -78,7 +78,8 @@ impl MadeUp<'_> {
         let systems: Vec<String> = self.systems.iter().map(|name| format!("{name:?}")).collect();
         let grid = format!("[[grid]]\nconnections = 64\nthreads = {threads}\nbuffer = {buffers}\n");
         home.experiment("requests", &list(systems), self.rounds, &grid);
-        let experiment = experiment::load(&[systems::Home::named(&home.path(""))], "e").expect("an experiment");
+        let experiment =
+            experiment::load(&[systems::Home::named(&home.path(""))], "e").expect("an experiment");
         let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
         let catalog = Catalog::load(Path::new(&home.path("")));
         plan::plan(&[request], &catalog, &BTreeMap::new(), 7).expect("a plan")

@@ -9,6 +9,7 @@ use wire::proxy::{self, Version};
 
 use crate::fault::Fault;
 use crate::protocol::{Next, Protocol, Reply};
+use crate::tally::Decoded;
 
 /// A protocol behind a header.
 pub(crate) struct Announced<P> {
@@ -109,6 +110,14 @@ impl<P: Protocol> Protocol for Announced<P> {
 
     fn expects_bulk(&self, state: &Self::State) -> bool {
         self.inner.expects_bulk(&state.inner)
+    }
+
+    fn is_over(&self, state: &Self::State) -> bool {
+        self.inner.is_over(&state.inner)
+    }
+
+    fn take_decoded(&mut self) -> Decoded {
+        self.inner.take_decoded()
     }
 
     fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault {

@@ -100,6 +100,11 @@ pub(crate) trait Protocol {
     /// when those before it have ended, the others begin anew on another connection.
     fn limit(&self, state: &Self::State) -> u64;
 
+    /// Whether the peer has said that it will send nothing more, before the connection has ended.
+    fn is_over(&self, _state: &Self::State) -> bool {
+        false
+    }
+
     /// Adds an exchange to this connection. Their numbers count from 0.
     fn begin(&mut self, state: &mut Self::State, request: Self::Request);
 

@@ -98,6 +98,11 @@ impl<P: Protocol> Protocol for Secured<P> {
         self.inner.names()
     }
 
+    /// A close of TLS ends an answer as a close of the connection does, which the peer may delay until it sees ours.
+    fn is_over(&self, state: &Self::State) -> bool {
+        state.channel.as_ref().is_ok_and(|channel| channel.ended())
+    }
+
     fn begin(&mut self, state: &mut Self::State, request: P::Request) {
         self.inner.begin(&mut state.inner, request);
     }

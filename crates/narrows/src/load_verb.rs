@@ -11,12 +11,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
 use load::target::{FrameStream, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, LoadError, Stop};
+use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, Stop, Tally};
 use reactor::Address;
 use report::{Interval, number};
 use slo::Slo;
 use summary::Driven;
+use systems::Listening;
+use systems::contact::{Access, Contact};
 use systems::machine::Disturbance;
+use tls::{Dialing, Parameters, Trust};
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
@@ -36,14 +39,6 @@ mod summary;
 pub struct Args {
     /// http://host:port/path, https://host:port/path or frames://host:port
     target: String,
-    #[command(flatten)]
-    traffic: TrafficArgs,
-    #[command(flatten)]
-    reach: ReachArgs,
-    #[command(flatten)]
-    requests: RequestsArgs,
-    #[command(flatten)]
-    tls: TlsArgs,
     /// Number of generator threads
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
@@ -95,6 +90,15 @@ pub struct Args {
     /// The kernel interface
     #[arg(long, value_enum, default_value_t)]
     reactor: common::ReactorChoice,
+    // What has a heading of its own in the help stands last.
+    #[command(flatten)]
+    traffic: TrafficArgs,
+    #[command(flatten)]
+    reach: ReachArgs,
+    #[command(flatten)]
+    requests: RequestsArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 /// How long the window is if the user does not say so.
@@ -151,6 +155,9 @@ pub fn run(args: &Args) -> End {
         summary::text(&driven, &place.shown(&args.target))
     };
     common::print(&text)?;
+    if speaks_tls(&job, &tally) {
+        common::say("narrows: the server speaks TLS: use https://");
+    }
     if let Some(file) = hlog {
         let interval = |tag: &str, histogram| Interval {
             tag: tag.to_owned(),
@@ -170,6 +177,27 @@ pub fn run(args: &Args) -> End {
     }
     // A drive without a single verified answer has failed.
     Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether a server that answered nothing in plain text shakes hands in TLS. Most servers that speak TLS close a connection that
+/// begins with anything else, and do not say why.
+fn speaks_tls(job: &Job, tally: &Tally) -> bool {
+    let Traffic::Http(Http { tls: None, .. }) = &job.target.traffic else { return false };
+    let unclear = [ErrorClass::ClosedEarly, ErrorClass::Reset, ErrorClass::Status, ErrorClass::Protocol];
+    if tally.successes > 0 || !unclear.iter().any(|class| tally.errors[*class as usize] > 0) {
+        return false;
+    }
+    let server = match &job.target.address {
+        Address::Tcp(address) => Listening::Address(*address),
+        Address::Unix(path) => Listening::Socket(path.clone()),
+    };
+    let anyone = Dialing {
+        name: "localhost".to_owned(),
+        trust: Trust::Anyone,
+        identity: None,
+        parameters: Parameters::default(),
+    };
+    Contact::open(&Access { server, tls: Some(anyone) }, LONGEST_TRY).is_ok()
 }
 
 /// The pause between two questions whether the target accepts connections.
@@ -308,7 +336,7 @@ impl Args {
                 "-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned(),
             );
         }
-        if self.traffic.expect_continue && self.traffic.timeout <= load::Tally::CONTINUE {
+        if self.traffic.expect_continue && self.traffic.timeout <= Tally::CONTINUE {
             return Some(
                 "--expect-continue waits for a second before it sends the body: use a longer --timeout"
                     .to_owned(),

@@ -28,6 +28,7 @@ impl<P: Protocol> Driver<'_, P> {
             io.expect_bulk(conn);
         }
         let (speaks, limit) = (self.protocol.has_to_speak(state), self.protocol.limit(state));
+        let over = self.protocol.is_over(state);
         let opens = !lane.ready && self.protocol.is_ready(state);
         if limit < u64::MAX {
             lane.refuse();
@@ -50,6 +51,7 @@ impl<P: Protocol> Driver<'_, P> {
             Ok(()) if limit < u64::MAX && self.lanes[index].stamps.first() >= limit => {
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
+            Ok(()) if over => self.ended(io, index),
             Ok(()) => {
                 self.fill(io, index);
                 if speaks {

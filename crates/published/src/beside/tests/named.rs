@@ -21,7 +21,8 @@ fn the_ready_made_experiments_and_the_tables_name_each_other() {
     let home = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let catalog = Catalog::load(home);
     let mut named = BTreeSet::new();
-    let experiments = list(&[systems::Home::named(home)]).into_iter().map(|(name, experiment)| (name, experiment.unwrap()));
+    let experiments =
+        list(&[systems::Home::named(home)]).into_iter().map(|(name, experiment)| (name, experiment.unwrap()));
     for (name, experiment, published) in experiments
         .flat_map(|(name, e)| e.published.clone().into_iter().map(move |p| (name.clone(), e.clone(), p)))
     {
@@ -53,7 +54,8 @@ fn the_ready_made_experiments_and_the_tables_name_each_other() {
 
 fn ready_made(name: &str) -> (Experiment, Catalog) {
     let home = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let experiment = list(&[systems::Home::named(home)]).into_iter().find(|(known, _)| known == name).unwrap().1.unwrap();
+    let experiment =
+        list(&[systems::Home::named(home)]).into_iter().find(|(known, _)| known == name).unwrap().1.unwrap();
     (experiment, Catalog::load(home))
 }
 
