@@ -420,6 +420,11 @@ impl Measurement {
         if self.arrivals > 0 { self.arrivals } else { self.attempts + self.dropped }
     }
 
+    /// Handshakes of TLS in which the server signed. None ended where none was counted.
+    pub fn full_handshakes(&self) -> u64 {
+        self.handshakes.as_ref().map_or(0, Handshakes::signed)
+    }
+
     /// Operations that ended, verified or not.
     pub fn ended(&self) -> u64 {
         self.successes + self.errors.values().sum::<u64>()

@@ -34,6 +34,10 @@ pub struct Effort {
     pub retransmits_per_s: Option<f64>,
     /// Page faults, minor and major, the median over trials.
     pub faults_per_unit: Option<f64>,
+    /// Full handshakes of TLS, in each of which the server signs; the median over trials. None if no handshake ended in a
+    /// window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_handshakes_per_unit: Option<f64>,
     /// Seconds in which its threads could run and waited for a core, for each second that they ran; the median over
     /// trials.
     pub waited_s_per_cpu_s: Option<f64>,
@@ -97,6 +101,7 @@ impl Effort {
             median_ratio(trials.clone().filter_map(|m| Some((of(m)?, by(m)))))
         };
         let worth = |m: &Measurement| m.worth(unit);
+        let opened = trials.clone().any(|m| m.handshakes.is_some());
         Self {
             switches_per_unit: ratio(|m| Some(m.system.context_switches as f64), &worth),
             calls_per_unit: calls.and_then(|calls| calls.per_operation(unit)),
@@ -106,6 +111,7 @@ impl Effort {
                 .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
             retransmits_per_s: ratio(|m| Some(m.retransmits as f64), &|m| m.elapsed_s),
             faults_per_unit: ratio(|m| m.system.page_faults.map(|faults| faults as f64), &worth),
+            full_handshakes_per_unit: ratio(|m| Some(m.full_handshakes() as f64), &worth).filter(|_| opened),
             waited_s_per_cpu_s: ratio(|m| m.system.waited_s, &|m| m.system.cpu_s),
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),
             tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
@@ -120,7 +126,7 @@ mod tests {
     use systems::tcp::TcpEnds;
 
     use super::*;
-    use crate::observation::{SystemUse, TracedCounts};
+    use crate::observation::{Handshakes, SystemUse, TracedCounts};
 
     fn of(workload: Workload, counted: KernelCounts, system: SystemUse) -> Effort {
         let trial = Measurement {
@@ -178,6 +184,31 @@ mod tests {
         assert_eq!(work(both), (Some(3.0), Some(100.0), false));
         assert_eq!(work(KernelCounts { traced, ..counted(4000) }), (Some(8.0), Some(100.0), true));
         assert_eq!(work(counted(4000)), (None, None, false));
+    }
+
+    #[test]
+    fn full_handshakes_are_those_with_a_signature() {
+        let of = |handshakes: &[Option<[u64; 3]>]| {
+            let trials: Vec<Measurement> = handshakes
+                .iter()
+                .map(|kinds| {
+                    let found = |[full, retried, resumed]: [u64; 3]| Handshakes {
+                        full,
+                        retried,
+                        resumed,
+                        ..Handshakes::default()
+                    };
+                    Measurement { units: 10, handshakes: kinds.map(found), ..Measurement::default() }
+                })
+                .collect();
+            Effort::of(&Workload::Requests.about().unit, trials.iter()).full_handshakes_per_unit
+        };
+        assert_eq!(of(&[Some([7, 3, 0])]), Some(1.0));
+        assert_eq!(of(&[Some([1, 0, 9])]), Some(0.1));
+        assert_eq!(of(&[Some([0, 0, 10])]), Some(0.0));
+        assert_eq!(of(&[None, None]), None);
+        // A window in which no connection was opened counts as one without handshakes.
+        assert_eq!(of(&[None, Some([5, 0, 0]), None]), Some(0.0));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Why: what of the kernel's work explains a difference in speed.
 //!
 //! A count explains a difference if the slower system has the higher count. The counts must differ by at least a third of the
-//! effect, in logarithms. They must also account for a noticeable part of the CPU time. The one that differs most comes first.
+//! effect, in logarithms. They must also account for a noticeable part of the CPU time. Signatures come first, then the count
+//! that differs most; symptoms come last.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub enum Counted {
     CoreWait,
     /// Page faults for a unit of work.
     PageFaults,
+    /// Full handshakes of TLS for a unit of work. In each of them the system signs.
+    FullHandshakes,
     /// The share of the time of sending to the system in which its receive window was full.
     WindowLimitedIn,
     /// The share of the time of the system's sending in which the generator's receive window was full.
@@ -76,6 +79,8 @@ const LEAST: f64 = 0.1;
 const LEAST_RESENT: f64 = 5.0;
 /// Neither a context switch nor a page fault nor a segment costs more than this many seconds of CPU time, caches included.
 const COST_S: f64 = 5e-6;
+/// Nor does a full handshake cost more than this, with a signature of a long RSA key.
+const HANDSHAKE_COST_S: f64 = 5e-3;
 /// At that cost, what the slower one had to do more must take at least this share of its CPU time.
 const WORTH: f64 = 0.1;
 /// A share of time below this is nothing worth saying.
@@ -124,6 +129,18 @@ impl Measure {
     }
 }
 
+/// Where a count stands among the reasons. Later ones are named first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// It says where the slower one is held up, and not what it has more to do. A receiver that is slow for any cause has a
+    /// full window, and a server that accepts slowly for any cause makes TCP send again.
+    Symptom,
+    /// What it has more to do.
+    Work,
+    /// A signature takes as long as many system calls. The calls and faults of a handshake come with it.
+    Signature,
+}
+
 /// One of the counts: what it is, where it stands, how it is measured, and its column.
 struct Count {
     counted: Counted,
@@ -152,11 +169,18 @@ impl Count {
         }
     }
 
-    /// Whether it says where the slower one is held up, and not what it has more to do. A receiver that is slow for any cause
-    /// has a full window.
-    fn is_symptom(&self) -> bool {
-        use Counted::{BufferLimitedIn, BufferLimitedOut, WindowLimitedIn, WindowLimitedOut};
-        matches!(self.counted, WindowLimitedIn | WindowLimitedOut | BufferLimitedIn | BufferLimitedOut)
+    /// Its place among the reasons: the higher one comes first, however much the counts differ.
+    fn place(&self) -> Place {
+        use Counted::{
+            BufferLimitedIn, BufferLimitedOut, FullHandshakes, Retransmits, WindowLimitedIn, WindowLimitedOut,
+        };
+        match self.counted {
+            FullHandshakes => Place::Signature,
+            WindowLimitedIn | WindowLimitedOut | BufferLimitedIn | BufferLimitedOut | Retransmits => {
+                Place::Symptom
+            }
+            _ => Place::Work,
+        }
     }
 
     /// Whether its column is shown wherever it is known. Others are shown only where they tell two rows apart.
@@ -167,7 +191,7 @@ impl Count {
 }
 
 /// All counts, in the order of their columns. A `*` in a heading stands for the unit of work.
-fn counts() -> [Count; 15] {
+fn counts() -> [Count; 16] {
     fn received(of: fn(&Sent) -> Option<f64>, work: &Effort) -> Option<f64> {
         work.tcp_in.as_ref().and_then(of)
     }
@@ -179,6 +203,7 @@ fn counts() -> [Count; 15] {
     let exact = per_unit(EXACT, LEAST, f64::INFINITY);
     let segments = per_unit(EXACT, LEAST, COST_S);
     let varying = per_unit(VARYING, LEAST, COST_S);
+    let signed = per_unit(EXACT, LEAST, HANDSHAKE_COST_S);
     let resent = Measure::InTime { differ: VARYING, least: LEAST_RESENT };
     let at_once = Measure::AtOnce { differ: EXACT };
     let count = |counted, heading, measure, of| Count { counted, of, measure, heading };
@@ -193,6 +218,10 @@ fn counts() -> [Count; 15] {
         count(Counted::Retransmits, "retransmits/s", resent, |w| w.retransmits_per_s),
         count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
         count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit),
+        // Where no handshake was counted, none ended.
+        count(Counted::FullHandshakes, "full handshakes/*", signed, |w| {
+            Some(w.full_handshakes_per_unit.unwrap_or(0.0))
+        }),
         count(Counted::WindowLimitedIn, "window in", Measure::Share, |w| received(|s| s.window_limited, w)),
         count(Counted::WindowLimitedOut, "window out", Measure::Share, |w| sent(|s| s.window_limited, w)),
         count(Counted::BufferLimitedIn, "buffer in", Measure::Share, |w| received(|s| s.buffer_limited, w)),
@@ -202,18 +231,18 @@ fn counts() -> [Count; 15] {
 }
 
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
-/// differs most first, and symptoms last. None where nothing was counted, or nothing tells.
+/// differs most first, but signatures before all others and symptoms last. None where nothing was counted, or nothing tells.
 pub(super) fn between(workload: Workload, times: f64, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
     let about = workload.about();
     let enough = |(times_more, _): &(f64, Reason)| times_more.ln() >= times.ln().abs() * SHARE;
-    let mut found: Vec<((bool, f64, bool), Reason)> = counts()
+    let mut found: Vec<((Place, f64, bool), Reason)> = counts()
         .iter()
         .filter(|count| count.applies(about))
         .filter_map(|count| {
             let (times_more, reason) = count.telling(about, faster, slower).filter(enough)?;
             // Of counts that differ by about as much, what is moved at once says more than how often.
             let at_once = matches!(count.measure, Measure::AtOnce { .. });
-            let rank = (!count.is_symptom(), (times_more.ln() * 10.0).round(), at_once);
+            let rank = (count.place(), (times_more.ln() * 10.0).round(), at_once);
             Some((rank, reason))
         })
         .collect();

@@ -26,6 +26,11 @@ impl Handshakes {
         self.full + self.retried + self.resumed
     }
 
+    /// Full handshakes, retried ones included. In each of them the server signs.
+    pub fn signed(&self) -> u64 {
+        self.full + self.retried
+    }
+
     /// Sessions that were offered and not accepted.
     pub fn refused(&self) -> u64 {
         self.offered.saturating_sub(self.resumed)

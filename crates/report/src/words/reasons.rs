@@ -41,6 +41,7 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
             format!("TCP sent {} segments again in a second against {}", count(faster), count(slower))
         }
         Counted::PageFaults => per_unit("page faults"),
+        Counted::FullHandshakes => format!("{}, each with a signature", per_unit("full handshakes")),
         Counted::CoreWait => format!(
             "its threads waited {} for a core for each second that they ran, against {}",
             seconds(faster),
@@ -67,6 +68,11 @@ mod tests {
         for (counted, [faster, slower], said) in [
             (Counted::SegmentsOut, [1.0, 3.04], "1.0 sent TCP segments a request against 3.0"),
             (Counted::Retransmits, [0.0, 25.0], "TCP sent 0 segments again in a second against 25"),
+            (
+                Counted::FullHandshakes,
+                [0.0, 0.999],
+                "0 full handshakes a request against 1.0, each with a signature",
+            ),
             (
                 Counted::BytesPerSegmentIn,
                 [32_000.0, 1448.0],

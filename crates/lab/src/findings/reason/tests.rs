@@ -210,6 +210,35 @@ fn the_count_that_differs_most_comes_first_and_no_more_than_two_are_named() {
 }
 
 #[test]
+fn signatures_come_first_and_symptoms_last() {
+    // Connections that are opened anew: plain, with a signature, and with a session that is resumed.
+    let opened = |full: Option<f64>, calls_each: f64, resent: f64| Effort {
+        full_handshakes_per_unit: full,
+        retransmits_per_s: Some(resent),
+        ..calls(calls_each)
+    };
+    let plain = opened(None, 6.1, 1.6);
+    let full = opened(Some(1.0), 24.0, 64.0);
+    let resumed = opened(Some(0.004), 22.0, 60.0);
+    for (times, faster, slower, explains) in [
+        (6.0, plain, full, vec![Kind::FullHandshakes, Kind::SystemCalls]),
+        (3.0, resumed, full, vec![Kind::FullHandshakes]),
+        (2.0, plain, resumed, vec![Kind::SystemCalls, Kind::Retransmits]),
+        // Half of the handshakes may be fewer times more than the calls, and yet weigh more.
+        (2.0, opened(Some(0.5), 6.0, 0.0), full, vec![Kind::FullHandshakes, Kind::SystemCalls]),
+        // As many on both sides, or fewer on the slower one, explain nothing.
+        (2.0, full, opened(Some(1.0), 24.0, 64.0), vec![]),
+        (2.0, opened(Some(1.0), 6.1, 1.6), plain, vec![]),
+        // Kept connections have next to none.
+        (2.0, opened(None, 1.0, 0.0), opened(Some(0.01), 1.0, 0.0), vec![]),
+        // A third of the effect in logarithms.
+        (30.0, opened(Some(0.4), 1.0, 0.0), opened(Some(1.0), 1.0, 0.0), vec![]),
+    ] {
+        assert_eq!(explained(times, faster, slower), explains, "{times} {faster:?} {slower:?}");
+    }
+}
+
+#[test]
 fn what_costs_too_little_for_the_cpu_time_explains_nothing() {
     let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], &[]);
     let found = one(findings(&plan, &observe(&plan, |_| measured(measurement(20, 1.0)))));
