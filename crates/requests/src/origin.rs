@@ -24,6 +24,12 @@ impl Origin {
             .ok_or_else(|| format!("{url:?} is no URL: it must begin with http:// or https://"))?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
+        if let Some((_, host)) = authority.rsplit_once('@') {
+            // A password is not shown.
+            return Err(format!(
+                "a URL names a user or a password before {host:?}: leave them out, and use --auth"
+            ));
+        }
         let usual = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
@@ -31,8 +37,8 @@ impl Origin {
             }
             _ => (authority, usual),
         };
-        if host.is_empty() || host.contains('@') {
-            return Err(format!("{url:?} needs a host, without user or password"));
+        if host.is_empty() {
+            return Err(format!("{url:?} needs a host"));
         }
         Ok((Self::new(scheme, host, port), path))
     }

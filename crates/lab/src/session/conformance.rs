@@ -149,8 +149,10 @@ fn check_secured(
         let trial = trial(manifest, workload, Point::from(values))?;
         let found = bench.with_place(&trial, |place| {
             let running = place.start()?;
-            let orders = place.orders(listening(&running)?);
-            http::secured(place, &orders)
+            let found = listening(&running).and_then(|server| http::secured(place, &place.orders(server)));
+            // It ends in order, so that it can remove what it made.
+            running.stop();
+            found
         });
         let name = format!("{workload}: TLS {} with a key of {}", version.name(), kind.name());
         match found {
