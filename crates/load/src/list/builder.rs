@@ -195,7 +195,8 @@ impl ListBuilder {
         let (first, last) = self.span.map_or((at, at), |(first, last)| (first.min(at), last.max(at)));
         if last.saturating_sub(first) > LONGEST_RECORD {
             return Err(
-                "its time is more than 100 years from that of another request: mend it or leave it out".to_owned()
+                "its time is more than 100 years from that of another request: mend it or leave it out"
+                    .to_owned(),
             );
         }
         Ok((first, last))
