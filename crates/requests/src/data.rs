@@ -1,16 +1,22 @@
 //! Data for placeholders: CSV with a header line, or JSON lines.
 
-use std::io::BufRead;
+use std::collections::HashSet;
+use std::io::{BufRead, Read};
 
 use serde_json::Value;
 
-use crate::lines::{Lines, as_text};
+use crate::bounded::{Bound, Bounded};
+use crate::lines::{LONGEST, Lines, as_text, beginning};
 use crate::{Error, InLine};
 
 /// The most bytes of values: 256 MiB.
 const MOST: usize = 256 << 20;
 /// The most rows.
 const MOST_ROWS: usize = 10_000_000;
+/// The most values, which may all be empty.
+const MOST_VALUES: usize = 50_000_000;
+/// The most columns.
+const MOST_COLUMNS: usize = 10_000;
 
 /// Rows of values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,8 +65,8 @@ impl Rows {
             self.ends.push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
         }
         self.lines.push(u32::try_from(line).unwrap_or(u32::MAX));
-        if self.bytes.len() > MOST || self.lines.len() > MOST_ROWS {
-            let limits = format!("{} MiB or {MOST_ROWS} rows", MOST >> 20);
+        if self.bytes.len() > MOST || self.lines.len() > MOST_ROWS || self.ends.len() > MOST_VALUES {
+            let limits = format!("{} MiB, {MOST_ROWS} rows or {MOST_VALUES} values", MOST >> 20);
             return Err((1, format!("the data is more than {limits}: use a part of it")));
         }
         Ok(())
@@ -73,9 +79,10 @@ impl Rows {
 /// The first thing that is wrong, and its place; data without a row is wrong, too.
 pub fn read_data(input: &mut dyn BufRead, file: &str) -> Result<Rows, Error> {
     let error = |line, (column, why): InLine| Error { file: file.to_owned(), line, column, why };
-    let start = input.fill_buf().map_err(|why| error(0, (1, format!("cannot read it: {why}"))))?;
-    let first = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
-    let mut rows = if first.starts_with(b"{") { json(input, error) } else { csv(input, error) }?;
+    let start = beginning(input).map_err(|why| error(0, (1, format!("cannot read it: {why}"))))?;
+    let is_json = start.trim_ascii_start().starts_with(b"{");
+    let mut input = start.as_slice().chain(input);
+    let mut rows = if is_json { json(&mut input, error) } else { csv(&mut input, error) }?;
     if rows.is_empty() {
         return Err(error(
             0,
@@ -92,9 +99,11 @@ pub fn read_data(input: &mut dyn BufRead, file: &str) -> Result<Rows, Error> {
 
 fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<Rows, Error> {
     let mut rows = Rows::default();
-    let mut reader = csv::ReaderBuilder::new().from_reader(input);
-    let broken = |why: csv::Error| {
-        let line = why.position().map_or(0, csv::Position::line);
+    let bound = Bound::new(LONGEST as u64, "the row");
+    let mut reader = csv::ReaderBuilder::new().from_reader(Bounded::new(input, &bound));
+    // `start` is the line that the row begins in.
+    let broken = |start: u64, why: csv::Error| {
+        let line = why.position().map_or(start, csv::Position::line);
         let said = match why.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
                 format!("{len} values where there are {expected_len} columns")
@@ -103,23 +112,31 @@ fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<
         };
         error(line, (1, said))
     };
-    let names = reader.headers().map_err(broken)?;
-    rows.columns = names.iter().map(|name| name.trim().to_owned()).collect();
+    let names = reader.headers().map_err(|why| broken(1, why))?;
+    rows.columns = names.iter().take(MOST_COLUMNS + 1).map(|name| name.trim().to_owned()).collect();
     check_names(&rows.columns).map_err(|why| error(1, (1, why)))?;
     let mut record = csv::ByteRecord::new();
-    while reader.read_byte_record(&mut record).map_err(broken)? {
+    loop {
+        bound.renew();
+        let read = reader.read_byte_record(&mut record);
         let line = record.position().map_or(0, csv::Position::line);
+        if !read.map_err(|why| broken(line, why))? {
+            return Ok(rows);
+        }
         rows.push(line, record.iter()).map_err(|why| error(line, why))?;
     }
-    Ok(rows)
 }
 
 fn check_names(names: &[String]) -> Result<(), String> {
-    for (at, name) in names.iter().enumerate() {
+    if names.len() > MOST_COLUMNS {
+        return Err(format!("there are more than {MOST_COLUMNS} columns, which is the limit"));
+    }
+    let mut known = HashSet::new();
+    for name in names {
         if name.is_empty() || name.contains(['{', '}']) {
             return Err(format!("{name:?} cannot be the name of a column"));
         }
-        if names[..at].contains(name) {
+        if !known.insert(name) {
             return Err(format!("two columns are called {name:?}"));
         }
     }
@@ -146,11 +163,13 @@ fn add(rows: &mut Rows, at: u64, line: &str) -> Result<(), InLine> {
     let row: serde_json::Map<String, Value> = serde_json::from_str(line)
         .map_err(|error| (error.column().max(1), crate::json::without_place(&error)))?;
     if rows.columns.is_empty() {
-        rows.columns = row.keys().cloned().collect();
+        if row.is_empty() {
+            return Err((1, "the first row has no columns".to_owned()));
+        }
+        rows.columns = row.keys().take(MOST_COLUMNS + 1).cloned().collect();
         check_names(&rows.columns).map_err(|why| (1, why))?;
     }
-    let columns = rows.columns.clone();
-    let values = columns.iter().map(|column| match row.get(column) {
+    let values = rows.columns.iter().map(|column| match row.get(column) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Null) | None => Err((1, format!("the column {column:?} of the first row is missing"))),
         Some(other) => Ok(other.to_string()),

@@ -7,6 +7,7 @@ use std::io::BufRead;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::bounded::{Bound, Bounded};
 use crate::json::without_place;
 use crate::origin::as_sent;
 use crate::vegeta::default_name;
@@ -64,13 +65,21 @@ const OF_THE_BROWSER: [&str; 16] = [
     "range",
 ];
 
+/// The most bytes without the end of an entry: 256 MiB.
+const LONGEST_ENTRY: u64 = 256 << 20;
+
 pub(crate) fn read(input: &mut dyn BufRead, reading: &mut Reading<'_, '_>) -> Result<(), Error> {
-    let mut entries = Entries { reading, first: None };
-    let mut json = serde_json::Deserializer::from_reader(input);
+    let bound = Bound::new(LONGEST_ENTRY, "the next entry");
+    let mut entries = Entries { reading, first: None, number: 0, bound: &bound };
+    let mut json = serde_json::Deserializer::from_reader(Bounded::new(input, &bound));
     let read = Path { names: &["log", "entries"], entries: &mut entries }
         .deserialize(&mut json)
         .and_then(|()| json.end());
     read.map_err(|error| {
+        if error.is_io() {
+            let why = format!("after {} entries: {error}", entries.number);
+            return entries.reading.options.error(0, (1, why));
+        }
         entries.reading.options.error(error.line() as u64, (error.column().max(1), without_place(&error)))
     })
 }
@@ -80,6 +89,9 @@ struct Entries<'x, 'a, 'b> {
     reading: &'x mut Reading<'a, 'b>,
     /// Where the first request went.
     first: Option<Origin>,
+    /// How many entries were read.
+    number: u64,
+    bound: &'x Bound,
 }
 
 impl Entries<'_, '_, '_> {
@@ -166,9 +178,10 @@ impl<'de> Visitor<'de> for Path<'_, '_, '_, '_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut entries: S) -> Result<(), S::Error> {
-        let mut number = 0;
         while let Some(entry) = entries.next_element::<Entry>()? {
-            number += 1;
+            self.entries.number += 1;
+            self.entries.bound.renew();
+            let number = self.entries.number;
             self.entries
                 .take(entry.request)
                 .map_err(|why| S::Error::custom(format!("entry {number}: {why}")))?;

@@ -4,6 +4,7 @@
 //! time goes back to the caller. So reading requests needs only the memory of the longest one.
 
 mod access_log;
+mod bounded;
 mod data;
 mod har;
 mod json;
@@ -13,13 +14,13 @@ mod text;
 mod vegeta;
 
 use std::fmt;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 pub use data::{Rows, read_data};
 pub use origin::Origin;
 pub use text::{Part, Slot, Text};
 
-use lines::Lines;
+use lines::{Lines, beginning};
 
 /// One request of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,13 +139,11 @@ pub fn read(
     take: &mut Take<'_>,
 ) -> Result<Found, Error> {
     let whole = |why: String| options.error(0, (1, why));
-    let format = match options.format {
-        Some(format) => format,
-        None => recognise(input.fill_buf().map_err(|error| whole(format!("cannot read it: {error}")))?)
-            .ok_or_else(|| {
-                whole(format!("it is none of these formats: {FORMATS}; name it with --requests-format"))
-            })?,
-    };
+    let start = beginning(input).map_err(|error| whole(format!("cannot read it: {error}")))?;
+    let format = options.format.or_else(|| recognise(&start)).ok_or_else(|| {
+        whole(format!("it is none of these formats: {FORMATS}; name it with --requests-format"))
+    })?;
+    let input = &mut start.as_slice().chain(input);
     let mut found =
         Found { format, requests: 0, bodiless: 0, elsewhere: 0, unreadable: 0, first_unreadable: None };
     let mut requests = 0;
@@ -223,7 +222,7 @@ impl Reading<'_, '_> {
 
 /// Recognises a format by the beginning of a file.
 fn recognise(start: &[u8]) -> Option<Format> {
-    let text = String::from_utf8_lossy(start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start));
+    let text = String::from_utf8_lossy(start);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(first) = lines.next() else { return Some(Format::Vegeta) };
     if !first.starts_with('{') {

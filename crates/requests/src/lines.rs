@@ -1,6 +1,6 @@
 //! The lines of a stream, of which only one is in memory.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 
 use crate::InLine;
 
@@ -45,9 +45,6 @@ impl<'a> Lines<'a> {
         }
         let mut line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         line = line.strip_suffix(b"\r").unwrap_or(line);
-        if self.number == 1 {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
         if line.len() > LONGEST {
             return Err((1, format!("the line is longer than {} MiB", LONGEST >> 20)));
         }
@@ -57,6 +54,26 @@ impl<'a> Lines<'a> {
     /// The next line as text.
     pub(crate) fn next_text(&mut self) -> Result<Option<&str>, InLine> {
         self.next()?.map(as_text).transpose()
+    }
+}
+
+/// Reads the beginning of a stream: to the end of the first line that says what the stream is, and at most 64 KiB. Empty
+/// lines, comments and a bracket alone do not say it. A byte order mark is left out.
+pub(crate) fn beginning(input: &mut dyn BufRead) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 64 << 10;
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    let mut input = input.take(MOST);
+    let mut start = Vec::new();
+    loop {
+        let from = start.len();
+        let read = input.read_until(b'\n', &mut start)?;
+        if from == 0 && start.starts_with(MARK) {
+            start.drain(..MARK.len());
+        }
+        let line = start[from..].trim_ascii();
+        if read == 0 || !(line.is_empty() || line == b"{" || line.starts_with(b"#")) {
+            return Ok(start);
+        }
     }
 }
 

@@ -281,6 +281,7 @@ fn data_in_both_forms() {
         ("id,\n1,2\n", "d:1:1: \"\" cannot be the name of a column"),
         ("{\"id\":1}\n{\"no\":1}", "d:2:1: the column \"id\" of the first row is missing"),
         ("{\"id\":1}\n{", "d:2:1: EOF while parsing an object"),
+        ("\n{}\n{\"id\":1}", "d:2:1: the first row has no columns"),
     ] {
         let error = data(text).expect_err(text);
         assert!(error.starts_with(expected), "{text:?}: {error}");
@@ -334,6 +335,64 @@ fn an_endless_line_is_refused() {
     }
     let endless = read_data(&mut stream("{", 1 << 40), "d").expect_err("refused");
     assert_eq!(endless.to_string(), "d:1:1: the line is longer than 16 MiB");
+    for (start, place) in [("a,\"", "d:1:1"), ("a\n1\n\"", "d:3:1")] {
+        let mut input = BufReader::new(start.as_bytes().chain(stream("x\n", 1 << 40)));
+        let endless = read_data(&mut input, "d").expect_err("refused");
+        assert_eq!(endless.to_string(), format!("{place}: the row is longer than 16 MiB"));
+    }
+}
+
+#[test]
+fn rows_of_empty_values_and_columns_are_limited() {
+    let row = ",".repeat(9_999) + "\n";
+    let names: String = (0..10_000).map(|column| format!("c{column},")).collect();
+    let header = names.trim_end_matches(',').to_owned() + "\n";
+    let mut input = BufReader::new(header.as_bytes().chain(stream(&row, 1 << 40)));
+    let error = read_data(&mut input, "d").expect_err("refused").to_string();
+    assert!(error.starts_with("d:5002:1: the data is more than"), "{error}");
+    let error = data(&(names + "more\n")).expect_err("refused");
+    assert_eq!(error, "d:1:1: there are more than 10000 columns, which is the limit");
+}
+
+/// A stream that gives one byte at a time.
+struct Trickle<'a>(&'a [u8]);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let most = out.len().min(1);
+        self.0.read(&mut out[..most])
+    }
+}
+
+#[test]
+fn a_format_is_recognised_however_the_file_arrives() {
+    let vegetas = "{\"method\":\"GET\",\"url\":\"/\",\"header\":{}}\n";
+    let log = "a - - [22/Nov/2026:13:55:36 +0100] \"GET / HTTP/1.1\" 200 2\n";
+    let har = format!("{{\n\n{}", &HAR[1..]);
+    let table = [
+        ("# a\n\nGET /\n", Format::Vegeta),
+        ("{\"path\":\"/\"}\n", Format::Json),
+        (vegetas, Format::VegetaJson),
+        (log, Format::Log),
+        (HAR, Format::Har),
+        (&har, Format::Har),
+    ];
+    let origin = Origin::new("http", "h", 80);
+    for (text, expected) in table {
+        for mark in ["", "\u{feff}"] {
+            for format in [None, Some(expected)] {
+                let options = Options { file: "f", format, origin: &origin, rebase: false, columns: &[] };
+                let text = format!("{mark}{text}");
+                let mut input = BufReader::new(Trickle(text.as_bytes()));
+                let found = read(&mut input, &options, &mut |_| Ok(Vec::new()), &mut |_| Ok(()));
+                assert_eq!(found.expect(&text).format, expected);
+            }
+        }
+    }
+    for text in ["\u{feff}\n{\"id\":1}\n", "\u{feff}id\n1\n"] {
+        let rows = read_data(&mut BufReader::new(Trickle(text.as_bytes())), "d").expect(text);
+        assert_eq!((rows.columns[0].as_str(), rows.value(0, 0)), ("id", &b"1"[..]), "{text:?}");
+    }
 }
 
 proptest::proptest! {

@@ -43,7 +43,7 @@ fn next(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>) -> Result<Option<R
                 return Err((1, "a second body".to_owned()));
             }
             request.body = Some(reading.body_file(file.trim())?);
-        } else if begins(line) && !line.split(char::is_whitespace).next().unwrap_or_default().contains(':') {
+        } else if begins(line) {
             lines.put_back();
             break;
         } else {

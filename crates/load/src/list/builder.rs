@@ -22,6 +22,9 @@ pub struct ListError {
     column: String,
 }
 
+/// The most seconds between two requests of a record: 100 years.
+const LONGEST_RECORD: i64 = 100 * 366 * 24 * 3600;
+
 /// Prepares a list.
 #[derive(Debug)]
 pub struct ListBuilder {
@@ -37,10 +40,12 @@ pub struct ListBuilder {
     weights: Vec<f64>,
     /// When each request arrived, in seconds; empty if requests have no times.
     times: Vec<i64>,
+    /// The earliest and the latest of them.
+    span: Option<(i64, i64)>,
     /// Columns whose values stand in headers.
     in_headers: Vec<usize>,
-    /// The bytes of names.
-    name_bytes: usize,
+    /// The bytes of names, and of what is filled in.
+    other_bytes: usize,
 }
 
 impl ListBuilder {
@@ -67,8 +72,9 @@ impl ListBuilder {
             names: Vec::new(),
             weights: Vec::new(),
             times: Vec::new(),
+            span: None,
             in_headers: Vec::new(),
-            name_bytes: 0,
+            other_bytes: 0,
         }
     }
 
@@ -81,6 +87,7 @@ impl ListBuilder {
         request: Request,
         expect: impl FnOnce(&[String]) -> Result<Expect, String>,
     ) -> Result<(), String> {
+        let span = request.at.map(|at| self.span_with(at)).transpose()?;
         let expect = self.expectation(&request.expect, expect)?;
         let start = self.bytes().len();
         let template = self.encode(&request)?;
@@ -89,7 +96,7 @@ impl ListBuilder {
         let number = match self.numbers.get(&request.name) {
             Some(number) => *number,
             None => {
-                self.name_bytes += request.name.len();
+                self.other_bytes += request.name.len();
                 let number = self.numbers.len() as u32;
                 self.numbers.insert(request.name, number);
                 number
@@ -104,8 +111,10 @@ impl ListBuilder {
             self.weights.push(request.weight);
         }
         self.times.extend(request.at);
+        self.span = span.or(self.span);
         let template = match template {
             Some(template) => {
+                self.other_bytes += size_of::<Template>() + template.holes.len() * size_of::<Hole>();
                 self.list.templates.push(template);
                 self.list.templates.len() as u32 - 1
             }
@@ -162,8 +171,7 @@ impl ListBuilder {
     /// The arrivals of the requests, `speed` times as fast as they were recorded, and how long they last. Sorts the requests
     /// by their times. Times are whole seconds, within which `seed` spreads them. `None` if a request has no time.
     pub fn record(&mut self, speed: f64, seed: u64) -> Option<(Recording, Duration)> {
-        let first = *self.times.iter().min()?;
-        let last = *self.times.iter().max()?;
+        let (first, last) = self.span?;
         if self.times.len() < self.names.len() {
             return None;
         }
@@ -182,12 +190,24 @@ impl ListBuilder {
         Some((Recording::new(Arc::new(sorted), speed), length))
     }
 
+    /// The earliest and the latest time, with one more.
+    fn span_with(&self, at: i64) -> Result<(i64, i64), String> {
+        let (first, last) = self.span.map_or((at, at), |(first, last)| (first.min(at), last.max(at)));
+        if last.saturating_sub(first) > LONGEST_RECORD {
+            return Err(
+                "its time is more than 100 years from that of another request: mend it or leave it out"
+                    .to_owned(),
+            );
+        }
+        Ok((first, last))
+    }
+
     fn bytes(&mut self) -> &mut Vec<u8> {
         Arc::make_mut(&mut self.list.bytes)
     }
 
     fn check_size(&mut self) -> Result<(), String> {
-        let (bytes, count) = (self.bytes().len() + self.name_bytes, self.list.entries.len());
+        let (bytes, count) = (self.bytes().len() + self.other_bytes, self.list.entries.len());
         let what = match () {
             () if bytes > List::MOST_BYTES => format!("{} MiB of requests", List::MOST_BYTES >> 20),
             () if count > List::MOST_REQUESTS => format!("{} requests", List::MOST_REQUESTS),

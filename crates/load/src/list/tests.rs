@@ -208,6 +208,21 @@ fn recorded_times_are_spread_within_their_seconds_and_sorted() {
 }
 
 #[test]
+fn a_time_that_is_years_from_the_others_is_refused() {
+    let line = |year: u32| format!("a - - [22/Nov/{year}:13:55:10 +0000] \"GET / HTTP/1.1\" 200 2\n");
+    let push = |years: [u32; 2]| {
+        let mut builder = ListBuilder::new(&Http::get("h", "/"), Rows::default());
+        let mut requests = parsed(&years.map(line).concat(), &Rows::default()).into_iter();
+        requests.try_for_each(|request| builder.push(request, |_| Ok(Expect::default())))?;
+        Ok::<_, String>(builder.record(1.0, 7).expect("times").1.as_secs() / (365 * 24 * 3600))
+    };
+    assert_eq!(push([2026, 2125]), Ok(99));
+    for years in [[1970, 9999], [9999, 1970], [2026, 2127]] {
+        assert!(push(years).expect_err("refused").contains("more than 100 years"), "{years:?}");
+    }
+}
+
+#[test]
 fn too_much_is_refused_with_the_limit() {
     let mut builder = ListBuilder::new(&Http::get("h", "/"), Rows::default());
     let large = Request {

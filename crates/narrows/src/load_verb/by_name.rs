@@ -7,7 +7,8 @@ use load::target::{Http, Target, Traffic};
 use load::{Named, Tally};
 use report::number;
 use serde::Serialize;
-use stats::Percentile;
+
+use super::summary::{micros, shown_percentile};
 
 /// The most names that the text shows.
 const SHOWN: usize = 10;
@@ -85,15 +86,6 @@ fn sorted<'t>(target: &'t Target, tally: &'t Tally) -> Vec<(&'t str, &'t Named)>
 
 fn rate(named: &Named, tally: &Tally) -> f64 {
     named.successes as f64 / tally.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
-}
-
-fn micros(nanos: Percentile) -> f64 {
-    nanos.value() as f64 / 1000.0
-}
-
-fn shown_percentile(percentile: Percentile) -> String {
-    let least = if percentile.is_lower_bound() { ">" } else { "" };
-    least.to_owned() + &number::micros(micros(percentile))
 }
 
 /// A name without control characters, cut in its middle if it is long.

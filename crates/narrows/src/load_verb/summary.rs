@@ -135,8 +135,13 @@ fn percentiles(times: &Times) -> [(&'static str, Option<Percentile>); 5] {
     ]
 }
 
-fn micros(nanos: Percentile) -> f64 {
+pub(super) fn micros(nanos: Percentile) -> f64 {
     nanos.value() as f64 / 1000.0
+}
+
+pub(super) fn shown_percentile(percentile: Percentile) -> String {
+    let least = if percentile.is_lower_bound() { ">" } else { "" };
+    least.to_owned() + &number::micros(micros(percentile))
 }
 
 impl Latency {
@@ -328,10 +333,7 @@ fn offered(job: &Job, tally: &Tally) -> String {
 
 fn latency(out: &mut String, name: &str, times: &Times) {
     let shown = percentiles(times).map(|(name, percentile)| {
-        let value = percentile.map_or("-".to_owned(), |percentile| {
-            let least = if percentile.is_lower_bound() { ">" } else { "" };
-            least.to_owned() + &number::micros(micros(percentile))
-        });
+        let value = percentile.map_or("-".to_owned(), shown_percentile);
         format!("{} {value}", name.replace('_', "."))
     });
     let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
