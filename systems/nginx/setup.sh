@@ -4,7 +4,7 @@ out=$1 size=$2
 [ "$size" != 0 ] && [ ! -e "$out/bytes/$size.gz" ] || exit 0
 mkdir -p "$out/bytes"
 work=$(mktemp "$out/bytes/.XXXXXX")
-trap 'rm -f "$work"' EXIT
+trap 'rm -f "$work" "$work.text"' EXIT
 awk -v size="$size" -f ../shared/text.awk > "$work"
 chmod 644 "$work"
 cp "$work" "$work.text"

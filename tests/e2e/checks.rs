@@ -1,8 +1,6 @@
 //! Checks of answers and compressed answers: `--expect` and `--compressed`.
 
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -10,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::home::Home;
 use crate::support::peer::Peer;
-use crate::support::{Guarded, NARROWS, Served, backends, has, load, load_json, plain, until};
+use crate::support::{Guarded, NARROWS, Served, backends, load, load_json, nginx};
 
 const JSON: &str = r#"{"items":[{"id":7}],"user":{"name":"Ada"},"ok":true}"#;
 
@@ -158,39 +156,21 @@ fn answers_that_cannot_be_decoded_are_wrong_content() {
 }
 
 /// nginx with gzip, on a free port.
-fn nginx(dir: &TempDir) -> (Guarded, String) {
-    let port =
-        TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-    let root = dir.path().display();
-    let conf = format!(
-        "daemon off; worker_processes 1; pid {root}/pid; error_log {root}/error.log;
-         events {{}}
-         http {{
-           access_log off; gzip on; gzip_min_length 100; gzip_types *;
-           client_body_temp_path {root}/a; proxy_temp_path {root}/b; fastcgi_temp_path {root}/c;
-           uwsgi_temp_path {root}/d; scgi_temp_path {root}/e;
-           server {{ listen 127.0.0.1:{port}; root {root}/html; }}
-         }}"
+fn nginx(dir: &TempDir) -> Option<(Guarded, String)> {
+    let port = systems::free_port().expect("a free port");
+    let http = format!(
+        "access_log off; gzip on; gzip_min_length 100; gzip_types *; server {{ listen 127.0.0.1:{port}; root html; }}"
     );
     std::fs::create_dir(dir.path().join("html")).expect("a folder");
     std::fs::write(dir.path().join("html/large.txt"), "narrows ".repeat(5000)).expect("a file");
     std::fs::write(dir.path().join("html/small.txt"), "small").expect("a file");
-    std::fs::write(dir.path().join("conf"), conf).expect("a file");
-    let mut command = Command::new("nginx");
-    command.args(["-p", dir.path().to_str().expect("UTF-8"), "-c"]).arg(dir.path().join("conf"));
-    plain(&mut command);
-    let server = Guarded::spawn(&mut command);
-    assert!(until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "nginx listens");
-    (server, format!("http://127.0.0.1:{port}"))
+    Some((nginx::start(dir.path(), port, &http)?, format!("http://127.0.0.1:{port}")))
 }
 
 #[test]
 fn nginx_compresses_what_it_is_asked_to() {
-    if !has("nginx") {
-        return;
-    }
     let dir = TempDir::new().expect("a folder");
-    let (_server, url) = nginx(&dir);
+    let Some((_server, url)) = nginx(&dir) else { return };
     let (large, small) = (format!("{url}/large.txt"), format!("{url}/small.txt"));
     for io in backends() {
         let words = ["-n", "40", "-c", "4", "--compressed", "--reactor", io];

@@ -17,7 +17,8 @@ use crate::load_tls::Issued;
 use crate::support::home::Home;
 use crate::support::peer::{Peer, Request};
 use crate::support::{
-    Guarded, NARROWS, Served, backends, installed, load, load_json, plain, run, say_skipped, squeezed, until,
+    Guarded, NARROWS, Served, backends, installed, load, load_json, nginx, plain, run, say_skipped, squeezed,
+    until,
 };
 
 /// Requests, and whose they were.
@@ -168,35 +169,25 @@ struct Nginx {
 
 impl Nginx {
     fn start() -> Option<Self> {
-        let program = installed("nginx")?;
         let dir = TempDir::new().expect("a folder");
         let issued = Issued::new(&["localhost"], 1);
-        let [plain_port, tls] = [0, 1].map(|_| systems::free_port().expect("a free port"));
+        let [plain, tls] = [0, 1].map(|_| systems::free_port().expect("a free port"));
         let v6 = match TcpListener::bind("[::1]:0").is_ok() {
-            true => format!("listen [::1]:{plain_port} proxy_protocol;"),
+            true => format!("listen [::1]:{plain} proxy_protocol;"),
             false => String::new(),
         };
-        let config = format!(
-            "daemon off; master_process off; pid nginx.pid; error_log stderr; events {{}}\n\
-             http {{ client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; \
-             scgi_temp_path s;\n\
-             log_format both '$proxy_protocol_addr:$proxy_protocol_port $remote_addr:$remote_port \
+        let http = format!(
+            "log_format both '$proxy_protocol_addr:$proxy_protocol_port $remote_addr:$remote_port \
              $proxy_protocol_server_port $server_port $http_host'; access_log seen both;\n\
-             server {{ listen 127.0.0.1:{plain_port} proxy_protocol; {v6} listen unix:{}/nginx.socket proxy_protocol;\n\
+             server {{ listen 127.0.0.1:{plain} proxy_protocol; {v6} listen unix:{}/nginx.socket proxy_protocol;\n\
              listen 127.0.0.1:{tls} ssl proxy_protocol; ssl_certificate {}; ssl_certificate_key {};\n\
-             location / {{ return 200 \"$proxy_protocol_addr\"; }} }} }}\n",
+             location / {{ return 200 \"$proxy_protocol_addr\"; }} }}",
             dir.path().display(),
             issued.path("cert"),
             issued.path("key"),
         );
-        fs::write(dir.path().join("nginx.conf"), config).expect("a file");
-        let mut command = Command::new(program);
-        plain(&mut command);
-        command.args(["-e", "stderr", "-p"]).arg(dir.path()).args(["-c", "nginx.conf"]);
-        let mut child = Guarded::spawn(&mut command);
-        let listens = || TcpStream::connect(("127.0.0.1", tls)).is_ok();
-        assert!(until(|| listens() || !child.running()) && child.running(), "{:#?}", child.end());
-        Some(Self { dir, issued, plain: plain_port, tls, _child: child })
+        let child = nginx::start(dir.path(), tls, &http)?;
+        Some(Self { dir, issued, plain, tls, _child: child })
     }
 
     /// What was logged, after so many lines have come. The log is empty again.

@@ -1,10 +1,10 @@
 //! `narrows try` with servers that speak TLS.
 
-use std::process::{Command, Stdio};
+use std::net::TcpListener;
 
 use crate::load_tls::Issued;
 use crate::support::home::Home;
-use crate::support::{Guarded, NARROWS, has, squeezed, until};
+use crate::support::{Guarded, NARROWS, has, nginx, squeezed};
 
 /// Short trials, so that a test takes seconds.
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "1s", "--warmup", "50ms", "--seed", "1"];
@@ -58,51 +58,36 @@ fn what_was_tried_in_tls_can_be_saved_and_run_again() {
     home.assert_nothing_left();
 }
 
-/// nginx with this certificate, on a free port.
+/// nginx with this certificate, on a free port of localhost.
 struct Nginx {
-    child: Guarded,
-    url: String,
+    _child: Guarded,
+    port: u16,
+    /// Whether it listens at ::1 too.
+    v6: bool,
 }
 
 impl Nginx {
-    fn start(home: &Home, issued: &Issued) -> Self {
+    fn start(home: &Home, issued: &Issued) -> Option<Self> {
         let port = systems::free_port().expect("a free port");
-        let config = format!(
-            "daemon off; pid nginx.pid; error_log stderr; worker_processes 1; {}\nevents {{ }}\n\
-             http {{ access_log off; keepalive_requests 1000000; server {{ listen 127.0.0.1:{port} ssl; ssl_protocols TLSv1.2 TLSv1.3; \
-             ssl_certificate {}; ssl_certificate_key {}; location / {{ return 200 \"ok\"; }} }} }}\n",
-            // SAFETY: a plain system call without arguments.
-            if unsafe { libc::geteuid() } == 0 { "user root;" } else { "" },
+        let v6 = TcpListener::bind("[::1]:0").is_ok();
+        let second = if v6 { format!("listen [::1]:{port} ssl;") } else { String::new() };
+        let http = format!(
+            "access_log off; keepalive_requests 1000000; server {{ listen 127.0.0.1:{port} ssl; {second} \
+             ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {}; ssl_certificate_key {}; \
+             location / {{ return 200 \"ok\"; }} }}",
             issued.path("cert"),
             issued.path("key"),
         );
-        home.write("nginx.conf", &config);
-        let mut command = Command::new("nginx");
-        crate::support::plain(&mut command);
-        let folder = home.path("");
-        command.args(["-p", folder.to_str().expect("a path"), "-c", "nginx.conf"]).stdout(Stdio::null());
-        let child = Guarded::spawn(&mut command);
-        assert!(until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()), "it never listened");
-        Self { child, url: format!("https://localhost:{port}/") }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its workers end with it only if it may end by itself.
-        self.child.signal(libc::SIGTERM);
-        until(|| !self.child.running());
+        Some(Self { _child: nginx::start(&home.path(""), port, &http)?, port, v6 })
     }
 }
 
 #[test]
 fn a_running_server_is_verified_and_driven_in_tls() {
-    if !has("nginx") {
-        return;
-    }
-    let (home, issued) = (Home::new(), Issued::new(&["localhost"], 1));
-    let nginx = Nginx::start(&home, &issued);
-    let (root, url) = (issued.path("root"), nginx.url.as_str());
+    let (home, issued) = (Home::new(), Issued::new(&["localhost", "::1"], 1));
+    let Some(nginx) = Nginx::start(&home, &issued) else { return };
+    let url = &*format!("https://localhost:{}/", nginx.port);
+    let root = issued.path("root");
     let words = ["try", url, &secured(), "--names", "nginx,own", "--cacert", &root, "--save", "kept"];
     home.run(words.into_iter().chain(SHORT)).code(0);
     for m in home.measured("nginx") {
@@ -120,6 +105,11 @@ fn a_running_server_is_verified_and_driven_in_tls() {
     home.run(wrong.into_iter().chain(SHORT)).code(1).says(&["the peer's certificate is for another name"]);
     home.run(["try", &name, "--cacert", &root, "--sni", "localhost"].into_iter().chain(SHORT)).code(0);
     home.run(["try", url, "--insecure"].into_iter().chain(SHORT)).code(0);
+    if nginx.v6 {
+        // nginx refuses a Host without the brackets.
+        let six = url.replace("localhost", "[::1]");
+        home.run(["try", &six, "--cacert", &root].into_iter().chain(SHORT)).code(0);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod browser;
 pub mod fake;
 pub mod home;
 pub mod made_up;
+pub mod nginx;
 pub mod peer;
 mod skipped;
 pub mod turn;

@@ -3,13 +3,17 @@
 //! Knows sockets. What is said on a connection is its callers' matter.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tls::{ClientChannel, Dialer, Dialing};
 
 use crate::listening::Listening;
+use crate::wait::poll;
 
 /// Where a server is reached, and how it is spoken to.
 #[derive(Debug, Clone)]
@@ -31,11 +35,19 @@ impl Access {
         match (&self.server, &self.tls) {
             (Listening::Socket(_), _) => "localhost".to_owned(),
             // Some servers want the name that TLS says.
-            (Listening::Port(port), Some(dialing)) => format!("{}:{port}", dialing.name),
-            (Listening::Address(address), Some(dialing)) => format!("{}:{}", dialing.name, address.port()),
+            (Listening::Port(port), Some(dialing)) => at(&dialing.name, *port),
+            (Listening::Address(address), Some(dialing)) => at(&dialing.name, address.port()),
             (Listening::Port(port), None) => Listening::usual(*port).to_string(),
             (Listening::Address(address), None) => address.to_string(),
         }
+    }
+}
+
+/// A name or an address, and a port, as a URL has them.
+fn at(name: &str, port: u16) -> String {
+    match name.parse::<IpAddr>() {
+        Ok(address) => SocketAddr::from((address, port)).to_string(),
+        Err(_) => format!("{name}:{port}"),
     }
 }
 
@@ -93,7 +105,8 @@ impl Contact {
     /// Reads what has arrived or arrives within `left`. 0 means that the server has ended its side.
     ///
     /// # Errors
-    /// Nothing arrived in time, or the connection is of no more use.
+    /// Nothing arrived in time, or the connection is of no more use. `UnexpectedEof` means that the server ended a connection
+    /// in TLS without saying so.
     pub fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
         if self.channel.is_none() {
             return self.socket.read_within(buffer, left);
@@ -169,7 +182,11 @@ impl Contact {
 }
 
 fn failed(fault: tls::Fault) -> io::Error {
-    io::Error::other(format!("TLS: {fault}"))
+    let kind = match fault {
+        tls::Fault::Truncated => ErrorKind::UnexpectedEof,
+        _ => ErrorKind::Other,
+    };
+    io::Error::new(kind, format!("TLS: {fault}"))
 }
 
 impl Socket {
@@ -177,12 +194,28 @@ impl Socket {
         match server {
             Listening::Port(port) => Self::tcp(Listening::usual(*port), patience),
             Listening::Address(address) => Self::tcp(*address, patience),
-            Listening::Socket(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Self::Unix(stream))
-            }
+            Listening::Socket(path) => Self::unix(path, patience),
         }
+    }
+
+    /// While the queue of a Unix socket is full, a call that blocks would wait as long as the server likes.
+    fn unix(path: &Path, patience: Duration) -> io::Result<Self> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let address = SocketAddrUnix::new(path)?;
+        let mut answer = Ok(());
+        poll(Instant::now() + patience, || {
+            answer = connect(&socket, &address);
+            !matches!(answer, Err(Errno::AGAIN | Errno::INTR))
+        });
+        answer.map_err(|error| match error {
+            Errno::AGAIN => io::Error::new(ErrorKind::TimedOut, "its queue of connections stayed full"),
+            error => error.into(),
+        })?;
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Self::Unix(stream))
     }
 
     fn tcp(address: SocketAddr, patience: Duration) -> io::Result<Self> {
@@ -208,5 +241,52 @@ impl Socket {
             Self::Tcp(stream) => stream.write_all(bytes),
             Self::Unix(stream) => stream.write_all(bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use tls::{Parameters, Trust};
+
+    use super::*;
+
+    #[test]
+    fn host_has_brackets_around_an_address_of_ipv6() {
+        let named = |name: &str| {
+            let parameters = Parameters::default();
+            Dialing { name: name.to_owned(), trust: Trust::Anyone, identity: None, parameters }
+        };
+        for (server, name, host) in [
+            (Listening::Address("[::1]:443".parse().unwrap()), "::1", "[::1]:443"),
+            (Listening::Address("127.0.0.1:443".parse().unwrap()), "127.0.0.1", "127.0.0.1:443"),
+            (Listening::Port(443), "localhost", "localhost:443"),
+        ] {
+            assert_eq!(Access { server, tls: Some(named(name)) }.host(), host);
+        }
+        let server = Listening::Address("[::1]:80".parse().unwrap());
+        assert_eq!(Access::plain(&server).host(), "[::1]:80");
+    }
+
+    #[test]
+    fn a_full_queue_of_a_unix_socket_does_not_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("server.socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        // The shortest queue that there is.
+        rustix::net::listen(&listener, 0).unwrap();
+        let access = Access::plain(&Listening::Socket(path));
+        let mut waiting = Vec::new();
+        let full = loop {
+            match Contact::open(&access, Duration::from_millis(20)) {
+                Ok(contact) => waiting.push(contact),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((full.kind(), waiting.is_empty()), (ErrorKind::TimedOut, false));
+        listener.accept().unwrap();
+        let mut contact = Contact::open(&access, Duration::from_secs(60)).unwrap();
+        contact.write_all(b"there is room again").unwrap();
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use crate::attach::Theirs;
 use crate::calls::Calls;
 use crate::calls::trace::Trace;
 use crate::cgroup::MemoryLimit;
+use crate::contact::{Access, Contact};
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
 use crate::group::{Group, Waited};
@@ -52,7 +52,7 @@ pub struct Running {
     pub(crate) limit: Option<MemoryLimit>,
 }
 
-/// How long the ports of a server that chooses them must stay the same.
+/// How long the ports of a server that chooses them, and the addresses of its port, must stay the same.
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// A system's processes.
@@ -192,7 +192,7 @@ impl Running {
         if self.finds_port {
             self.listening = Some(Listening::Port(self.find_port(deadline, cancel)?));
         }
-        let (port, mut addresses) = match &self.listening {
+        let (port, addresses) = match &self.listening {
             None => return Ok(()),
             Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
             Some(at @ (Listening::Port(_) | Listening::Address(_))) => {
@@ -201,12 +201,15 @@ impl Running {
         };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
-        let (mut holder, mut found) = (None, None);
+        let (mut holder, mut found, mut second) = (None, None, None);
         poll(deadline, || {
-            if addresses.len() > 1 && self.only_at_v6(port) {
-                addresses.remove(0);
-            }
-            match ready::ask(&addresses, self.tls.as_ref(), self.http.as_deref(), deadline, &over) {
+            let skipped = usize::from(addresses.len() > 1 && self.only_at_v6(port));
+            let asked = &addresses[skipped..];
+            match ready::ask(asked, self.tls.as_ref(), self.http.as_deref(), deadline, &over) {
+                // A server may open its second address a moment before the usual one.
+                Ok(address) if address != addresses[0] && !settled(&mut second) => {
+                    last = format!("only {address} serves, since a moment ago");
+                }
                 Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
                 Err(why) => last = why,
             }
@@ -253,11 +256,13 @@ impl Running {
     ) -> Result<(), SystemError> {
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
         let mut last = String::new();
-        let accepts =
-            |last: &mut String| UnixStream::connect(path).map_err(|error| *last = error.to_string()).is_ok();
+        let access = Access::plain(&Listening::Socket(path.to_owned()));
         let mut ready = false;
         poll(deadline, || {
-            ready = accepts(&mut last);
+            match Contact::open(&access, ready::patience(deadline)) {
+                Ok(_) => ready = true,
+                Err(error) => last = error.to_string(),
+            }
             ready || over()
         });
         match self.held.exited() {
@@ -415,6 +420,11 @@ impl Running {
     fn limited(&self) -> &'static str {
         if self.limit.is_some() { "; its limit on memory may be too low" } else { "" }
     }
+}
+
+/// Whether something has stayed the same long enough since the first call.
+fn settled(since: &mut Option<Instant>) -> bool {
+    since.get_or_insert_with(Instant::now).elapsed() >= SETTLED
 }
 
 fn nonblocking(stdin: &ChildStdin) -> io::Result<()> {

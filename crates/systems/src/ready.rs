@@ -43,7 +43,8 @@ pub(crate) fn ask(
     Err(refused.unwrap_or_default())
 }
 
-fn patience(deadline: Instant) -> Duration {
+/// How long one attempt may take.
+pub(crate) fn patience(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE)
 }
 

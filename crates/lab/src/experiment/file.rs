@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{self, SeqAccess, Visitor};
+use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use systems::input::suggestion;
 use systems::{InputError, Source, Value, Workload, is_reference};
@@ -31,7 +31,7 @@ pub(super) struct ExperimentFile {
     #[serde(default)]
     pub(super) on_request: bool,
     pub(super) base: Option<Spanned<String>>,
-    pub(super) request: Option<Ask>,
+    pub(super) request: Option<Spanned<Ask>>,
     #[serde(default)]
     pub(super) also: Vec<Spanned<Figure>>,
     pub(super) quick: FormFile,
@@ -62,6 +62,9 @@ impl ExperimentFile {
                 help,
             ));
         }
+        if let Some(request) = &self.request {
+            check_request(source, request)?;
+        }
         let published = match self.published {
             Some(tables) => published(source, tables)?,
             None => Vec::new(),
@@ -82,7 +85,7 @@ impl ExperimentFile {
             systems: self.systems,
             on_request: self.on_request,
             base: self.base.map(Spanned::into_inner),
-            ask: self.request,
+            ask: self.request.map(Spanned::into_inner),
             figure: self.figure.span(),
             quick: self.quick.check(source)?,
             full: self.full.check(source)?,
@@ -157,6 +160,33 @@ impl FormFile {
         }
         Ok(Schedule { rounds: self.rounds.into_inner(), timing, blocks })
     }
+}
+
+/// Checks that an answer can meet the status of a request and its checks.
+fn check_request(source: &Source, request: &Spanned<Ask>) -> Result<(), InputError> {
+    #[derive(Deserialize)]
+    struct File {
+        request: Part,
+    }
+    #[derive(Deserialize)]
+    struct Part {
+        expect: Spanned<IgnoredAny>,
+    }
+    let ask = request.get_ref();
+    if !ask.statuses().is_empty() {
+        return Ok(());
+    }
+    // A plan keeps the request as it is, so the positions of its fields are read only here.
+    let span =
+        systems::input::parse::<File>(source).map_or(request.span(), |file| file.request.expect.span());
+    let (message, help) = match ask.status {
+        Some(status) => (
+            format!("no status meets both these checks and `status = {status}`"),
+            "let them accept the same status",
+        ),
+        None => ("no status meets all these checks".to_owned(), "remove one of those of the status"),
+    };
+    Err(source.error(span, message, help))
 }
 
 pub(super) fn check_systems(source: &Source, systems: &[Spanned<String>]) -> Result<(), InputError> {

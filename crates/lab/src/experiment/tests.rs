@@ -214,6 +214,31 @@ fn mistakes_of_form_are_reported_with_position_and_remedy() {
 }
 
 #[test]
+fn a_request_whose_answer_no_status_meets_is_a_mistake() {
+    let asked = |status: &str, expect: &str| {
+        let all = text("[[quick.grid]]\nsize = 1\n").replace("\"upload\"", "\"requests\"");
+        let all = all.replace("ms_per_upload\"", "requests_per_s\"\nbase = \"node\"");
+        let request =
+            format!("[request]\nmethod = \"GET\"\npath = \"/\"\n{status}expect = [{expect}]\n[full]");
+        Experiment::parse(&Source::new("experiments/e.toml", all.replace("[full]", &request)))
+    };
+    for (status, expect, says) in [
+        (
+            "status = 200\n",
+            "\"status=404\"",
+            "e.toml:11:10: no status meets both these checks and `status = 200`",
+        ),
+        ("", "\"status=2xx\", \"status=404\"", "e.toml:10:10: no status meets all these checks"),
+    ] {
+        let error = asked(status, expect).unwrap_err().one_line();
+        assert!(error.contains(says), "{error} has no {says}");
+    }
+    for (status, expect) in [("status = 204\n", "\"status=2xx\", \"length=0\""), ("", "\"status=404\"")] {
+        assert!(asked(status, expect).is_ok(), "{status}{expect}");
+    }
+}
+
+#[test]
 fn a_broken_experiment_does_not_stop_the_others() {
     let home = home();
     let file = |name: &str, text: &str| {

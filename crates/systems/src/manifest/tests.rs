@@ -282,6 +282,15 @@ fn the_address_of_a_users_server_is_parsed() {
 }
 
 #[test]
+fn the_name_that_a_users_server_must_have_in_tls_is_that_of_its_address() {
+    for (host, name) in [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1"), ("localhost", "localhost")] {
+        let text = ATTACHED.replace("http://127.0.0.1", &format!("https://{host}"));
+        let manifest = parse(&text.replace("[answer]", "[tls]\ninsecure = true\n[answer]")).unwrap();
+        assert_eq!(manifest.tls.unwrap().name, name);
+    }
+}
+
+#[test]
 fn mistakes_in_attaching_are_errors() {
     let cases = [
         ("http://127.0.0.1:8082/", "http://10.0.0.1:8082", "6:10: cannot attach to `http://10.0.0.1:8082`"),

@@ -1,7 +1,7 @@
 //! A connection to a server under check. Sends bytes, reads HTTP answers and notices a close. Parses answers
 //! itself, so that the generator's codec does not check itself.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use systems::contact::{Access, Contact};
@@ -47,7 +47,7 @@ impl RawConnection {
     }
 
     /// Receives more bytes and returns how many. 0 means that the server closed.
-    fn receive(&mut self, patience: Duration) -> Result<usize, String> {
+    fn receive(&mut self, patience: Duration) -> io::Result<usize> {
         let mut buffer = [0; 4096];
         loop {
             match self.contact.read_within(&mut buffer, patience) {
@@ -57,9 +57,10 @@ impl RawConnection {
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(format!("nothing within {} ms", patience.as_millis()));
+                    let message = format!("nothing within {} ms", patience.as_millis());
+                    return Err(io::Error::new(ErrorKind::TimedOut, message));
                 }
-                Err(e) => return Err(e.to_string()),
+                Err(e) => return Err(e),
             }
         }
     }
@@ -70,7 +71,7 @@ impl RawConnection {
             if self.held.len() > 1 << 20 {
                 return Err("more than a megabyte of an answer".to_owned());
             }
-            if self.receive(PATIENCE)? == 0 {
+            if self.receive(PATIENCE).map_err(|e| e.to_string())? == 0 {
                 return Err(format!("closed after {} bytes: {}", self.held.len(), shown(&self.held)));
             }
         }
@@ -140,7 +141,9 @@ impl RawConnection {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
                 // The kernel resets a connection that is closed with unread data. Many servers end TLS without a word.
-                Err(why) if why.contains("reset") || why.contains("close_notify") => return Ok(()),
+                Err(e) if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) => {
+                    return Ok(());
+                }
                 Err(_) => return Err(format!("the connection is still open after {} s", PATIENCE.as_secs())),
             }
         }

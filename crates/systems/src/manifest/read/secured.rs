@@ -73,7 +73,9 @@ impl Reader<'_> {
             (None, None) => None,
             _ => return self.wrong(span, "cert without key, or key without cert", "write both"),
         };
-        let host = secured.and_then(|url| url.get_ref().split("://").nth(1)?.split(':').next());
+        // TLS knows an address of IPv6 without the brackets of a URL.
+        let host = secured.and_then(|url| Some(url.get_ref().split_once("://")?.1.rsplit_once(':')?.0));
+        let host = host.map(|host| host.trim_start_matches('[').trim_end_matches(']'));
         let parameters = Parameters {
             alpn: table.alpn.iter().map(|name| name.clone().into_bytes()).collect(),
             ciphers: table.ciphers.clone(),
