@@ -125,8 +125,10 @@ fn a_certificate_that_is_not_accepted_is_named() {
 fn sides_that_cannot_agree_are_told() {
     let issued = Issued::new(&["127.0.0.1"], 1);
     let server = issued.serve(&[]);
-    let h2 = ["--insecure", "--alpn", "h2,http/1.1"];
-    assert_fault(&server.http, &h2, "the server chose no application protocol (ALPN)");
+    let old = ["--insecure", "--alpn", "http/1.0"];
+    assert_fault(&server.http, &old, "the peer sent the alert no_application_protocol");
+    let (code, json) = load_json(&[&server.http, "-n", "4", "--insecure", "--alpn", "http/1.0,http/1.1"]);
+    assert_eq!((code, &json["completed"]), (0, &4.into()), "{json}");
     let plain = Served::start(&[]);
     let https = plain.http.replace("http://", "https://");
     assert_fault(&https, &["--insecure"], "the peer does not speak TLS");
@@ -162,11 +164,12 @@ fn wrong_options_of_tls_are_usage_errors() {
     std::fs::write(&empty, "").expect("a file");
     let (missing, empty) = (nowhere(dir.path()), empty.to_str().expect("a path").to_owned());
     let https = "https://127.0.0.1:1/";
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["http://127.0.0.1:1/", "--insecure"], 2, "https://"),
         (&["frames://127.0.0.1:1", "--tls", "1.3"], 2, "https://"),
         (&[https, "--tls", "1.1"], 2, "1.2"),
         (&[https, "--insecure", "--ciphers", "RC4"], 2, "TLS_AES_128_GCM_SHA256"),
+        (&[https, "--insecure", "--alpn", "h2,http/1.1"], 2, "only http/1.1 and http/1.0 are spoken"),
         (&[https, "--cacert", &missing], 1, "cannot read"),
         (&[https, "--cacert", &empty], 2, "certificate"),
         (&[https, "--insecure", "--cert", &empty], 2, "--key"),

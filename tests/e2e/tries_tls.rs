@@ -1,6 +1,8 @@
 //! `narrows try` with servers that speak TLS.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use crate::load_tls::Issued;
 use crate::support::home::Home;
@@ -38,11 +40,47 @@ fn commands_with_a_certificate_are_driven_in_tls_beside_plain_ones() {
 }
 
 #[test]
+fn knobs_of_tls_span_points_of_one_command() {
+    let home = Home::new();
+    let told = format!("{NARROWS} serve --port {{port}} --cert {{cert}} --key {{key}} --tls={{tls}}");
+    let words = ["try", &told, "-k", "tls=off,1.3", "-k", "certificate=p256,rsa2048", "--close"];
+    home.run(words.into_iter().chain(SHORT)).code(0);
+    let seen = home.observations();
+    let points: BTreeSet<String> = seen
+        .iter()
+        .map(|seen| &seen.trial.scenario.point)
+        .map(|point| {
+            if point["tls"].to_string() == "off" {
+                "off".to_owned()
+            } else {
+                format!("1.3 {}", point["certificate"])
+            }
+        })
+        .collect();
+    assert_eq!(points, ["off", "1.3 p256", "1.3 rsa2048"].map(str::to_owned).into());
+    // Without a run, each point is a line.
+    let both = ["try", &secured(), "-k", "sessions=never,always", "--close", "--dry-run"];
+    assert_eq!(home.run(both).code(0).stdout.lines().count(), 2);
+}
+
+#[test]
+fn sessions_are_offered_in_each_version_of_a_knob() {
+    let home = Home::new();
+    let secured = secured();
+    let words = ["try", &secured, "-k", "tls=1.2,1.3", "--tls-sessions", "always", "--close"];
+    home.run(words.into_iter().chain(SHORT)).code(0);
+    for seen in home.observations() {
+        assert_eq!(seen.trial.scenario.point["sessions"].to_string(), "always");
+    }
+}
+
+#[test]
 fn what_was_tried_in_tls_can_be_saved_and_run_again() {
     let home = Home::new();
     let plain = format!("{NARROWS} serve -p {{port}}");
     let words = ["try", &plain, &secured(), "--names", "plain,secured", "--save", "mine", "--tls", "1.2"];
-    home.run(words.into_iter().chain(SHORT)).code(0);
+    let sessions = ["--close", "--tls-sessions", "always"];
+    home.run(words.into_iter().chain(sessions).chain(SHORT)).code(0);
     let folder = home.path("narrows");
     let mut again = home.narrows(["run", "mine", "--rounds", "1"]);
     let ended = crate::support::run(again.env("NARROWS_HOME", &folder)).code(0);
@@ -54,6 +92,10 @@ fn what_was_tried_in_tls_can_be_saved_and_run_again() {
         .collect();
     for expected in ["mine-plain off", "mine-secured 1.2"] {
         assert!(versions.iter().any(|seen| seen == expected), "{versions:?}");
+    }
+    // The plain arm, which has no sessions, adds no points to the other one.
+    for seen in home.observations().iter().filter(|seen| seen.trial.scenario.system.ends_with("secured")) {
+        assert_eq!(seen.trial.scenario.point["sessions"].to_string(), "always");
     }
     home.assert_nothing_left();
 }
@@ -120,6 +162,8 @@ fn options_of_tls_that_mean_nothing_are_usage_errors() {
         (&[plain, "--insecure"][..], "https://"),
         (&[own, "--insecure"], "Narrows makes the certificate"),
         (&[own, "--tls", "1.2,1.3"], "one version"),
+        (&[own, "--tls", "1.3", "-k", "tls=1.2,1.3"], "give one of them"),
+        (&[own, "--tls-sessions", "always", "-k", "sessions=never,always"], "give one of them"),
         (&["https://localhost:1", "--save", "x"], "--cacert"),
     ] {
         home.run(["try"].iter().chain(words).copied()).code(2).says(&[why]);

@@ -136,7 +136,10 @@ impl Args {
             }
             _ => self.identity()?,
         };
-        let parameters = tls::Parameters { versions, sessions: self.tickets, ..tls::Parameters::default() };
+        // A client that offers no application protocol is served, too.
+        let alpn = vec![b"http/1.1".to_vec()];
+        let parameters =
+            tls::Parameters { versions, alpn, sessions: self.tickets, ..tls::Parameters::default() };
         let serving = tls::Serving { identity, clients: None, parameters };
         Ok(Some(tls::Listener::new(&serving).map_err(|error| Usage(error.to_string()))?))
     }

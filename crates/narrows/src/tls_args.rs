@@ -28,8 +28,8 @@ pub struct TlsArgs {
     /// The name that is sent to the server and that its certificate must be for [default: the target's host]
     #[arg(long, value_name = "NAME")]
     sni: Option<String>,
-    /// Application protocols to offer, such as http/1.1. The server must choose one of them
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// Application protocols to offer: http/1.1, http/1.0. The server must choose one of them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = protocol)]
     alpn: Vec<String>,
     /// Accept only these versions: 1.2, 1.3
     #[arg(long = "tls", value_name = "VERSIONS", value_delimiter = ',', value_parser = version)]
@@ -56,6 +56,14 @@ enum Sessions {
 
 fn version(text: &str) -> Result<Version, String> {
     Version::from_name(text).map_err(|error| error.to_string())
+}
+
+/// An application protocol. A server that chose another one would be sent what it cannot read.
+fn protocol(text: &str) -> Result<String, String> {
+    match text {
+        "http/1.1" | "http/1.0" => Ok(text.to_owned()),
+        _ => Err("only http/1.1 and http/1.0 are spoken".to_owned()),
+    }
 }
 
 impl TlsArgs {
@@ -86,6 +94,15 @@ impl TlsArgs {
     /// Whether connections offer sessions.
     pub fn offers_sessions(&self) -> bool {
         self.tls_sessions == Some(Sessions::Always)
+    }
+
+    /// The given options that set what a knob can set, each after its knob.
+    pub fn instead_of_knobs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let options = [
+            (!self.versions.is_empty(), ("tls", "--tls")),
+            (self.tls_sessions.is_some(), ("sessions", "--tls-sessions")),
+        ];
+        options.into_iter().filter(|(given, _)| *given).map(|(_, names)| names)
     }
 
     /// The first option that says whose certificates are accepted, or that a server whose certificate Narrows makes does not

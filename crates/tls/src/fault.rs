@@ -50,6 +50,8 @@ pub enum CertificateFault {
     BadSignature,
     /// It cannot be decoded.
     Malformed,
+    /// It is that of an authority, which signs the certificates of servers and is not one of them.
+    Authority,
     /// It is for another purpose, for example for clients only.
     WrongPurpose,
     /// It is revoked.
@@ -149,7 +151,11 @@ impl From<&CertificateError> for CertificateFault {
             Bad::BadEncoding => Self::Malformed,
             Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => Self::WrongPurpose,
             Bad::Revoked => Self::Revoked,
-            Bad::Other(rustls::OtherError(why)) => Self::Other(Detail::of(why)),
+            Bad::Other(rustls::OtherError(why)) => match Detail::of(why) {
+                // rustls has no value for this: the word is that of the library below it.
+                detail if detail.text() == "CaUsedAsEndEntity" => Self::Authority,
+                detail => Self::Other(detail),
+            },
             error => Self::Other(Detail::of(error)),
         }
     }
@@ -187,6 +193,9 @@ impl fmt::Display for CertificateFault {
             Self::UnknownIssuer => f.write_str("does not lead to a known root"),
             Self::BadSignature => f.write_str("has a wrong signature"),
             Self::Malformed => f.write_str("cannot be decoded"),
+            Self::Authority => f.write_str(
+                "is that of an authority, not of a server: use one that the authority has signed, or --insecure",
+            ),
             Self::WrongPurpose => f.write_str("is for another purpose"),
             Self::Revoked => f.write_str("is revoked"),
             Self::Other(detail) => write!(f, "is not accepted: {}", detail.text()),

@@ -171,7 +171,9 @@ fn draft(
             .extend(command.into_iter().flatten().flat_map(|word| template::names(word).unwrap_or_default()));
     }
     let own = knobs.iter().filter(|knob| names.contains(&knob.name));
-    let own = own.filter(|knob| systems::allotment::knob(&knob.name).is_none());
+    // The launch fills in `{tls}`.
+    let of_work = |name: &str| name == "tls" && args.workload().knob(name).is_some();
+    let own = own.filter(|knob| systems::allotment::knob(&knob.name).is_none() && !of_work(&knob.name));
     let own: BTreeMap<String, Knob> = own.map(|knob| (knob.name.clone(), knob.definition())).collect();
     used.extend(own.keys().cloned());
     Ok(Draft {

@@ -137,16 +137,24 @@ impl Args {
 
     /// The blocks of the grid: one for the arms that are spoken to in TLS, and one for the others. A knob `tls` decides it
     /// itself.
-    fn by_scheme<'a>(&self, arms: &Arms, axes: Axes<'a>) -> anyhow::Result<Vec<Axes<'a>>> {
-        let by_knob = arms.knobs.iter().any(|(knob, _)| knob == "tls");
+    fn by_scheme<'a>(&self, arms: &Arms, mut axes: Axes<'a>) -> anyhow::Result<Vec<Axes<'a>>> {
+        let given = |knob: &str| arms.knobs.iter().any(|(name, _)| name == knob);
+        if let Some((knob, option)) = self.tls.instead_of_knobs().find(|(knob, _)| given(knob)) {
+            bail!(Usage(format!("{option} and -k {knob} set the same: give one of them")));
+        }
         let (secured, plain): (Vec<_>, Vec<_>) = arms.systems.iter().partition(|system| system.speaks(true));
-        if by_knob || secured.is_empty() {
+        if secured.is_empty() {
             return Ok(vec![axes]);
         }
         let word = |word: &str| vec![Value::Text(word.to_owned())];
         let version = self.tls.version().map_err(Usage)?;
         let sessions = if self.tls.offers_sessions() { "always" } else { "never" };
-        let blocks = [(secured, version.name(), Some(sessions)), (plain, "off", None)];
+        let sessions = Some(sessions).filter(|_| !given("sessions"));
+        if given("tls") {
+            axes.extend(sessions.map(|sessions| ("sessions", word(sessions))));
+            return Ok(vec![axes]);
+        }
+        let blocks = [(secured, version.name(), sessions), (plain, "off", None)];
         let blocks = blocks.into_iter().filter(|(systems, ..)| !systems.is_empty());
         let block = |(systems, tls, sessions): (Vec<&Manifest>, &str, Option<&str>)| {
             let names = systems.into_iter().map(|system| Value::Text(system.name.clone())).collect();

@@ -209,8 +209,17 @@ fn grid(planned: &Planned, own: impl Fn(&str) -> Toml) -> Vec<Toml> {
         return vec![Toml::Table(whole)];
     }
     let block = |(tls, systems): (&Value, BTreeSet<&str>)| {
-        let mut block = whole.clone();
-        block.insert("tls".to_owned(), value(tls));
+        // Only what occurs in this version: a value of the other block would add points.
+        let here = |knob: &str, value: &Value| {
+            let mut points = planned.scenarios.iter().map(|scenario| &scenario.point);
+            points.any(|point| point.get("tls") == Some(tls) && point.get(knob) == Some(value))
+        };
+        let axes = planned.axes.iter().map(|axis| {
+            let values = axis.values.iter().filter(|value| here(&axis.knob, value));
+            (axis.knob.clone(), values.map(value).collect::<Vec<Toml>>())
+        });
+        let axes = axes.filter(|(_, values)| !values.is_empty());
+        let mut block: Table = axes.map(|(knob, values)| (knob, Toml::Array(values))).collect();
         block.insert("systems".to_owned(), Toml::Array(systems.into_iter().map(&own).collect()));
         Toml::Table(block)
     };
