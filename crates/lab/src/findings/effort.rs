@@ -34,6 +34,9 @@ pub struct Effort {
     pub retransmits_per_s: Option<f64>,
     /// Page faults, minor and major, the median over trials.
     pub faults_per_unit: Option<f64>,
+    /// Bytes that the system sent, as they were on the wire; the median over trials. None if none were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_out_per_unit: Option<f64>,
     /// Full handshakes of TLS, in each of which the server signs; the median over trials. None if no handshake ended in a
     /// window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,6 +104,7 @@ impl Effort {
             median_ratio(trials.clone().filter_map(|m| Some((of(m)?, by(m)))))
         };
         let worth = |m: &Measurement| m.worth(unit);
+        let received = |m: &Measurement| Some(m.bytes_received as f64).filter(|bytes| *bytes > 0.0);
         let opened = trials.clone().any(|m| m.handshakes.is_some());
         Self {
             switches_per_unit: ratio(|m| Some(m.system.context_switches as f64), &worth),
@@ -111,6 +115,7 @@ impl Effort {
                 .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
             retransmits_per_s: ratio(|m| Some(m.retransmits as f64), &|m| m.elapsed_s),
             faults_per_unit: ratio(|m| m.system.page_faults.map(|faults| faults as f64), &worth),
+            bytes_out_per_unit: ratio(received, &worth),
             full_handshakes_per_unit: ratio(|m| Some(m.full_handshakes() as f64), &worth).filter(|_| opened),
             waited_s_per_cpu_s: ratio(|m| m.system.waited_s, &|m| m.system.cpu_s),
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),

@@ -38,6 +38,8 @@ pub enum Counted {
     CoreWait,
     /// Page faults for a unit of work.
     PageFaults,
+    /// Bytes that the system sent, as they were on the wire, for a unit of work.
+    BytesOut,
     /// Full handshakes of TLS for a unit of work. In each of them the system signs.
     FullHandshakes,
     /// The share of the time of sending to the system in which its receive window was full.
@@ -79,6 +81,8 @@ const LEAST: f64 = 0.1;
 const LEAST_RESENT: f64 = 5.0;
 /// Neither a context switch nor a page fault nor a segment costs more than this many seconds of CPU time, caches included.
 const COST_S: f64 = 5e-6;
+/// Nor does a byte cost more than this that is copied and encrypted.
+const BYTE_COST_S: f64 = 2e-9;
 /// Nor does a full handshake cost more than this, with a signature of a long RSA key.
 const HANDSHAKE_COST_S: f64 = 5e-3;
 /// At that cost, what the slower one had to do more must take at least this share of its CPU time.
@@ -191,7 +195,7 @@ impl Count {
 }
 
 /// All counts, in the order of their columns. A `*` in a heading stands for the unit of work.
-fn counts() -> [Count; 16] {
+fn counts() -> [Count; 17] {
     fn received(of: fn(&Sent) -> Option<f64>, work: &Effort) -> Option<f64> {
         work.tcp_in.as_ref().and_then(of)
     }
@@ -203,6 +207,7 @@ fn counts() -> [Count; 16] {
     let exact = per_unit(EXACT, LEAST, f64::INFINITY);
     let segments = per_unit(EXACT, LEAST, COST_S);
     let varying = per_unit(VARYING, LEAST, COST_S);
+    let copied = per_unit(VARYING, LEAST, BYTE_COST_S);
     let signed = per_unit(EXACT, LEAST, HANDSHAKE_COST_S);
     let resent = Measure::InTime { differ: VARYING, least: LEAST_RESENT };
     let at_once = Measure::AtOnce { differ: EXACT };
@@ -218,6 +223,7 @@ fn counts() -> [Count; 16] {
         count(Counted::Retransmits, "retransmits/s", resent, |w| w.retransmits_per_s),
         count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
         count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit),
+        count(Counted::BytesOut, "bytes out/*", copied, |w| w.bytes_out_per_unit),
         // Where no handshake was counted, none ended.
         count(Counted::FullHandshakes, "full handshakes/*", signed, |w| {
             Some(w.full_handshakes_per_unit.unwrap_or(0.0))

@@ -3,7 +3,7 @@
 use lab::findings::{Counted, Reason};
 use systems::work::WorkUnit;
 
-use crate::number::{count, percent, seconds};
+use crate::number::{bytes, count, percent, seconds};
 
 /// A count of both sides: `2.0 system calls a request against 8.0`.
 pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
@@ -41,6 +41,10 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
             format!("TCP sent {} segments again in a second against {}", count(faster), count(slower))
         }
         Counted::PageFaults => per_unit("page faults"),
+        Counted::BytesOut => {
+            let each = |of: f64| bytes(of * unit.size);
+            format!("it sent {} a {} against {}", each(faster), unit.name, each(slower))
+        }
         Counted::FullHandshakes => format!("{}, each with a signature", per_unit("full handshakes")),
         Counted::CoreWait => format!(
             "its threads waited {} for a core for each second that they ran, against {}",
@@ -68,6 +72,7 @@ mod tests {
         for (counted, [faster, slower], said) in [
             (Counted::SegmentsOut, [1.0, 3.04], "1.0 sent TCP segments a request against 3.0"),
             (Counted::Retransmits, [0.0, 25.0], "TCP sent 0 segments again in a second against 25"),
+            (Counted::BytesOut, [97_200.0, 1_049_000.0], "it sent 97 kB a request against 1.0 MB"),
             (
                 Counted::FullHandshakes,
                 [0.0, 0.999],

@@ -239,6 +239,22 @@ fn signatures_come_first_and_symptoms_last() {
 }
 
 #[test]
+fn bytes_explain_what_copies_cost_and_no_more() {
+    let sent = |bytes: Option<f64>| Effort { bytes_out_per_unit: bytes, ..Effort::default() };
+    // The slower one uses 0.1 us of CPU time for a request. A tenth of that is five bytes, at 2 ns each.
+    for (faster, slower, explains) in [
+        (Some(97e3), Some(1e6), true),
+        (Some(1e6), Some(97e3), false), // compressed for each answer: the slower one sent fewer
+        (Some(1e6), Some(1.2e6), false),
+        (Some(1.0), Some(5.0), false), // a few bytes more cost nothing
+        (None, Some(1e6), false),
+    ] {
+        let found = explained(2.0, sent(faster), sent(slower));
+        assert_eq!(found == [Kind::BytesOut], explains, "{faster:?} {slower:?}: {found:?}");
+    }
+}
+
+#[test]
 fn what_costs_too_little_for_the_cpu_time_explains_nothing() {
     let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a"], &[]);
     let found = one(findings(&plan, &observe(&plan, |_| measured(measurement(20, 1.0)))));
