@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
 
 use crate::load_tls::Issued;
 use crate::support::home::Home;
