@@ -78,10 +78,6 @@ pub struct Args {
     /// Send length-prefixed frames instead of requests
     #[arg(long)]
     frames: bool,
-    #[command(flatten)]
-    traffic: TrafficArgs,
-    #[command(flatten)]
-    tls: TlsArgs,
     /// What to compare, the deciding figure first. p50, p99, cpu, calls and instructions are measured at --rate, or else at
     /// half of what the slowest arm reaches
     #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
@@ -122,6 +118,11 @@ pub struct Args {
     quiet: bool,
     #[command(flatten)]
     store: common::StoreArg,
+    // What has a heading of its own in the help stands last.
+    #[command(flatten)]
+    traffic: TrafficArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 fn share(text: &str) -> Result<f64, String> {
