@@ -257,6 +257,6 @@ fn a_folder_that_is_not_a_home_is_named() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = narrows(["run", "e", "--rounds", "file"]);
     command.env("NARROWS_HOME", empty.path()).current_dir(empty.path());
-    run(&mut command).code(1).says(&["NARROWS_HOME", "systems/ and experiments/"]);
+    run(&mut command).code(1).says(&["NARROWS_HOME", "has neither systems/ nor experiments/"]);
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "it leaves nothing there");
 }
