@@ -191,7 +191,7 @@ fn what_is_broken_is_named_with_its_place() {
         ("{\"log\":{\"pages\":[]}}", "f:1:19: `entries` is missing"),
         (
             "{\"log\":{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"http://u@x/\"}}]}}",
-            "f:1:68: entry 1: \"http://u@x/\" needs a host",
+            "f:1:68: entry 1: a URL names a user or a password before \"x\"",
         ),
         ("{\"log\":{\"entries\":[]}}", "f: it has no request"),
         (
