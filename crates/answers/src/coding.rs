@@ -2,6 +2,7 @@
 //!
 //! A body is decoded when it is whole, and never to more than a limit: a small body can stand for a very large one.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, Read};
 
@@ -122,14 +123,14 @@ impl Encodings {
 /// # Errors
 /// The body is not what its codings say, or too long.
 pub fn decode(encodings: Encodings, body: &[u8], limit: u64) -> Result<Vec<u8>, Broken> {
-    let mut decoded = body.to_vec();
+    let mut decoded = Cow::Borrowed(body);
     // An empty body is no empty stream: servers leave the coding's name in the head of an answer without content.
     if !body.is_empty() {
         for coding in encodings.codings.into_iter().rev().flatten() {
-            decoded = undo(coding, &decoded, limit)?;
+            decoded = Cow::Owned(undo(coding, &decoded, limit)?);
         }
     }
-    Ok(decoded)
+    Ok(decoded.into_owned())
 }
 
 fn undo(coding: Coding, body: &[u8], limit: u64) -> Result<Vec<u8>, Broken> {

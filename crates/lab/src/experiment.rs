@@ -192,14 +192,15 @@ pub fn load(homes: &[Home], name: &str) -> Result<Experiment, InputError> {
     if Path::new(name).extension().is_some_and(|e| e == "toml") {
         return Experiment::parse(&Source::read(Path::new(name))?);
     }
-    let known: BTreeSet<String> = homes.iter().flat_map(names).collect();
-    if let Some(home) = homes.iter().find(|home| names(home).iter().any(|known| known == name)) {
+    let known: Vec<(&Home, Vec<String>)> = homes.iter().map(|home| (home, names(home))).collect();
+    if let Some((home, _)) = known.iter().find(|(_, names)| names.iter().any(|known| known == name)) {
         return Experiment::parse(&Source::read(&file(home, name))?);
     }
     let folder = homes.first().map(|home| home.path.join("experiments")).unwrap_or_default();
-    let help = match known.is_empty() {
+    let names: BTreeSet<&str> = known.iter().flat_map(|(_, names)| names).map(String::as_str).collect();
+    let help = match names.is_empty() {
         true => "that folder has no experiments: is it the right one?".to_owned(),
-        false => suggestion(name, known.iter().map(String::as_str)),
+        false => suggestion(name, names),
     };
     Err(Source::new(folder, "").error(0..0, format!("there is no experiment `{name}`"), help))
 }
@@ -207,12 +208,13 @@ pub fn load(homes: &[Home], name: &str) -> Result<Experiment, InputError> {
 /// All experiments of the strongest home that has any, sorted by name. An experiment that cannot be read is listed with its error
 /// and does not affect the others.
 pub fn list(homes: &[Home]) -> Vec<(String, Result<Experiment, InputError>)> {
-    let Some(home) = homes.iter().find(|home| !names(home).is_empty()) else { return Vec::new() };
+    let all = homes.iter().map(|home| (home, names(home)));
+    let Some((home, names)) = all.into_iter().find(|(_, names)| !names.is_empty()) else { return Vec::new() };
     let read = |name: String| {
         let experiment = Source::read(&file(home, &name)).and_then(|source| Experiment::parse(&source));
         (name, experiment)
     };
-    names(home).into_iter().map(read).collect()
+    names.into_iter().map(read).collect()
 }
 
 fn file(home: &Home, name: &str) -> PathBuf {

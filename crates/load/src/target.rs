@@ -151,6 +151,11 @@ impl Expect {
         Self { status: Statuses::exactly(200), body: Some(body.into()), ..Self::default() }
     }
 
+    /// Why no answer can be right.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        self.status.is_empty().then_some("the checks of the status leave no status that is accepted")
+    }
+
     /// Answers with this status that meet all these checks. Without a status and a check of it, any 2xx is accepted.
     pub fn meeting(status: Option<u16>, checks: Vec<Check>) -> Self {
         let statuses = checks.iter().filter_map(Check::statuses);

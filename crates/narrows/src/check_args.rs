@@ -34,6 +34,6 @@ impl CheckArgs {
 
     /// Why no answer can be right.
     pub fn contradiction(&self) -> Option<&'static str> {
-        self.expect().status.is_empty().then_some("the checks of the status leave no status that is accepted")
+        self.expect().contradiction()
     }
 }

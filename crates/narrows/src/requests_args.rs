@@ -237,8 +237,8 @@ fn secret(text: &str) -> anyhow::Result<String> {
 fn expectation(usual: &Expect, texts: &[String]) -> Result<Expect, String> {
     let own = texts.iter().map(|text| Check::parse(text).map_err(|error| format!("{text:?}: {error}")));
     let own = Expect::meeting(None, own.collect::<Result<_, _>>()?);
-    if own.status.is_empty() {
-        return Err("the checks of the status leave no status that is accepted".to_owned());
+    if let Some(why) = own.contradiction() {
+        return Err(why.to_owned());
     }
     let says_status = own.checks.iter().any(|check| check.statuses().is_some());
     let status = if says_status { own.status } else { usual.status };

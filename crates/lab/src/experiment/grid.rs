@@ -289,10 +289,8 @@ pub fn scenarios(
                 points = product(&points, name, &values);
             }
             let (system, workload) = (&manifest.name, experiment.workload);
-            let points = points.into_iter().map(|point| grid.without_idle(point));
-            for point in
-                points.collect::<Vec<_>>().into_iter().filter(|p| seen.insert((system.clone(), p.clone())))
-            {
+            let points: Vec<Point> = points.into_iter().map(|point| grid.without_idle(point)).collect();
+            for point in points.into_iter().filter(|point| seen.insert((system.clone(), point.clone()))) {
                 let scenario = Scenario::new(experiment.name.as_str(), system.as_str(), workload, point)
                     .map_err(|why| experiment.source.error(0..0, why, ""))?;
                 check_rate(experiment, &scenario)?;

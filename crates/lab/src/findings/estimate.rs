@@ -169,7 +169,7 @@ impl Opened {
         let opening = Latency::together(found.clone().map(|found| &found.opening_us));
         let sum = |of: fn(&Handshakes) -> u64| found.clone().map(of).sum::<u64>();
         (sum(Handshakes::all) > 0).then(|| Self {
-            full: sum(|found| found.full + found.retried),
+            full: sum(|found| found.signed()),
             resumed: sum(|found| found.resumed),
             offered: sum(|found| found.offered),
             refused: sum(Handshakes::refused),
