@@ -28,6 +28,7 @@ use crate::ports::{self, Holder};
 use crate::ready;
 use crate::sample::{Sampler, Whose};
 use crate::tcp;
+use crate::trace;
 use crate::wait::poll;
 use crate::workload::Role;
 
@@ -211,11 +212,20 @@ impl Running {
                     last = format!("only {address} serves, since a moment ago");
                 }
                 Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
-                Err(why) => last = why,
+                Err(why) => {
+                    if why != last {
+                        trace::say(|| format!("not ready: {why}"));
+                    }
+                    last = why;
+                }
             }
             holder.is_some() || over()
         });
         if let Some(address) = found {
+            trace::say(|| {
+                let whose = if holder == Some(Holder::Group) { "to what was started" } else { "elsewhere" };
+                format!("{address} serves, and its socket belongs {whose}")
+            });
             self.listening = Some(Listening::Address(address));
         }
         if let Some(exit) = self.held.exited() {
@@ -261,7 +271,13 @@ impl Running {
         poll(deadline, || {
             match Contact::open(&access, ready::patience(deadline)) {
                 Ok(_) => ready = true,
-                Err(error) => last = error.to_string(),
+                Err(error) => {
+                    let why = error.to_string();
+                    if why != last {
+                        trace::say(|| format!("not ready: {why}"));
+                    }
+                    last = why;
+                }
             }
             ready || over()
         });
@@ -329,6 +345,7 @@ impl Running {
         let Some(stdin) = &mut self.stdin else {
             return Err(self.wrong(Stage::System, "its standard input is closed"));
         };
+        trace::say(|| format!("wrote to its standard input: {line:.200}"));
         let text = format!("{line}\n");
         let written =
             nonblocking(stdin).and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
@@ -350,7 +367,10 @@ impl Running {
             return Err(self.wrong(Stage::System, "a server's output is kept, not delivered as lines"));
         };
         match lines.recv_timeout(timeout) {
-            Ok(Ok(line)) => Ok(Some(line)),
+            Ok(Ok(line)) => {
+                trace::say(|| format!("it printed: {line:.200}"));
+                Ok(Some(line))
+            }
             Ok(Err(())) => {
                 Err(self.wrong(Stage::System, &format!("printed a line longer than {LONGEST_LINE} bytes")))
             }
