@@ -68,3 +68,19 @@ bench: install
 count: install-count
 	cargo build --release --locked -p narrows -p bench
 	target/release/bench count $(if $(BEFORE),--before $(BEFORE))
+
+# Documents, dependencies and versions.
+
+# What crates we use: their licences, sources and known faults. The list of faults comes from the internet; without it, use
+# DENY='licenses bans sources'.
+DENY =
+deny:
+	cargo deny --version >/dev/null 2>&1 || cargo install cargo-deny --locked
+	cargo deny --locked check $(DENY)
+
+# Whether the oldest Rust that Cargo.toml names still builds Narrows.
+MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:
+	rustup toolchain install $(MSRV) --profile minimal
+	cargo +$(MSRV) check --workspace --locked --target-dir target/msrv
+.PHONY: deny msrv
