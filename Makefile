@@ -50,9 +50,10 @@ lint:
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# Makes the pictures in the README, from a new run on this machine. Takes some minutes.
+# Runs what the documents show on this machine, and writes its output and the pictures into them. Takes a quarter of an hour.
 pictures: build install-test
-	$(NARROWS) run upload-buffers frames --rounds 9 --store target/pictures.db
+	NARROWS_RUN_DOCS=$(CURDIR)/target/release \
+		cargo test --workspace --locked --test check -- --ignored --exact --nocapture documents::real_runs
 	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
 		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures
 
