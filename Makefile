@@ -51,11 +51,12 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # Runs what the documents show on this machine, and writes its output and the pictures into them. Takes a quarter of an hour.
+# PAGE=README.md runs what one page shows.
 pictures: build install-test
-	NARROWS_RUN_DOCS=$(CURDIR)/target/release \
+	NARROWS_RUN_DOCS=$(CURDIR)/target/release NARROWS_RUN_PAGE=$(PAGE) \
 		cargo test --workspace --locked --test check -- --ignored --exact --nocapture documents::real_runs
-	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
-		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures
+	$(if $(PAGE),,NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
+		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures)
 
 # Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes forty minutes on a quiet
 # machine.

@@ -1,23 +1,20 @@
-"""The slower server of the example in README.md: asyncio's streams."""
-import asyncio
+"""The slower server of the example in README.md: Python's http.server."""
+import http.server
 import sys
 
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"hello\n")
+
+    def log_message(self, *words):
+        pass
 
 
-async def serve(reader, writer):
-    try:
-        while True:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(ANSWER)
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
-    await server.serve_forever()
-
-
-asyncio.run(main())
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

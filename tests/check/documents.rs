@@ -155,6 +155,10 @@ fn printed(folder: &Path, programs: &Path, command: &str) -> String {
     let ended = run(&mut shell);
     assert!(!ended.stdout.is_empty(), "`{command}` prints nothing: {ended:#?}");
     let text = ended.stdout.replace(&*folder.to_string_lossy(), "/home/me/project");
+    assert!(
+        !text.contains(&*checkout().to_string_lossy()),
+        "`{command}` prints a path of this machine: {text}"
+    );
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
 }
@@ -277,6 +281,7 @@ fn every_link_leads_somewhere() {
 
 /// Not a test: runs the commands of the documents on this machine, and writes what they print. See `make pictures`.
 /// `NARROWS_RUN_DOCS=FOLDER cargo test --test check -- --ignored real_runs`, with the folder of the program.
+/// `NARROWS_RUN_PAGE` names a single page.
 #[test]
 #[ignore = "runs for minutes and writes documents; for people"]
 fn real_runs() {
@@ -285,7 +290,9 @@ fn real_runs() {
     serve.args(["serve", "-p", "18080"]);
     plain(&mut serve);
     let _target = Guarded::spawn(&mut serve);
-    for mut page in Page::all().into_iter().filter(|page| !page.marked("run").is_empty()) {
+    let only = std::env::var_os("NARROWS_RUN_PAGE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let wanted = |page: &Page| only.as_ref().is_none_or(|name| page.name == *name);
+    for mut page in Page::all().into_iter().filter(|page| wanted(page) && !page.marked("run").is_empty()) {
         let folder = tempfile::TempDir::new().expect("a folder");
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
