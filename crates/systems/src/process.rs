@@ -212,20 +212,12 @@ impl Running {
                     last = format!("only {address} serves, since a moment ago");
                 }
                 Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
-                Err(why) => {
-                    if why != last {
-                        trace::say(|| format!("not ready: {why}"));
-                    }
-                    last = why;
-                }
+                Err(why) => trace::not_ready(&mut last, why),
             }
             holder.is_some() || over()
         });
         if let Some(address) = found {
-            trace::say(|| {
-                let whose = if holder == Some(Holder::Group) { "to what was started" } else { "elsewhere" };
-                format!("{address} serves, and its socket belongs {whose}")
-            });
+            trace::ready(address, holder == Some(Holder::Group));
             self.listening = Some(Listening::Address(address));
         }
         if let Some(exit) = self.held.exited() {
@@ -271,13 +263,7 @@ impl Running {
         poll(deadline, || {
             match Contact::open(&access, ready::patience(deadline)) {
                 Ok(_) => ready = true,
-                Err(error) => {
-                    let why = error.to_string();
-                    if why != last {
-                        trace::say(|| format!("not ready: {why}"));
-                    }
-                    last = why;
-                }
+                Err(error) => trace::not_ready(&mut last, error.to_string()),
             }
             ready || over()
         });

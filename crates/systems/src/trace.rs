@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -45,6 +46,20 @@ pub fn say(line: impl FnOnce() -> String) {
         // One call for the whole line, so that the lines of several threads do not mix.
         let _ = (&sink.file).write_all(text.as_bytes());
     }
+}
+
+/// Writes why a server is not ready, if the reason is new, and keeps it.
+pub(crate) fn not_ready(last: &mut String, why: String) {
+    if why != *last {
+        say(|| format!("not ready: {why}"));
+    }
+    *last = why;
+}
+
+/// Writes that a server serves, and whether the socket belongs to what was started.
+pub(crate) fn ready(address: SocketAddr, own: bool) {
+    let whose = if own { "to what was started" } else { "elsewhere" };
+    say(|| format!("{address} serves, and its socket belongs {whose}"));
 }
 
 /// The beginning of what was sent or received, with its line ends and other control characters written out.
