@@ -74,8 +74,8 @@ pub struct Setup {
 pub struct Base {
     /// The scenario. Each round contains it twice.
     pub scenario: Scenario,
-    /// The command that starts it, or the URL of a server that its user started. Shares of two bases can be compared only if
-    /// these are equal.
+    /// The command that starts it with its version, if that is known, or the URL of a server that its user started. Shares of
+    /// two bases can be compared only if these are equal.
     pub command: String,
 }
 
@@ -353,7 +353,11 @@ fn planned(
 fn base(experiment: &Experiment, scenarios: &[Scenario], catalog: &Catalog) -> Option<Base> {
     let name = experiment.base.as_ref()?;
     let scenario = scenarios.iter().find(|scenario| scenario.system == *name)?.clone();
-    let command = catalog.get(name).ok()?.program.command_line();
+    let manifest = catalog.get(name).ok()?;
+    let command = match &manifest.version {
+        Some(version) => format!("{} ({version})", manifest.program.command_line()),
+        None => manifest.program.command_line(),
+    };
     Some(Base { scenario, command })
 }
 

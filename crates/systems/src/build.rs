@@ -3,16 +3,15 @@
 //! Knows manifests, files and processes.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::errand::{self, Exit, Waited};
 use crate::error::{Stage, SystemError};
-use crate::group::{Exit, Group, Waited};
 use crate::manifest::{Build, Fill, Manifest};
-use crate::output::{SHOWN, capture};
 use crate::probe::{Context, first_line};
 use crate::stamp::Stamp;
 use crate::wait::poll;
@@ -40,7 +39,7 @@ pub fn build(manifest: &Manifest, context: Context<'_>, versions: &str) -> Resul
             fs::create_dir_all(&out)
                 .map_err(|e| work.wrong(format!("cannot make {}: {e}", out.display())))?;
         }
-        return Ok(Built { out, version: None });
+        return Ok(Built { out, version: manifest.version.clone() });
     };
     fs::create_dir_all(&folder).map_err(|e| work.wrong(format!("cannot make {}: {e}", folder.display())))?;
     let lock = work.lock(build)?;
@@ -123,15 +122,9 @@ impl Work<'_> {
             _ => fs::create_dir_all(self.out).map_err(|e| cannot("make its build folder", e))?,
         }
         let log = self.beside("log");
-        let file = File::create(&log).map_err(|e| cannot("keep the output", e))?;
-        let errors = file.try_clone().map_err(|e| cannot("keep the output", e))?;
-        let mut command = self.command(&build.command)?;
-        command.stdin(Stdio::null()).stdout(file).stderr(errors);
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut group =
-            Group::spawn(command, &[]).map_err(|e| self.wrong(format!("cannot start `{program}`: {e}")))?;
-        let waited = group.wait(Instant::now() + build.timeout, self.context.cancel);
-        group.kill();
+        let command = self.command(&build.command)?;
+        let waited = errand::log(command, &log, Instant::now() + build.timeout, self.context.cancel)
+            .map_err(|why| self.wrong(why))?;
         let why = match waited {
             Waited::Exited(Exit::Code(0)) => {
                 let stamp = before.settled(self.stamp(build)?);
@@ -145,7 +138,7 @@ impl Work<'_> {
                 return Err(self.wrong(format!("interrupted; its full output is in {}", log.display())));
             }
         };
-        let output = end_of(&log).unwrap_or_default();
+        let output = errand::end_of(&log);
         let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
         // Only `narrows systems` reads this file, so a failure to write it does not matter.
         if let Ok(after) = self.stamp(build) {
@@ -159,11 +152,12 @@ impl Work<'_> {
     fn version(&self, command: &[String]) -> Result<String, SystemError> {
         let command = self.command(command)?;
         let program = command.get_program().to_string_lossy().into_owned();
-        let captured = capture(command, Instant::now() + VERSION_PATIENCE, self.context.cancel);
-        let (waited, output) =
+        let captured = errand::capture(command, Instant::now() + VERSION_PATIENCE, self.context.cancel);
+        let captured =
             captured.map_err(|e| self.wrong(format!("build.version: cannot start `{program}`: {e}")))?;
+        let output = captured.output();
         let line = first_line(&output);
-        match waited {
+        match captured.waited {
             Waited::Exited(Exit::Code(0)) if !line.is_empty() => Ok(line),
             Waited::Exited(Exit::Code(0)) => {
                 Err(self.wrong(format!("build.version: `{program}` printed nothing")))
@@ -195,13 +189,4 @@ impl Work<'_> {
         self.manifest.set_environment(&mut command).map_err(|why| self.wrong(why))?;
         Ok(command)
     }
-}
-
-fn end_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(SHOWN as u64)))?;
-    let mut bytes = Vec::new();
-    file.take(SHOWN as u64).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }

@@ -39,9 +39,12 @@ impl fmt::Display for Exit {
 
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub enum Waited {
+    /// The program ended.
     Exited(Exit),
+    /// The deadline passed.
     TimedOut,
+    /// The user interrupted.
     Cancelled,
 }
 

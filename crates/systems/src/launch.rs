@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use crate::allotment;
 use crate::attach::Theirs;
 use crate::cgroup::MemoryLimit;
+use crate::errand::{Exit, Waited, capture};
 use crate::error::{Stage, SystemError};
-use crate::group::{Exit, Group, Waited};
+use crate::group::Group;
 use crate::knob::Point;
 use crate::listening::Listening;
 use crate::manifest::{Fill, Manifest, OfStart, Program, Start};
-use crate::output::{SHOWN, Tail, capture};
+use crate::output::{SHOWN, Tail};
 use crate::ports;
 use crate::process::{Held, Running};
 use crate::trace;
@@ -159,14 +160,14 @@ impl Launch<'_> {
         self.manifest.set_environment(&mut command).map_err(&wrong)?;
         trace::say(|| format!("the {name} command of {}:", self.manifest.name));
         let captured = capture(command, Instant::now() + HOOK_PATIENCE, cancel);
-        let (waited, output) = captured.map_err(|e| wrong(format!("cannot be started: {e}")))?;
-        let why = match waited {
+        let captured = captured.map_err(|e| wrong(format!("cannot be started: {e}")))?;
+        let why = match captured.waited {
             Waited::Exited(Exit::Code(0)) => return Ok(()),
             Waited::Exited(exit) => exit.to_string(),
             Waited::TimedOut => format!("did not end within {} s", HOOK_PATIENCE.as_secs()),
             Waited::Cancelled => "was interrupted".to_owned(),
         };
-        Err(wrong(why).with_output(output))
+        Err(wrong(why).with_output(captured.output()))
     }
 
     fn fill(&self) -> Fill<'_> {

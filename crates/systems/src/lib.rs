@@ -10,6 +10,7 @@ pub mod calls;
 pub mod catalog;
 mod cgroup;
 pub mod contact;
+pub mod errand;
 pub mod error;
 mod figure;
 mod group;

@@ -58,6 +58,8 @@ pub struct Manifest {
     pub home: PathBuf,
     /// Which variant of the system this is. `None` for the plain system.
     pub variant: Option<Variant>,
+    /// Its version, if whoever made it from values knows it. A build reports another one.
+    pub version: Option<String>,
 }
 
 /// Something that must be installed on the machine.

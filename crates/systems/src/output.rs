@@ -2,14 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
-use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
-
-use crate::group::{Group, Waited};
+use std::time::Duration;
 
 /// How many bytes of a system's output are shown.
 pub(crate) const SHOWN: usize = 4096;
@@ -114,30 +110,6 @@ impl Tail {
         drop(state);
         self.text()
     }
-}
-
-/// Runs a short command, and kills it at the deadline. Returns how it ended and what it printed, standard output first.
-pub(crate) fn capture(
-    command: Command,
-    deadline: Instant,
-    cancel: &AtomicBool,
-) -> std::io::Result<(Waited, String)> {
-    use std::process::Stdio;
-    let mut command = command;
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut group = Group::spawn(command, &[])?;
-    let (out, err) = (Tail::new(1 << 16), Tail::new(1 << 16));
-    if let Some(stream) = group.child().stdout.take() {
-        out.drain(stream);
-    }
-    if let Some(stream) = group.child().stderr.take() {
-        err.drain(stream);
-    }
-    let waited = group.wait(deadline, cancel);
-    group.kill();
-    let (out, err) = (out.settled(), err.settled());
-    let between = if out.is_empty() || err.is_empty() { "" } else { "\n" };
-    Ok((waited, format!("{out}{between}{err}")))
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::attach::Theirs;
-use crate::group::{Exit, Waited};
+use crate::errand::{Exit, Waited, capture};
 use crate::manifest::{Manifest, Need};
-use crate::output::capture;
 
 /// What probing and building need besides the manifest.
 #[derive(Debug, Clone, Copy)]
@@ -99,11 +98,12 @@ fn probe(
     command.args(arguments).current_dir(&manifest.dir);
     manifest.set_environment(&mut command)?;
     let captured = capture(command, Instant::now() + patience, cancel);
-    let (waited, output) = captured.map_err(|e| match e.kind() {
+    let captured = captured.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => format!("`{program}` is not installed"),
         _ => format!("`{program}` cannot be started: {e}"),
     })?;
-    match waited {
+    let output = captured.output();
+    match captured.waited {
         // A probe that prints nothing found nothing.
         Waited::Exited(Exit::Code(0)) if output.trim().is_empty() => {
             Err(format!("`{program}` printed nothing"))

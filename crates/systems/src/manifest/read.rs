@@ -49,11 +49,12 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
 /// Checks the manifest of a system that has no file.
 pub(super) fn drafted(draft: Draft) -> Result<Manifest, InputError> {
     let (dir, home) = (draft.dir.clone(), draft.home.clone());
+    let version = draft.version.clone();
     let source = Source::new(draft.name.as_str(), "");
     let reader = Reader { source: &source };
     let raw = RawManifest::from(draft);
     reader.word(&raw.name, "system")?;
-    Ok(reader.check(raw, &dir, &home)?.remove(0))
+    Ok(Manifest { version, ..reader.check(raw, &dir, &home)?.remove(0) })
 }
 
 pub(super) struct Reader<'a> {
@@ -103,6 +104,7 @@ impl Reader<'_> {
             dir: dir.to_owned(),
             home: home.to_owned(),
             variant: None,
+            version: None,
         };
         self.with_variants(plain, raw.variants)
     }

@@ -43,6 +43,8 @@ pub struct Draft {
     pub hooks: Hooks,
     /// Its own knobs.
     pub knobs: BTreeMap<String, Knob>,
+    /// Its version, if it is known before it runs.
+    pub version: Option<String>,
     /// The absolute path of the folder in which its commands run.
     pub dir: PathBuf,
     /// The absolute path of the folder under which it is built.

@@ -1,0 +1,124 @@
+//! The folders in the cache: how they get their names, who uses them, and which are removed when there are too many.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::{Repository, Result, Trouble};
+
+/// The most bytes that clones may take together before those that were not used for longest are removed.
+pub const LIMIT_BYTES: u64 = 10 << 30;
+
+/// A folder that is removed unless it gets its final name.
+pub(crate) struct Unfinished(PathBuf);
+
+impl Unfinished {
+    /// Makes an empty folder below `parent`.
+    pub(crate) fn new(parent: &Path) -> Result<Self> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = parent.join(format!("{}-{count}.new", std::process::id()));
+        // One of a killed process with the same id may be there.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).map_err(|e| cannot("make", &path, e))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Gives it its name, unless a folder has it already.
+    pub(crate) fn settle(self, name: &Path) -> Result<()> {
+        match fs::rename(&self.0, name) {
+            Err(_) if name.is_dir() => Ok(()),
+            moved => moved.map_err(|e| cannot("make", name, e)),
+        }
+    }
+}
+
+impl Drop for Unfinished {
+    /// After `settle` there is nothing to remove.
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn cannot(action: &str, path: &Path, error: io::Error) -> Trouble {
+    Trouble::wrong(format!("cannot {action} {}: {error}", path.display()))
+}
+
+/// A folder of the cache that this process uses alone. The kernel releases it after a crash, too.
+#[derive(Debug)]
+pub(crate) struct Held(File);
+
+impl Drop for Held {
+    /// Closing the file is not enough: a child that another thread is just starting has it, too, for a moment.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Holds a folder of the cache for this process.
+pub(crate) fn hold(folder: &Path) -> Result<Held> {
+    let path = folder.with_extension("lock");
+    fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(|e| cannot("make", folder, e))?;
+    let file = File::options().create(true).write(true).truncate(false).open(&path);
+    let file = file.map_err(|e| cannot("open", &path, e))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Trouble::wrong(format!(
+                "another narrows uses {}: wait until it ends, or stop it",
+                folder.display()
+            )));
+        }
+        Err(TryLockError::Error(e)) => return Err(cannot("lock", &path, e)),
+    }
+    // Its time says when the folder was used last.
+    let _ = file.set_modified(SystemTime::now());
+    Ok(Held(file))
+}
+
+impl Repository {
+    /// Removes the clones of all repositories that were not used for longest, until the others take at most `limit` bytes. Those
+    /// that a process holds stay.
+    pub fn tidy(&self, limit: u64) {
+        let entries =
+            |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let Some(all) = self.clones.parent() else { return };
+        let locks = entries(all).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
+        let locks = locks.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        let mut clones: Vec<(SystemTime, PathBuf, u64)> = locks
+            .filter_map(|lock| {
+                let folder = lock.with_extension("");
+                let used = fs::metadata(&lock).ok()?.modified().ok()?;
+                folder.is_dir().then(|| (used, folder.clone(), size(&folder)))
+            })
+            .collect();
+        clones.sort();
+        let mut total: u64 = clones.iter().map(|(_, _, bytes)| bytes).sum();
+        for (_, folder, bytes) in clones {
+            if total <= limit {
+                return;
+            }
+            if let Ok(_held) = hold(&folder) {
+                let _ = fs::remove_dir_all(&folder);
+                let _ = fs::remove_file(folder.with_extension("log"));
+                total -= bytes;
+            }
+        }
+    }
+}
+
+/// The bytes that a folder takes on the disk. Symbolic links are not followed.
+fn size(folder: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| {
+        let known = fs::symlink_metadata(entry.path()).ok()?;
+        Some(if known.is_dir() { size(&entry.path()) } else { known.blocks() * 512 })
+    });
+    sizes.sum()
+}

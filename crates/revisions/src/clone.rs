@@ -1,0 +1,175 @@
+//! The clone of one commit: made, checked out with its submodules, and built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use systems::errand::{self, Exit, Waited};
+
+use crate::cache::{Held, Unfinished, cannot, hold};
+use crate::git::{ELSEWHERE, Git, text};
+use crate::{Repository, Result, Revision, Trouble};
+
+/// Nobody waits that long for a build. Ctrl-C ends it before.
+const NEVER: Duration = Duration::from_secs(7 * 86_400);
+
+/// The files of one commit. As long as this value lives, no other process uses them.
+#[derive(Debug)]
+pub struct Clone {
+    /// The commit, as the user called it.
+    name: String,
+    /// Its work tree.
+    pub top: PathBuf,
+    /// The folder in it that corresponds to the user's current folder. Commands run here.
+    pub folder: PathBuf,
+    cancel: Arc<AtomicBool>,
+    _held: Held,
+}
+
+impl Repository {
+    /// The folder of a commit's clone. Every build has a folder of its own, and their paths differ in length, because the
+    /// length of a path can change where the linker and the kernel put code and stack.
+    pub(crate) fn folder_of(&self, commit: &str, build: u32) -> PathBuf {
+        let suffix = "-again".repeat(build.saturating_sub(1) as usize);
+        self.clones.join(format!("{commit}{suffix}"))
+    }
+
+    /// The files of a commit, checked out into a folder of the cache. `build` counts the folders of one commit, from 1.
+    ///
+    /// # Errors
+    /// Git fails, the folder cannot be written, or another narrows uses it.
+    pub fn clone_of(&self, revision: &Revision, build: u32) -> Result<Clone> {
+        let top = self.folder_of(&revision.commit, build);
+        let held = hold(&top)?;
+        let made = self.check_out(&top, revision, build).or_else(|trouble| match trouble {
+            Trouble::Interrupted => Err(Trouble::Interrupted),
+            // The clone may be damaged, or need objects that the repository has dropped. A new one shows it.
+            first => {
+                fs::remove_dir_all(&top).map_err(|_| first)?;
+                self.check_out(&top, revision, build)
+            }
+        });
+        made?;
+        let folder = top.join(&self.prefix);
+        if !folder.is_dir() {
+            let prefix = self.prefix.display();
+            return Err(Trouble::wrong(format!("{} has no folder {prefix}", revision.name)));
+        }
+        let (name, cancel) = (revision.name.clone(), Arc::clone(&self.cancel));
+        Ok(Clone { name, top, folder, cancel, _held: held })
+    }
+
+    fn check_out(&self, top: &Path, revision: &Revision, build: u32) -> Result<()> {
+        if marker(top).exists() {
+            // A build was killed here. Half-written files could look finished.
+            fs::remove_dir_all(top).map_err(|e| cannot("remove", top, e))?;
+            let _ = fs::remove_file(marker(top));
+        }
+        if !top.is_dir() {
+            self.empty_clone()?.settle(top)?;
+        }
+        // A snapshot's objects are in its first clone.
+        let first = self.folder_of(&revision.commit, 1).join(".git/objects");
+        let lenders = [&self.objects, &first];
+        self.borrow(top, if build > 1 { &lenders } else { &lenders[..1] })?;
+        let git = Git::new(top, &self.cancel);
+        git.run(&["checkout", "--quiet", "--detach", "--force", &revision.commit])?;
+        submodules(top, &self.top, &self.cancel)
+    }
+
+    /// A repository with the user's tags, without objects and without files.
+    pub(crate) fn empty_clone(&self) -> Result<Unfinished> {
+        let unfinished = Unfinished::new(&self.clones)?;
+        let (top, users) = (unfinished.path(), self.git());
+        let format = users.run(&["rev-parse", "--show-object-format"])?;
+        let git = Git::new(top, &self.cancel);
+        git.run(&["init", "--quiet", "--template=", &format!("--object-format={format}")])?;
+        let dot = top.join(".git");
+        if self.shallow {
+            let (from, to) = (self.common.join("shallow"), dot.join("shallow"));
+            fs::copy(from, &to).map_err(|e| cannot("write", &to, e))?;
+        }
+        // Builds ask `git describe` for a version.
+        let tags = users.run(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"])?;
+        let packed = dot.join("packed-refs");
+        fs::write(&packed, format!("# pack-refs with: sorted\n{tags}\n").replace("\n\n", "\n"))
+            .map_err(|e| cannot("write", &packed, e))?;
+        // The addresses of submodules can be relative to it.
+        let origin = users.ask(&["config", "--get", "remote.origin.url"])?;
+        let origin = origin.filter(|url| !url.is_empty());
+        git.run(&["config", "remote.origin.url", origin.as_deref().unwrap_or(text(&self.top)?)])?;
+        for (name, value) in [("core.hooksPath", "/dev/null"), ("gc.auto", "0")] {
+            git.run(&["config", name, value])?;
+        }
+        Ok(unfinished)
+    }
+
+    /// Lets a clone read the objects in these folders.
+    pub(crate) fn borrow(&self, top: &Path, objects: &[&PathBuf]) -> Result<()> {
+        let lines = objects.iter().map(|path| Ok(format!("{}\n", text(path)?)));
+        let lines: String = lines.collect::<Result<_>>()?;
+        let path = top.join(".git/objects/info/alternates");
+        let folder = path.parent().unwrap_or(top);
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, lines));
+        written.map_err(|e| cannot("write", &path, e))
+    }
+}
+
+/// Checks out the submodules of the clone in `top`, with theirs. One that the user has is taken from there.
+fn submodules(top: &Path, users: &Path, cancel: &AtomicBool) -> Result<()> {
+    if !top.join(".gitmodules").is_file() {
+        return Ok(());
+    }
+    let git = Git::new(top, cancel);
+    let listed = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
+    let listed = git.ask(&listed)?.unwrap_or_default();
+    git.run(&["submodule", "--quiet", "init"])?;
+    let mut paths = Vec::new();
+    for (key, path) in listed.lines().filter_map(|line| line.split_once(' ')) {
+        let own = users.join(path);
+        if own.join(".git").exists() {
+            let here = Git::new(&own, cancel);
+            let objects = here.run(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+            git.run(&["config", &key.replace(".path", ".url"), &objects])?;
+        }
+        paths.push(path);
+    }
+    git.run(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--force"])?;
+    paths.into_iter().try_for_each(|path| submodules(&top.join(path), &users.join(path), cancel))
+}
+
+/// The file that exists while a build runs.
+fn marker(top: &Path) -> PathBuf {
+    top.with_extension("building")
+}
+
+impl Clone {
+    /// Builds it with `sh -c COMMAND`. What an earlier build left is there, as in a work tree that one goes on using.
+    ///
+    /// # Errors
+    /// The command fails, or the user interrupts; then the clone is removed, because its files may be half-written.
+    pub fn build(&self, command: &str) -> Result<()> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(&self.folder);
+        for name in ELSEWHERE {
+            shell.env_remove(name);
+        }
+        let (marker, log) = (marker(&self.top), self.top.with_extension("log"));
+        fs::write(&marker, "").map_err(|e| cannot("write", &marker, e))?;
+        let ended = errand::log(shell, &log, Instant::now() + NEVER, &self.cancel).map_err(Trouble::Wrong);
+        if matches!(ended, Ok(Waited::Cancelled)) {
+            let _ = fs::remove_dir_all(&self.top);
+        }
+        let _ = fs::remove_file(&marker);
+        let why = match ended? {
+            Waited::Exited(Exit::Code(0)) => return Ok(()),
+            Waited::Exited(exit) => exit.to_string(),
+            Waited::TimedOut => format!("did not end within {} days", NEVER.as_secs() / 86_400),
+            Waited::Cancelled => return Err(Trouble::Interrupted),
+        };
+        Err(Trouble::Build { name: self.name.clone(), why, output: errand::end_of(&log), log })
+    }
+}

@@ -1,0 +1,74 @@
+//! Commits of a user's git repository, as folders that can be built and run.
+//!
+//! Each commit gets a clone in a cache outside the repository. The clone has its own work tree, and it shares the repository's
+//! objects. Nothing in the repository or in its work tree changes: the program `git` reads it, and writes into the clones only.
+//!
+//! Knows git, folders and how a command runs to its end. Knows nothing of systems, traffic or statistics.
+
+mod bisect;
+mod cache;
+mod clone;
+mod git;
+mod repository;
+mod resolve;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+pub use bisect::{Bisect, Step};
+pub use cache::LIMIT_BYTES;
+pub use clone::Clone;
+pub use repository::Repository;
+
+/// A commit, under the name by which the user called it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// Such as `main`, `HEAD~1` or `dirty`.
+    pub name: String,
+    /// Its full id.
+    pub commit: String,
+    /// The id of its files. Commits with the same files have the same.
+    pub tree: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Revision {
+    /// The first digits of its id, as `git log --oneline` shows them.
+    pub fn short(&self) -> &str {
+        &self.commit[..self.commit.len().min(9)]
+    }
+}
+
+/// Why a commit cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// What is wrong, and what to do.
+    #[error("{0}")]
+    Wrong(String),
+    /// The build of a commit failed.
+    #[error("the build of {name} {why}; its full output is in {}\n{output}", log.display())]
+    Build {
+        /// The commit, as the user called it.
+        name: String,
+        /// How the command ended.
+        why: String,
+        /// The file with all that it printed.
+        log: PathBuf,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Trouble {
+    fn wrong(text: impl Into<String>) -> Self {
+        Self::Wrong(text.into())
+    }
+}
+
+type Result<T> = std::result::Result<T, Trouble>;

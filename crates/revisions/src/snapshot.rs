@@ -1,0 +1,66 @@
+//! The work tree as it is, as a commit that exists in a clone only.
+
+use std::ffi::OsStr;
+use std::fs;
+
+use crate::git::{Git, text};
+use crate::{Repository, Result, Trouble};
+
+/// Whoever makes the snapshot, it has the same id.
+const MAKER: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "narrows"),
+    ("GIT_AUTHOR_EMAIL", "narrows@localhost"),
+    ("GIT_AUTHOR_DATE", "2000-01-01T00:00:00Z"),
+    ("GIT_COMMITTER_NAME", "narrows"),
+    ("GIT_COMMITTER_EMAIL", "narrows@localhost"),
+    ("GIT_COMMITTER_DATE", "2000-01-01T00:00:00Z"),
+];
+
+impl Repository {
+    /// A commit of the work tree with its changes and its untracked files, without those that are ignored. Its objects go to its
+    /// clone, through an index of its own.
+    ///
+    /// # Errors
+    /// A submodule has changes that are not committed.
+    pub(crate) fn snapshot(&self) -> Result<String> {
+        self.no_dirty_submodule()?;
+        let empty = self.empty_clone()?;
+        let index = empty.path().join("index");
+        // A copy of the user's index knows which files have not changed. Without one, git reads all.
+        let known = self.git().run(&["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
+        let _ = fs::copy(known, &index);
+        let objects = empty.path().join(".git/objects");
+        // The repository's objects are not lent to git here, because it would renew the times of those that it finds again.
+        let elsewhere =
+            [("GIT_INDEX_FILE", index.as_os_str()), ("GIT_OBJECT_DIRECTORY", objects.as_os_str())];
+        self.git().with(&["add", "--all", "--", text(&self.top)?], &elsewhere)?;
+        let tree = self.git().with(&["write-tree", "--missing-ok"], &elsewhere)?;
+        let head = self.git().run(&["rev-parse", "HEAD"])?;
+        if self.git().run(&["rev-parse", "HEAD^{tree}"])? == tree {
+            return Ok(head);
+        }
+        self.borrow(empty.path(), &[&self.objects])?;
+        let made = ["commit-tree", &tree, "-p", &head, "-m", "the work tree with its changes"];
+        let maker = MAKER.map(|(name, value)| (name, OsStr::new(value)));
+        let commit = Git::new(empty.path(), &self.cancel).with(&made, &maker)?;
+        let _ = fs::remove_file(index);
+        empty.settle(&self.folder_of(&commit, 1))?;
+        Ok(commit)
+    }
+
+    /// The snapshot has the commit of a submodule, but not what was changed in its work tree.
+    fn no_dirty_submodule(&self) -> Result<()> {
+        let status = self.git().run(&["status", "--porcelain=v2", "--ignore-submodules=none"])?;
+        // `1 .M S.M. …`: the third word says of a submodule whether it has changed files (M) or untracked files (U).
+        let changed = |line: &&str| {
+            line.split(' ').nth(2).is_some_and(|word| word.starts_with('S') && word.contains(['M', 'U']))
+        };
+        match status.lines().find(changed) {
+            Some(line) => Err(Trouble::wrong(format!(
+                "the submodule {} has changes that `dirty` cannot contain: commit them there",
+                line.splitn(9, ' ').last().unwrap_or_default()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
