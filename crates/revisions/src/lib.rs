@@ -49,7 +49,7 @@ pub enum Trouble {
     #[error("{0}")]
     Wrong(String),
     /// The build of a commit failed.
-    #[error("the build of {name} {why}; its full output is in {}\n{output}", log.display())]
+    #[error("the build of {name} {why}; its full output is in {}{}", log.display(), below(output))]
     Build {
         /// The commit, as the user called it.
         name: String,
@@ -63,6 +63,11 @@ pub enum Trouble {
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Output below a message.
+fn below(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!("\n{output}") }
 }
 
 impl Trouble {

@@ -140,7 +140,7 @@ fn a_clone_has_the_files_of_its_commit_and_keeps_what_was_built() {
     repository.tidy(0);
     let left = fs::read_dir(two.top.parent().expect("the clones")).expect("a folder").flatten();
     let left: Vec<PathBuf> = left.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    assert_eq!(left, [two.top.clone()]);
+    assert_eq!(left, std::slice::from_ref(&two.top));
 }
 
 #[test]
