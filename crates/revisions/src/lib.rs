@@ -35,10 +35,13 @@ pub struct Revision {
     pub subject: String,
 }
 
+/// How many digits of an id are shown.
+const SHORT: usize = 9;
+
 impl Revision {
     /// The first digits of its id, as `git log --oneline` shows them.
     pub fn short(&self) -> &str {
-        &self.commit[..self.commit.len().min(9)]
+        &self.commit[..self.commit.len().min(SHORT)]
     }
 }
 
