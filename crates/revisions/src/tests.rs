@@ -102,6 +102,8 @@ fn commits_are_named_as_in_git() {
     assert_eq!(subjects("v1.."), ["v1 app says one", "HEAD a side"]);
     let all = users.repository().resolve(&["v1".to_owned(), "v2".to_owned(), "main~0".to_owned()]);
     assert_eq!(all.expect("they exist").len(), 3);
+    let id = users.git(&["rev-parse", "v1"]);
+    assert_eq!(users.resolve(&format!("{id}..v2")).expect("they exist")[0].name, id[..9]);
     for (wrong, why) in
         [("v1", "one commit"), ("v1..nowhere", "no commit `nowhere`"), ("--all..v1", "no commit `--all`")]
     {
