@@ -10,6 +10,7 @@ mod beam;
 mod builds;
 mod checks;
 mod clients;
+mod commits;
 mod doctor;
 mod homes;
 mod load_errors;

@@ -80,6 +80,8 @@ pub struct Experiment {
     pub on_request: bool,
     /// The system that the others are set beside. None if that is the reference.
     pub base: Option<String>,
+    /// The experiment that this one repeats with other builds of the same systems.
+    pub repeats: Option<String>,
     /// What is sent, if it is not what docs/contracts.md says.
     pub ask: Option<Ask>,
     /// The position of the figure in the file.

@@ -20,6 +20,7 @@ mod panel;
 mod pivot;
 mod rank;
 mod reason;
+mod repeated;
 mod table;
 mod warning;
 
@@ -132,41 +133,64 @@ pub fn comparisons_asked(planned: &Planned) -> usize {
 
 /// Computes the findings of a plan's observations, complete or not. The crate `published` adds `beside` later.
 pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
-    let experiments = plan.experiments.iter().flat_map(|planned| {
+    let compared = plan.experiments.iter().flat_map(|planned| {
         let observations = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
         let observations: Vec<&Observation> = observations.collect();
         let views = planned.views().into_iter();
-        views.map(move |view| experiment_findings(&view, plan, &observations)).collect::<Vec<_>>()
+        views.map(move |view| Compared::new(view, plan, observations.clone())).collect::<Vec<_>>()
     });
-    Findings { experiments: experiments.collect() }
+    let mut compared: Vec<Compared> = compared.collect();
+    repeated::demand(&mut compared);
+    Findings { experiments: compared.into_iter().map(|compared| compared.findings(plan)).collect() }
 }
 
-fn experiment_findings(planned: &Planned, plan: &Plan, observations: &[&Observation]) -> ExperimentFindings {
-    let (estimates, rows) = estimate::estimates(planned, plan.design, observations);
-    let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
-    let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
-    let noise_floor = comparison::floor(planned, &estimates, observations);
-    let comparisons = comparison::comparisons(planned, &estimates, &rows);
-    let results = best::Results { planned, estimates: &estimates, rows: &rows, comparisons: &comparisons };
-    let (effects, snippets) = (effect::effects(&results), apply::snippets(&results));
-    ExperimentFindings {
-        setup: planned.setup.clone(),
-        design: plan.design,
-        trials_planned,
-        trials_done,
-        noise_floor,
-        claims: claim::claims(planned, &estimates, &comparisons, &effects),
-        snippets,
-        comparisons,
-        effects,
-        outliers: outlier::outliers(planned, &estimates, observations),
-        tables: tables(planned, &rows, &estimates),
-        beside: Vec::new(),
-        warnings: warning::warnings(planned, &estimates, observations, trials),
-        failures: failures(planned, observations),
-        without_figure: without_figure(observations),
-        versions: versions(observations),
-        estimates,
+/// An experiment as one of its figures sees it, up to its comparisons.
+struct Compared<'a> {
+    planned: Planned,
+    observations: Vec<&'a Observation>,
+    estimates: Vec<Estimate>,
+    rows: Rows,
+    comparisons: Vec<Comparison>,
+}
+
+impl<'a> Compared<'a> {
+    fn new(planned: Planned, plan: &Plan, observations: Vec<&'a Observation>) -> Self {
+        let (estimates, rows) = estimate::estimates(&planned, plan.design, &observations);
+        let comparisons = comparison::comparisons(&planned, &estimates, &rows);
+        Self { planned, observations, estimates, rows, comparisons }
+    }
+
+    fn findings(self, plan: &Plan) -> ExperimentFindings {
+        let Self { planned, observations, estimates, rows, comparisons } = self;
+        let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
+        let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
+        let noise_floor = comparison::floor(&planned, &estimates, &observations);
+        let results = best::Results {
+            planned: &planned,
+            estimates: &estimates,
+            rows: &rows,
+            comparisons: &comparisons,
+        };
+        let (effects, snippets) = (effect::effects(&results), apply::snippets(&results));
+        ExperimentFindings {
+            design: plan.design,
+            trials_planned,
+            trials_done,
+            noise_floor,
+            claims: claim::claims(&planned, &estimates, &comparisons, &effects),
+            snippets,
+            comparisons,
+            effects,
+            outliers: outlier::outliers(&planned, &estimates, &observations),
+            tables: tables(&planned, &rows, &estimates),
+            beside: Vec::new(),
+            warnings: warning::warnings(&planned, &estimates, &observations, trials),
+            failures: failures(&planned, &observations),
+            without_figure: without_figure(&observations),
+            versions: versions(&observations),
+            estimates,
+            setup: planned.setup,
+        }
     }
 }
 

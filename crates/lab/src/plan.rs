@@ -64,6 +64,9 @@ pub struct Setup {
     /// The scenario that all are set beside. None if that is the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
+    /// The experiment that this one repeats with other builds of the same systems. A verdict counts only if both find it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
     /// What is sent, if it is not what docs/contracts.md says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
@@ -342,6 +345,7 @@ fn planned(
         axes: all.axes,
         excluded: left_out,
         base,
+        repeats: experiment.repeats.clone(),
         ask: experiment.ask.clone(),
         defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
     };

@@ -61,6 +61,7 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         axes,
         excluded: Vec::new(),
         base: None,
+        repeats: None,
         ask: None,
         defaults: Default::default(),
     };

@@ -1,14 +1,18 @@
-//! `narrows try`: compares commands, settings of a command, or servers that run already, without a file.
+//! `narrows try`: compares commands, settings of a command, commits of a repository, or servers that run already, without a file.
 //!
 //! The arms become systems and the knobs an experiment, as if they had been written in files. The first arm at its first
 //! point is the base: it takes the place of the reference, and runs twice in each round.
 
 mod arms;
+mod bisect;
+mod commits;
+mod gate;
+mod knobs;
 mod learn;
 mod question;
 mod save;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,20 +20,22 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use lab::ask::Ask;
-use lab::findings::{By, Findings};
+use lab::findings::Findings;
 use lab::plan::Plan;
 use lab::session::{Bench, Executor};
 use lab::store::{RunHeader, Store};
+use revisions::Trouble;
 use systems::input::Source;
 use systems::machine::{Limit, Placement};
 use systems::{Catalog, Service, Workload};
 
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{Condition, FAILED, FigureChoice};
-use crate::run_verb;
+use crate::run_verb::{self, Screen};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
 use arms::Arms;
+use commits::{Clones, CommitArgs, Commits};
 
 /// `narrows try`
 #[derive(clap::Args)]
@@ -120,6 +126,8 @@ pub struct Args {
     store: common::StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
+    commits: CommitArgs,
+    #[command(flatten)]
     traffic: TrafficArgs,
     #[command(flatten)]
     tls: TlsArgs,
@@ -136,81 +144,118 @@ pub fn run(args: &Args, files: Limit) -> End {
     let workload = args.workload();
     let conditions = args.conditions(workload)?;
     let dir = std::env::current_dir().context("cannot find the current folder")?;
-    let arms = arms::read(args, workload, &dir)?;
-    let mut catalog = Catalog::new(&dir);
-    arms.systems.iter().for_each(|system| catalog.insert(system.clone()));
-    let ask = args.ask(workload)?;
-    let first = args.plan(&catalog, &arms, ask.clone(), None)?;
-    if args.dry_run {
-        return dry_run(&catalog, &first);
+    let question = Question { args, workload, conditions, dir, files, cancel };
+    if args.commits.git.is_empty() {
+        return Ok(question.answer(None, Screen::Tables)?.code);
     }
-    args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.tls))?;
-    let narrows = std::env::current_exe().context("cannot find the running program")?;
-    let placement = Placement::decide(&systems::machine::available_cores());
-    args.warn(&arms, placement.system.len());
-    let services = services(args, &dir, &placement, &cancel)?;
-    let mut bench = Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel));
-    let Some(learnt) = learn::learn(&mut bench, &first, ask, args.look(), args.saturated(workload))? else {
-        return Ok(ExitCode::from(INTERRUPTED));
-    };
-    let plan = args.grown(&catalog, &arms, learnt)?;
-    let store = Store::open(&args.store.path)?;
-    if let Some(name) = &args.save {
-        let experiments = save::save(name, &arms, &plan, &args.tls)?.join(" ");
-        common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
+    match question.of_commits() {
+        Err(error) if matches!(error.downcast_ref(), Some(Trouble::Interrupted)) => {
+            common::say("interrupted before the first trial");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        end => end,
     }
-    let header = RunHeader {
-        started_unix_s: run_verb::since_epoch().as_secs_f64(),
-        command: common::command_line(std::env::args().skip(1)),
-        plan: plan.clone(),
-        environment: bench.environment(),
-    };
-    let run = store.begin(&header)?;
-    let done = run_verb::carry_out(&mut bench, &store, run, &plan, &cancel, args.quiet)?;
-    if services.iter().any(|service| !service.runs()) {
-        common::say("warning: a service ended during the run, so later trials lacked it");
-    }
-    drop(services);
-    let (code, found) = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
-    if code != ExitCode::SUCCESS {
-        return Ok(code);
-    }
-    let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
-    if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
-        common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
-        return Ok(ExitCode::FAILURE);
-    }
-    let broken = broken(&conditions, &found);
-    broken.iter().for_each(common::say);
-    Ok(if broken.is_empty() { code } else { ExitCode::from(FAILED) })
 }
 
-/// A line for each arm or value that certainly meets a condition, or that cannot be judged. Arms are set beside the base
-/// arm, and values of a knob beside that of the base.
-fn broken(conditions: &[Condition], found: &Findings) -> Vec<String> {
-    let mut lines = Vec::new();
-    for condition in conditions {
-        let mut judged = false;
-        for e in found.experiments.iter().filter(|e| condition.is_about(e.figure)) {
-            let base = e.base.as_ref().map(|base| base.scenario.system.as_str());
-            let is_base = |index: usize| base == Some(e.estimates[index].scenario.system.as_str());
-            for c in e.comparisons.iter().filter(|c| c.by != By::System || is_base(c.against)) {
-                judged = true;
-                let label = e.label(&e.estimates[c.scenario].scenario);
-                match c.ratio.filter(|_| !c.held_back) {
-                    Some(ratio) if condition.holds(e.figure, ratio, c.p) => {
-                        lines.push(condition.line(&label, e.figure, ratio));
-                    }
-                    Some(_) => {}
-                    None => lines.push(format!("cannot be judged: {label}: {}", condition.text)),
-                }
-            }
-        }
-        if !judged {
-            lines.push(format!("cannot be judged: nothing was compared: {}", condition.text));
-        }
+/// A checked command line, and where it is carried out.
+struct Question<'a> {
+    args: &'a Args,
+    workload: Workload,
+    conditions: Vec<Condition>,
+    /// The current folder.
+    dir: PathBuf,
+    files: Limit,
+    cancel: Arc<AtomicBool>,
+}
+
+/// How a comparison ended.
+struct Answer {
+    code: ExitCode,
+    /// None if it was interrupted or nothing was measured.
+    found: Option<Findings>,
+}
+
+impl From<ExitCode> for Answer {
+    fn from(code: ExitCode) -> Self {
+        Self { code, found: None }
     }
-    lines
+}
+
+impl Question<'_> {
+    /// Compares commits, or searches among them.
+    fn of_commits(&self) -> End {
+        let repository = commits::repository(&self.dir, &self.cancel)?;
+        let revisions = repository.resolve(&self.args.commits.git)?;
+        self.args.check_commits(&revisions)?;
+        if self.args.dry_run {
+            let commits = Commits::named(revisions, &self.dir);
+            return Ok(self.answer(Some(&commits), Screen::Tables)?.code);
+        }
+        if self.args.commits.bisect {
+            return bisect::search(self, &repository, &revisions);
+        }
+        let mut clones = Clones::new(&repository);
+        let commits = Commits::prepare(self.args, &mut clones, &revisions)?;
+        Ok(self.answer(Some(&commits), Screen::Tables)?.code)
+    }
+
+    /// Makes the plan, carries it out, and prints what it shows.
+    fn answer(&self, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Answer> {
+        let Self { args, workload, dir, cancel, .. } = self;
+        let arms = arms::read(args, *workload, dir, commits)?;
+        let mut catalog = Catalog::new(dir);
+        arms.systems.iter().for_each(|system| catalog.insert(system.clone()));
+        let ask = args.ask(*workload)?;
+        let first = args.plan(&catalog, &arms, ask.clone(), None)?;
+        if args.dry_run {
+            return Ok(dry_run(&catalog, &first)?.into());
+        }
+        args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.tls))?;
+        let narrows = std::env::current_exe().context("cannot find the running program")?;
+        let placement = Placement::decide(&systems::machine::available_cores());
+        args.warn(&arms, placement.system.len());
+        let services = services(args, dir, &placement, cancel)?;
+        let mut bench = Bench::new(catalog.clone(), narrows, placement, self.files, Arc::clone(cancel));
+        let learnt = learn::learn(&mut bench, &first, ask, args.look(), args.saturated(*workload))?;
+        let Some(learnt) = learnt else { return Ok(ExitCode::from(INTERRUPTED).into()) };
+        let plan = args.grown(&catalog, &arms, learnt)?;
+        let path = args.place_of_store()?;
+        let store = Store::open(&path)?;
+        if let Some(name) = &args.save {
+            let experiments = save::save(name, &arms, &plan, &args.tls)?.join(" ");
+            common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
+        }
+        let header = RunHeader {
+            started_unix_s: run_verb::since_epoch().as_secs_f64(),
+            command: common::command_line(std::env::args().skip(1)),
+            plan: plan.clone(),
+            environment: bench.environment(),
+        };
+        let run = store.begin(&header)?;
+        let done = run_verb::carry_out(&mut bench, &store, run, &plan, cancel, args.quiet)?;
+        if services.iter().any(|service| !service.runs()) {
+            common::say("warning: a service ended during the run, so later trials lacked it");
+        }
+        drop(services);
+        let (code, found) = run_verb::finish(&store, run, done, &path, screen)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code.into());
+        }
+        Ok(self.judge(found))
+    }
+
+    /// The exit code for what was found.
+    fn judge(&self, found: Findings) -> Answer {
+        let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
+        if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
+            common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
+            return ExitCode::FAILURE.into();
+        }
+        let broken = gate::broken(&self.conditions, &found);
+        broken.iter().for_each(common::say);
+        let code = if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+        Answer { code, found: Some(found) }
+    }
 }
 
 /// Starts the services. They stop when they are dropped.
@@ -256,7 +301,7 @@ impl Args {
                 "nothing is restarted: a server that runs already keeps what earlier trials left in it",
             );
         }
-        if let Some((knob, most)) = arms::more_than_cores(arms, cores) {
+        if let Some((knob, most)) = knobs::more_than_cores(&arms.knobs, cores) {
             let cores = report::number::several(cores as u64, "core");
             common::say(format_args!(
                 "warning: {knob}={most} is more than the {cores} that a system gets here"

@@ -71,6 +71,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         axes: knobs.iter().map(axis).collect(),
         excluded: Vec::new(),
         base: None,
+        repeats: None,
         ask: None,
         defaults: Default::default(),
     };

@@ -103,6 +103,7 @@ fn fixed() -> Findings {
             partly: false,
         }],
         base: None,
+        repeats: None,
         ask: None,
         defaults: Default::default(),
     };

@@ -35,10 +35,13 @@ pub struct Revision {
     pub subject: String,
 }
 
+/// How many digits of an id are shown.
+const SHORT: usize = 9;
+
 impl Revision {
     /// The first digits of its id, as `git log --oneline` shows them.
     pub fn short(&self) -> &str {
-        &self.commit[..self.commit.len().min(9)]
+        &self.commit[..self.commit.len().min(SHORT)]
     }
 }
 
@@ -49,7 +52,7 @@ pub enum Trouble {
     #[error("{0}")]
     Wrong(String),
     /// The build of a commit failed.
-    #[error("the build of {name} {why}; its full output is in {}\n{output}", log.display())]
+    #[error("the build of {name} {why}; its full output is in {}{}", log.display(), below(output))]
     Build {
         /// The commit, as the user called it.
         name: String,
@@ -63,6 +66,11 @@ pub enum Trouble {
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Output below a message.
+fn below(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!("\n{output}") }
 }
 
 impl Trouble {

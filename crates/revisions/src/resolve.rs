@@ -1,7 +1,7 @@
 //! From the words of a command line to commits: `A..B`, `A...B`, `A,B,C`, and `dirty` for the work tree as it is.
 
 use crate::git::Git;
-use crate::{Repository, Result, Revision, Trouble};
+use crate::{Repository, Result, Revision, SHORT, Trouble};
 
 /// The name of the work tree with its changes.
 const DIRTY: &str = "dirty";
@@ -52,6 +52,8 @@ impl Repository {
         let git = if name == DIRTY && clone.is_dir() { Git::new(&clone, &self.cancel) } else { self.git() };
         let told = git.run(&["log", "-1", "--format=%T %s", &commit, "--"])?;
         let (tree, subject) = told.split_once(' ').unwrap_or((&told, ""));
+        // Nobody reads 40 digits.
+        let name = if commit.starts_with(name) { &commit[..SHORT.min(name.len())] } else { name };
         Ok(Revision { name: name.to_owned(), tree: tree.to_owned(), subject: subject.to_owned(), commit })
     }
 

@@ -102,6 +102,8 @@ fn commits_are_named_as_in_git() {
     assert_eq!(subjects("v1.."), ["v1 app says one", "HEAD a side"]);
     let all = users.repository().resolve(&["v1".to_owned(), "v2".to_owned(), "main~0".to_owned()]);
     assert_eq!(all.expect("they exist").len(), 3);
+    let id = users.git(&["rev-parse", "v1"]);
+    assert_eq!(users.resolve(&format!("{id}..v2")).expect("they exist")[0].name, id[..9]);
     for (wrong, why) in
         [("v1", "one commit"), ("v1..nowhere", "no commit `nowhere`"), ("--all..v1", "no commit `--all`")]
     {
@@ -140,7 +142,7 @@ fn a_clone_has_the_files_of_its_commit_and_keeps_what_was_built() {
     repository.tidy(0);
     let left = fs::read_dir(two.top.parent().expect("the clones")).expect("a folder").flatten();
     let left: Vec<PathBuf> = left.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    assert_eq!(left, [two.top.clone()]);
+    assert_eq!(left, std::slice::from_ref(&two.top));
 }
 
 #[test]

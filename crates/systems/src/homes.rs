@@ -118,6 +118,11 @@ pub fn cache() -> Option<PathBuf> {
     Some(base("XDG_CACHE_HOME", ".cache")?.join(FOLDER))
 }
 
+/// The folder for what is kept between runs but belongs to no project (XDG Base Directory Specification).
+pub fn state() -> Option<PathBuf> {
+    Some(base("XDG_STATE_HOME", ".local/state")?.join(FOLDER))
+}
+
 /// The folder that a variable names, or else one in the user's own folder.
 fn base(variable: &str, usual: &str) -> Option<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());

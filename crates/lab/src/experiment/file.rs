@@ -85,6 +85,7 @@ impl ExperimentFile {
             systems: self.systems,
             on_request: self.on_request,
             base: self.base.map(Spanned::into_inner),
+            repeats: None,
             ask: self.request.map(Spanned::into_inner),
             figure: self.figure.span(),
             quick: self.quick.check(source)?,

@@ -89,6 +89,9 @@ pub struct Comparison {
     /// Whether it is undecided only because the generator held one of the two back: the interval would decide it, but the
     /// figure of that scenario is a lower bound.
     pub held_back: bool,
+    /// Whether it is undecided only because other builds of the same systems give another verdict.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrepeated: bool,
     /// The verdict. For a `step` it says whether more is lost than the additional work explains.
     pub verdict: Verdict,
 }
@@ -215,5 +218,6 @@ fn comparison(asked: Asked, seen: Option<(LogRatio, f64)>, estimates: &[Estimate
         seen.map(|s| Ratio::of_logs(s.location.estimate + expected, s.low + expected, s.high + expected));
     let step = matches!(by, By::Step(_));
     let excess = seen.filter(|_| step).map(|s| s.location.estimate.exp());
-    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, held_back, verdict }
+    let unrepeated = false;
+    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, held_back, unrepeated, verdict }
 }

@@ -65,6 +65,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         axes: axes.iter().map(axis).collect(),
         excluded: Vec::new(),
         base: None,
+        repeats: None,
         ask: None,
         defaults: BTreeMap::new(),
     };

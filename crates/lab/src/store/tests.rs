@@ -31,6 +31,7 @@ fn header(trials: u32) -> RunHeader {
         axes: Vec::new(),
         excluded: Vec::new(),
         base: None,
+        repeats: None,
         ask: None,
         defaults: Default::default(),
     };

@@ -1,43 +1,44 @@
 //! The arms of `narrows try`: commands with placeholders, or URLs, become systems; `--knob` becomes their knobs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::Path;
 
 use anyhow::anyhow;
 use load::target::Url;
 use systems::input::{Source, suggestion};
-use systems::knob::{Kind, Knob};
+use systems::knob::Knob;
 use systems::manifest::Hooks;
 use systems::{Draft, InputError, Manifest, Value, Workload, template};
 
 use super::Args;
+use super::commits::{Commits, Folder};
+use super::knobs::{MOST_VALUES, TypedKnob, knobs};
 use crate::common::{self, Usage};
-
-/// The most values of a range, and so the most points of one knob.
-const MOST_VALUES: usize = 1000;
 
 /// The arms as systems, and the knobs that span their points.
 pub struct Arms {
-    /// One for each arm, in the order of the command line. The first is the base.
+    /// One for each arm, in the order of the command line. The first is the base. Those of a further build follow.
     pub systems: Vec<Manifest>,
     /// The knobs in the order of the command line, with their values.
     pub knobs: Vec<(String, Vec<Value>)>,
+    /// How often the systems come, each time from another build.
+    pub builds: usize,
+    /// Which commits they are, and what a reader must know about them.
+    pub note: Option<String>,
 }
 
-/// A knob as it was typed.
-struct TypedKnob {
-    /// The name of the option's text in messages.
-    source: Source,
-    name: String,
-    values: Vec<Value>,
+impl Arms {
+    /// The systems of each build.
+    pub fn by_build(&self) -> impl Iterator<Item = &[Manifest]> {
+        self.systems.chunks(self.systems.len() / self.builds)
+    }
 }
 
-/// Reads the arms of a command line. Their commands run in `dir`.
+/// Reads the arms of a command line. Their commands run in `dir`, or in the folders of the commits.
 ///
 /// # Errors
 /// The first mistake, with its place.
-pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms> {
+pub fn read(args: &Args, workload: Workload, dir: &Path, commits: Option<&Commits>) -> anyhow::Result<Arms> {
     let knobs = knobs(args, workload)?;
     // An arm with the name of a reference would be taken for it.
     let mut names = Workload::ALL.map(|workload| workload.reference().to_owned()).to_vec();
@@ -46,41 +47,93 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
     for (index, text) in args.arms.iter().enumerate() {
         let source = Source::new(format!("arm {}", index + 1), text.as_str());
         let wanted = args.names.get(index).cloned();
-        let manifest = if is_url(text) {
-            let port = without_path(text).rsplit(':').next();
-            let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
-            Manifest::new(Draft {
-                name: unique(&mut names, &plain(&name)),
-                workloads: vec![workload],
-                language: "-".to_owned(),
-                about: text.clone(),
-                attach: Some(without_path(text).to_owned()),
-                tls: secured(args, text)?,
-                dir: dir.to_owned(),
-                home: dir.to_owned(),
-                ..Draft::default()
-            })?
-        } else {
+        let draft = |used: &mut BTreeSet<String>| -> anyhow::Result<Draft> {
             let command = words(&source, args.shell)?;
-            let name = wanted.unwrap_or_else(|| name_of(&command, args.shell));
-            let name = unique(&mut names, &plain(&name));
-            let draft = draft(args, &source, &command, &knobs, dir, &mut used)?;
-            Manifest::new(Draft { name, workloads: vec![workload], ..draft })?
+            Ok(Draft { workloads: vec![workload], ..draft(args, &source, &command, &knobs, dir, used)? })
         };
-        systems.push(manifest);
+        if let Some(commits) = commits {
+            let draft = draft(&mut used)?;
+            for system in of_commits(args, &draft, commits, &mut names) {
+                systems.push(Manifest::new(system)?);
+            }
+        } else if is_url(text) {
+            systems.push(Manifest::new(of_url(args, workload, text, wanted, dir, &mut names)?)?);
+        } else {
+            let name = match wanted {
+                Some(name) => name,
+                None => name_of(&words(&source, args.shell)?, args.shell),
+            };
+            let name = unique(&mut names, &plain(&name));
+            systems.push(Manifest::new(Draft { name, ..draft(&mut used)? })?);
+        }
     }
-    for knob in &knobs {
-        let started = systems.iter().any(|system: &Manifest| system.attached().is_none());
+    check_knobs(&knobs, workload, &systems, &used)?;
+    let knobs = knobs.into_iter().map(|knob| (knob.name, knob.values)).collect();
+    let note = commits.map(Commits::described);
+    Ok(Arms { systems, knobs, builds: commits.map_or(1, |commits| commits.builds), note })
+}
+
+/// A server that runs already.
+fn of_url(
+    args: &Args,
+    workload: Workload,
+    url: &str,
+    wanted: Option<String>,
+    dir: &Path,
+    names: &mut Vec<String>,
+) -> anyhow::Result<Draft> {
+    let port = without_path(url).rsplit(':').next();
+    let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
+    Ok(Draft {
+        name: unique(names, &plain(&name)),
+        workloads: vec![workload],
+        language: "-".to_owned(),
+        about: url.to_owned(),
+        attach: Some(without_path(url).to_owned()),
+        tls: secured(args, url)?,
+        dir: dir.to_owned(),
+        home: dir.to_owned(),
+        ..Draft::default()
+    })
+}
+
+/// The command in the folder of each commit.
+fn of_commits(args: &Args, command: &Draft, commits: &Commits, names: &mut Vec<String>) -> Vec<Draft> {
+    let count = commits.folders.len() / commits.builds;
+    let folders = commits.folders.iter().enumerate();
+    let systems = folders.map(|(index, folder)| {
+        let Folder { revision, build, path } = folder;
+        let name = plain(args.names.get(index % count).unwrap_or(&revision.name));
+        let name = if *build == 1 { name } else { format!("{name}-build-{build}") };
+        Draft {
+            name: unique(names, &name),
+            about: format!("{} {}", revision.short(), revision.subject),
+            version: Some(revision.short().to_owned()),
+            dir: path.clone(),
+            home: path.clone(),
+            ..command.clone()
+        }
+    });
+    systems.collect()
+}
+
+/// Checks that every knob is used, and that they do not span too many points.
+fn check_knobs(
+    knobs: &[TypedKnob],
+    workload: Workload,
+    systems: &[Manifest],
+    used: &BTreeSet<String>,
+) -> anyhow::Result<()> {
+    for knob in knobs {
+        let started = systems.iter().any(|system| system.attached().is_none());
         let of_all = started && systems::allotment::knob(&knob.name).is_some();
         let elsewhere = workload.knob(&knob.name).is_some() || of_all;
         if !used.contains(&knob.name) && !elsewhere {
             let name = &knob.name;
             let help =
                 format!("put {{{name}}} into a command, or give it a variable with --env NAME={{{name}}}");
-            return Err(knob
-                .source
-                .error(0..name.len(), format!("no command contains {{{name}}}"), help)
-                .into());
+            let message = format!("no command contains {{{name}}}");
+            return Err(knob.source.error(0..name.len(), message, help).into());
         }
     }
     let points = knobs.iter().map(|knob| knob.values.len()).fold(1, usize::saturating_mul);
@@ -89,36 +142,7 @@ pub fn read(args: &Args, workload: Workload, dir: &Path) -> anyhow::Result<Arms>
             "the knobs span {points} points, and at most {MOST_VALUES} are tried: give fewer values"
         );
     }
-    Ok(Arms { systems, knobs: knobs.into_iter().map(|knob| (knob.name, knob.values)).collect() })
-}
-
-/// The names by which people call a number of workers.
-const WORKERS: [&str; 9] = [
-    "w",
-    "worker",
-    "workers",
-    "threads",
-    "procs",
-    "processes",
-    "processors",
-    "worker_processes",
-    "gomaxprocs",
-];
-
-/// The first knob with more workers than systems have cores, and that number.
-pub fn more_than_cores(arms: &Arms, cores: usize) -> Option<(&str, i64)> {
-    let workers = arms.knobs.iter().filter(|(name, _)| WORKERS.contains(&name.to_lowercase().as_str()));
-    workers
-        .filter_map(|(name, values)| {
-            let most = values.iter().filter_map(|value| match value {
-                Value::Integer(number) => Some(*number),
-                _ => None,
-            });
-            most.max()
-                .filter(|most| usize::try_from(*most).is_ok_and(|most| most > cores))
-                .map(|most| (name.as_str(), most))
-        })
-        .next()
+    Ok(())
 }
 
 /// Whether an arm is a server that runs already.
@@ -261,117 +285,6 @@ pub fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
     }
 }
 
-/// All knobs of the command line.
-fn knobs(args: &Args, workload: Workload) -> anyhow::Result<Vec<TypedKnob>> {
-    let typed = args.knobs.iter().map(|text| ("--knob", text.clone()));
-    // hyperfine's form has the name and the values as two words.
-    let listed = args.parameter_lists.chunks(2).filter(|pair| pair.len() == 2);
-    let listed = listed.map(|pair| ("-L", format!("{}={}", pair[0], pair[1])));
-    let mut knobs: Vec<TypedKnob> = Vec::new();
-    for (option, text) in typed.chain(listed) {
-        let knob = TypedKnob::parse(option, &text)?.normalised(workload)?;
-        if knobs.iter().any(|known| known.name == knob.name) {
-            let help = "write all its values in one option";
-            let message = format!("`{}` is given twice", knob.name);
-            return Err(knob.source.error(0..knob.name.len(), message, help).into());
-        }
-        knobs.push(knob);
-    }
-    Ok(knobs)
-}
-
-impl TypedKnob {
-    /// The values as a knob of the workload or of all systems takes them, such as 64M for a size.
-    fn normalised(self, workload: Workload) -> Result<Self, InputError> {
-        let known = workload.knob(&self.name).or_else(|| systems::allotment::knob(&self.name));
-        let Some(knob) = known else { return Ok(self) };
-        let read = |value: &Value| knob.parse(&value.to_string());
-        let values = self.values.iter().map(read).collect::<Result<_, _>>().map_err(|why| {
-            let span = self.name.len() + 1..self.source.text.len();
-            self.source.error(span, why, format!("it is: {}", knob.about))
-        })?;
-        Ok(Self { values, ..self })
-    }
-
-    fn parse(option: &str, text: &str) -> Result<Self, InputError> {
-        let source = Source::new(option, text);
-        let Some((name, list)) =
-            text.split_once('=').filter(|(name, list)| !name.is_empty() && !list.is_empty())
-        else {
-            let help = "write NAME=1,2,4 or NAME=1..64*2 or NAME=1..16+1";
-            return Err(source.error(0..text.len(), "not a knob with its values", help));
-        };
-        let values = values(list).map_err(|why| {
-            let span: Range<usize> = name.len() + 1..text.len();
-            source.error(span, why, "write 1,2,4 or 1..64*2 or 1..16+1")
-        })?;
-        Ok(Self { name: name.to_owned(), values, source })
-    }
-
-    /// A knob of numbers, or of the words that were typed. Its first value is its default.
-    fn definition(&self) -> Knob {
-        let numbers = self.values.iter().all(|value| matches!(value, Value::Integer(_)));
-        Knob {
-            kind: if numbers { Kind::Integer } else { Kind::Choice },
-            default: self.values[0].clone(),
-            values: self.values.clone(),
-            min: None,
-            max: None,
-            about: format!("values given with {}", self.source.path.display()),
-            workloads: Vec::new(),
-            effect: None,
-            amount: false,
-        }
-    }
-}
-
-/// The values of a list or of a range.
-fn values(text: &str) -> Result<Vec<Value>, String> {
-    if let Some(values) = range(text) {
-        return values;
-    }
-    let words: Vec<&str> = text.split(',').map(str::trim).collect();
-    if let Some(twice) = words.iter().enumerate().find(|(index, word)| words[..*index].contains(word)) {
-        return Err(format!("{} is there twice", twice.1));
-    }
-    if words.contains(&"") {
-        return Err("an empty value".to_owned());
-    }
-    // A number that would change by being read, such as 007, stays a word.
-    let numbers: Option<Vec<Value>> = words
-        .iter()
-        .map(|word| word.parse::<i64>().ok().filter(|n| n.to_string() == *word).map(Value::Integer))
-        .collect();
-    Ok(numbers.unwrap_or_else(|| words.into_iter().map(|word| Value::Text(word.to_owned())).collect()))
-}
-
-/// The values of `FROM..TO`, `FROM..TO+STEP` or `FROM..TO*FACTOR`. None if it is no range.
-fn range(text: &str) -> Option<Result<Vec<Value>, String>> {
-    let (from, rest) = text.split_once("..")?;
-    let from: i64 = from.trim().parse().ok()?;
-    let split = rest.find(['+', '*']).unwrap_or(rest.len());
-    let (to, step) = rest.split_at(split);
-    let to: i64 = to.trim().parse().ok()?;
-    let number = |text: &str| text.trim().parse::<i64>().ok();
-    let next: Box<dyn Fn(i64) -> Option<i64>> =
-        match (step.chars().next(), number(step.get(1..).unwrap_or(""))) {
-            (None, _) => Box::new(|n| n.checked_add(1)),
-            (Some('+'), Some(step)) if step > 0 => Box::new(move |n| n.checked_add(step)),
-            (Some('*'), Some(factor)) if factor > 1 && from > 0 => Box::new(move |n| n.checked_mul(factor)),
-            _ => {
-                return Some(Err(format!(
-                    "`{step}` is not a step: write +1 or more, or *2 or more from 1 on"
-                )));
-            }
-        };
-    if from > to {
-        return Some(Err(format!("{from} is above {to}")));
-    }
-    let all = std::iter::successors(Some(from), |n| next(*n)).take_while(|n| *n <= to).take(MOST_VALUES + 1);
-    let all: Vec<Value> = all.map(Value::Integer).collect();
-    Some(if all.len() > MOST_VALUES { Err(format!("more than {MOST_VALUES} values")) } else { Ok(all) })
-}
-
 /// Programs whose first argument says what runs.
 const RUNNERS: [&str; 17] = [
     "python", "python3", "node", "ruby", "java", "sh", "bash", "go", "npx", "uv", "deno", "bun", "php",
@@ -429,32 +342,6 @@ pub fn shown(manifest: &Manifest, point: &systems::Point) -> anyhow::Result<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn integers(numbers: &[i64]) -> Vec<Value> {
-        numbers.iter().copied().map(Value::Integer).collect()
-    }
-
-    #[test]
-    fn lists_and_ranges_of_values() {
-        for (text, expected) in [
-            ("1,2,4", integers(&[1, 2, 4])),
-            ("1..4", integers(&[1, 2, 3, 4])),
-            ("1..64*4", integers(&[1, 4, 16, 64])),
-            ("1..60*4", integers(&[1, 4, 16])),
-            ("1..10+4", integers(&[1, 5, 9])),
-            ("-2..0", integers(&[-2, -1, 0])),
-            ("7", integers(&[7])),
-        ] {
-            assert_eq!(values(text), Ok(expected), "{text}");
-        }
-        let words = |list: &[&str]| list.iter().map(|word| Value::Text((*word).to_owned())).collect();
-        assert_eq!(values("sync,gthread"), Ok(words(&["sync", "gthread"])));
-        assert_eq!(values("007,8"), Ok(words(&["007", "8"])));
-        assert_eq!(values("a..b"), Ok(words(&["a..b"])));
-        for wrong in ["4..1", "1..9*1", "0..9*2", "1..9+0", "1,,2", "1,1", "1..100000", "1..9+x"] {
-            assert!(values(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn commands_get_short_names() {

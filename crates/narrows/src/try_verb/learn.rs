@@ -31,7 +31,7 @@ pub fn learn(
 ) -> anyhow::Result<Option<Learnt>> {
     let mut looks: Vec<(String, Look)> = Vec::new();
     let sent = ask.clone().unwrap_or_else(|| Ask::get("/"));
-    for planned in plan.experiments.iter().take(1) {
+    for planned in &plan.experiments {
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
             match bench.look(scenario, &sent, timing, measured) {

@@ -78,7 +78,7 @@ impl Args {
         if self.traffic.frame_prefix.is_some_and(|prefix| prefix != Prefix::Four) {
             bail!(Usage("--frame-prefix is 4 here: `narrows load` can use others".to_owned()));
         }
-        if self.names.len() > self.arms.len() {
+        if self.commits.git.is_empty() && self.names.len() > self.arms.len() {
             bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
         }
         let twice = |(index, figure): &(usize, &FigureChoice)| self.figures[..*index].contains(figure);
@@ -127,9 +127,15 @@ impl Args {
                 // This plan only says which points there are.
                 figures = vec![Figure::RequestsPerS];
             }
-            let experiment = self.experiment(name, &figures, arms, ask.clone(), rate)?;
-            let overrides = Overrides { rounds: self.rounds, ..Overrides::default() };
-            requests.push(Request { experiment, form: Form::Quick, overrides });
+            for (build, systems) in arms.by_build().enumerate() {
+                let mut experiment = self.experiment(name, &figures, arms, systems, ask.clone(), rate)?;
+                if build > 0 {
+                    experiment.subject.name = format!("{name}-build-{}", build + 1);
+                    experiment.repeats = Some(name.to_owned());
+                }
+                let overrides = Overrides { rounds: self.rounds, ..Overrides::default() };
+                requests.push(Request { experiment, form: Form::Quick, overrides });
+            }
         }
         let seed = self.seed.unwrap_or_else(run_verb::new_seed);
         Ok(plan::plan(&requests, catalog, &Default::default(), seed)?)
@@ -137,12 +143,17 @@ impl Args {
 
     /// The blocks of the grid: one for the arms that are spoken to in TLS, and one for the others. A knob `tls` decides it
     /// itself.
-    fn by_scheme<'a>(&self, arms: &Arms, mut axes: Axes<'a>) -> anyhow::Result<Vec<Axes<'a>>> {
+    fn by_scheme<'a>(
+        &self,
+        arms: &Arms,
+        systems: &[Manifest],
+        mut axes: Axes<'a>,
+    ) -> anyhow::Result<Vec<Axes<'a>>> {
         let given = |knob: &str| arms.knobs.iter().any(|(name, _)| name == knob);
         if let Some((knob, option)) = self.tls.instead_of_knobs().find(|(knob, _)| given(knob)) {
             bail!(Usage(format!("{option} and -k {knob} set the same: give one of them")));
         }
-        let (secured, plain): (Vec<_>, Vec<_>) = arms.systems.iter().partition(|system| system.speaks(true));
+        let (secured, plain): (Vec<_>, Vec<_>) = systems.iter().partition(|system| system.speaks(true));
         if secured.is_empty() {
             return Ok(vec![axes]);
         }
@@ -184,19 +195,26 @@ impl Args {
         }
     }
 
+    /// The commands, and the commits in which they run.
+    fn title(&self, arms: &Arms) -> String {
+        let commands = self.arms.join(" | ");
+        arms.note.as_ref().map_or(commands.clone(), |note| format!("{commands} at {note}"))
+    }
+
     pub(super) fn experiment(
         &self,
         name: &str,
         figures: &[Figure],
         arms: &Arms,
+        of_build: &[Manifest],
         ask: Option<Ask>,
         rate: Option<f64>,
     ) -> anyhow::Result<Experiment> {
         let workload = arms.systems[0].workloads[0];
-        let systems: Vec<&str> = arms.systems.iter().map(|system| system.name.as_str()).collect();
+        let systems: Vec<&str> = of_build.iter().map(|system| system.name.as_str()).collect();
         let subject = Subject {
             name: name.to_owned(),
-            title: self.arms.join(" | "),
+            title: self.title(arms),
             about: String::new(),
             workload,
             figure: figures[0],
@@ -230,7 +248,7 @@ impl Args {
             axes.retain(|(known, _)| known != knob);
             axes.push((knob, values.clone()));
         }
-        let blocks = self.by_scheme(arms, axes)?;
+        let blocks = self.by_scheme(arms, of_build, axes)?;
         let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &blocks)?;
         experiment.base = systems.first().map(|name| (*name).to_owned());
         experiment.ask = ask;

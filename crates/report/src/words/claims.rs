@@ -250,6 +250,10 @@ impl Wording<'_> {
                     .collect();
                 format!("the generator was at its limit, so the figure of {} is a lower bound", list(&names))
             }
+            _ if c.unrepeated => {
+                "another build of the same commits gives another verdict, so the layout of the code may explain it"
+                    .to_owned()
+            }
             Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
                 format!("{} may decide it", several(more.into(), "more round"))
             }

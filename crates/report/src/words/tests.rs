@@ -25,6 +25,7 @@ fn comparison(by: By, verdict: Verdict) -> Comparison {
         p: Some(0.01),
         at_least: true,
         held_back: false,
+        unrepeated: false,
         verdict,
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn verdict(c: &Comparison) -> String {
             format!("{open}, {}", several(more.into(), "more round"))
         }
         Verdict::Undecided { .. } if c.held_back => format!("{open}: the generator was at its limit"),
+        Verdict::Undecided { .. } if c.unrepeated => format!("{open}: another build differs"),
         Verdict::Undecided { .. } => open.to_owned(),
         Verdict::Faster | Verdict::Slower => format!("{}{least}", word(c.verdict)),
         plain => word(plain).to_owned(),

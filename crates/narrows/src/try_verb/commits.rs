@@ -1,0 +1,230 @@
+//! `--git`: the commits that are compared. They are checked out and built before the first trial.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, bail};
+use revisions::{Clone, LIMIT_BYTES, Repository, Revision};
+use systems::homes;
+
+use super::{Args, arms};
+use crate::common::{self, Usage};
+
+/// Commits to compare.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Commits")]
+pub struct CommitArgs {
+    /// Compare commits of this repository: A..B, A...B (B and its merge base with A), or A,B,C. `dirty` is the work tree with
+    /// its changes and untracked files. Each commit is a clone in the user's cache, where the command runs
+    #[arg(long, value_name = "A..B", value_delimiter = ',')]
+    pub git: Vec<String>,
+    /// Build each commit with this command, in `sh -c`, before the first trial
+    #[arg(long, value_name = "COMMAND", requires = "git")]
+    pub build: Option<String>,
+    /// Build each commit so often, each time in a path of another length. A difference counts if every build shows it
+    #[arg(long, value_name = "N", requires = "git", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub builds: u32,
+    /// Find the first commit from A to B that is slower by the threshold. The exit code is 1 if one is, 0 if B is not slower,
+    /// and 125 if it cannot be told
+    #[arg(long, requires = "git")]
+    pub bisect: bool,
+}
+
+/// The clones that this process has checked out and built. No other process uses them as long as this value lives.
+pub struct Clones<'a> {
+    repository: &'a Repository,
+    built: HashMap<(String, u32), Clone>,
+}
+
+/// Commits that are checked out and built.
+pub struct Commits {
+    /// The folders in which the command runs: all commits of the first build, then all of the second.
+    pub folders: Vec<Folder>,
+    /// How many times each commit was built.
+    pub builds: usize,
+    /// What the command line cannot show: that all arms run the same program.
+    pub note: Option<String>,
+}
+
+/// A commit of one build.
+#[derive(Debug, PartialEq, Eq, std::clone::Clone)]
+pub struct Folder {
+    /// The commit.
+    pub revision: Revision,
+    /// Which build it is, from 1.
+    pub build: u32,
+    /// Where the command runs.
+    pub path: PathBuf,
+}
+
+/// The repository around the current folder.
+///
+/// # Errors
+/// There is none, or no folder for clones.
+pub fn repository(dir: &Path, cancel: &Arc<AtomicBool>) -> anyhow::Result<Repository> {
+    let cache = homes::cache().context("there is no folder for clones: set XDG_CACHE_HOME or HOME")?;
+    Ok(Repository::find(dir, &cache, cancel)?)
+}
+
+impl Args {
+    /// The first option that contradicts `--git`.
+    pub(super) fn check_commits(&self, revisions: &[Revision]) -> Result<(), Usage> {
+        let wrong = |why: &str| Err(Usage(why.to_owned()));
+        if self.names.len() > revisions.len() {
+            return wrong("--names has more names than --git has commits");
+        }
+        match self.arms.as_slice() {
+            [arm] if !arms::is_url(arm) => {}
+            [_] => return wrong("--git needs a command: a server that runs already belongs to no commit"),
+            _ => return wrong("--git compares commits of one command: give one"),
+        }
+        if self.save.is_some() {
+            return wrong("--save cannot save commits: use it with commands");
+        }
+        if self.commits.bisect
+            && (self.commits.builds > 1 || !self.fail_if.is_empty() || !self.knobs.is_empty())
+        {
+            return wrong("--bisect decides by --threshold alone: leave out --builds, --fail-if and --knob");
+        }
+        Ok(())
+    }
+}
+
+impl Args {
+    /// The file in which the run is saved. Runs of commits are saved outside the work tree unless `--store` says otherwise:
+    /// nothing in it changes, and `dirty` does not contain the last run.
+    pub(super) fn place_of_store(&self) -> anyhow::Result<PathBuf> {
+        let path = &self.store.path;
+        if self.commits.git.is_empty() || path != Path::new(common::STORE) {
+            return Ok(path.clone());
+        }
+        let folder = homes::state().context("there is no folder for the store: name a file with --store")?;
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(folder.join(common::STORE))
+    }
+}
+
+impl<'a> Clones<'a> {
+    pub fn new(repository: &'a Repository) -> Self {
+        Self { repository, built: HashMap::new() }
+    }
+
+    /// The folder in which the command runs for this build of a commit. The first call builds it.
+    fn folder(&mut self, args: &Args, revision: &Revision, build: u32) -> anyhow::Result<PathBuf> {
+        let key = (revision.commit.clone(), build);
+        if let Some(built) = self.built.get(&key) {
+            return Ok(built.folder.clone());
+        }
+        let clone = self.repository.clone_of(revision, build)?;
+        if let Some(command) = &args.commits.build {
+            let (name, short) = (&revision.name, revision.short());
+            let again = if build == 1 { String::new() } else { format!(", build {build}") };
+            common::say(format_args!("building {name} ({short} {:?}{again})", revision.subject));
+            clone.build(command)?;
+        }
+        let folder = clone.folder.clone();
+        self.built.insert(key, clone);
+        Ok(folder)
+    }
+}
+
+impl Commits {
+    /// The commits without clones, for `--dry-run`.
+    pub fn named(revisions: Vec<Revision>, dir: &Path) -> Self {
+        let folder = |revision| Folder { revision, build: 1, path: dir.to_owned() };
+        let folders = revisions.into_iter().map(folder).collect();
+        Self { folders, builds: 1, note: None }
+    }
+
+    /// Checks out and builds commits, and says what it does. Old clones are removed if there are too many.
+    ///
+    /// # Errors
+    /// A commit cannot be checked out or built, or lacks the program.
+    pub fn prepare(args: &Args, clones: &mut Clones<'_>, revisions: &[Revision]) -> anyhow::Result<Self> {
+        let program = program(args)?;
+        let theirs = |program: &&PathBuf| program.starts_with(clones.repository.work_tree());
+        if let Some(program) = program.as_ref().filter(theirs) {
+            bail!(Usage(format!(
+                "{} lies in your work tree, so all commits would run the same file: write it relative to it",
+                program.display()
+            )));
+        }
+        let own = program.filter(|program| program.is_relative() && program.components().count() > 1);
+        let mut folders = Vec::new();
+        for build in 1..=args.commits.builds {
+            for revision in revisions {
+                let path = clones.folder(args, revision, build)?;
+                if let Some(missing) = own.as_ref().filter(|own| !path.join(own).exists()) {
+                    let help = if args.commits.build.is_some() { "" } else { ": --build COMMAND builds it" };
+                    bail!("{} has no {}{help}", revision.name, missing.display());
+                }
+                folders.push(Folder { revision: revision.clone(), build, path });
+            }
+        }
+        clones.repository.tidy(LIMIT_BYTES);
+        let mut commits = Self { folders, builds: args.commits.builds as usize, note: None };
+        commits.compare_programs(own.as_deref(), args.commits.build.is_some());
+        Ok(commits)
+    }
+
+    /// The commits with their ids, and the note.
+    pub fn described(&self) -> String {
+        let shown = |Folder { revision, .. }: &Folder| {
+            let (name, short) = (&revision.name, revision.short());
+            if revision.commit.starts_with(name.as_str()) {
+                short.to_owned()
+            } else {
+                format!("{name} ({short})")
+            }
+        };
+        let first = self.folders.iter().take(self.folders.len() / self.builds);
+        let commits = first.map(shown).collect::<Vec<_>>().join(" | ");
+        self.note.as_ref().map_or(commits.clone(), |note| format!("{commits}; {note}"))
+    }
+
+    /// Finds out whether commits, or builds of one, have the same program. Builds that are all the same are not measured twice.
+    fn compare_programs(&mut self, program: Option<&Path>, builds: bool) {
+        let count = self.folders.len() / self.builds;
+        let same = |one: &Folder, other: &Folder| {
+            one.path == other.path
+                || one.revision.tree == other.revision.tree && !builds
+                || program
+                    .is_some_and(|program| same_files(&one.path.join(program), &other.path.join(program)))
+        };
+        let again = |index: usize| same(&self.folders[index % count], &self.folders[index]);
+        let rebuilt: Vec<usize> = (count..self.folders.len()).filter(|index| !again(*index)).collect();
+        if self.builds > 1 && rebuilt.is_empty() {
+            common::say(
+                "all builds of a commit are equal, byte for byte: another build proves nothing more, so one is measured",
+            );
+            self.builds = 1;
+            self.folders.truncate(count);
+        }
+        let first = &self.folders[..count];
+        let one_tree = first.iter().all(|folder| folder.revision.tree == first[0].revision.tree);
+        let what = program.filter(|_| !one_tree).map_or("files".into(), Path::to_string_lossy);
+        if first.iter().skip(1).all(|other| same(&first[0], other)) {
+            let note = format!("A against A: all commits have the same {what}, byte for byte");
+            common::say(&note);
+            self.note = Some(note);
+        }
+    }
+}
+
+/// The program that the command runs; for `sh -c`, the first word of its text.
+fn program(args: &Args) -> anyhow::Result<Option<PathBuf>> {
+    let Some(text) = args.arms.first() else { return Ok(None) };
+    let words = arms::words(&systems::Source::new("arm 1", text.as_str()), false);
+    let words = if args.shell { words.unwrap_or_default() } else { words? };
+    Ok(words.first().filter(|word| !word.contains('{')).map(PathBuf::from))
+}
+
+fn same_files(one: &Path, other: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).map(|known| known.len()).ok();
+    // A program that an interpreter runs reads other files too, so only one that was built says enough.
+    let read = |path: &Path| fs::read(path).ok().filter(|bytes| bytes.starts_with(b"\x7fELF"));
+    length(one) == length(other) && read(one).is_some_and(|bytes| Some(bytes) == read(other))
+}

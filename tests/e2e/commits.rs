@@ -1,0 +1,245 @@
+//! `narrows try --git`: commits of a user's repository, built and compared.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+
+use tempfile::TempDir;
+
+use crate::support::{self, Ended, Guarded, NARROWS, assert_nothing_left, has, mark, new_mark, run};
+
+const SHORT: [&str; 10] = ["--rounds", "5", "-d", "300ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
+
+/// A user's repository, whose runs and clones go to folders of their own.
+struct Project {
+    root: TempDir,
+    mark: String,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { root: TempDir::new().expect("a folder"), mark: new_mark() };
+        fs::create_dir(project.top()).expect("a folder");
+        project.git(&["init", "-q", "-b", "main"]);
+        project
+    }
+
+    /// With a server of Node.js in each commit, which waits so many milliseconds before it answers. The commits have the tags
+    /// `v0`, `v1`, ….
+    fn waiting(waits_ms: &[u32]) -> Self {
+        let project = Self::new();
+        for (index, wait_ms) in waits_ms.iter().enumerate() {
+            project.write("app.js", &waits(*wait_ms));
+            project.write("number", &index.to_string());
+            project.commit(&format!("v{index}"));
+        }
+        project
+    }
+
+    fn top(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.top().join(name), text).expect("a file");
+    }
+
+    fn git(&self, words: &[&str]) {
+        let who = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
+        let ended = Command::new("git").args(who).args(words).current_dir(self.top()).output().expect("git");
+        assert!(ended.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+
+    fn commit(&self, tag: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", &format!("this is {tag}")]);
+        self.git(&["tag", tag]);
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(NARROWS);
+        support::plain(&mut command);
+        mark(&mut command, &self.mark);
+        command.arg("try").args(words).current_dir(self.top());
+        command.env("XDG_CACHE_HOME", self.root.path().join("cache"));
+        command.env("XDG_STATE_HOME", self.root.path().join("state"));
+        command
+    }
+
+    /// Runs `narrows try`, and asserts that nothing in the repository has changed and that no process is left.
+    fn tries(&self, words: &[&str]) -> Ended {
+        let before = all_below(&self.top());
+        let ended = run(&mut self.command(words));
+        self.is_as(&before);
+        ended
+    }
+
+    fn is_as(&self, before: &BTreeMap<PathBuf, (Vec<u8>, SystemTime)>) {
+        let now = all_below(&self.top());
+        let new: Vec<&PathBuf> =
+            now.iter().filter(|(path, file)| before.get(*path) != Some(file)).map(|(path, _)| path).collect();
+        assert!(new.is_empty() && now.len() == before.len(), "changed: {new:?}");
+        assert_nothing_left(&self.mark);
+    }
+
+    /// The folders of commits in the cache.
+    fn clones(&self) -> Vec<PathBuf> {
+        let entries =
+            |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let all = entries(self.root.path().join("cache/narrows/revisions")).flat_map(entries);
+        all.filter(|path| path.is_dir()).collect()
+    }
+}
+
+/// A server of Node.js that answers after so many milliseconds.
+fn waits(ms: u32) -> String {
+    format!(
+        "require('http').createServer((request, answer) => setTimeout(() => answer.end('ok'), {ms}))\
+         .listen(Number(process.argv[2]), '127.0.0.1');\n"
+    )
+}
+
+/// Every file and folder below one, with its content and its time.
+fn all_below(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, known) = (entry.path(), entry.metadata().expect("its data"));
+        let content = if known.is_dir() { Vec::new() } else { fs::read(&path).expect("a file") };
+        found.insert(path.clone(), (content, known.modified().expect("a time")));
+        if known.is_dir() {
+            found.extend(all_below(&path));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
+    if !has("node") {
+        return;
+    }
+    let project = Project::waiting(&[20, 100]);
+    let words = ["node built.js {port}", "--git", "v0..HEAD", "--build", "cp app.js built.js"];
+    let ended = project.tries(&[&words[..], &SHORT].concat()).code(0);
+    assert!(ended.stdout.contains("v0 leads") && ended.stdout.contains("than HEAD"), "{ended:#?}");
+    assert!(ended.stderr.contains("building v0 (") && ended.stderr.contains("\"this is v1\""), "{ended:#?}");
+    assert_eq!(project.clones().len(), 2);
+    assert!(project.root.path().join("state/narrows/narrows.db").is_file());
+
+    let gate = [&words[..], &SHORT, &["--fail-if", "rate<0.9"]].concat();
+    project.tries(&gate).code(3).says(&["failed: HEAD"]);
+
+    // The work tree with a change and a new file, which HEAD lacks.
+    project.write("app.js", "require('./new.js')(20);\n");
+    project.write("new.js", &format!("module.exports = (ms) => {{ {} }};\n", waits(20)));
+    let words = ["node app.js {port}", "--git", "HEAD..dirty"];
+    let ended = project.tries(&[&words[..], &SHORT].concat()).code(0);
+    assert!(ended.stdout.contains("dirty leads") && ended.stdout.contains("than HEAD"), "{ended:#?}");
+}
+
+#[test]
+fn two_builds_must_agree_and_equal_ones_prove_nothing_more() {
+    if !has("node") {
+        return;
+    }
+    let project = Project::waiting(&[20, 100]);
+    // The second build of v1 is as fast as v0.
+    let build = format!("cp app.js built.js; case $PWD in *again) echo \"{}\" > built.js;; esac", waits(20));
+    let words = ["node built.js {port}", "--git", "v0..v1", "--builds", "2"];
+    let ended = project.tries(&[&words[..], &SHORT, &["--build", &build, "--fail-if", "rate<0.9"]].concat());
+    let ended = ended.code(0);
+    assert!(!ended.stdout.contains("leads"), "{ended:#?}");
+    let said = support::squeezed(&ended.stdout);
+    assert!(said.contains("another build of the same commits gives another verdict"), "{ended:#?}");
+
+    let both = ["--build", "cp app.js built.js", "--fail-if", "rate<0.9"];
+    let ended = project.tries(&[&words[..], &SHORT, &both].concat()).code(3);
+    assert!(ended.stdout.contains("v0 leads") && ended.stdout.contains("v0-build-2 leads"), "{ended:#?}");
+}
+
+#[test]
+fn equal_programs_are_said_to_be_a_against_a() {
+    let project = Project::new();
+    for tag in ["v0", "v1"] {
+        project.write("number", tag);
+        project.commit(tag);
+    }
+    let build = format!("cp {NARROWS} server");
+    let words = ["./server serve -p {port}", "--git", "v0..v1", "--build", &build, "--builds", "2"];
+    let ended = project.tries(&[&words[..], &SHORT].concat()).code(0);
+    let ended = ended.says(&["A against A: all commits have the same ./server", "proves nothing more"]);
+    assert!(!ended.stdout.contains("try-build-2"), "{ended:#?}");
+    let same =
+        ["sh -c 'exec $NARROWS serve -p {port}'", "--env", &format!("NARROWS={NARROWS}"), "--git", "v0,v0"];
+    project
+        .tries(&[&same[..], &SHORT].concat())
+        .code(0)
+        .says(&["A against A: all commits have the same files"]);
+}
+
+#[test]
+fn the_first_worse_commit_is_found() {
+    if !has("node") {
+        return;
+    }
+    let project = Project::waiting(&[20, 20, 20, 100, 100, 100]);
+    let search = |range: &str, build: &str| {
+        let words =
+            ["node app.js {port}", "--bisect", "--threshold", "0.5", "--git", range, "--build", build];
+        project.tries(&[&words[..], &SHORT].concat())
+    };
+    let ended = search("v0..v5", "true").code(1);
+    let said = ended.stdout.lines().last().unwrap_or_default();
+    assert!(
+        said.starts_with("the first commit that is worse than v0 is") && said.contains("\"this is v3\""),
+        "{said}"
+    );
+    assert!(search("v0..v2", "true").code(0).stdout.contains("v2 is not worse than v0"));
+    // The last good commit cannot be built.
+    let ended = search("v2~2..v4", "case $(cat number) in 2) exit 1;; esac").code(125);
+    assert!(ended.stdout.contains("is one of"), "{ended:#?}");
+    assert!(search("v0..v5", "exit 1").code(125).stdout.contains("nothing to search for: the build of v0"));
+}
+
+#[test]
+fn an_interrupted_build_leaves_nothing() {
+    let project = Project::new();
+    project.write("app", "");
+    project.commit("v0");
+    let before = all_below(&project.top());
+    let words = ["./app {port}", "--git", "v0..v0", "--build", "touch begun; sleep 60 & sleep 60"];
+    let guarded = Guarded::spawn(&mut project.command(&words));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !project.clones().iter().any(|clone| clone.join("begun").exists()) {
+        assert!(Instant::now() < deadline, "the build has not begun");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    guarded.signal(libc::SIGINT);
+    guarded.end().code(130).says(&["interrupted before the first trial"]);
+    project.is_as(&before);
+    assert_eq!(project.clones(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_cannot_be_compared_is_said_before_anything_is_built() {
+    let project = Project::waiting(&[20, 20]);
+    let own = format!("{} {{port}}", project.top().join("app").display());
+    for (words, code, why) in [
+        (vec!["./app {port}", "--git", "v0..nowhere"], 1, "no commit `nowhere`"),
+        (vec!["./app {port}", "--git", "v0"], 1, "write two"),
+        (vec!["./app {port}", "--git", "v0..v1"], 1, "--build COMMAND builds it"),
+        (vec!["./app {port}", "--git", "v0..v1", "--build", "echo why; exit 4"], 1, "exited with code 4"),
+        (vec!["./app {port}", "./b {port}", "--git", "v0..v1"], 2, "give one"),
+        (vec!["http://127.0.0.1:1/", "--git", "v0..v1"], 2, "belongs to no commit"),
+        (vec!["./app {port}", "--git", "v0..v1", "--save", "x"], 2, "--save cannot save commits"),
+        (vec!["./app {port}", "--build", "true"], 2, "--git"),
+        (vec![&own, "--git", "v0..v1"], 2, "write it relative to it"),
+        (vec!["node app.js {port}", "--git", "v0..dirty", "--bisect"], 2, "`dirty` is none"),
+    ] {
+        project.tries(&words).code(code).says(&[why]);
+    }
+    let shown = project.tries(&["./app {port}", "--git", "v0..v1", "--dry-run"]).code(0);
+    assert_eq!(shown.stdout, "v0: ./app {port}\nv1: ./app {port}\n");
+}
