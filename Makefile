@@ -50,11 +50,13 @@ lint:
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# Makes the pictures in the README, from a new run on this machine. Takes some minutes.
+# Runs what the documents show on this machine, and writes its output and the pictures into them. Takes a quarter of an hour.
+# PAGE=README.md runs what one page shows.
 pictures: build install-test
-	$(NARROWS) run upload-buffers frames --rounds 9 --store target/pictures.db
-	NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
-		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures
+	NARROWS_RUN_DOCS=$(CURDIR)/target/release NARROWS_RUN_PAGE=$(PAGE) \
+		cargo test --workspace --locked --test check -- --ignored --exact --nocapture documents::real_runs
+	$(if $(PAGE),,NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
+		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures)
 
 # Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes forty minutes on a quiet
 # machine.
@@ -68,3 +70,19 @@ bench: install
 count: install-count
 	cargo build --release --locked -p narrows -p bench
 	target/release/bench count $(if $(BEFORE),--before $(BEFORE))
+
+# Documents, dependencies and versions.
+
+# What crates we use: their licences, sources and known faults. The list of faults comes from the internet; without it, use
+# DENY='licenses bans sources'.
+DENY =
+deny:
+	cargo deny --version >/dev/null 2>&1 || cargo install cargo-deny --locked
+	cargo deny --locked check $(DENY)
+
+# Whether the oldest Rust that Cargo.toml names still builds Narrows.
+MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:
+	rustup toolchain install $(MSRV) --profile minimal
+	cargo +$(MSRV) check --workspace --locked --target-dir target/msrv
+.PHONY: deny msrv

@@ -176,21 +176,3 @@ fn every_format_of_a_report_shows_the_published_figures() {
         (&"iodash".into(), &serde_json::Value::Null)
     );
 }
-
-/// Each block in the page must be a part of the output of the command above it.
-#[test]
-fn the_documentation_shows_what_is_printed() {
-    let page = std::fs::read_to_string(checkout().join("docs/published.md")).unwrap();
-    let mut blocks = 0;
-    for part in page.split("    narrows published").skip(1) {
-        let Some((command, rest)) = part.split_once('\n') else { continue };
-        let Some(block) = rest.strip_prefix("\n```\n").and_then(|rest| rest.split("```").next()) else {
-            continue;
-        };
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let printed = published(&words).code(0).stdout;
-        assert!(printed.contains(block.trim_end()), "`narrows published{command}` prints {printed}");
-        blocks += 1;
-    }
-    assert!(blocks > 0, "no block was found");
-}

@@ -34,5 +34,6 @@ mod run_variants;
 mod systems_check;
 mod systems_tls;
 mod terminal;
+mod traces;
 mod tries;
 mod tries_tls;

@@ -28,9 +28,9 @@ fn assert_breaks(home: &Home, system: &str, expected: &[(&str, &str)]) {
     }
 }
 
-/// The code block of the README that begins with this text.
-fn readme(begin: &str) -> String {
-    let text = std::fs::read_to_string(checkout().join("README.md")).expect("the README");
+/// The code block of docs/systems.md that begins with this text.
+fn documented(begin: &str) -> String {
+    let text = std::fs::read_to_string(checkout().join("docs/systems.md")).expect("the page");
     let blocks =
         text.split("```").skip(1).step_by(2).filter_map(|block| Some(block.split_once('\n')?.1.to_owned()));
     let mut found = blocks.filter(|block| block.starts_with(begin));
@@ -38,14 +38,14 @@ fn readme(begin: &str) -> String {
 }
 
 #[test]
-fn the_complete_system_in_the_readme_keeps_the_contract() {
+fn the_complete_system_in_the_documents_keeps_the_contract() {
     if !has("python3") {
         return;
     }
     let home = Home::new();
-    home.write("systems/tiny/server.py", &readme("# The smallest honest server"));
-    home.write("systems/tiny/system.toml", &readme("name = \"tiny\""));
-    let (code, checks) = check(&home, "tiny");
+    home.write("systems/hello/server.py", &documented("\"\"\"A server for requests with the threads"));
+    home.write("systems/hello/system.toml", &documented("name = \"hello\""));
+    let (code, checks) = check(&home, "hello");
     assert_eq!(code, 0, "{checks:#?}");
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::MietteHandlerOpts;
-use systems::{CatalogError, InputError};
+use systems::{CatalogError, InputError, trace};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// The exit code after Ctrl-C, as in shells: 128 plus the signal's number.
@@ -166,6 +166,15 @@ impl std::fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+/// Begins the trace of what is started, asked and stopped, if the environment names a file for it.
+pub fn begin_trace() -> anyhow::Result<()> {
+    match std::env::var_os(trace::VARIABLE).filter(|name| !name.is_empty()) {
+        None => Ok(()),
+        Some(name) => trace::begin(Path::new(&name))
+            .with_context(|| format!("{}={}: cannot write there", trace::VARIABLE, name.display())),
+    }
+}
 
 /// Prints an error and chooses the exit code: 2 for a usage error, 1 for other errors.
 pub fn exit(end: End) -> ExitCode {

@@ -65,6 +65,9 @@ fn main() -> ExitCode {
     // Load can need tens of thousands of sockets. The verbs report the limit where it matters.
     let files = systems::machine::raise_file_limit();
     let cli = Cli::parse();
+    if let Err(error) = common::begin_trace() {
+        return common::exit(Err(error));
+    }
     let end = match cli.verb {
         Verb::Run(args) => run_verb::run(&args, files),
         Verb::Try(args) => try_verb::run(&args, files),

@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use tls::{ClientChannel, Dialer, Dialing};
 
 use crate::listening::Listening;
+use crate::trace;
 use crate::wait::poll;
 
 /// Where a server is reached, and how it is spoken to.
@@ -57,9 +58,12 @@ pub struct Contact {
     channel: Option<Box<ClientChannel>>,
     /// What was decrypted and not read yet.
     plain: Vec<u8>,
+    /// Whether something was sent, and received. Only the first bytes are traced.
+    sent: bool,
+    received: bool,
 }
 
-enum Socket {
+pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -75,7 +79,7 @@ impl Contact {
     pub fn open(access: &Access, patience: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + patience;
         let socket = Socket::connect(&access.server, patience)?;
-        let mut contact = Self { socket, channel: None, plain: Vec::new() };
+        let mut contact = Self { socket, channel: None, plain: Vec::new(), sent: false, received: false };
         if let Some(dialing) = &access.tls {
             let dialer = Dialer::new(dialing).map_err(io::Error::other)?;
             let channel = dialer.line().open(SystemTime::now()).map_err(failed)?;
@@ -108,8 +112,18 @@ impl Contact {
     /// Nothing arrived in time, or the connection is of no more use. `UnexpectedEof` means that the server ended a connection
     /// in TLS without saying so.
     pub fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
+        let read = self.read(buffer, left);
+        if let Ok(count) = read
+            && !std::mem::replace(&mut self.received, true)
+        {
+            trace::say(|| format!("got {}", trace::beginning(&buffer[..count])));
+        }
+        read
+    }
+
+    fn read(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
         if self.channel.is_none() {
-            return self.socket.read_within(buffer, left);
+            return self.socket.read_within(buffer, Some(left));
         }
         let deadline = Instant::now() + left;
         while self.plain.is_empty() {
@@ -131,7 +145,7 @@ impl Contact {
             return Ok(true);
         }
         let mut piece = [0; PIECE];
-        let count = self.socket.read_within(&mut piece, left)?;
+        let count = self.socket.read_within(&mut piece, Some(left))?;
         let plain = &mut self.plain;
         let heard = match count {
             0 => channel.end(),
@@ -149,6 +163,9 @@ impl Contact {
     /// # Errors
     /// The server does not read them in time, or the connection is of no more use.
     pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !std::mem::replace(&mut self.sent, true) {
+            trace::say(|| format!("sent {}", trace::beginning(bytes)));
+        }
         let Some(channel) = &mut self.channel else { return self.socket.write_all(bytes) };
         let mut sealed = Vec::new();
         channel.send(bytes, &mut sealed).map_err(failed)?;
@@ -165,10 +182,7 @@ impl Contact {
             channel.close_notify(&mut sealed);
             self.socket.write_all(&sealed)?;
         }
-        match &self.socket {
-            Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
-        }
+        self.socket.shutdown(Shutdown::Write)
     }
 
     /// Sends what TLS itself has to say.
@@ -190,7 +204,7 @@ fn failed(fault: tls::Fault) -> io::Error {
 }
 
 impl Socket {
-    fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
+    pub(crate) fn connect(server: &Listening, patience: Duration) -> io::Result<Self> {
         match server {
             Listening::Port(port) => Self::tcp(Listening::usual(*port), patience),
             Listening::Address(address) => Self::tcp(*address, patience),
@@ -229,14 +243,29 @@ impl Socket {
         Ok(Self::Tcp(stream))
     }
 
-    fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
+    /// Another handle of the same socket.
+    pub(crate) fn twin(&self) -> io::Result<Self> {
         match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
-            Self::Unix(stream) => stream.set_read_timeout(Some(left)).and_then(|()| stream.read(buffer)),
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
         }
     }
 
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(how),
+            Self::Unix(stream) => stream.shutdown(how),
+        }
+    }
+
+    pub(crate) fn read_within(&mut self, buffer: &mut [u8], left: Option<Duration>) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+            Self::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+        }
+    }
+
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes),
             Self::Unix(stream) => stream.write_all(bytes),

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine;
 use crate::proc;
+use crate::trace;
 use crate::wait::{self, poll};
 
 /// How a program ended.
@@ -85,12 +86,17 @@ impl Group {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         adopt_orphans();
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        // What is started is the same with a trace as without.
+        command.env_remove(trace::VARIABLE);
         command.env(MARK, &mark).process_group(0);
         prepare(&mut command, cores);
         // Hold the lock until the child is in the set: otherwise another thread could take it for an orphan.
         let mut leaders = leaders();
-        let child = command.spawn()?;
+        let child = command.spawn().inspect_err(|error| {
+            trace::say(|| format!("cannot start, {error}: {}", trace::command(&command, cores)));
+        })?;
         leaders.insert(child.id());
+        trace::say(|| format!("started {}: {}", child.id(), trace::command(&command, cores)));
         Ok(Self { child, mark: format!("{MARK}={mark}"), ended: None })
     }
 
@@ -148,6 +154,7 @@ impl Group {
             return Ended::default();
         }
         signal_group(group, libc::SIGTERM);
+        trace::say(|| format!("sent SIGTERM to the group of {group}"));
         let left = wait::until_none(Instant::now() + grace, || self.living());
         let strays = wait::until_none(Instant::now() + HELPERS, || self.strays(group));
         let strays = strays.into_iter().map(proc::name).collect();
@@ -179,11 +186,15 @@ impl Group {
             return;
         }
         let group = self.id();
+        if trace::on() && (self.exited().is_none() || !proc::living(group).is_empty()) {
+            trace::say(|| format!("sends SIGKILL to the group of {group}, in which something still runs"));
+        }
         signal_group(group, libc::SIGKILL);
         let Waited::Exited(exit) = self.wait(Instant::now() + KILL_PATIENCE, &AtomicBool::new(false)) else {
             return;
         };
         self.ended = Some(exit);
+        trace::say(|| format!("ended {group}: it {exit}"));
         // It is a zombie, so this returns at once.
         let _ = self.child.wait();
         leaders().remove(&group);
@@ -201,6 +212,7 @@ impl Group {
                 return;
             }
             for pid in strays {
+                trace::say(|| format!("sends SIGKILL to {pid}, {}, which left its group", proc::name(pid)));
                 // SAFETY: a plain system call. The process carries our mark, so it is a descendant of this child.
                 unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
                 let deadline = Instant::now() + KILL_PATIENCE;

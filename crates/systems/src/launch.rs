@@ -19,6 +19,7 @@ use crate::manifest::{Fill, Manifest, OfStart, Program, Start};
 use crate::output::{SHOWN, Tail};
 use crate::ports;
 use crate::process::{Held, Running};
+use crate::trace;
 use crate::wait::poll;
 use crate::workload::Role;
 
@@ -157,6 +158,7 @@ impl Launch<'_> {
         };
         let mut command = self.filled(command).map_err(|why| wrong(format!("is wrong: {why}")))?;
         self.manifest.set_environment(&mut command).map_err(&wrong)?;
+        trace::say(|| format!("the {name} command of {}:", self.manifest.name));
         let captured = capture(command, Instant::now() + HOOK_PATIENCE, cancel);
         let captured = captured.map_err(|e| wrong(format!("cannot be started: {e}")))?;
         let why = match captured.waited {

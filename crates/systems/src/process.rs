@@ -28,6 +28,7 @@ use crate::ports::{self, Holder};
 use crate::ready;
 use crate::sample::{Sampler, Whose};
 use crate::tcp;
+use crate::trace;
 use crate::wait::poll;
 use crate::workload::Role;
 
@@ -211,11 +212,12 @@ impl Running {
                     last = format!("only {address} serves, since a moment ago");
                 }
                 Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
-                Err(why) => last = why,
+                Err(why) => trace::not_ready(&mut last, why),
             }
             holder.is_some() || over()
         });
         if let Some(address) = found {
+            trace::ready(address, holder == Some(Holder::Group));
             self.listening = Some(Listening::Address(address));
         }
         if let Some(exit) = self.held.exited() {
@@ -261,7 +263,7 @@ impl Running {
         poll(deadline, || {
             match Contact::open(&access, ready::patience(deadline)) {
                 Ok(_) => ready = true,
-                Err(error) => last = error.to_string(),
+                Err(error) => trace::not_ready(&mut last, error.to_string()),
             }
             ready || over()
         });
@@ -329,6 +331,7 @@ impl Running {
         let Some(stdin) = &mut self.stdin else {
             return Err(self.wrong(Stage::System, "its standard input is closed"));
         };
+        trace::say(|| format!("wrote to its standard input: {line:.200}"));
         let text = format!("{line}\n");
         let written =
             nonblocking(stdin).and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
@@ -350,7 +353,10 @@ impl Running {
             return Err(self.wrong(Stage::System, "a server's output is kept, not delivered as lines"));
         };
         match lines.recv_timeout(timeout) {
-            Ok(Ok(line)) => Ok(Some(line)),
+            Ok(Ok(line)) => {
+                trace::say(|| format!("it printed: {line:.200}"));
+                Ok(Some(line))
+            }
             Ok(Err(())) => {
                 Err(self.wrong(Stage::System, &format!("printed a line longer than {LONGEST_LINE} bytes")))
             }

@@ -11,6 +11,7 @@ use crate::error::{Stage, SystemError};
 use crate::group::Group;
 use crate::output::{SHOWN, Tail};
 use crate::ports;
+use crate::trace;
 use crate::wait::poll;
 
 /// A running service.
@@ -35,6 +36,7 @@ impl Service {
         let mut command = Command::new(name);
         command.args(&words[1.min(words.len())..]).current_dir(dir);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        trace::say(|| format!("--- the service {name}"));
         let mut group = Group::spawn(command, cores).map_err(|e| wrong(format!("cannot be started: {e}")))?;
         let tail = Tail::new(SHOWN);
         if let Some(stream) = group.child().stdout.take() {

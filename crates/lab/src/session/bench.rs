@@ -11,11 +11,12 @@ use systems::build::{Built, build};
 use systems::machine::{Environment, Limit, Placement};
 use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
+use systems::trace;
 use systems::{Catalog, Launch, Listening, Point, Role, SystemError};
 use tls::KeyKind;
 
 use crate::ask::Ask;
-use crate::observation::{Failure, Outcome, Trial};
+use crate::observation::{Failure, Measurement, Outcome, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::place::Place;
@@ -249,17 +250,42 @@ impl Executor for Bench {
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
+        trace::say(|| begins(trial));
         let end = self.with_place(trial, |place| {
             place.between_hooks(|| match place.manifest.role {
                 Role::Server => drive::measure(place),
                 Role::Client => clients::measure(place),
             })
         });
+        trace::say(|| ended(&end));
         match end {
             // A complete measurement is kept, even if the user interrupted after it.
             Ok(measurement) => Ok(Outcome::Measured(Box::new(measurement))),
             Err(TrialError::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
             Err(_) => Err(Interrupted),
         }
+    }
+}
+
+/// The first line of a trial's trace.
+fn begins(trial: &Trial) -> String {
+    let Trial { index, round, scenario, .. } = trial;
+    let point = scenario.point.iter().map(|(knob, value)| format!(" {knob}={value}"));
+    format!(
+        "--- trial {index}, round {round}: {} {}{}",
+        scenario.experiment,
+        scenario.system,
+        point.collect::<String>()
+    )
+}
+
+/// The last one.
+fn ended(end: &Result<Measurement, TrialError>) -> String {
+    match end {
+        Ok(measured) => {
+            format!("--- measured {} successes in {:.3} s", measured.successes, measured.elapsed_s)
+        }
+        Err(TrialError::Failed(failure)) => format!("--- failed at `{}`: {}", failure.stage, failure.reason),
+        Err(TrialError::Interrupted) => "--- interrupted".to_owned(),
     }
 }

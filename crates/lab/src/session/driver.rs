@@ -9,6 +9,8 @@ use load::target::{Body, Expect, FrameStream, Http, Traffic};
 use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop, Tally, Target};
 use reactor::Address;
 use systems::contact::Access;
+use systems::relay::Relay;
+use systems::trace;
 use systems::work::Upload;
 use systems::{Listening, Work};
 use wire::frames::Prefix;
@@ -74,11 +76,16 @@ impl Driver<'_> {
     /// that failed.
     pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
         let (traffic, _) = traffic(orders, Some(size))?;
-        let mut job =
-            Job::new(Target { address: address(&orders.access.server)?, traffic }, 1, Stop::Count(3));
+        let server = &orders.access.server;
+        let relay = if trace::on() { Relay::to(server).ok() } else { None };
+        let address = relay.as_ref().map_or_else(|| address(server), |relay| Ok(relay.address().into()))?;
+        trace::say(|| "equal work: three exchanges, through a relay of this trace".to_owned());
+        let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(3));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
         let tally = self.tally(&job, &|_| {})?;
-        Ok(tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}")))
+        let wrong = tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}"));
+        trace::say(|| format!("equal work: {}", wrong.as_deref().unwrap_or("right")));
+        Ok(wrong)
     }
 
     fn tally(&self, job: &Job, watch: &load::Watch<'_>) -> Result<Tally, TrialError> {

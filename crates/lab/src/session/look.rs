@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use systems::Work;
 use systems::contact::Contact;
+use systems::trace;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 
 use crate::ask::{Ask, Demand, Payload};
@@ -102,6 +103,7 @@ impl Bench {
         timing: Timing,
         measured: bool,
     ) -> Result<Look, TrialError> {
+        trace::say(|| format!("--- a first look at {}", scenario.system));
         let trial =
             Trial { index: 0, round: 0, scenario: scenario.clone(), timing, twin: false, counted: false };
         self.with_place(&trial, |place| place.between_hooks(|| look(place, ask, measured)))

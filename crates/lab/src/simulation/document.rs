@@ -121,6 +121,7 @@ fn document() -> (PathBuf, String) {
 #[test]
 fn the_document_names_the_looks() {
     let (_, text) = document();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (last, others) = LOOKS.split_last().unwrap();
     let others: Vec<String> = others.iter().map(u32::to_string).collect();
     assert!(text.contains(&format!("{} and {last} rounds", others.join(", "))));
