@@ -152,6 +152,8 @@ pub enum Screen {
     Answers,
     /// The answer and a table for each.
     Tables,
+    /// Nothing, because the caller prints a format of its own. Where the rest is goes to standard error.
+    Nothing,
 }
 
 /// Finds a saved run and its plan.
@@ -323,14 +325,15 @@ pub fn finish(
     let mut found = findings(plan, &observations);
     published::beside(&mut found);
     let (width, colour) = (common::width(), common::colour());
-    common::print(&match screen {
-        Screen::Answers => report::answers(&found, width, colour),
-        Screen::Tables => report::brief(&found, width, colour),
-    })?;
-    common::print(&where_the_rest_is(&found, run, &header, path))?;
+    let rest = where_the_rest_is(&found, run, &header, path);
+    match screen {
+        Screen::Answers => common::print(&(report::answers(&found, width, colour) + &rest))?,
+        Screen::Tables => common::print(&(report::brief(&found, width, colour) + &rest))?,
+        Screen::Nothing => common::say(rest.trim()),
+    }
     let resume = || match screen {
         Screen::Answers => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
-        Screen::Tables => format!("`narrows {}` runs it again", header.command),
+        Screen::Tables | Screen::Nothing => format!("`narrows {}` runs it again", header.command),
     };
     match done {
         Ok(true) => {}
@@ -350,7 +353,7 @@ pub fn finish(
         Screen::Answers => {
             "every trial of every system failed, so at most the reference was measured; the report says why"
         }
-        Screen::Tables => "every trial failed",
+        Screen::Tables | Screen::Nothing => "every trial failed",
     });
     Ok((ExitCode::FAILURE, found))
 }

@@ -16,17 +16,19 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use lab::ask::Ask;
-use lab::findings::{By, Findings};
+use lab::findings::Findings;
 use lab::plan::Plan;
 use lab::session::{Bench, Executor};
 use lab::store::{RunHeader, Store};
+use report::{Case, Judgement};
 use systems::input::Source;
 use systems::machine::{Limit, Placement};
 use systems::{Catalog, Service, Workload};
 
 use crate::common::{self, End, INTERRUPTED, Usage};
-use crate::condition::{Condition, FAILED, FigureChoice};
-use crate::run_verb;
+use crate::condition::{Condition, FAILED, FigureChoice, say_failed};
+use crate::report_verb::{Format, Saved};
+use crate::run_verb::{self, Screen};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
 use arms::Arms;
@@ -116,6 +118,9 @@ pub struct Args {
     /// Print plain lines even on a terminal
     #[arg(long)]
     quiet: bool,
+    /// What is printed at the end: the screen, or a format of `narrows report`
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     #[command(flatten)]
     store: common::StoreArg,
     // What has a heading of its own in the help stands last.
@@ -171,7 +176,15 @@ pub fn run(args: &Args, files: Limit) -> End {
         common::say("warning: a service ended during the run, so later trials lacked it");
     }
     drop(services);
-    let (code, found) = run_verb::finish(&store, run, done, &args.store.path, run_verb::Screen::Tables)?;
+    let screen = if args.format == Format::Text { Screen::Tables } else { Screen::Nothing };
+    let (code, found) = run_verb::finish(&store, run, done, &args.store.path, screen)?;
+    let cases = judged(&conditions, &found);
+    if screen == Screen::Nothing {
+        let saved = Saved::read(&store, run)?;
+        let verdicts = Judgement::of_run(&found);
+        let judgement = if conditions.is_empty() { verdicts } else { verdicts.decided_by(cases.clone()) };
+        common::print(&saved.shown(args.format, judgement))?;
+    }
     if code != ExitCode::SUCCESS {
         return Ok(code);
     }
@@ -180,37 +193,26 @@ pub fn run(args: &Args, files: Limit) -> End {
         common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
         return Ok(ExitCode::FAILURE);
     }
-    let broken = broken(&conditions, &found);
-    broken.iter().for_each(common::say);
-    Ok(if broken.is_empty() { code } else { ExitCode::from(FAILED) })
+    Ok(if say_failed(&cases) { ExitCode::from(FAILED) } else { code })
 }
 
-/// A line for each arm or value that certainly meets a condition, or that cannot be judged. Arms are set beside the base
-/// arm, and values of a knob beside that of the base.
-fn broken(conditions: &[Condition], found: &Findings) -> Vec<String> {
-    let mut lines = Vec::new();
+/// A case for each condition and each arm or value. Arms are set beside the base arm, and values of a knob beside that of the
+/// base.
+fn judged(conditions: &[Condition], found: &Findings) -> Vec<Case> {
+    let mut cases = Vec::new();
     for condition in conditions {
-        let mut judged = false;
+        let before = cases.len();
         for e in found.experiments.iter().filter(|e| condition.is_about(e.figure)) {
-            let base = e.base.as_ref().map(|base| base.scenario.system.as_str());
-            let is_base = |index: usize| base == Some(e.estimates[index].scenario.system.as_str());
-            for c in e.comparisons.iter().filter(|c| c.by != By::System || is_base(c.against)) {
-                judged = true;
+            for c in e.comparisons.iter().filter(|c| e.is_beside_base(c)) {
                 let label = e.label(&e.estimates[c.scenario].scenario);
-                match c.ratio.filter(|_| !c.held_back) {
-                    Some(ratio) if condition.holds(e.figure, ratio, c.p) => {
-                        lines.push(condition.line(&label, e.figure, ratio));
-                    }
-                    Some(_) => {}
-                    None => lines.push(format!("cannot be judged: {label}: {}", condition.text)),
-                }
+                cases.push(condition.case(&label, e.figure, c.ratio.filter(|_| !c.held_back), c.p));
             }
         }
-        if !judged {
-            lines.push(format!("cannot be judged: nothing was compared: {}", condition.text));
+        if cases.len() == before {
+            cases.push(condition.without_comparison());
         }
     }
-    lines
+    cases
 }
 
 /// Starts the services. They stop when they are dropped.
