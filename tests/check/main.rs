@@ -4,6 +4,7 @@
 mod support;
 
 mod compare;
+mod formats;
 mod published;
 mod report_hlog;
 mod snapshots;

@@ -153,8 +153,9 @@ impl Condition {
             Some(ratio) => {
                 let holds = self.holds(figure, ratio, p);
                 let ratio = exact_times(self.own(figure, ratio).estimate);
-                let words = format!("{scenario}: {ratio} of the baseline's {}: {}", figure.name(), self.text);
-                (if holds { Grade::Worse } else { Grade::Fine }, words)
+                let (grade, or) = if holds { (Grade::Worse, "") } else { (Grade::Fine, "not certainly ") };
+                let figure = figure.name();
+                (grade, format!("{scenario}: {ratio} of the baseline's {figure}: {or}{}", self.text))
             }
             None => (Grade::Unjudged, format!("{scenario}: {}", self.text)),
         };
