@@ -268,8 +268,7 @@ impl<S: Syntax> Machine<S> {
     }
 }
 
-/// Whether `bytes` begin with `start`. It compares blocks and calls no `memcmp`, because that of musl goes byte by byte, which costs
-/// a tenth of a pipelined exchange.
+/// Whether `bytes` begin with `start`. It compares blocks and calls no `memcmp`, because that of musl goes byte by byte.
 fn begin_with(bytes: &[u8], start: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let Some(head) = bytes.get(..start.len()) else { return false };
