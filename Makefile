@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test fresh build install install-test install-count fmt lint bench count pictures
+.PHONY: run check test fresh build install install-test install-count fmt lint bench count dist pictures
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -42,6 +42,10 @@ install-test:
 
 install-count:
 	scripts/install --count
+
+# What is given away: a static binary for Linux on x86-64, a Debian package and an archive, in target/dist.
+dist:
+	scripts/dist
 
 fmt:
 	cargo fmt

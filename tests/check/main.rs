@@ -5,6 +5,7 @@ mod support;
 
 mod compare;
 mod documents;
+mod formats;
 mod published;
 mod report_hlog;
 mod snapshots;

@@ -6,6 +6,7 @@
 mod support;
 
 mod accounts;
+mod action;
 mod beam;
 mod builds;
 mod checks;

@@ -236,6 +236,15 @@ fn tables(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> Vec<Figure
     tables
 }
 
+impl ExperimentFindings {
+    /// Whether a comparison sets a scenario beside the base: another system beside that of the base, or values of a knob. False if
+    /// there is no base.
+    pub fn is_beside_base(&self, c: &Comparison) -> bool {
+        let Some(base) = &self.base else { return false };
+        c.by != By::System || self.estimates[c.against].scenario.system == base.scenario.system
+    }
+}
+
 impl Deref for ExperimentFindings {
     type Target = Setup;
 

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use lab::compare::{Chosen, Matched, RunComparison, Selection, Side, compare};
-use lab::findings::{Findings, Ratio, findings};
+use lab::findings::{Findings, findings};
 use lab::store::Store;
+use report::{Case, Grade, Judgement};
 use serde::Deserialize;
 
 use crate::common::{self, End, Usage};
-use crate::condition::{Condition, FAILED};
+use crate::condition::{Condition, FAILED, SUITE, say_failed};
 
 /// The format of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -22,6 +23,10 @@ enum Format {
     Markdown,
     /// One JSON object, with a schema version.
     Json,
+    /// Workflow commands of GitHub Actions: an annotation for each verdict, or each condition of --fail-if.
+    Github,
+    /// JUnit's XML: a test for each verdict, or each condition of --fail-if.
+    Junit,
 }
 
 /// `narrows compare`
@@ -74,36 +79,54 @@ pub fn run(args: &Args) -> End {
         let words: Vec<String> = grave.map(|d| format!("{}: {} and {}", d.what, d.a, d.b)).collect();
         bail!("the comparison would be meaningless ({}); --force compares anyway", words.join("; "));
     }
-    let text = match args.format {
-        Format::Text => report::comparison_text(&found, common::width(), common::colour()),
-        Format::Markdown => report::comparison_markdown(&found),
-        Format::Json => report::comparison_json(&found),
-    };
-    common::print(&text)?;
     let absent = conditions.iter().find(|c| !found.matched.iter().any(|m| c.is_about(m.figure)));
     if let Some(condition) = absent {
         bail!(Usage(format!("--fail-if {}: the runs do not have this figure in common", condition.text)));
     }
-    let failed: Vec<String> = conditions.iter().flat_map(|condition| broken(condition, &found)).collect();
-    failed.iter().for_each(common::say);
-    let unjudged = if conditions.is_empty() { Vec::new() } else { report::unjudged(&found) };
-    unjudged.iter().for_each(|scenario| common::say(format_args!("cannot be judged: {scenario}")));
-    if !unjudged.is_empty() {
+    let cases = judged(&conditions, &found);
+    common::print(&text(args.format, &found, &cases))?;
+    let failed = say_failed(&cases);
+    if cases.iter().any(|case| case.grade == Grade::Unjudged) {
         common::say(
             "a scenario that cannot be judged does not pass --fail-if: select others with RUN:EXPERIMENT/SYSTEM, or measure again",
         );
     }
-    Ok(if failed.is_empty() && unjudged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// A line for each scenario that certainly meets the condition.
-fn broken(condition: &Condition, found: &RunComparison) -> Vec<String> {
-    let about = found.matched.iter().filter(|m| condition.is_about(m.figure));
-    let broken =
-        about.filter_map(|m| Some((m, m.ratio?))).filter(|(m, r)| condition.holds(m.figure, *r, m.p));
-    let line =
-        |(m, ratio): (&Matched, Ratio)| condition.line(&format!("{} {}", m.experiment, m.b), m.figure, ratio);
-    broken.map(line).collect()
+/// The comparison in a format. `cases` are those of conditions; without any, the verdicts decide.
+fn text(format: Format, found: &RunComparison, cases: &[Case]) -> String {
+    let judgement = || match Judgement::of_comparison(found) {
+        verdicts if cases.is_empty() => verdicts,
+        verdicts => verdicts.decided_by(cases.to_vec()),
+    };
+    match format {
+        Format::Text => report::comparison_text(found, common::width(), common::colour()),
+        Format::Markdown => report::comparison_markdown(found),
+        Format::Json => report::comparison_json(found),
+        Format::Github => report::github(&judgement()),
+        Format::Junit => report::junit(&judgement()),
+    }
+}
+
+/// A case for each condition and scenario, and then one for each scenario that no condition can be asked of. Without conditions
+/// there is none.
+fn judged(conditions: &[Condition], found: &RunComparison) -> Vec<Case> {
+    if conditions.is_empty() {
+        return Vec::new();
+    }
+    let of = |condition: &Condition| {
+        let about = found.matched.iter().filter(|m| m.ratio.is_some() && condition.is_about(m.figure));
+        let case = |m: &Matched| condition.case(&format!("{} {}", m.experiment, m.b), m.figure, m.ratio, m.p);
+        about.map(case).collect::<Vec<Case>>()
+    };
+    let unjudged = report::unjudged(found).into_iter().map(|words| Case {
+        suite: SUITE.to_owned(),
+        name: words.clone(),
+        grade: Grade::Unjudged,
+        words,
+    });
+    conditions.iter().flat_map(of).chain(unjudged).collect()
 }
 
 /// Reads one side: a saved run, or a report in a file.

@@ -5,8 +5,14 @@ use clap::ValueEnum;
 use lab::experiment::Figure;
 use lab::findings::Ratio;
 use report::number::exact_times;
+use report::{Case, Grade};
 use stats::LEVEL;
 use systems::Workload;
+
+use crate::common;
+
+/// The name of the cases of conditions.
+pub const SUITE: &str = "fail-if";
 
 /// The exit code if a condition holds, or if a scenario cannot be judged.
 pub const FAILED: u8 = 3;
@@ -140,10 +146,26 @@ impl Condition {
         if better_is_more { ratio } else { ratio.inverse() }
     }
 
-    /// The line about a scenario that meets the condition.
-    pub fn line(&self, scenario: &str, figure: Figure, ratio: Ratio) -> String {
-        let ratio = exact_times(self.own(figure, ratio).estimate);
-        format!("failed: {scenario}: {ratio} of the baseline's {}: {}", figure.name(), self.text)
+    /// The condition on a scenario, as a case for CI. The ratio and `p` are those of [`Self::holds`]; without a ratio, it cannot
+    /// be judged.
+    pub fn case(&self, scenario: &str, figure: Figure, ratio: Option<Ratio>, p: Option<f64>) -> Case {
+        let (grade, words) = match ratio {
+            Some(ratio) => {
+                let holds = self.holds(figure, ratio, p);
+                let ratio = exact_times(self.own(figure, ratio).estimate);
+                let (grade, or) = if holds { (Grade::Worse, "") } else { (Grade::Fine, "not certainly ") };
+                let figure = figure.name();
+                (grade, format!("{scenario}: {ratio} of the baseline's {figure}: {or}{}", self.text))
+            }
+            None => (Grade::Unjudged, format!("{scenario}: {}", self.text)),
+        };
+        Case { suite: SUITE.to_owned(), name: format!("{}: {scenario}", self.text), grade, words }
+    }
+
+    /// The case of a condition about figures that nothing was compared in.
+    pub fn without_comparison(&self) -> Case {
+        let words = format!("nothing was compared: {}", self.text);
+        Case { suite: SUITE.to_owned(), name: self.text.clone(), grade: Grade::Unjudged, words }
     }
 
     /// Whether a figure certainly meets the condition: its whole interval is beyond the bound. The ratio says how many times
@@ -155,6 +177,18 @@ impl Condition {
         let trivial = if self.below { self.bound > 1.0 } else { self.bound < 1.0 };
         beyond && (trivial || p.is_some_and(|p| p <= LEVEL))
     }
+}
+
+/// Says what failed and what cannot be judged, a line each. Whether there was anything.
+pub fn say_failed(cases: &[Case]) -> bool {
+    for case in cases {
+        match case.grade {
+            Grade::Worse => common::say(format_args!("failed: {}", case.words)),
+            Grade::Unjudged => common::say(format_args!("cannot be judged: {}", case.words)),
+            Grade::Open | Grade::Fine => {}
+        }
+    }
+    cases.iter().any(|case| matches!(case.grade, Grade::Worse | Grade::Unjudged))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod common;
 mod compare_verb;
 mod condition;
 mod doctor_verb;
+mod generate;
 mod init_verb;
 mod load_verb;
 mod published_verb;
@@ -56,6 +57,11 @@ enum Verb {
     Compare(compare_verb::Args),
     /// Check whether this machine is fit for measurements, and say what to change
     Doctor(doctor_verb::Args),
+    /// Print completions for a shell; --help says where to put them
+    Completions(generate::CompletionsArgs),
+    /// Write man pages to a folder, one for each verb
+    #[command(hide = true)]
+    Man(generate::ManArgs),
     /// Run the reference client for `narrows run`: the driver contract on standard input and output
     #[command(hide = true)]
     Client,
@@ -79,6 +85,8 @@ fn main() -> ExitCode {
         Verb::Load(args) => load_verb::run(&args),
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Doctor(args) => doctor_verb::run(&args, files),
+        Verb::Completions(args) => generate::completions(&args),
+        Verb::Man(args) => generate::man(&args),
         Verb::Client => client::run(),
     };
     common::exit(end)

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use lab::findings::{Findings, findings};
 use lab::observation::{Measurement, Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
-use report::Interval;
+use report::{Interval, Judgement};
 
 use crate::common::{self, End};
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+pub enum Format {
     /// Tables for the terminal.
     #[default]
     Text,
@@ -28,6 +28,12 @@ enum Format {
     Hlog,
     /// The latencies of each scenario, with its rounds merged, as an HdrHistogram log.
     HlogMerged,
+    /// Workflow commands of GitHub Actions: an annotation for each comparison and each warning.
+    Github,
+    /// JUnit's XML: a test for each comparison. It fails if a scenario certainly is slower than the base.
+    Junit,
+    /// Bencher Metric Format: the figures of each scenario, to follow them over time.
+    Bencher,
 }
 
 /// `narrows report`
@@ -57,23 +63,14 @@ pub fn run(args: &Args) -> End {
     let store = Store::read(&args.store.path)?;
     let text = match &args.run {
         Some(word) => {
-            let run = store.resolve(word)?;
-            let observations = store.observations(run)?;
-            let header = store.header(run)?;
-            let mut found = findings(&header.plan, &observations);
-            published::beside(&mut found);
+            let run = Saved::read(&store, store.resolve(word)?)?;
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
                     let form = if args.details { report::text } else { report::brief };
-                    form(&found, common::width(), colour)
+                    form(&run.found, common::width(), colour)
                 }
-                Format::Markdown => report::markdown(&found),
-                Format::Html => page(&found, run, &header),
-                Format::Json => report::json(&found, &header.environment),
-                Format::Csv => report::csv(&found),
-                Format::Hlog => report::hlog(&by_trial(&observations)),
-                Format::HlogMerged => report::hlog(&by_scenario(&observations)),
+                format => run.shown(format, Judgement::of_run(&run.found)),
             }
         }
         None => list(&store)?,
@@ -83,6 +80,42 @@ pub fn run(args: &Args) -> End {
         None => common::print(&text)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A run as it was saved, with its findings.
+pub struct Saved {
+    id: RunId,
+    header: RunHeader,
+    observations: Vec<Observation>,
+    /// What was found, beside the published tables.
+    pub found: Findings,
+}
+
+impl Saved {
+    /// Reads a run and computes its findings.
+    pub fn read(store: &Store, id: RunId) -> anyhow::Result<Self> {
+        let (observations, header) = (store.observations(id)?, store.header(id)?);
+        let mut found = findings(&header.plan, &observations);
+        published::beside(&mut found);
+        Ok(Self { id, header, observations, found })
+    }
+
+    /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI.
+    pub fn shown(&self, format: Format, judgement: Judgement) -> String {
+        let found = &self.found;
+        match format {
+            Format::Text => report::brief(found, common::width(), common::colour()),
+            Format::Markdown => report::markdown(found),
+            Format::Html => page(found, self.id, &self.header),
+            Format::Json => report::json(found, &self.header.environment),
+            Format::Csv => report::csv(found),
+            Format::Hlog => report::hlog(&by_trial(&self.observations)),
+            Format::HlogMerged => report::hlog(&by_scenario(&self.observations)),
+            Format::Github => report::github(&judgement),
+            Format::Junit => report::junit(&judgement),
+            Format::Bencher => report::bencher(found),
+        }
+    }
 }
 
 /// The HTML page of a run.

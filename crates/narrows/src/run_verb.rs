@@ -152,8 +152,10 @@ pub enum Screen {
     Answers,
     /// The answer and a table for each.
     Tables,
-    /// Nothing: the run is one step of several.
+    /// Nothing, because the caller prints a format of its own. Where the rest is goes to standard error.
     Nothing,
+    /// Nothing at all: the run is one step of several.
+    Step,
 }
 
 /// Finds a saved run and its plan.
@@ -325,18 +327,16 @@ pub fn finish(
     let mut found = findings(plan, &observations);
     published::beside(&mut found);
     let (width, colour) = (common::width(), common::colour());
-    let answer = match screen {
-        Screen::Answers => Some(report::answers(&found, width, colour)),
-        Screen::Tables => Some(report::brief(&found, width, colour)),
-        Screen::Nothing => None,
-    };
-    if let Some(answer) = answer {
-        common::print(&answer)?;
-        common::print(&where_the_rest_is(&found, run, &header, path))?;
+    let rest = where_the_rest_is(&found, run, &header, path);
+    match screen {
+        Screen::Answers => common::print(&(report::answers(&found, width, colour) + &rest))?,
+        Screen::Tables => common::print(&(report::brief(&found, width, colour) + &rest))?,
+        Screen::Nothing => common::say(rest.trim()),
+        Screen::Step => {}
     }
     let resume = || match screen {
         Screen::Answers => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
-        Screen::Tables | Screen::Nothing => format!("`narrows {}` runs it again", header.command),
+        _ => format!("`narrows {}` runs it again", header.command),
     };
     match done {
         Ok(true) => {}
@@ -356,7 +356,7 @@ pub fn finish(
         Screen::Answers => {
             "every trial of every system failed, so at most the reference was measured; the report says why"
         }
-        Screen::Tables | Screen::Nothing => "every trial failed",
+        _ => "every trial failed",
     });
     Ok((ExitCode::FAILURE, found))
 }

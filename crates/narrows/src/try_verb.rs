@@ -24,13 +24,15 @@ use lab::findings::Findings;
 use lab::plan::Plan;
 use lab::session::{Bench, Executor};
 use lab::store::{RunHeader, Store};
+use report::{Case, Judgement};
 use revisions::Trouble;
 use systems::input::Source;
 use systems::machine::{Limit, Placement};
 use systems::{Catalog, Service, Workload};
 
 use crate::common::{self, End, INTERRUPTED, Usage};
-use crate::condition::{Condition, FAILED, FigureChoice};
+use crate::condition::{Condition, FAILED, FigureChoice, say_failed};
+use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Screen};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
@@ -122,6 +124,9 @@ pub struct Args {
     /// Print plain lines even on a terminal
     #[arg(long)]
     quiet: bool,
+    /// What is printed at the end: the screen, or a format of `narrows report`
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     #[command(flatten)]
     store: common::StoreArg,
     // What has a heading of its own in the help stands last.
@@ -146,7 +151,7 @@ pub fn run(args: &Args, files: Limit) -> End {
     let dir = std::env::current_dir().context("cannot find the current folder")?;
     let question = Question { args, workload, conditions, dir, files, cancel };
     if args.commits.git.is_empty() {
-        return Ok(question.answer(None, Screen::Tables)?.code);
+        return Ok(question.answer(None, question.screen())?.code);
     }
     match question.of_commits() {
         Err(error) if matches!(error.downcast_ref(), Some(Trouble::Interrupted)) => {
@@ -189,14 +194,14 @@ impl Question<'_> {
         self.args.check_commits(&revisions)?;
         if self.args.dry_run {
             let commits = Commits::named(revisions, &self.dir);
-            return Ok(self.answer(Some(&commits), Screen::Tables)?.code);
+            return Ok(self.answer(Some(&commits), self.screen())?.code);
         }
         if self.args.commits.bisect {
             return bisect::search(self, &repository, &revisions);
         }
         let mut clones = Clones::new(&repository);
         let commits = Commits::prepare(self.args, &mut clones, &revisions)?;
-        Ok(self.answer(Some(&commits), Screen::Tables)?.code)
+        Ok(self.answer(Some(&commits), self.screen())?.code)
     }
 
     /// Makes the plan, carries it out, and prints what it shows.
@@ -238,24 +243,35 @@ impl Question<'_> {
         }
         drop(services);
         let (code, found) = run_verb::finish(&store, run, done, &path, screen)?;
+        let cases = gate::judged(&self.conditions, &found);
+        if screen == Screen::Nothing {
+            let saved = Saved::read(&store, run)?;
+            let verdicts = Judgement::of_run(&found);
+            let judgement =
+                if self.conditions.is_empty() { verdicts } else { verdicts.decided_by(cases.clone()) };
+            common::print(&saved.shown(args.format, judgement))?;
+        }
         if code != ExitCode::SUCCESS {
             return Ok(code.into());
         }
-        Ok(self.judge(found))
+        Ok(conclude(found, &cases))
     }
 
-    /// The exit code for what was found.
-    fn judge(&self, found: Findings) -> Answer {
-        let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
-        if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
-            common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
-            return ExitCode::FAILURE.into();
-        }
-        let broken = gate::broken(&self.conditions, &found);
-        broken.iter().for_each(common::say);
-        let code = if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
-        Answer { code, found: Some(found) }
+    /// What is printed at the end.
+    fn screen(&self) -> Screen {
+        if self.args.format == Format::Text { Screen::Tables } else { Screen::Nothing }
     }
+}
+
+/// The exit code for what was found.
+fn conclude(found: Findings, cases: &[Case]) -> Answer {
+    let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
+    if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
+        common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
+        return ExitCode::FAILURE.into();
+    }
+    let code = if say_failed(cases) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+    Answer { code, found: Some(found) }
 }
 
 /// Starts the services. They stop when they are dropped.

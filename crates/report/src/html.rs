@@ -5,7 +5,6 @@
 //! the command that repeats the run, and how to apply the result. Everything that comes from manifests, servers or the
 //! command line passes [`escape`].
 
-mod date;
 mod figure;
 mod figures;
 mod section;
@@ -49,7 +48,7 @@ pub fn html(findings: &Findings, run: &Run) -> String {
         "<p class=\"quiet\">Narrows {} \u{b7} run {} \u{b7} {} UTC \u{b7} seed {}</p>\n</header>\n<main>",
         env!("CARGO_PKG_VERSION"),
         run.id,
-        date::utc(run.started_unix_s),
+        crate::date::utc(run.started_unix_s),
         run.seed
     );
     answers(&mut out, findings);

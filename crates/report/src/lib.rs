@@ -1,14 +1,20 @@
-//! Reports: findings as text, Markdown, HTML, JSON and CSV, and latencies as HdrHistogram logs.
+//! Reports: findings as text, Markdown, HTML, JSON and CSV, verdicts for continuous integration (GitHub, JUnit, Bencher), and
+//! latencies as HdrHistogram logs.
 //!
 //! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what `lab::findings`
-//! has found. Every format shows all findings, except that CSV has only the tables.
+//! has found. Every format shows all findings, except that CSV has only the tables, and
+//! those for continuous integration have only verdicts or figures.
 
+mod bencher;
 mod brief;
 mod compare;
 mod csv;
+pub mod date;
+mod github;
 mod hlog;
 mod html;
 mod json;
+mod junit;
 mod markdown;
 pub mod number;
 mod parts;
@@ -17,15 +23,20 @@ mod svg;
 mod text;
 mod words;
 
+pub use crate::bencher::bencher;
 pub use crate::brief::{answers, brief};
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
+pub use crate::github::github;
 pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
+pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::text::text;
-pub use crate::words::{Advice, advice, advice_on_trial, alone, answer, headlines, unjudged};
+pub use crate::words::{
+    Advice, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged,
+};
 
 use lab::findings::{Cell, Column};
 

@@ -6,6 +6,7 @@
 
 mod beside;
 mod caption;
+mod cases;
 mod claims;
 mod doubts;
 pub(crate) mod published;
@@ -17,6 +18,7 @@ mod warnings;
 
 pub(crate) use beside::{beside, beside_in_a_line, caption as caption_beside};
 pub(crate) use caption::{Caption, Captioned};
+pub use cases::{Case, Grade, Judgement};
 pub(crate) use claims::answer_and_reason;
 pub use claims::{answer, headlines};
 pub use runs::{alone, unjudged};

@@ -58,7 +58,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&self, worse: &Revision) -> End {
-        let whole = match self.judge(self.good, worse, Screen::Nothing, 0.0)? {
+        let whole = match self.judge(self.good, worse, Screen::Step, 0.0)? {
             Judged::Slower(ratio) => ratio,
             Judged::Good(_) => {
                 let percent = report::number::chosen_percent(self.question.args.threshold);
@@ -80,7 +80,7 @@ impl Search<'_> {
             };
             let (name, subject) = (&commit.name, &commit.subject);
             common::say(format_args!("bisect: one of {left} commits; next is {name} {subject:?}"));
-            match self.judge(self.good, &commit, Screen::Nothing, whole.estimate.sqrt())? {
+            match self.judge(self.good, &commit, Screen::Step, whole.estimate.sqrt())? {
                 Judged::Good(ratio) => {
                     common::say(format_args!(
                         "bisect: {name} is good: {} as good",

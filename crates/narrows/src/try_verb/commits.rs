@@ -29,7 +29,7 @@ pub struct CommitArgs {
     pub builds: u32,
     /// Find the first commit from A to B that is slower by the threshold. The exit code is 1 if one is, 0 if B is not slower,
     /// and 125 if it cannot be told
-    #[arg(long, requires = "git")]
+    #[arg(long, requires = "git", conflicts_with = "format")]
     pub bisect: bool,
 }
 

@@ -1,41 +1,40 @@
 //! `--fail-if`: which arms or values certainly meet a condition.
 
-use lab::findings::{By, Comparison, ExperimentFindings, Findings};
+use lab::findings::{Comparison, ExperimentFindings, Findings};
+use report::Case;
 
 use crate::condition::Condition;
 
-/// A line for each arm or value that certainly meets a condition, or that cannot be judged. Arms are set beside the base
-/// arm, and values of a knob beside that of the base. If there are several builds, all of them must meet it.
-pub fn broken(conditions: &[Condition], found: &Findings) -> Vec<String> {
-    let mut lines = Vec::new();
+/// A case for each condition and each arm or value. Arms are set beside the base arm, and values of a knob beside that of the
+/// base. If there are several builds, a condition is met if all of them meet it.
+pub fn judged(conditions: &[Condition], found: &Findings) -> Vec<Case> {
+    let mut cases = Vec::new();
     for condition in conditions {
-        let mut judged = false;
+        let before = cases.len();
         let first_builds = found.experiments.iter().filter(|e| e.repeats.is_none());
         for e in first_builds.filter(|e| condition.is_about(e.figure)) {
-            let base = e.base.as_ref().map(|base| base.scenario.system.as_str());
-            let is_base = |index: usize| base == Some(e.estimates[index].scenario.system.as_str());
-            let asked = e.comparisons.iter().enumerate();
-            for (at, c) in asked.filter(|(_, c)| c.by != By::System || is_base(c.against)) {
-                judged = true;
+            for (at, c) in e.comparisons.iter().enumerate().filter(|(_, c)| e.is_beside_base(c)) {
                 let label = e.label(&e.estimates[c.scenario].scenario);
                 let builds: Vec<&Comparison> =
                     builds(found, e).filter_map(|e| e.comparisons.get(at)).collect();
-                let holds =
-                    |c: &&Comparison| c.ratio.is_some_and(|ratio| condition.holds(e.figure, ratio, c.p));
-                match c.ratio.filter(|_| builds.iter().all(|c| c.ratio.is_some() && !c.held_back)) {
-                    Some(ratio) if builds.iter().all(holds) => {
-                        lines.push(condition.line(&label, e.figure, ratio));
-                    }
-                    Some(_) => {}
-                    None => lines.push(format!("cannot be judged: {label}: {}", condition.text)),
-                }
+                cases.push(case(condition, &label, e, &builds));
             }
         }
-        if !judged {
-            lines.push(format!("cannot be judged: nothing was compared: {}", condition.text));
+        if cases.len() == before {
+            cases.push(condition.without_comparison());
         }
     }
-    lines
+    cases
+}
+
+/// The case of one comparison, which every build has made: that of the build that speaks most against it.
+fn case(condition: &Condition, label: &str, e: &ExperimentFindings, builds: &[&Comparison]) -> Case {
+    let ratio = |c: &Comparison| c.ratio.filter(|_| !c.held_back);
+    let against = |c: &&&Comparison| ratio(c).is_none_or(|ratio| !condition.holds(e.figure, ratio, c.p));
+    let unjudged = builds.iter().find(|c| ratio(c).is_none());
+    let seen = unjudged.or(builds.iter().find(against)).or(builds.first());
+    let (ratio, p) = seen.map_or((None, None), |c| (ratio(c), c.p));
+    condition.case(label, e.figure, ratio, p)
 }
 
 /// The experiment and those that repeat it with other builds.
@@ -43,9 +42,8 @@ fn builds<'a>(
     found: &'a Findings,
     first: &'a ExperimentFindings,
 ) -> impl Iterator<Item = &'a ExperimentFindings> {
-    let repeats = found
-        .experiments
-        .iter()
-        .filter(|e| e.figure == first.figure && e.repeats.as_deref() == Some(first.name.as_str()));
-    std::iter::once(first).chain(repeats)
+    let repeats = |e: &&ExperimentFindings| {
+        e.figure == first.figure && e.repeats.as_deref() == Some(first.name.as_str())
+    };
+    std::iter::once(first).chain(found.experiments.iter().filter(repeats))
 }

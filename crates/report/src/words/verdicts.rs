@@ -34,7 +34,7 @@ pub(crate) fn verdict(c: &Comparison) -> String {
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",

@@ -63,7 +63,7 @@ impl Trace {
         // The thread waits for stops that may never come. A single signal could arrive just before it waits.
         while !thread.is_finished() {
             // SAFETY: the thread has not been joined, so its id is valid. Its signal has a handler, which does nothing.
-            unsafe { libc::pthread_kill(thread.as_pthread_t(), wake_up()) };
+            unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, wake_up()) };
             thread::sleep(Duration::from_millis(1));
         }
         thread.join().ok().flatten()

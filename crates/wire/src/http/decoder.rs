@@ -188,7 +188,7 @@ impl<S: Syntax> Machine<S> {
     #[inline]
     fn recall(&mut self, bytes: &[u8]) -> Result<S::Parsed, HttpError> {
         if let Some(parsed) = self.remembered
-            && bytes.starts_with(&self.memo)
+            && begin_with(bytes, &self.memo)
         {
             return Ok(parsed);
         }
@@ -265,5 +265,37 @@ impl<S: Syntax> Machine<S> {
     fn fail<T>(&mut self, error: HttpError) -> Result<T, HttpError> {
         self.state = State::Failed(error);
         Err(error)
+    }
+}
+
+/// Whether `bytes` begin with `start`. It compares blocks and calls no `memcmp`, because that of musl goes byte by byte.
+fn begin_with(bytes: &[u8], start: &[u8]) -> bool {
+    const BLOCK: usize = 16;
+    let Some(head) = bytes.get(..start.len()) else { return false };
+    let (Some(last), Some(expected)) = (head.last_chunk::<BLOCK>(), start.last_chunk::<BLOCK>()) else {
+        return head == start;
+    };
+    // The last block overlaps the one before it.
+    let mut blocks = head.as_chunks::<BLOCK>().0.iter().zip(start.as_chunks::<BLOCK>().0);
+    last == expected && blocks.all(|(block, expected)| block == expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begin_with;
+
+    #[test]
+    fn a_beginning_is_told_from_one_that_differs_in_any_byte() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for length in 0..=100 {
+            let start = &bytes[..length];
+            assert!(begin_with(&bytes, start) && begin_with(start, start), "{length}");
+            assert!(length == 0 || !begin_with(&bytes[..length - 1], start), "{length}");
+            for at in 0..length {
+                let mut other = start.to_vec();
+                other[at] ^= 1;
+                assert!(!begin_with(&bytes, &other), "{at} of {length}");
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Formats a time in UTC: `2026-01-31 09:05`. The date is computed as in Hinnant's "chrono-Compatible Low-Level Date
 /// Algorithms".
-pub(super) fn utc(unix_s: f64) -> String {
+pub fn utc(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as i64;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let shifted = days + 719_468;

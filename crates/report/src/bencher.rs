@@ -1,0 +1,66 @@
+//! Bencher Metric Format, which services that follow figures over time read: <https://bencher.dev/docs/reference/bencher-metric-format/>.
+
+use std::collections::BTreeMap;
+
+use lab::experiment::Figure;
+use lab::findings::{Estimate, ExperimentFindings, Findings};
+use serde::Serialize;
+
+/// The value of a measure, with the interval if it is known.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Metric {
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_value: Option<f64>,
+}
+
+/// Measures by name.
+type Measures = BTreeMap<&'static str, Metric>;
+
+/// An object with the measures of each scenario, named `EXPERIMENT/SYSTEM KNOB=VALUE`. Rows that cannot be compared, and
+/// Narrows' own endpoints, are left out.
+pub fn bencher(found: &Findings) -> String {
+    let mut benchmarks: BTreeMap<String, Measures> = BTreeMap::new();
+    for e in &found.experiments {
+        for estimate in e.estimates.iter().filter(|each| each.compares() && !each.is_reference()) {
+            let name = format!("{}/{}", e.name, crate::printable(&e.label(&estimate.scenario)));
+            let measures = benchmarks.entry(name).or_default();
+            measures.extend(figure(e, estimate));
+            // A figure has an interval. The percentiles of a run with another figure do not replace it.
+            for (measure, metric) in percentiles(estimate) {
+                measures.entry(measure).or_insert(metric);
+            }
+        }
+    }
+    // Only a map with keys that are not strings could fail, and there is none.
+    format!("{}\n", serde_json::to_string_pretty(&benchmarks).unwrap_or_default())
+}
+
+/// The experiment's figure, in the units of Bencher's own measures: operations a second and nanoseconds.
+fn figure(e: &ExperimentFindings, estimate: &Estimate) -> Option<(&'static str, Metric)> {
+    let (measure, scale) = match e.figure {
+        Figure::RequestsPerS | Figure::FramesPerS => ("throughput", 1.0),
+        Figure::BytesPerS => ("bytes-per-second", 1.0),
+        Figure::MsPerUpload => ("latency", 1e6),
+        Figure::P50Us => ("latency", 1e3),
+        Figure::P99Us => ("latency-p99", 1e3),
+        Figure::CpuPerUnit => ("cpu-time", 1e9),
+        Figure::CallsPerUnit => ("system-calls", 1.0),
+        Figure::InstructionsPerUnit => ("instructions", 1.0),
+        Figure::MemoryBytes => ("memory", 1.0),
+    };
+    let (lower_value, upper_value) = estimate.interval.unzip();
+    let [lower_value, upper_value] = [lower_value, upper_value].map(|end| end.map(|end| end * scale));
+    Some((measure, Metric { value: estimate.figure? * scale, lower_value, upper_value }))
+}
+
+/// The percentiles of response times that are known exactly.
+fn percentiles(estimate: &Estimate) -> impl Iterator<Item = (&'static str, Metric)> {
+    let both = [("latency", estimate.p50_us), ("latency-p99", estimate.p99_us)];
+    both.into_iter().filter_map(|(measure, percentile)| {
+        let us = percentile.filter(|p| !p.is_lower_bound())?.value();
+        Some((measure, Metric { value: us as f64 * 1e3, lower_value: None, upper_value: None }))
+    })
+}
