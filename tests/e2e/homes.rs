@@ -65,6 +65,7 @@ fn a_projects_own_systems_stand_before_those_of_the_program() {
         [own("app", "the project"), own("reference", "built in"), own("reference-client", "built in")];
     assert_eq!(elsewhere.systems(&[]), expected);
     let said = elsewhere.run(&["systems"]).code(0).stdout;
+    assert!(said.contains(" · the project\n"), "{said}");
     assert!(said.contains("more come from other folders: `narrows systems --all` lists them"), "{said}");
     let all = elsewhere.systems(&["--all"]);
     assert!(all.contains(&own("app", "the project")) && all.contains(&own("nginx", "built in")), "{all:?}");

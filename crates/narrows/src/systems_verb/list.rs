@@ -157,13 +157,13 @@ fn text(listed: &[Listed]) -> String {
             continue;
         }
         let state = if system.available { "runs here" } else { "missing" };
+        let facts = [system.workloads.join(", "), probe::in_words(&system.versions), system.from.clone()];
+        let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
         text.push_str(&format!(
-            "{:<20} {:<7} {:<10} {} · {}\n{:20} {}\n",
+            "{:<20} {:<7} {state:<10} {}\n{:20} {}\n",
             system.name,
             system.role,
-            state,
-            system.workloads.join(", "),
-            probe::in_words(&system.versions),
+            facts.join(" · "),
             "",
             system.about
         ));
