@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test fresh build install install-test install-count fmt lint bench count dist pictures
+.PHONY: run check test fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -75,8 +75,6 @@ count: install-count
 	cargo build --release --locked -p narrows -p bench
 	target/release/bench count $(if $(BEFORE),--before $(BEFORE))
 
-# Documents, dependencies and versions.
-
 # What crates we use: their licences, sources and known faults. The list of faults comes from the internet; without it, use
 # DENY='licenses bans sources'.
 DENY =
@@ -89,4 +87,3 @@ MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv:
 	rustup toolchain install $(MSRV) --profile minimal
 	cargo +$(MSRV) check --workspace --locked --target-dir target/msrv
-.PHONY: deny msrv

@@ -39,7 +39,7 @@ struct Cli {
 enum Verb {
     /// Run experiments; each trial starts its system anew
     Run(run_verb::Args),
-    /// Compare commands, settings of a command, or servers that run already
+    /// Compare commands, settings of a command, commits, or servers that run already
     Try(Box<try_verb::Args>),
     /// Drive one target
     Load(Box<load_verb::Args>),

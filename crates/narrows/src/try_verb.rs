@@ -131,9 +131,9 @@ pub struct Args {
     store: common::StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
-    commits: CommitArgs,
-    #[command(flatten)]
     traffic: TrafficArgs,
+    #[command(flatten)]
+    commits: CommitArgs,
     #[command(flatten)]
     tls: TlsArgs,
 }
@@ -157,6 +157,11 @@ pub fn run(args: &Args, files: Limit) -> End {
         Err(error) if matches!(error.downcast_ref(), Some(Trouble::Interrupted)) => {
             common::say("interrupted before the first trial");
             Ok(ExitCode::from(INTERRUPTED))
+        }
+        Err(error) if args.commits.bisect && !error.is::<Usage>() => {
+            // The code 1 would say that a worse commit was found.
+            common::exit(Err(error));
+            Ok(ExitCode::from(bisect::UNTOLD))
         }
         end => end,
     }

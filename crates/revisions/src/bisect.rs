@@ -55,16 +55,23 @@ impl Bisect {
     /// Git fails.
     pub fn next(&self, repository: &Repository) -> Result<Step> {
         let not: Vec<String> = self.good.iter().map(|commit| format!("^{commit}")).collect();
-        let words =
-            ["rev-list", "--bisect-all", &self.worse].into_iter().chain(not.iter().map(String::as_str));
-        let listed = repository.git().run(&words.collect::<Vec<_>>())?;
+        let ask = |how: &str| {
+            let words = ["rev-list", how, &self.worse].into_iter().chain(not.iter().map(String::as_str));
+            repository.git().run(&words.collect::<Vec<_>>())
+        };
+        let can_be_tried = |commit: &str| commit != self.worse && !self.unclear.contains(commit);
+        let left: usize = ask("--count")?.parse().unwrap_or(0);
+        let middle = ask("--bisect")?;
+        if left > 1 && can_be_tried(&middle) {
+            return Ok(Step::Try { commit: middle, left });
+        }
+        let listed = ask("--bisect-all")?;
         // `ID (dist=3)`, the best first.
-        let left: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-        let open = left.iter().find(|commit| **commit != self.worse && !self.unclear.contains(**commit));
-        Ok(match open {
-            Some(commit) => Step::Try { commit: (*commit).to_owned(), left: left.len() },
-            None if left.len() <= 1 => Step::Found(self.worse.clone()),
-            None => Step::Unclear(left.into_iter().map(str::to_owned).collect()),
+        let all: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+        Ok(match all.iter().find(|commit| can_be_tried(commit)) {
+            Some(commit) => Step::Try { commit: (*commit).to_owned(), left },
+            None if all.len() <= 1 => Step::Found(self.worse.clone()),
+            None => Step::Unclear(all.into_iter().map(str::to_owned).collect()),
         })
     }
 }

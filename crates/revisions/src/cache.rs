@@ -3,12 +3,15 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::{Repository, Result, Trouble};
 
 /// The most bytes that clones may take together before those that were not used for longest are removed.
 pub const LIMIT_BYTES: u64 = 10 << 30;
+
+/// A folder that is still unfinished after this time belongs to a process that was killed.
+const UNFINISHED_AGE: Duration = Duration::from_secs(86_400);
 
 /// A folder that is removed unless it gets its final name.
 pub(crate) struct Unfinished(PathBuf);
@@ -88,13 +91,16 @@ impl Repository {
         let entries =
             |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let Some(all) = self.clones.parent() else { return };
-        let locks = entries(all).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
-        let locks = locks.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
-        let mut clones: Vec<(SystemTime, PathBuf, u64)> = locks
-            .filter_map(|lock| {
-                let folder = lock.with_extension("");
-                let used = fs::metadata(&lock).ok()?.modified().ok()?;
-                folder.is_dir().then(|| (used, folder.clone(), size(&folder)))
+        let folders = entries(all).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
+        let modified = |path: &Path| fs::metadata(path).ok()?.modified().ok();
+        let mut clones: Vec<(SystemTime, PathBuf, u64)> = folders
+            .filter(|folder| folder.is_dir())
+            .filter_map(|folder| {
+                let used = modified(&folder.with_extension("lock")).or_else(|| modified(&folder))?;
+                // Another process may be making it just now.
+                let is_new = folder.extension().is_some_and(|extension| extension == "new")
+                    && used.elapsed().is_ok_and(|age| age < UNFINISHED_AGE);
+                (!is_new).then(|| (used, folder.clone(), size(&folder)))
             })
             .collect();
         clones.sort();

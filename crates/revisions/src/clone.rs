@@ -124,16 +124,21 @@ fn submodules(top: &Path, users: &Path, cancel: &AtomicBool) -> Result<()> {
         return Ok(());
     }
     let git = Git::new(top, cancel);
-    let listed = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
+    let listed = ["config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
     let listed = git.ask(&listed)?.unwrap_or_default();
     git.run(&["submodule", "--quiet", "init"])?;
     let mut paths = Vec::new();
-    for (key, path) in listed.lines().filter_map(|line| line.split_once(' ')) {
+    // Each entry is the key and the value on two lines.
+    for (key, path) in listed.split('\0').filter_map(|entry| entry.split_once('\n')) {
         let own = users.join(path);
-        if own.join(".git").exists() {
+        let wanted = git.ask(&["rev-parse", "--verify", "--quiet", &format!("HEAD:{path}")])?;
+        if let Some(commit) = wanted.filter(|_| own.join(".git").exists()) {
             let here = Git::new(&own, cancel);
-            let objects = here.run(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
-            git.run(&["config", &key.replace(".path", ".url"), &objects])?;
+            if here.ask(&["cat-file", "-e", &format!("{commit}^{{commit}}")])?.is_some() {
+                let objects = here.run(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+                let name = key.strip_suffix(".path").unwrap_or(key);
+                git.run(&["config", &format!("{name}.url"), &objects])?;
+            }
         }
         paths.push(path);
     }

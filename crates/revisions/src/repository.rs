@@ -34,13 +34,12 @@ impl Repository {
     /// There is none, it has no work tree, or git is not installed.
     pub fn find(folder: &Path, cache: &Path, cancel: &Arc<AtomicBool>) -> Result<Self> {
         let git = Git::new(folder, cancel);
-        let Some(prefix) = git.ask(&["rev-parse", "--show-prefix"])? else {
-            return Err(Trouble::wrong(format!(
-                "{} is not in the work tree of a git repository: {}",
-                folder.display(),
-                git.run(&["rev-parse", "--show-prefix"]).err().map_or_else(String::new, |e| e.to_string())
-            )));
-        };
+        let prefix = git.run(&["rev-parse", "--show-prefix"]).map_err(|trouble| match trouble {
+            Trouble::Wrong(why) => {
+                Trouble::Wrong(format!("--git needs the work tree of a repository: {why}"))
+            }
+            other => other,
+        })?;
         let path = |what: &[&str]| -> Result<PathBuf> {
             let words: Vec<&str> =
                 ["rev-parse", "--path-format=absolute"].into_iter().chain(what.iter().copied()).collect();

@@ -14,7 +14,7 @@ impl Repository {
     /// A name that the repository does not know, or fewer than two commits.
     pub fn resolve(&self, texts: &[String]) -> Result<Vec<Revision>> {
         let mut found = Vec::new();
-        for text in texts.iter().map(|text| text.trim()) {
+        for text in texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
             match text
                 .split_once("...")
                 .map(|ends| (true, ends))
@@ -29,7 +29,7 @@ impl Repository {
             }
         }
         match found.as_slice() {
-            [] | [_] => Err(Trouble::wrong("one commit cannot be compared: write two, such as main..HEAD")),
+            [] | [_] => Err(Trouble::wrong("one commit is not enough: write two, such as main..HEAD")),
             _ => Ok(found),
         }
     }
@@ -70,7 +70,7 @@ impl Repository {
         }
     }
 
-    fn commit(&self, name: &str) -> Result<String> {
+    pub(crate) fn commit(&self, name: &str) -> Result<String> {
         let known = |name: &str| {
             let object = format!("{name}^{{commit}}");
             self.git().ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &object])

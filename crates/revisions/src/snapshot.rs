@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 
+use crate::cache::hold;
 use crate::git::{Git, text};
 use crate::{Repository, Result, Trouble};
 
@@ -35,7 +36,7 @@ impl Repository {
             [("GIT_INDEX_FILE", index.as_os_str()), ("GIT_OBJECT_DIRECTORY", objects.as_os_str())];
         self.git().with(&["add", "--all", "--", text(&self.top)?], &elsewhere)?;
         let tree = self.git().with(&["write-tree", "--missing-ok"], &elsewhere)?;
-        let head = self.git().run(&["rev-parse", "HEAD"])?;
+        let head = self.commit("HEAD")?;
         if self.git().run(&["rev-parse", "HEAD^{tree}"])? == tree {
             return Ok(head);
         }
@@ -44,7 +45,9 @@ impl Repository {
         let maker = MAKER.map(|(name, value)| (name, OsStr::new(value)));
         let commit = Git::new(empty.path(), &self.cancel).with(&made, &maker)?;
         let _ = fs::remove_file(index);
-        empty.settle(&self.folder_of(&commit, 1))?;
+        let folder = self.folder_of(&commit, 1);
+        let _held = hold(&folder)?;
+        empty.settle(&folder)?;
         Ok(commit)
     }
 

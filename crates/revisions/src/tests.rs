@@ -104,9 +104,11 @@ fn commits_are_named_as_in_git() {
     assert_eq!(all.expect("they exist").len(), 3);
     let id = users.git(&["rev-parse", "v1"]);
     assert_eq!(users.resolve(&format!("{id}..v2")).expect("they exist")[0].name, id[..9]);
-    for (wrong, why) in
-        [("v1", "one commit"), ("v1..nowhere", "no commit `nowhere`"), ("--all..v1", "no commit `--all`")]
-    {
+    for (wrong, why) in [
+        ("v1", "one commit is not enough"),
+        ("v1..nowhere", "no commit `nowhere`"),
+        ("--all..v1", "no commit `--all`"),
+    ] {
         let told = users.resolve(wrong).expect_err(wrong);
         assert!(told.contains(why), "{wrong}: {told}");
     }
@@ -210,7 +212,8 @@ fn a_shallow_clone_is_told_how_to_get_the_rest() {
 fn submodules_are_checked_out_from_the_users_own() {
     let users = Users::new(&["one"]);
     let library = Users::new(&["library one"]);
-    users.git(&["submodule", "--quiet", "add", &library.top().display().to_string(), "lib"]);
+    let from = library.top().display().to_string();
+    users.git(&["submodule", "--quiet", "add", "--name", "the lib.path", &from, "lib"]);
     users.git(&["commit", "-q", "-m", "a library"]);
     // Its origin is gone, and the user has what is needed.
     let commit = git(&users.top().join("lib"), &["rev-parse", "HEAD"]);

@@ -9,30 +9,27 @@ use crate::plan::Planned;
 /// Makes each comparison undecided that other builds of the same systems do not confirm.
 pub(super) fn demand(compared: &mut [Compared<'_>]) {
     for index in 0..compared.len() {
-        let group: Vec<usize> = (0..compared.len())
-            .filter(|other| same(&compared[index].planned, &compared[*other].planned))
-            .collect();
-        if group.first() != Some(&index) {
-            continue;
+        let first = &compared[index].planned;
+        let group: Vec<usize> =
+            (0..compared.len()).filter(|other| same(first, &compared[*other].planned)).collect();
+        if group.first() == Some(&index) {
+            // Repeated experiments ask for the same comparisons, in the same order.
+            (0..compared[index].comparisons.len()).for_each(|at| demand_one(compared, &group, at));
         }
-        // Repeated experiments ask for the same comparisons, in the same order.
-        for at in 0..compared[index].comparisons.len() {
-            let verdicts: Vec<Verdict> =
-                group.iter().filter_map(|one| Some(compared[*one].comparisons.get(at)?.verdict)).collect();
-            if verdicts.windows(2).all(|pair| pair[0] == pair[1]) {
-                continue;
-            }
-            let here = group
-                .iter()
-                .filter_map(|one| compared[*one].comparisons.get_mut(at).map(|_| *one))
-                .collect::<Vec<_>>();
-            for one in here {
-                let comparison = &mut compared[one].comparisons[at];
-                comparison.unrepeated = comparison.verdict.is_decided();
-                if comparison.unrepeated {
-                    comparison.verdict = Verdict::Undecided { more_rounds: None };
-                }
-            }
+    }
+}
+
+/// The same for one comparison, which each experiment of the group has made.
+fn demand_one(compared: &mut [Compared<'_>], group: &[usize], at: usize) {
+    let verdicts = group.iter().filter_map(|one| Some(compared[*one].comparisons.get(at)?.verdict));
+    let verdicts: Vec<Verdict> = verdicts.collect();
+    if verdicts.windows(2).all(|pair| pair[0] == pair[1]) {
+        return;
+    }
+    for one in group {
+        if let Some(comparison) = compared[*one].comparisons.get_mut(at).filter(|c| c.verdict.is_decided()) {
+            comparison.unrepeated = true;
+            comparison.verdict = Verdict::Undecided { more_rounds: None };
         }
     }
 }

@@ -79,7 +79,8 @@ impl Driver<'_> {
         let server = &orders.access.server;
         let relay = if trace::on() { Relay::to(server).ok() } else { None };
         let address = relay.as_ref().map_or_else(|| address(server), |relay| Ok(relay.address().into()))?;
-        trace::say(|| "equal work: three exchanges, through a relay of this trace".to_owned());
+        let how = if relay.is_some() { ", through a relay of this trace" } else { "" };
+        trace::say(|| format!("equal work: three exchanges{how}"));
         let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(3));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
         let tally = self.tally(&job, &|_| {})?;

@@ -47,13 +47,12 @@ pub fn read(args: &Args, workload: Workload, dir: &Path, commits: Option<&Commit
     for (index, text) in args.arms.iter().enumerate() {
         let source = Source::new(format!("arm {}", index + 1), text.as_str());
         let wanted = args.names.get(index).cloned();
-        let draft = |used: &mut BTreeSet<String>| -> anyhow::Result<Draft> {
+        let of_command = |used: &mut BTreeSet<String>| -> anyhow::Result<Draft> {
             let command = words(&source, args.shell)?;
             Ok(Draft { workloads: vec![workload], ..draft(args, &source, &command, &knobs, dir, used)? })
         };
         if let Some(commits) = commits {
-            let draft = draft(&mut used)?;
-            for system in of_commits(args, &draft, commits, &mut names) {
+            for system in of_commits(args, &of_command(&mut used)?, commits, &mut names) {
                 systems.push(Manifest::new(system)?);
             }
         } else if is_url(text) {
@@ -64,7 +63,7 @@ pub fn read(args: &Args, workload: Workload, dir: &Path, commits: Option<&Commit
                 None => name_of(&words(&source, args.shell)?, args.shell),
             };
             let name = unique(&mut names, &plain(&name));
-            systems.push(Manifest::new(Draft { name, ..draft(&mut used)? })?);
+            systems.push(Manifest::new(Draft { name, ..of_command(&mut used)? })?);
         }
     }
     check_knobs(&knobs, workload, &systems, &used)?;
@@ -103,7 +102,10 @@ fn of_commits(args: &Args, command: &Draft, commits: &Commits, names: &mut Vec<S
     let folders = commits.folders.iter().enumerate();
     let systems = folders.map(|(index, folder)| {
         let Folder { revision, build, path } = folder;
-        let name = plain(args.names.get(index % count).unwrap_or(&revision.name));
+        // `HEAD~` would become `HEAD-`.
+        let name =
+            if revision.name.contains(['~', '^', '@', ':']) { revision.short() } else { &revision.name };
+        let name = plain(args.names.get(index % count).map_or(name, String::as_str));
         let name = if *build == 1 { name } else { format!("{name}-build-{build}") };
         Draft {
             name: unique(names, &name),

@@ -18,7 +18,7 @@ use crate::run_verb::Screen;
 
 /// The exit codes, which are those of `git bisect run`.
 const SLOWER: u8 = 1;
-const UNTOLD: u8 = 125;
+pub const UNTOLD: u8 = 125;
 
 /// What a run says about a commit beside another.
 enum Judged {
@@ -39,14 +39,7 @@ pub fn search(question: &Question<'_>, repository: &Repository, revisions: &[Rev
     }
     let clones = RefCell::new(Clones::new(repository));
     let search = Search { question, repository, good, clones };
-    match search.run(worse) {
-        Err(error) if !matches!(error.downcast_ref(), Some(Trouble::Interrupted)) => {
-            // The code 1 would say that a slower commit was found.
-            common::exit(Err(error));
-            Ok(ExitCode::from(UNTOLD))
-        }
-        end => end,
-    }
+    search.run(worse)
 }
 
 struct Search<'a> {
@@ -66,7 +59,7 @@ impl Search<'_> {
                 return Ok(ExitCode::SUCCESS);
             }
             Judged::Unclear(why) => {
-                say(format_args!("nothing to search for: {why}"))?;
+                say(format_args!("cannot search: {} {why}", worse.name))?;
                 return Ok(ExitCode::from(UNTOLD));
             }
             Judged::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
@@ -80,10 +73,10 @@ impl Search<'_> {
             };
             let (name, subject) = (&commit.name, &commit.subject);
             common::say(format_args!("bisect: one of {left} commits; next is {name} {subject:?}"));
-            match self.judge(self.good, &commit, Screen::Step, whole.estimate.sqrt())? {
+            match self.judge_next(self.good, &commit, Screen::Step, whole.estimate.sqrt())? {
                 Judged::Good(ratio) => {
                     common::say(format_args!(
-                        "bisect: {name} is good: {} as good",
+                        "bisect: {name} is not worse: {} as good",
                         interval_in_hundredths(ratio)
                     ));
                     steps.good(&commit.commit);
@@ -96,7 +89,7 @@ impl Search<'_> {
                     steps.worse(&commit.commit);
                 }
                 Judged::Unclear(why) => {
-                    common::say(format_args!("bisect: {name} is passed over: {why}"));
+                    common::say(format_args!("bisect: {name} is passed over: it {why}"));
                     steps.skip(&commit.commit);
                 }
                 Judged::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
@@ -119,7 +112,7 @@ impl Search<'_> {
         let beside = match parent {
             Ok(parent) => {
                 let parent = Revision { name: parent.short().to_owned(), ..parent };
-                match self.judge(&parent, first, Screen::Tables, 0.0)? {
+                match self.judge_next(&parent, first, Screen::Tables, 0.0)? {
                     Judged::Slower(ratio) => {
                         format!(
                             "; it is {} as good as its parent {}",
@@ -134,7 +127,7 @@ impl Search<'_> {
                             "; beside its parent {parent} it is not: several commits together make the difference"
                         )
                     }
-                    Judged::Unclear(why) => format!("; beside its parent it cannot be told: {why}"),
+                    Judged::Unclear(why) => format!("; beside its parent it {why}"),
                 }
             }
             Err(_) => String::new(),
@@ -153,21 +146,29 @@ impl Search<'_> {
     fn judge(&self, base: &Revision, commit: &Revision, screen: Screen, far: f64) -> anyhow::Result<Judged> {
         let question = self.question;
         let pair = [base.clone(), commit.clone()];
-        let commits = match Commits::prepare(question.args, &mut self.clones.borrow_mut(), &pair) {
-            Ok(commits) => commits,
-            Err(error) => match error.downcast::<Trouble>()? {
-                failed @ Trouble::Build { .. } => return Ok(Judged::Unclear(failed.to_string())),
-                other => return Err(other.into()),
-            },
-        };
+        let commits = Commits::prepare(question.args, &mut self.clones.borrow_mut(), &pair)?;
         let answer = question.answer(Some(&commits), screen)?;
         if answer.code == ExitCode::from(INTERRUPTED) {
             return Ok(Judged::Interrupted);
         }
         let Some(found) = answer.found else {
-            return Ok(Judged::Unclear("nothing was measured".to_owned()));
+            return Ok(Judged::Unclear("was not measured".to_owned()));
         };
         Ok(judged(&found, question.args.threshold, far))
+    }
+
+    /// The same, for a commit whose base is known to work: if it cannot be built or started, it is passed over.
+    fn judge_next(
+        &self,
+        base: &Revision,
+        commit: &Revision,
+        screen: Screen,
+        far: f64,
+    ) -> anyhow::Result<Judged> {
+        self.judge(base, commit, screen, far).or_else(|error| match error.downcast_ref() {
+            Some(Trouble::Interrupted) => Err(error),
+            _ => Ok(Judged::Unclear(format!("cannot be measured: {error:#}"))),
+        })
     }
 }
 
@@ -182,7 +183,7 @@ fn judged(found: &Findings, threshold: f64, far: f64) -> Judged {
     });
     match seen {
         Some((ratio, p)) => decided(ratio, p, threshold, far),
-        None => Judged::Unclear("it cannot be compared".to_owned()),
+        None => Judged::Unclear("cannot be compared".to_owned()),
     }
 }
 
@@ -198,7 +199,7 @@ fn decided(ratio: Ratio, p: Option<f64>, threshold: f64, far: f64) -> Judged {
         Judged::Slower(ratio)
     } else {
         let seen = interval_in_hundredths(ratio);
-        Judged::Unclear(format!("it is {seen} as good, which is undecided: a longer --budget helps"))
+        Judged::Unclear(format!("is {seen} as good, which is undecided: more rounds help (--budget)"))
     }
 }
 

@@ -24,10 +24,10 @@ pub struct CommitArgs {
     /// Build each commit with this command, in `sh -c`, before the first trial
     #[arg(long, value_name = "COMMAND", requires = "git")]
     pub build: Option<String>,
-    /// Build each commit so often, each time in a path of another length. A difference counts if every build shows it
+    /// Build each commit N times (1 to 3), each time in a path of another length. A difference counts if every build shows it
     #[arg(long, value_name = "N", requires = "git", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
     pub builds: u32,
-    /// Find the first commit from A to B that is slower by the threshold. The exit code is 1 if one is, 0 if B is not slower,
+    /// Find the first commit after A that is worse than A by the threshold. The exit code is 1 if one is, 0 if B is not worse,
     /// and 125 if it cannot be told
     #[arg(long, requires = "git", conflicts_with = "format")]
     pub bisect: bool,
@@ -91,9 +91,7 @@ impl Args {
         }
         Ok(())
     }
-}
 
-impl Args {
     /// The file in which the run is saved. Runs of commits are saved outside the work tree unless `--store` says otherwise:
     /// nothing in it changes, and `dirty` does not contain the last run.
     pub(super) fn place_of_store(&self) -> anyhow::Result<PathBuf> {
@@ -182,7 +180,10 @@ impl Commits {
         };
         let first = self.folders.iter().take(self.folders.len() / self.builds);
         let commits = first.map(shown).collect::<Vec<_>>().join(" | ");
-        self.note.as_ref().map_or(commits.clone(), |note| format!("{commits}; {note}"))
+        match &self.note {
+            Some(note) => format!("{commits}; {note}"),
+            None => commits,
+        }
     }
 
     /// Finds out whether commits, or builds of one, have the same program. Builds that are all the same are not measured twice.

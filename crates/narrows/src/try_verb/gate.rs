@@ -15,9 +15,8 @@ pub fn judged(conditions: &[Condition], found: &Findings) -> Vec<Case> {
         for e in first_builds.filter(|e| condition.is_about(e.figure)) {
             for (at, c) in e.comparisons.iter().enumerate().filter(|(_, c)| e.is_beside_base(c)) {
                 let label = e.label(&e.estimates[c.scenario].scenario);
-                let builds: Vec<&Comparison> =
-                    builds(found, e).filter_map(|e| e.comparisons.get(at)).collect();
-                cases.push(case(condition, &label, e, &builds));
+                let same: Vec<&Comparison> = builds(found, e).filter_map(|e| e.comparisons.get(at)).collect();
+                cases.push(case(condition, &label, e, &same));
             }
         }
         if cases.len() == before {
@@ -28,11 +27,11 @@ pub fn judged(conditions: &[Condition], found: &Findings) -> Vec<Case> {
 }
 
 /// The case of one comparison, which every build has made: that of the build that speaks most against it.
-fn case(condition: &Condition, label: &str, e: &ExperimentFindings, builds: &[&Comparison]) -> Case {
+fn case(condition: &Condition, label: &str, e: &ExperimentFindings, same: &[&Comparison]) -> Case {
     let ratio = |c: &Comparison| c.ratio.filter(|_| !c.held_back);
-    let against = |c: &&&Comparison| ratio(c).is_none_or(|ratio| !condition.holds(e.figure, ratio, c.p));
-    let unjudged = builds.iter().find(|c| ratio(c).is_none());
-    let seen = unjudged.or(builds.iter().find(against)).or(builds.first());
+    let holds = |c: &Comparison| ratio(c).is_some_and(|ratio| condition.holds(e.figure, ratio, c.p));
+    let unjudged = same.iter().find(|c| ratio(c).is_none());
+    let seen = unjudged.or(same.iter().find(|c| !holds(c))).or(same.first());
     let (ratio, p) = seen.map_or((None, None), |c| (ratio(c), c.p));
     condition.case(label, e.figure, ratio, p)
 }

@@ -58,7 +58,7 @@ fn failed(label: &str, failure: &Failure) -> String {
         ("; start it with: start it again", ""),
         ("see ready.timeout_s", "--ready gives it more time"),
         ("ready.outside = true measures that process", "--attach measures that process"),
-        ("check start.command and whether it is installed", "commands run in the current folder"),
+        ("check start.command and whether it is installed", "is it installed, or is its path wrong?"),
     ];
     let reason =
         OPTIONS.iter().fold(failure.reason.clone(), |text, (field, option)| text.replace(field, option));

@@ -198,7 +198,10 @@ impl Args {
     /// The commands, and the commits in which they run.
     fn title(&self, arms: &Arms) -> String {
         let commands = self.arms.join(" | ");
-        arms.note.as_ref().map_or(commands.clone(), |note| format!("{commands} at {note}"))
+        match &arms.note {
+            Some(note) => format!("{commands} at {note}"),
+            None => commands,
+        }
     }
 
     pub(super) fn experiment(

@@ -62,6 +62,7 @@ impl Trace {
         self.ended.store(true, Ordering::Release);
         // The thread waits for stops that may never come. A single signal could arrive just before it waits.
         while !thread.is_finished() {
+            // Its type is a pointer with musl and an integer with glibc.
             // SAFETY: the thread has not been joined, so its id is valid. Its signal has a handler, which does nothing.
             unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, wake_up()) };
             thread::sleep(Duration::from_millis(1));
