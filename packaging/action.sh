@@ -43,6 +43,8 @@ if [ -n "$base" ] || { [ -n "${PULL_REQUEST_BASE:-}" ] && [ ${#arms[@]} = 1 ]; }
     words+=(--git "$base..$head")
     [ -z "${INPUT_BUILD:-}" ] || words+=(--build "$INPUT_BUILD")
 fi
+[ ${#words[@]} -gt 0 ] || [ -z "${INPUT_BUILD:-}${INPUT_HEAD:-}" ] ||
+    die "the inputs build and head need a base, and one command: set the input base"
 [ -z "${INPUT_FIGURE:-}" ] || words+=(--figure "$INPUT_FIGURE")
 [ -z "${INPUT_FAIL_IF:-}" ] || words+=(--fail-if "$INPUT_FAIL_IF")
 # xargs knows quotes, and unlike eval it runs nothing.
@@ -59,4 +61,5 @@ if [ -f "$store" ] && narrows report last --store "$store"; then
     narrows report last --store "$store" --format markdown >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
     echo "store=$store" >>"${GITHUB_OUTPUT:-/dev/null}"
 fi
+rmdir "$(dirname "$store")" 2>/dev/null || true # Nothing is in it if there was no run.
 exit $code

@@ -201,6 +201,8 @@ impl Question<'_> {
             let commits = Commits::named(revisions, &self.dir);
             return Ok(self.answer(Some(&commits), self.screen())?.code);
         }
+        // What is wrong with the store is known before anything is built.
+        self.args.place_of_store()?;
         if self.args.commits.bisect {
             return bisect::search(self, &repository, &revisions);
         }

@@ -66,7 +66,12 @@ impl Drop for Held {
 /// Holds a folder of the cache for this process.
 pub(crate) fn hold(folder: &Path) -> Result<Held> {
     let path = folder.with_extension("lock");
-    fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(|e| cannot("make", folder, e))?;
+    fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(|e| {
+        let folder = folder.display();
+        Trouble::wrong(format!(
+            "cannot make {folder}: {e}: set XDG_CACHE_HOME to a folder that can be written"
+        ))
+    })?;
     let file = File::options().create(true).write(true).truncate(false).open(&path);
     let file = file.map_err(|e| cannot("open", &path, e))?;
     match file.try_lock() {
@@ -97,9 +102,12 @@ impl Repository {
             .filter(|folder| folder.is_dir())
             .filter_map(|folder| {
                 let used = modified(&folder.with_extension("lock")).or_else(|| modified(&folder))?;
-                // Another process may be making it just now.
-                let is_new = folder.extension().is_some_and(|extension| extension == "new")
-                    && used.elapsed().is_ok_and(|age| age < UNFINISHED_AGE);
+                let is_new = folder.extension().is_some_and(|extension| extension == "new");
+                if is_new {
+                    // Another process may be making it just now.
+                    let old = used.elapsed().is_ok_and(|age| age >= UNFINISHED_AGE);
+                    let _ = old.then(|| fs::remove_dir_all(&folder));
+                }
                 (!is_new).then(|| (used, folder.clone(), size(&folder)))
             })
             .collect();

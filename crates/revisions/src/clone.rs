@@ -44,15 +44,15 @@ impl Repository {
     pub fn clone_of(&self, revision: &Revision, build: u32) -> Result<Clone> {
         let top = self.folder_of(&revision.commit, build);
         let held = hold(&top)?;
-        let made = self.check_out(&top, revision, build).or_else(|trouble| match trouble {
-            Trouble::Interrupted => Err(Trouble::Interrupted),
-            // The clone may be damaged, or need objects that the repository has dropped. A new one shows it.
-            first => {
-                fs::remove_dir_all(&top).map_err(|_| first)?;
-                self.check_out(&top, revision, build)
+        match self.check_out(&top, revision, build) {
+            Ok(()) => {}
+            Err(Trouble::Interrupted) => return Err(Trouble::Interrupted),
+            Err(first) => {
+                // Its files may be damaged. Its objects are kept, because those of a snapshot are nowhere else.
+                empty(&top).map_err(|e| cannot("empty", &top, e))?;
+                self.check_out(&top, revision, build).map_err(|_| first)?;
             }
-        });
-        made?;
+        }
         let folder = top.join(&self.prefix);
         if !folder.is_dir() {
             let prefix = self.prefix.display();
@@ -65,7 +65,7 @@ impl Repository {
     fn check_out(&self, top: &Path, revision: &Revision, build: u32) -> Result<()> {
         if marker(top).exists() {
             // A build was killed here. Half-written files could look finished.
-            fs::remove_dir_all(top).map_err(|e| cannot("remove", top, e))?;
+            empty(top).map_err(|e| cannot("empty", top, e))?;
             let _ = fs::remove_file(marker(top));
         }
         if !top.is_dir() {
@@ -103,6 +103,13 @@ impl Repository {
         git.run(&["config", "remote.origin.url", origin.as_deref().unwrap_or(text(&self.top)?)])?;
         for (name, value) in [("core.hooksPath", "/dev/null"), ("gc.auto", "0")] {
             git.run(&["config", name, value])?;
+        }
+        // A partial clone fetches the objects that it lacks when they are needed.
+        if users.ask(&["config", "--get", "remote.origin.promisor"])?.as_deref() == Some("true") {
+            let settings = [("core.repositoryformatversion", "1"), ("extensions.partialClone", "origin")];
+            for (name, value) in settings.into_iter().chain([("remote.origin.promisor", "true")]) {
+                git.run(&["config", name, value])?;
+            }
         }
         Ok(unfinished)
     }
@@ -142,8 +149,33 @@ fn submodules(top: &Path, users: &Path, cancel: &AtomicBool) -> Result<()> {
         }
         paths.push(path);
     }
-    git.run(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--force"])?;
-    paths.into_iter().try_for_each(|path| submodules(&top.join(path), &users.join(path), cancel))
+    for path in paths {
+        let update =
+            ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--force", "--", path];
+        match git.run(&update) {
+            Ok(_) => submodules(&top.join(path), &users.join(path), cancel)?,
+            // The user works without it. If the build needs it, it says so.
+            Err(Trouble::Wrong(_)) if !users.join(path).join(".git").exists() => {}
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    Ok(())
+}
+
+/// Removes all files of a clone but those of git, and what a killed git left of its index.
+fn empty(top: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(top).into_iter().flatten() {
+        let path = entry?.path();
+        match path.symlink_metadata()?.is_dir() {
+            true if path.ends_with(".git") => {}
+            true => fs::remove_dir_all(&path)?,
+            false => fs::remove_file(&path)?,
+        }
+    }
+    for left in ["index", "index.lock"] {
+        let _ = fs::remove_file(top.join(".git").join(left));
+    }
+    Ok(())
 }
 
 /// The file that exists while a build runs.

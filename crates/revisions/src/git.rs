@@ -83,6 +83,12 @@ impl<'a> Git<'a> {
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
         command.envs(environment.iter().copied());
+        if !self.folder.is_dir() {
+            let folder = self.folder.display();
+            return Err(Trouble::wrong(format!(
+                "there is no folder {folder}: does its name end with a space?"
+            )));
+        }
         let ended = capture(command, Instant::now() + PATIENCE, self.cancel).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
                 Trouble::wrong("git cannot be started: is it installed? `apt-get install git` does it")

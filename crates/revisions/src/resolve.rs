@@ -70,6 +70,14 @@ impl Repository {
         }
     }
 
+    /// Whether a commit is in the history of another.
+    ///
+    /// # Errors
+    /// Git fails.
+    pub fn is_ancestor(&self, old: &Revision, new: &Revision) -> Result<bool> {
+        Ok(self.git().ask(&["merge-base", "--is-ancestor", &old.commit, &new.commit])?.is_some())
+    }
+
     pub(crate) fn commit(&self, name: &str) -> Result<String> {
         let known = |name: &str| {
             let object = format!("{name}^{{commit}}");

@@ -188,6 +188,26 @@ fn the_work_tree_with_its_changes_is_a_commit_of_its_own() {
         assert!(!clone.top.join("built").exists() && !clone.top.join("sub/keep").exists());
     }
     as_before(&users.top(), &before);
+    // What a killed build and a killed git leave.
+    let clone = repository.clone_of(&found[1], 1).expect("a clone");
+    let top = clone.top.clone();
+    fs::write(top.join("half"), "written").expect("a file");
+    fs::write(top.with_extension("building"), "").expect("a file");
+    fs::write(top.join(".git/index.lock"), "").expect("a file");
+    drop(clone);
+    let again = repository.revision("dirty").expect("it is there");
+    let clone = repository.clone_of(&again, 1).expect("a clone");
+    assert!(clone.top == top && !top.join("half").exists() && top.join("new file").exists());
+    // A damaged one is made anew.
+    drop(clone);
+    fs::remove_dir_all(top.join(".git/objects")).expect("its objects");
+    let clone = repository.clone_of(&repository.revision("dirty").expect("it is made"), 1).expect("a clone");
+    assert!(clone.top.join("new file").exists());
+
+    fs::create_dir(users.top().join("other")).expect("a folder");
+    git(&users.top().join("other"), &["init", "-q"]);
+    let told = users.resolve("HEAD..dirty").expect_err("it would be empty");
+    assert!(told.contains("other/ is a repository of its own"), "{told}");
     let clean = Users::new(&["one"]);
     let found = clean.resolve("HEAD..dirty").expect("they exist");
     assert_eq!(found[0].commit, found[1].commit);

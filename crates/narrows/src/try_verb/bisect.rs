@@ -37,6 +37,12 @@ pub fn search(question: &Question<'_>, repository: &Repository, revisions: &[Rev
     if revisions.iter().any(|revision| revision.name == "dirty") {
         bail!(Usage("--bisect searches among commits, and `dirty` is none".to_owned()));
     }
+    if !repository.is_ancestor(good, worse)? {
+        let (good, worse) = (&good.name, &worse.name);
+        bail!(Usage(format!(
+            "--bisect: {good} is not in the history of {worse}: write {good}...{worse} to begin where they parted"
+        )));
+    }
     let clones = RefCell::new(Clones::new(repository));
     let search = Search { question, repository, good, clones };
     search.run(worse)

@@ -92,6 +92,19 @@ impl Args {
         Ok(())
     }
 
+    /// The first option that names a file of the user's work tree: all commits would use the same one.
+    fn check_paths(&self, work_tree: &Path) -> Result<(), Usage> {
+        let hooks = [&self.setup, &self.prepare, &self.conclude];
+        let texts = self.arms.iter().chain(&self.env).chain(hooks.into_iter().flatten());
+        let inside = format!("{}/", work_tree.display());
+        match texts.into_iter().find(|text| text.contains(&inside)) {
+            Some(text) => Err(Usage(format!(
+                "{text:?} names a file of your work tree, which all commits would use: write its path relative to this folder"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// The file in which the run is saved. Runs of commits are saved outside the work tree unless `--store` says otherwise:
     /// nothing in it changes, and `dirty` does not contain the last run.
     pub(super) fn place_of_store(&self) -> anyhow::Result<PathBuf> {
@@ -143,13 +156,7 @@ impl Commits {
     /// A commit cannot be checked out or built, or lacks the program.
     pub fn prepare(args: &Args, clones: &mut Clones<'_>, revisions: &[Revision]) -> anyhow::Result<Self> {
         let program = program(args)?;
-        let theirs = |program: &&PathBuf| program.starts_with(clones.repository.work_tree());
-        if let Some(program) = program.as_ref().filter(theirs) {
-            bail!(Usage(format!(
-                "{} lies in your work tree, so all commits would run the same file: write it relative to it",
-                program.display()
-            )));
-        }
+        args.check_paths(clones.repository.work_tree())?;
         let own = program.filter(|program| program.is_relative() && program.components().count() > 1);
         let mut folders = Vec::new();
         for build in 1..=args.commits.builds {
@@ -164,7 +171,7 @@ impl Commits {
         }
         clones.repository.tidy(LIMIT_BYTES);
         let mut commits = Self { folders, builds: args.commits.builds as usize, note: None };
-        commits.compare_programs(own.as_deref(), args.commits.build.is_some());
+        commits.compare_programs(own.as_deref());
         Ok(commits)
     }
 
@@ -187,11 +194,10 @@ impl Commits {
     }
 
     /// Finds out whether commits, or builds of one, have the same program. Builds that are all the same are not measured twice.
-    fn compare_programs(&mut self, program: Option<&Path>, builds: bool) {
+    fn compare_programs(&mut self, program: Option<&Path>) {
         let count = self.folders.len() / self.builds;
         let same = |one: &Folder, other: &Folder| {
             one.path == other.path
-                || one.revision.tree == other.revision.tree && !builds
                 || program
                     .is_some_and(|program| same_files(&one.path.join(program), &other.path.join(program)))
         };
@@ -206,12 +212,16 @@ impl Commits {
         }
         let first = &self.folders[..count];
         let one_tree = first.iter().all(|folder| folder.revision.tree == first[0].revision.tree);
-        let what = program.filter(|_| !one_tree).map_or("files".into(), Path::to_string_lossy);
-        if first.iter().skip(1).all(|other| same(&first[0], other)) {
-            let note = format!("A against A: all commits have the same {what}, byte for byte");
-            common::say(&note);
-            self.note = Some(note);
-        }
+        let note = match program {
+            _ if one_tree => Some("A against A: all commits have the same files".to_owned()),
+            Some(program) if first.iter().skip(1).all(|other| same(&first[0], other)) => {
+                let program = program.display();
+                Some(format!("A against A: all commits have the same {program}, byte for byte"))
+            }
+            _ => None,
+        };
+        note.iter().for_each(common::say);
+        self.note = note;
     }
 }
 

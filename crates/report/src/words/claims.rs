@@ -251,7 +251,7 @@ impl Wording<'_> {
                 format!("the generator was at its limit, so the figure of {} is a lower bound", list(&names))
             }
             _ if c.unrepeated => {
-                "another build of the same commits gives another verdict, so the layout of the code may explain it"
+                "another build of the same commits does not show it: the layout of the code may be why, or too few rounds"
                     .to_owned()
             }
             Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
