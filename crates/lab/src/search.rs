@@ -79,7 +79,7 @@ impl Space {
     pub fn scenario(&self, cell: &Cell) -> Option<Scenario> {
         let mut point = self.base.point.clone();
         let own = self.point(cell);
-        if own.len() != self.knobs.len() {
+        if own.len() != self.knobs.len() || cell.len() != self.knobs.len() {
             return None;
         }
         point.extend(own);

@@ -15,6 +15,7 @@ mod parts;
 pub mod published;
 mod svg;
 mod text;
+mod tuned;
 mod words;
 
 pub use crate::brief::{answers, brief};
@@ -25,6 +26,7 @@ pub use crate::html::{Run, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::markdown::markdown;
 pub use crate::text::text;
+pub use crate::tuned::tuned;
 pub use crate::words::{Advice, advice, advice_on_trial, alone, answer, headlines, unjudged};
 
 use lab::findings::{Cell, Column};

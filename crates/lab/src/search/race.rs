@@ -169,9 +169,10 @@ impl Race<'_> {
         self.rank(&mut cells, |cell| self.worth(cell));
         let top = cells.first()?.clone();
         cells.truncate(cells.len().div_ceil(2));
+        // After the very first round nothing is certainly behind, because no setting has shown its noise.
         cells.retain(|cell| {
             let error = self.standing.error(&top).hypot(self.standing.error(cell));
-            self.worth(&top) - self.worth(cell) <= BEHIND * error
+            self.worth(&top) - self.worth(cell) <= BEHIND * error || self.steps.len() < 2
         });
         let rounds = self.steps.iter().filter(|step| step.heat == last.heat).count();
         let open = rounds < HEAT && cells.len() > 1;
