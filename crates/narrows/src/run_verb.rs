@@ -386,7 +386,8 @@ fn advised(plan: &Plan, observations: &[Observation]) -> String {
     let (width, colour) = (common::width(), common::colour());
     let of_each = plan.experiments.iter().map(|planned| match search::advice(planned, observations) {
         Some(advice) => report::tuned(planned, &advice, width, colour),
-        None => "the search has no winner: it has not ended, or nothing but failures was seen\n".to_owned(),
+        None => "the search has no winner: it has not ended, or the default or all other settings failed\n"
+            .to_owned(),
     });
     of_each.collect()
 }

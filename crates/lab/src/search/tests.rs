@@ -97,6 +97,7 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
         }
     }
     assert_eq!(plan, whole);
+    assert_eq!(advice(&plan.experiments[0], &seen[..seen.len() - 1]), None, "the proof is not complete");
     assert_eq!(advice(&plan.experiments[0], &seen), advice(&whole.experiments[0], &all));
 }
 
