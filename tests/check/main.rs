@@ -10,3 +10,4 @@ mod published;
 mod report_hlog;
 mod snapshots;
 mod systems_install;
+mod tune;

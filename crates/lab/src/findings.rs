@@ -40,9 +40,11 @@ pub use beside::{
 };
 pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, is_hardly_measured, log_ratios};
+pub(crate) use comparison::{Judged, judge};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::{Effort, Sent};
+pub(crate) use estimate::log_figures;
 pub use estimate::{Estimate, Opened, RANKED_ERRORS};
 pub use leader::Behind;
 pub use outlier::Outlier;

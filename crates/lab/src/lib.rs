@@ -11,6 +11,7 @@ pub mod findings;
 pub mod observation;
 pub mod plan;
 pub mod rounds;
+pub mod search;
 pub mod session;
 #[cfg(test)]
 mod simulation;

@@ -25,6 +25,7 @@ use crate::ask::Ask;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form, Subject};
 use crate::observation::{Scenario, Timing, Trial};
+use crate::search::Search;
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
 /// recomputed.
@@ -93,6 +94,9 @@ pub struct Planned {
     pub scenarios: Vec<Scenario>,
     /// How a knob's value is set in a system's own configuration: the manifests' `apply`, by system and knob.
     pub apply: BTreeMap<String, BTreeMap<String, String>>,
+    /// The search that chooses the scenarios of each round. None if each round executes all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 // The subject and the setup are embedded: serde flattens them, and code reads their fields as fields of what embeds
@@ -229,10 +233,30 @@ impl Plan {
                 let Some(planned) = self.experiments.get_mut(*index) else { continue };
                 if (planned.rounds..*rounds).contains(&round) {
                     planned.setup.rounds = round + 1;
-                    push_round(&mut self.trials, round, planned, &mut rng);
+                    push_round(&mut self.trials, round, planned, whole_round(planned), &mut rng);
                 }
             }
         }
+    }
+
+    /// Adds a round of these scenarios to an experiment, given by index. New ones join the experiment's.
+    pub(crate) fn add_round(&mut self, index: usize, scenarios: &[Scenario]) {
+        let mut rng = SplitMix64::new(self.seed.wrapping_add(self.trials.len() as u64));
+        let Some(planned) = self.experiments.get_mut(index) else { return };
+        for scenario in
+            scenarios.iter().filter(|scenario| !planned.scenarios.contains(scenario)).collect::<Vec<_>>()
+        {
+            planned.scenarios.push(scenario.clone());
+        }
+        let round = planned.rounds;
+        planned.setup.rounds += 1;
+        push_round(
+            &mut self.trials,
+            round,
+            planned,
+            scenarios.iter().map(|s| (s, false)).collect(),
+            &mut rng,
+        );
     }
 
     /// The same plan with as many rounds as fit into `budget_s` seconds, but at least one round of each experiment.
@@ -285,11 +309,20 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Appends one round of an experiment in shuffled order: every scenario once, and the reference's twin if there is one.
-fn push_round(trials: &mut Vec<Trial>, round: u32, planned: &Planned, rng: &mut SplitMix64) {
+/// Every scenario of an experiment once, and the yardstick's twin if there is one.
+fn whole_round(planned: &Planned) -> Vec<(&Scenario, bool)> {
     let once = planned.scenarios.iter().map(|scenario| (scenario, false));
-    let mut order: Vec<(&Scenario, bool)> =
-        once.chain(planned.twin().map(|scenario| (scenario, true))).collect();
+    once.chain(planned.twin().map(|scenario| (scenario, true))).collect()
+}
+
+/// Appends one round of an experiment: these scenarios in shuffled order, each with whether it is a twin.
+fn push_round(
+    trials: &mut Vec<Trial>,
+    round: u32,
+    planned: &Planned,
+    mut order: Vec<(&Scenario, bool)>,
+    rng: &mut SplitMix64,
+) {
     shuffle(&mut order, rng);
     for (scenario, twin) in order {
         let index = trials.len() as u32;
@@ -350,7 +383,7 @@ fn planned(
         defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
     };
     let apply = apply(&scenarios, catalog);
-    Ok(Planned { setup, scenarios, apply })
+    Ok(Planned { setup, scenarios, apply, search: None })
 }
 
 /// The scenario that the experiment names as its base: the first of that system's.

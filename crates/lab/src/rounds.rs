@@ -1,7 +1,7 @@
 //! Decides which trials a run without a fixed number of rounds needs next, and when it has enough. Pure: the same plan
 //! and observations give the same next trials, so that a resumed run continues as if it had not been interrupted.
 //!
-//! There are two rules (`stats::Design`). A plan that is examined once gets rounds of all its experiments as long as they fit
+//! A search chooses its own trials (`search`). For the rest there are two rules (`stats::Design`). A plan that is examined once gets rounds of all its experiments as long as they fit
 //! into its budget: how many there are depends on time only, never on figures. A plan with several looks gets the rounds
 //! up to the next look for each experiment with undecided comparisons.
 //!
@@ -13,6 +13,7 @@ use stats::{LOOKS, Verdict};
 use crate::findings::{Comparison, compare_scenarios};
 use crate::observation::{Observation, Outcome};
 use crate::plan::{Plan, Planned};
+use crate::search;
 
 /// The most rounds of a plan that is examined once. Ten rounds find most differences of 5 %. `--rounds` allows more.
 pub const MOST_ROUNDS: u32 = 10;
@@ -31,6 +32,9 @@ pub fn expected(plan: &Plan) -> u32 {
 /// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: all
 /// comparisons are decided, the budget is spent, or the number of rounds is fixed.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
+    if plan.experiments.iter().any(|planned| planned.search.is_some()) {
+        return search::extend(plan, observations);
+    }
     let Some(budget_s) = plan.budget_s else { return false };
     let left_s = budget_s - observations.iter().map(|o| o.took_s).sum::<f64>();
     let before = plan.trials.len();

@@ -10,6 +10,7 @@ mod advice;
 mod document;
 mod estimators;
 mod few;
+pub(crate) mod search;
 
 use std::sync::OnceLock;
 
@@ -35,25 +36,36 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
     };
     let mut scenarios: Vec<Scenario> = (0..values).map(scenario).collect();
     scenarios.push(scenarios[0].reference());
-    let axes = vec![Axis {
-        knob: "knob".to_owned(),
-        kind: Kind::Integer,
-        workload: false,
-        values: (0..values).map(Value::Integer).collect(),
-        default: Some(Value::Integer(0)),
-        amount: false,
-    }];
+    let setup = setup(vec![axis("knob", (0..values).map(Value::Integer).collect())]);
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
+    let (design, budget_s) = match rounds {
+        Rounds::Fixed(_) => (Design::ONCE, None),
+        Rounds::Auto => (Design::with_looks(u32::MAX), Some(f64::INFINITY)),
+    };
+    let mut plan = Plan { seed, design, budget_s, experiments: vec![planned], trials: Vec::new() };
+    plan.grow(&[(0, if let Rounds::Fixed(rounds) = rounds { rounds } else { LOOKS[0] })]);
+    plan
+}
+
+/// A knob whose first value is the default.
+fn axis(knob: &str, values: Vec<Value>) -> Axis {
+    let (kind, default) = (Kind::Integer, values.first().cloned());
+    Axis { knob: knob.to_owned(), kind, workload: false, values, default, amount: false }
+}
+
+/// How the simulated experiments are carried out.
+fn setup(axes: Vec<Axis>) -> Setup {
     let subject = Subject {
         name: "e".to_owned(),
         title: String::new(),
         about: String::new(),
-        workload,
+        workload: Workload::Requests,
         figure: Figure::RequestsPerS,
         also: Vec::new(),
         published: Vec::new(),
         threshold: 0.05,
     };
-    let setup = Setup {
+    Setup {
         subject,
         form: Form::Quick,
         rounds: 0,
@@ -64,15 +76,7 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         repeats: None,
         ask: None,
         defaults: Default::default(),
-    };
-    let planned = Planned { setup, scenarios, apply: Default::default() };
-    let (design, budget_s) = match rounds {
-        Rounds::Fixed(_) => (Design::ONCE, None),
-        Rounds::Auto => (Design::with_looks(u32::MAX), Some(f64::INFINITY)),
-    };
-    let mut plan = Plan { seed, design, budget_s, experiments: vec![planned], trials: Vec::new() };
-    plan.grow(&[(0, if let Rounds::Fixed(rounds) = rounds { rounds } else { LOOKS[0] })]);
-    plan
+    }
 }
 
 /// An executor in which value 1 is `better` times as good as the others. The reference is far better than all, so that

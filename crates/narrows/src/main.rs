@@ -22,6 +22,7 @@ mod systems_verb;
 mod tls_args;
 mod traffic;
 mod try_verb;
+mod tune_verb;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,8 @@ enum Verb {
     Run(run_verb::Args),
     /// Compare commands, settings of a command, commits, or servers that run already
     Try(Box<try_verb::Args>),
+    /// Search for the best setting of a system's knobs
+    Tune(tune_verb::Args),
     /// Drive one target
     Load(Box<load_verb::Args>),
     /// Serve the reference endpoints: /, /echo, /upload, /wait/MS
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
     let end = match cli.verb {
         Verb::Run(args) => run_verb::run(&args, files),
         Verb::Try(args) => try_verb::run(&args, files),
+        Verb::Tune(args) => tune_verb::run(&args, files),
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Init(args) => init_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),

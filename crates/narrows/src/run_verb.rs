@@ -14,6 +14,7 @@ use lab::findings::{Findings, findings};
 use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::{self, Plan, Planned};
 use lab::rounds;
+use lab::search;
 use lab::session::{self, Bench, Executor, Fake};
 use lab::store::{RunHeader, RunId, Store, StoreError};
 use systems::machine::{Limit, Placement};
@@ -283,6 +284,20 @@ fn needed(requests: &[Request]) -> BTreeSet<String> {
 
 /// Says how many trials will run, how long they take, and which differences they can show.
 fn announce(plan: &Plan, pending: usize, run: RunId) {
+    if is_search(plan) {
+        let most = plan
+            .experiments
+            .iter()
+            .filter_map(|planned| Some(planned.search.as_ref()?.terms.trials))
+            .sum::<usize>();
+        common::say(format_args!(
+            "run {run}: a search of at most {} in {:.0} s, seed {}",
+            number::several(most as u64, "trial"),
+            plan.budget_s.unwrap_or_default(),
+            plan.seed
+        ));
+        return;
+    }
     let share = pending as f64 / plan.trials.len().max(1) as f64;
     let (rounds, more) = match plan.budget_s {
         Some(budget_s) => {
@@ -329,6 +344,7 @@ pub fn finish(
     let (width, colour) = (common::width(), common::colour());
     let rest = where_the_rest_is(&found, run, &header, path);
     match screen {
+        Screen::Answers if is_search(plan) => common::print(&(advised(plan, &observations) + &rest))?,
         Screen::Answers => common::print(&(report::answers(&found, width, colour) + &rest))?,
         Screen::Tables => common::print(&(report::brief(&found, width, colour) + &rest))?,
         Screen::Nothing => common::say(rest.trim()),
@@ -359,6 +375,21 @@ pub fn finish(
         _ => "every trial failed",
     });
     Ok((ExitCode::FAILURE, found))
+}
+
+fn is_search(plan: &Plan) -> bool {
+    plan.experiments.iter().any(|planned| planned.search.is_some())
+}
+
+/// What the plan's searches advise.
+fn advised(plan: &Plan, observations: &[Observation]) -> String {
+    let (width, colour) = (common::width(), common::colour());
+    let of_each = plan.experiments.iter().map(|planned| match search::advice(planned, observations) {
+        Some(advice) => report::tuned(planned, &advice, width, colour),
+        None => "the search has no winner: it has not ended, or the default or all other settings failed\n"
+            .to_owned(),
+    });
+    of_each.collect()
 }
 
 /// The option that a further command needs to find the store; empty for the usual one.

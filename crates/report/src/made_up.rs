@@ -75,7 +75,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         ask: None,
         defaults: Default::default(),
     };
-    let planned = Planned { setup, scenarios, apply: Default::default() };
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
     Plan { seed: 1, design: stats::Design::ONCE, budget_s: None, experiments: vec![planned], trials }
 }
 

@@ -57,7 +57,8 @@ pub(super) struct Asked {
 
 /// All comparisons that the experiment asks for.
 pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
-    if planned.ask.as_ref().is_some_and(|ask| ask.unequal) {
+    // A search chose what to try again, so its rounds prove nothing but what `search::advice` takes from them.
+    if planned.search.is_some() || planned.ask.as_ref().is_some_and(|ask| ask.unequal) {
         return Vec::new();
     }
     let threshold = planned.threshold.ln_1p();

@@ -119,6 +119,34 @@ pub fn compare_scenarios(
     comparisons(planned, &estimates, &rows)
 }
 
+/// What a comparison shows that the plan did not ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// See [`Comparison::ratio`].
+    pub ratio: Option<Ratio>,
+    /// See [`Comparison::at_least`].
+    pub at_least: bool,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// Compares pairs of scenarios, given by position, with what differs between them. They are judged together, and once.
+pub(crate) fn judge(
+    planned: &Planned,
+    observations: &[&Observation],
+    pairs: &[(usize, usize, By)],
+) -> Vec<Judged> {
+    let (estimates, rows) = estimate::estimates(planned, Design::ONCE, observations);
+    let threshold = planned.threshold.ln_1p();
+    let asked = pairs.iter().cloned();
+    let asked =
+        asked.map(|(scenario, against, by)| Asked { scenario, against, by, expected: 0.0, threshold });
+    let seen = see(&estimates, &rows, asked.collect());
+    let judged = corrected(seen, &Family::unrelated(pairs.len()), 1.0, &estimates);
+    let judged = judged.into_iter();
+    judged.map(|Comparison { ratio, at_least, verdict, .. }| Judged { ratio, at_least, verdict }).collect()
+}
+
 /// The logarithm of how many times better `a` is than `b`, for each round that both have. The machine drifts between
 /// rounds, so figures of different rounds are not compared.
 pub fn log_ratios(figure: Figure, a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(u32, f64)> {
@@ -147,17 +175,28 @@ pub(super) fn floor(
 
 /// Makes every comparison that the experiment asks for.
 pub(super) fn comparisons(planned: &Planned, estimates: &[Estimate], rows: &Rows) -> Vec<Comparison> {
+    let seen = see(estimates, rows, asked(planned));
+    let family = family(planned, &seen);
+    // Each figure is a question of its own, and the promise holds for all of them together.
+    corrected(seen, &family, planned.figures().count() as f64, estimates)
+}
+
+/// Comparisons with what the rounds show, if the two can be compared.
+type SeenPairs = Vec<(Asked, Option<LogRatio>)>;
+
+fn see(estimates: &[Estimate], rows: &Rows, asked: Vec<Asked>) -> SeenPairs {
     let compare = |asked: Asked| {
         let comparable = estimates[asked.scenario].compares() && estimates[asked.against].compares();
         let seen = rows.compare(asked.scenario, asked.against, asked.expected).filter(|_| comparable);
         (asked, seen)
     };
-    let seen: Vec<(Asked, Option<LogRatio>)> = asked(planned).into_iter().map(compare).collect();
+    asked.into_iter().map(compare).collect()
+}
+
+/// Judges what was seen, corrected for its family and for the number of figures.
+fn corrected(seen: SeenPairs, family: &Family, figures: f64, estimates: &[Estimate]) -> Vec<Comparison> {
     let p: Vec<f64> = seen.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.p)).collect();
-    // Each figure is a question of its own, and the promise holds for all of them together.
-    let figures = planned.figures().count() as f64;
-    let corrected = family(planned, &seen).correct(&p).into_iter();
-    let mut p = corrected.map(|p| (p * figures).min(1.0));
+    let mut p = family.correct(&p).into_iter().map(|p| (p * figures).min(1.0));
     let judged = seen.into_iter().map(|(asked, seen)| {
         let seen = seen.and_then(|seen| Some((seen, p.next()?)));
         comparison(asked, seen, estimates)

@@ -15,7 +15,7 @@ use super::effort::Effort;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained, no_figure};
 use crate::experiment::Figure;
 use crate::observation::{
-    Handshakes, KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts,
+    Handshakes, KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts, Trial,
 };
 use crate::plan::Planned;
 
@@ -253,6 +253,24 @@ pub(super) fn estimates(
 fn around(figure: Option<f64>, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
     let ((low, high), figure) = (interval?, figure?);
     Some((low.min(figure), high.max(figure)))
+}
+
+/// The logarithm of each trial's figure of an experiment, higher if it is better. Trials without a figure and those with so
+/// many errors that they are not compared are left out.
+pub(crate) fn log_figures<'a>(
+    planned: &Planned,
+    observations: &'a [Observation],
+) -> impl Iterator<Item = (&'a Trial, f64)> {
+    let (figure, unit) = (planned.figure, &planned.workload.about().unit);
+    let sign = if figure.more_is_better() { 1.0 } else { -1.0 };
+    let own = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name && !o.trial.twin);
+    own.filter_map(move |o| {
+        let Outcome::Measured(m) = &o.outcome else { return None };
+        let wrong: u64 = m.errors.values().sum();
+        let log = sign * figure_of(figure, unit, m)?.ln();
+        let sound = share(wrong, wrong + m.successes) <= RANKED_ERRORS;
+        (sound && log.is_finite()).then_some((&o.trial, log))
+    })
 }
 
 /// The figure of the twin in each round.

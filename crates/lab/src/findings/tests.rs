@@ -69,7 +69,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         ask: None,
         defaults: BTreeMap::new(),
     };
-    let planned = Planned { setup, scenarios: scenarios.clone(), apply: BTreeMap::new() };
+    let planned = Planned { setup, scenarios: scenarios.clone(), apply: BTreeMap::new(), search: None };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));
     let planned_trials =

@@ -2,13 +2,17 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use stats::LOOKS;
 
-use super::{Rounds, Shares, advice, estimators, few, simulate, ways};
+use super::{Rounds, Shares, advice, estimators, few, search, simulate, ways};
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
+
+/// The lines before and after the table of the searches.
+const SEARCH_MARKS: [&str; 2] = ["<!-- searched: begin -->\n", "<!-- searched: end -->\n"];
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -111,6 +115,28 @@ fn few_rounds() -> String {
     out
 }
 
+/// What searches find.
+fn searches() -> String {
+    let mut out = String::from(
+        "| noise | surfaces | within 2 % of the best | within 5 % | advised, and worse than the default | a flat knob is said to contribute | trials, mean | trials, most |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for searched in search::searched() {
+        let [near, close, worse, idle] =
+            [searched.near, searched.close, searched.worse, searched.idle].map(percent);
+        let _ = writeln!(
+            out,
+            "| {} | {} | {near} | {close} | {worse} | {idle} | {:.0} | {} |",
+            searched.noise, searched.surfaces, searched.mean_trials, searched.most_trials
+        );
+    }
+    out.push_str("\n| noise, all settings are equal | surfaces | the default is kept |\n|---|---:|---:|\n");
+    for (noise, surfaces, kept) in search::flat() {
+        let _ = writeln!(out, "| {noise} | {surfaces} | {} |", percent(*kept));
+    }
+    out
+}
+
 /// The path and the text of the document.
 fn document() -> (PathBuf, String) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/statistics.md");
@@ -127,13 +153,15 @@ fn the_document_names_the_looks() {
     assert!(text.contains(&format!("{} and {last} rounds", others.join(", "))));
 }
 
-#[test]
-#[ignore = "simulates for long; `make test` runs it"]
-fn the_document_shows_the_simulated_tables() {
+/// Replaces what is between the marks by these tables, or compares it with them.
+fn write_or_compare(marks: [&str; 2], tables: &str) {
+    // Two tests write the document.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _alone = WRITING.lock();
     let (path, text) = document();
-    let (head, rest) = text.split_once(MARKS[0]).unwrap();
-    let (_, tail) = rest.split_once(MARKS[1]).unwrap();
-    let written = format!("{head}{}{}{}{tail}", MARKS[0], tables(), MARKS[1]);
+    let (head, rest) = text.split_once(marks[0]).unwrap();
+    let (_, tail) = rest.split_once(marks[1]).unwrap();
+    let written = format!("{head}{}{tables}{}{tail}", marks[0], marks[1]);
     if std::env::var_os("NARROWS_WRITE_TABLES").is_some() {
         std::fs::write(&path, written).unwrap();
     } else {
@@ -142,4 +170,16 @@ fn the_document_shows_the_simulated_tables() {
             "to update it, run NARROWS_WRITE_TABLES=1 cargo test -p lab simulation -- --ignored"
         );
     }
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_simulated_tables() {
+    write_or_compare(MARKS, &tables());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_simulated_searches() {
+    write_or_compare(SEARCH_MARKS, &searches());
 }

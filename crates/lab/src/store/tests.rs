@@ -35,7 +35,7 @@ fn header(trials: u32) -> RunHeader {
         ask: None,
         defaults: Default::default(),
     };
-    let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default() };
+    let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
     let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
     let trial = |index| Trial {
         index,

@@ -26,6 +26,8 @@ pub struct RunProgress {
     expected: f64,
     began: Instant,
     failed: u32,
+    /// Whether the plan is a search. Its rounds are short and many, so none of them is news.
+    search: bool,
 }
 
 /// The lines that change in place: one for the trials, one for each experiment with findings, and one for the last
@@ -64,8 +66,9 @@ impl RunProgress {
         let left = trials.map(estimate_s).sum();
         let in_place = !plain && std::io::stderr().is_terminal();
         let status = in_place.then(|| StatusLines::new(pending.len(), plan.experiments.len()));
+        let search = plan.experiments.iter().any(|planned| planned.search.is_some());
         let interim = InterimFindings::new(plan, seen, in_place);
-        Self { status, interim, left, expected: 0.0, began: Instant::now(), failed: 0 }
+        Self { status, interim, left, expected: 0.0, began: Instant::now(), failed: 0, search }
     }
 
     /// Removes the status lines.
@@ -113,6 +116,9 @@ impl Progress for RunProgress {
         self.interim.added(trials);
         if let Some(status) = &self.status {
             status.trials.inc_length(trials.len() as u64);
+        }
+        if self.search {
+            return;
         }
         let rounds: BTreeSet<u32> = trials.iter().map(|trial| trial.round + 1).collect();
         let rounds: Vec<String> = rounds.iter().map(u32::to_string).collect();

@@ -1,0 +1,162 @@
+//! The search for the best setting: "what should I set?" A search is one more way to say which trials come next.
+//!
+//! [`extend`] adds rounds in which some settings race, and the default with them. What a race shows is biased, because it
+//! chose what to try again. So a search always ends with fresh rounds of a fixed number, in which the winner is compared with
+//! the default. [`advice`] judges those rounds alone, as every other comparison is judged.
+//!
+//! Pure: the next trials follow from the plan and the observations, so that a search can be resumed.
+
+mod advice;
+mod lattice;
+mod race;
+mod standing;
+
+use serde::{Deserialize, Serialize};
+use systems::{Point, Value};
+
+pub use advice::{Advice, Contribution, advice};
+pub use lattice::{Axle, Cell, Lattice};
+pub use race::{FEWEST_PROOFS, MOST_PROOFS, Stage, Step, Terms, WHOLE};
+pub use standing::Figures;
+
+use crate::findings::log_figures;
+use crate::observation::{Observation, Scenario};
+use crate::plan::{Plan, Planned, Setup};
+
+/// The fewest trials of a search: a first look, another, and the proof.
+pub const FEWEST_TRIALS: usize = 36;
+
+/// The most trials of a search. More would show little that these do not.
+pub const MOST_TRIALS: usize = 2000;
+
+/// A search, as it is saved in the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// What it may spend.
+    pub terms: Terms,
+    /// Its rounds so far: step `i` is round `i`.
+    pub steps: Vec<Step>,
+}
+
+/// The settings of a search: those of the experiment's knobs that have several values. The base is the default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Space {
+    /// The knobs with their values, in the order of the grid.
+    pub knobs: Vec<(String, Vec<Value>)>,
+    /// The settings as positions.
+    pub lattice: Lattice,
+    /// The default.
+    pub base: Scenario,
+}
+
+impl Space {
+    /// The space of an experiment. None without a base, or without a knob that has several values, the base's among them.
+    pub fn of(setup: &Setup) -> Option<Self> {
+        let base = setup.base.as_ref()?.scenario.clone();
+        let mut space = Self {
+            knobs: Vec::new(),
+            lattice: Lattice { knobs: Vec::new(), default: Cell::new() },
+            base: base.clone(),
+        };
+        for axis in setup.axes.iter().filter(|axis| axis.values.len() > 1) {
+            let value = base.point.get(&axis.knob)?;
+            let default = axis.values.iter().position(|other| other == value)?;
+            let ordered = axis.values.iter().all(|value| matches!(value, Value::Integer(_)));
+            space.knobs.push((axis.knob.clone(), axis.values.clone()));
+            space.lattice.knobs.push(Axle { values: axis.values.len(), ordered });
+            space.lattice.default.push(default);
+        }
+        (!space.knobs.is_empty()).then_some(space)
+    }
+
+    /// The values of the knobs of a setting.
+    pub fn point(&self, cell: &Cell) -> Point {
+        let values = self.knobs.iter().zip(cell);
+        values.filter_map(|((knob, values), at)| Some((knob.clone(), values.get(*at)?.clone()))).collect()
+    }
+
+    /// The scenario at a setting. None if a value cannot be had, and where a store says what is not in the space.
+    pub fn scenario(&self, cell: &Cell) -> Option<Scenario> {
+        let mut point = self.base.point.clone();
+        let own = self.point(cell);
+        if own.len() != self.knobs.len() || cell.len() != self.knobs.len() {
+            return None;
+        }
+        point.extend(own);
+        let Scenario { experiment, system, .. } = &self.base;
+        Scenario::new(experiment.as_str(), system.as_str(), self.base.workload(), point).ok()
+    }
+
+    /// The setting of a scenario.
+    fn cell(&self, scenario: &Scenario) -> Option<Cell> {
+        let position = |(knob, values): &(String, Vec<Value>)| {
+            let value = scenario.point.get(knob)?;
+            values.iter().position(|other| other == value)
+        };
+        self.knobs.iter().map(position).collect()
+    }
+}
+
+/// Turns every experiment with a space into a search of at most so many trials, and plans its first round. Returns false if
+/// no experiment has one.
+pub fn begin(plan: &mut Plan, trials: usize) -> bool {
+    let trials = trials.clamp(FEWEST_TRIALS, MOST_TRIALS);
+    plan.trials.clear();
+    for planned in &mut plan.experiments {
+        let Some(space) = Space::of(&planned.setup) else { continue };
+        let terms = Terms { trials, threshold: planned.threshold.ln_1p(), seed: plan.seed };
+        planned.search = Some(Search { terms, steps: Vec::new() });
+        planned.scenarios = vec![space.base];
+        planned.setup.rounds = 0;
+    }
+    extend(plan, &[])
+}
+
+/// Adds the rounds that the plan's searches need next. All trials so far have observations. Returns false if the searches
+/// have ended. If the plan has a budget, and trials take longer than was expected, there are fewer of them.
+pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
+    let before = plan.trials.len();
+    for index in 0..plan.experiments.len() {
+        let planned = &plan.experiments[index];
+        let (Some(search), Some(space)) = (&planned.search, Space::of(&planned.setup)) else { continue };
+        let figures = figures(planned, &space, search, observations);
+        let terms =
+            Terms { trials: affordable(plan.budget_s, search.terms.trials, observations), ..search.terms };
+        let steps = race::next(&space.lattice, &terms, &search.steps, &figures);
+        for step in steps {
+            let scenarios: Vec<Scenario> =
+                step.cells.iter().filter_map(|cell| space.scenario(cell)).collect();
+            if let Some(search) = &mut plan.experiments[index].search {
+                search.steps.push(step);
+            }
+            plan.add_round(index, &scenarios);
+        }
+    }
+    plan.trials.len() > before
+}
+
+/// How many trials fit into the budget, if they take as long as those so far.
+fn affordable(budget_s: Option<f64>, trials: usize, observations: &[Observation]) -> usize {
+    let took_s: f64 = observations.iter().map(|o| o.took_s).sum();
+    match budget_s {
+        Some(budget_s) if took_s > 0.0 => {
+            trials.min((budget_s / took_s * observations.len() as f64) as usize)
+        }
+        _ => trials,
+    }
+}
+
+/// What each step has shown.
+fn figures(planned: &Planned, space: &Space, search: &Search, observations: &[Observation]) -> Vec<Figures> {
+    let mut all = vec![Figures::new(); search.steps.len()];
+    for (trial, log) in log_figures(planned, observations) {
+        if let (Some(figures), Some(cell)) = (all.get_mut(trial.round as usize), space.cell(&trial.scenario))
+        {
+            figures.insert(cell, log);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;
