@@ -253,6 +253,7 @@ fn what_cannot_be_compared_is_said_before_anything_is_built() {
         (vec![&own, "--git", "v0..v1"], 2, "relative to this folder"),
         (vec!["node app.js {port}", "--git", "v0..dirty", "--bisect"], 2, "`dirty` is none"),
         (vec!["node app.js {port}", "--git", "v1..v0", "--bisect"], 2, "write v1...v0"),
+        (vec!["node app.js {port}", "--git", "v0..v1", "--bisect", "--names", "a"], 2, "leave out --names"),
     ] {
         project.tries(&words).code(code).says(&[why]);
     }

@@ -84,10 +84,12 @@ impl Args {
         if self.save.is_some() {
             return wrong("--save cannot save commits: use it with commands");
         }
-        if self.commits.bisect
-            && (self.commits.builds > 1 || !self.fail_if.is_empty() || !self.knobs.is_empty())
-        {
+        let decides = self.commits.builds > 1 || !self.fail_if.is_empty() || !self.knobs.is_empty();
+        if self.commits.bisect && decides {
             return wrong("--bisect decides by --threshold alone: leave out --builds, --fail-if and --knob");
+        }
+        if self.commits.bisect && !self.names.is_empty() {
+            return wrong("--bisect calls commits by their ids: leave out --names");
         }
         Ok(())
     }
@@ -202,8 +204,7 @@ impl Commits {
                     .is_some_and(|program| same_files(&one.path.join(program), &other.path.join(program)))
         };
         let again = |index: usize| same(&self.folders[index % count], &self.folders[index]);
-        let rebuilt: Vec<usize> = (count..self.folders.len()).filter(|index| !again(*index)).collect();
-        if self.builds > 1 && rebuilt.is_empty() {
+        if self.builds > 1 && (count..self.folders.len()).all(again) {
             common::say(
                 "all builds of a commit are equal, byte for byte: another build proves nothing more, so one is measured",
             );
