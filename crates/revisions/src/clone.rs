@@ -106,8 +106,11 @@ impl Repository {
         }
         // A partial clone fetches the objects that it lacks when they are needed.
         if users.ask(&["config", "--get", "remote.origin.promisor"])?.as_deref() == Some("true") {
-            let settings = [("core.repositoryformatversion", "1"), ("extensions.partialClone", "origin")];
-            for (name, value) in settings.into_iter().chain([("remote.origin.promisor", "true")]) {
+            for (name, value) in [
+                ("core.repositoryformatversion", "1"),
+                ("extensions.partialClone", "origin"),
+                ("remote.origin.promisor", "true"),
+            ] {
                 git.run(&["config", name, value])?;
             }
         }
@@ -134,7 +137,6 @@ fn submodules(top: &Path, users: &Path, cancel: &AtomicBool) -> Result<()> {
     let listed = ["config", "--null", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
     let listed = git.ask(&listed)?.unwrap_or_default();
     git.run(&["submodule", "--quiet", "init"])?;
-    let mut paths = Vec::new();
     // Each entry is the key and the value on two lines.
     for (key, path) in listed.split('\0').filter_map(|entry| entry.split_once('\n')) {
         let own = users.join(path);
@@ -147,15 +149,12 @@ fn submodules(top: &Path, users: &Path, cancel: &AtomicBool) -> Result<()> {
                 git.run(&["config", &format!("{name}.url"), &objects])?;
             }
         }
-        paths.push(path);
-    }
-    for path in paths {
         let update =
             ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--force", "--", path];
         match git.run(&update) {
-            Ok(_) => submodules(&top.join(path), &users.join(path), cancel)?,
+            Ok(_) => submodules(&top.join(path), &own, cancel)?,
             // The user works without it. If the build needs it, it says so.
-            Err(Trouble::Wrong(_)) if !users.join(path).join(".git").exists() => {}
+            Err(Trouble::Wrong(_)) if !own.join(".git").exists() => {}
             Err(trouble) => return Err(trouble),
         }
     }
