@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::support::{self, Ended, Guarded, NARROWS, assert_nothing_left, has, mark, new_mark, run};
+use crate::support::{self, Ended, Guarded, NARROWS, assert_nothing_left, has, mark, narrows, new_mark, run};
 
 const SHORT: [&str; 10] = ["--rounds", "5", "-d", "300ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
 
@@ -130,6 +130,10 @@ fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
 
     let gate = [&words[..], &SHORT, &["--fail-if", "rate<0.9"]].concat();
     project.tries(&gate).code(3).says(&["failed: HEAD"]);
+    // The clones of a run are not saved with it.
+    let store = project.root.path().join("state/narrows/narrows.db");
+    let again = ["run", "--resume", "last", "--store", store.to_str().expect("a path")];
+    run(&mut narrows(again)).code(1).says(&["cannot be continued", "runs it again"]);
 
     // The work tree with a change and a new file, which HEAD lacks.
     project.write("app.js", "require('./new.js')(20);\n");

@@ -317,6 +317,7 @@ fn systems_and_experiments_from_values_run() {
         workload: Workload::Requests,
         figure: Figure::RequestsPerS,
         also: Vec::new(),
+        objective: None,
         published: Vec::new(),
         threshold: 0.05,
     };

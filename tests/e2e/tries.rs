@@ -3,7 +3,7 @@
 use lab::observation::Outcome;
 
 use crate::support::home::Home;
-use crate::support::{NARROWS, Served, has, run, squeezed};
+use crate::support::{NARROWS, Served, has, run, squeezed, until};
 
 /// Short trials, so that a test takes seconds.
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
@@ -124,7 +124,7 @@ fn a_unix_socket_is_driven_and_removed() {
         assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
     }
     assert_eq!(std::fs::read_dir(sockets.path()).expect("the folder").count(), 0);
-    let ended = home.run(["try", "node socket.js {socket} {port}"].into_iter().chain(SHORT)).code(1);
+    let ended = home.run(["try", "node socket.js {socket} {port}"].into_iter().chain(SHORT)).code(2);
     ended.says(&["both {port} and {socket}"]);
 }
 
@@ -202,8 +202,27 @@ fn a_saved_comparison_runs_again() {
     home.run(words.into_iter().chain(SHORT)).code(1).says(&["exists", "choose another name"]);
     let words = ["try", &server, "--save", "../mine"];
     home.run(words.into_iter().chain(SHORT)).code(2);
-    // The commands of the first run are not saved as systems.
-    home.run(["run", "--resume", "1"]).code(1).says(&["cannot be continued", "runs it again"]);
+}
+
+#[test]
+fn an_interrupted_comparison_goes_on_with_its_gate() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let fast = node(&home, "fast.js", "'ok'", 0);
+    let slow = node(&home, "slow.js", "'ok'", 100);
+    let words =
+        ["try", &fast, &slow, "--fail-if", "rate<0.9", "--rounds", "5", "-d", "500ms", "--warmup", "50ms"];
+    let mut begun = home.spawn(&words);
+    assert!(until(|| home.observations().len() > 1 || !begun.running()) && begun.running());
+    begun.signal(libc::SIGINT);
+    begun.end().code(130).says(&["interrupted", "narrows run --resume 1"]);
+    let before = home.observations();
+    let ended = home.run(["run", "--resume", "1"]).code(3).says(&["run 1 goes on", "failed: slow.js"]);
+    assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
+    assert_eq!(home.observations()[..before.len()], before);
+    assert_eq!(home.observations().len(), 15);
 }
 
 #[test]

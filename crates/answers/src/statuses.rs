@@ -1,7 +1,9 @@
 //! Which statuses are accepted.
 
+use serde::{Deserialize, Serialize};
+
 /// A range of statuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
     first: u16,
     last: u16,

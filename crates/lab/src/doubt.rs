@@ -4,6 +4,7 @@
 //! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
 //! problems that only several trials together can show, such as their spread.
 
+mod generator;
 mod resuming;
 mod schedule;
 mod shape;
@@ -67,6 +68,18 @@ pub enum Evidence {
     GeneratorBusy {
         /// The share of the window in which it worked.
         share: f64,
+    },
+    /// The objective did not hold at a higher rate, at which the generator's busiest core was almost fully busy.
+    FailedBusy {
+        /// That rate, per second.
+        per_s: f64,
+        /// The share of the window in which it worked.
+        share: f64,
+    },
+    /// The objective held at the highest rate that is tried.
+    NoRateFailed {
+        /// That rate, per second.
+        per_s: f64,
     },
     /// The rounds cannot tell the scenario from the reference.
     AsTheReference {
@@ -235,7 +248,10 @@ impl Evidence {
     /// The doubt that it raises.
     pub fn doubt(&self) -> Doubt {
         match self {
-            Self::GeneratorBusy { .. } | Self::AsTheReference { .. } => Doubt::GeneratorBound,
+            Self::GeneratorBusy { .. }
+            | Self::FailedBusy { .. }
+            | Self::NoRateFailed { .. }
+            | Self::AsTheReference { .. } => Doubt::GeneratorBound,
             Self::Behind { .. } => Doubt::BehindSchedule,
             Self::Starved { .. } => Doubt::Starved,
             Self::Queueing { .. } => Doubt::HiddenQueueing,
@@ -312,6 +328,7 @@ impl Evidence {
     /// have sent more, or sent in time; but where arrivals were dropped, the system had more to do than it could.
     pub fn concerns(&self, figure: Figure) -> bool {
         match self {
+            Self::FailedBusy { .. } | Self::NoRateFailed { .. } => figure == Figure::MaxRate,
             Self::Behind { arrivals, dropped, .. } if figure.is_cost() => {
                 *dropped as f64 / (*arrivals).max(1) as f64 > LATE
             }
@@ -325,7 +342,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
     let short = kind.short_exchanges;
     let steady = short && !kind.ramp;
     let found = [
-        generator_bound(m),
+        generator::bound(m),
         behind_schedule(m),
         waiting::starved(m, kind).or_else(|| waiting::hidden_queueing(m, kind)),
         fail_fast(m, kind),
@@ -349,7 +366,8 @@ fn errors(m: &Measurement) -> u64 {
     m.errors.values().sum()
 }
 
-fn error_share(m: &Measurement) -> f64 {
+/// Failed operations as a share of those that ended.
+pub(crate) fn error_share(m: &Measurement) -> f64 {
     errors(m) as f64 / m.ended().max(1) as f64
 }
 
@@ -367,12 +385,11 @@ pub fn explained(m: &Measurement, kind: &TrialKind) -> u64 {
     if in_window.max(lost(&server.client_errors)) <= server.closes { in_window } else { 0 }
 }
 
-fn generator_bound(m: &Measurement) -> Option<Evidence> {
-    let share = m.generator.busiest_core;
-    (share > GENERATOR_BUSY).then_some(Evidence::GeneratorBusy { share })
-}
-
 fn behind_schedule(m: &Measurement) -> Option<Evidence> {
+    // An objective has judged the times from when requests were due, and how many were not sent.
+    if m.max_rate.is_some() {
+        return None;
+    }
     let arrivals = m.due().max(1);
     let share = (m.late + m.dropped) as f64 / arrivals as f64;
     (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })

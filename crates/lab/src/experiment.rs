@@ -5,11 +5,13 @@
 
 mod file;
 pub mod grid;
+mod rate;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
+use load::Slo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use systems::Figure;
@@ -63,6 +65,10 @@ pub struct Subject {
     /// Further figures, each with comparisons and a table of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Figure>,
+    /// What must hold at the rate that the figure `max_rate` is. None without this figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub objective: Option<Slo>,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
     /// The smallest difference that matters, as a share: 0.05 is 5 %.
@@ -162,6 +168,7 @@ impl Experiment {
             figure: spanned(0, subject.figure),
             published: Some(spanned(0, Values::Many(tables))),
             threshold: Some(spanned(0, subject.threshold)),
+            objective: subject.objective.map(|slo| spanned(0, slo.to_string())),
             on_request: false,
             base: None,
             request: None,

@@ -22,6 +22,7 @@ mod rank;
 mod reason;
 mod repeated;
 mod table;
+mod tuned;
 mod warning;
 
 use std::collections::BTreeMap;
@@ -40,20 +41,24 @@ pub use beside::{
 };
 pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, is_hardly_measured, log_ratios};
-pub(crate) use comparison::{Judged, judge};
+use comparison::{Judged, judge};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::{Effort, Sent};
-pub(crate) use estimate::log_figures;
-pub use estimate::{Estimate, Opened, RANKED_ERRORS};
+pub use estimate::{Estimate, Opened};
 pub use leader::Behind;
 pub use outlier::Outlier;
 pub use panel::Rows;
 pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
+pub use tuned::{
+    Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, Together,
+    Tried, Tuned,
+};
 pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 
 use crate::doubt::{Evidence, no_figure};
+pub use crate::figures::RANKED_ERRORS;
 use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
@@ -102,6 +107,9 @@ pub struct ExperimentFindings {
     pub versions: BTreeMap<String, String>,
     /// How to set the best values in each system's own configuration, if its manifest says so.
     pub snippets: Vec<Snippet>,
+    /// What the experiment's search found. None if it is no search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<Tuned>,
 }
 
 /// A trial that was measured but has no figure.
@@ -138,7 +146,9 @@ pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
     let compared = plan.experiments.iter().flat_map(|planned| {
         let observations = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
         let observations: Vec<&Observation> = observations.collect();
-        let views = planned.views().into_iter();
+        // A search has one answer, whatever its figures.
+        let views = if planned.search.is_some() { vec![planned.clone()] } else { planned.views() };
+        let views = views.into_iter();
         views.map(move |view| Compared::new(view, plan, observations.clone())).collect::<Vec<_>>()
     });
     let mut compared: Vec<Compared> = compared.collect();
@@ -173,7 +183,15 @@ impl<'a> Compared<'a> {
             rows: &rows,
             comparisons: &comparisons,
         };
-        let (effects, snippets) = (effect::effects(&results), apply::snippets(&results));
+        let tuned = tuned::tuned(&planned, &observations);
+        // The effects of a search would be of settings that the race chose. `tuned` has estimates instead.
+        let effects = if tuned.is_some() { Vec::new() } else { effect::effects(&results) };
+        let snippets = match &tuned {
+            Some(tuned) => {
+                tuned.advice.iter().filter_map(|advice| apply::advised(&planned, advice)).collect()
+            }
+            None => apply::snippets(&results),
+        };
         ExperimentFindings {
             design: plan.design,
             trials_planned,
@@ -186,14 +204,22 @@ impl<'a> Compared<'a> {
             outliers: outlier::outliers(&planned, &estimates, &observations),
             tables: tables(&planned, &rows, &estimates),
             beside: Vec::new(),
-            warnings: warning::warnings(&planned, &estimates, &observations, trials),
+            warnings: warning::warnings(&planned, &answering(&planned, &estimates), &observations, trials),
             failures: failures(&planned, &observations),
             without_figure: without_figure(&observations),
             versions: versions(&observations),
             estimates,
             setup: planned.setup,
+            tuned,
         }
     }
+}
+
+/// The estimates on which the answer rests: all, or those of a search's last round. Others of its settings ran once or twice.
+fn answering<'a>(planned: &Planned, estimates: &'a [Estimate]) -> Vec<&'a Estimate> {
+    let Some(search) = &planned.search else { return estimates.iter().collect() };
+    let last = search.last_round(&planned.setup);
+    estimates.iter().filter(|e| last.contains(&e.scenario)).collect()
 }
 
 fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrials> {

@@ -4,9 +4,11 @@
 //! else here is pure.
 
 pub mod ask;
+mod climb;
 pub mod compare;
 pub mod doubt;
 pub mod experiment;
+mod figures;
 pub mod findings;
 pub mod observation;
 pub mod plan;

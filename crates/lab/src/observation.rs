@@ -4,10 +4,12 @@
 
 mod handshakes;
 mod latency;
+mod max_rate;
 mod server;
 
 use std::collections::BTreeMap;
 
+use load::Slo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::tcp::TcpEnds;
@@ -16,6 +18,7 @@ use systems::{Point, Value, Work, Workload, is_reference};
 
 pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
+pub use max_rate::MaxRate;
 pub use server::ServerCounts;
 
 /// A system under a workload at one point of its knobs.
@@ -126,6 +129,9 @@ pub struct Trial {
     pub scenario: Scenario,
     /// The durations and the timeout.
     pub timing: Timing,
+    /// The objective under which the trial searches the highest rate. None if its work says the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<Slo>,
     /// Whether this is the yardstick's second trial in the round. The difference between the two is noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
@@ -174,7 +180,8 @@ pub struct Observation {
 /// Why a trial has no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The stage that failed: `build`, `start`, `ready`, `equal_work`, `drive`, `system` (it died) or `counts`.
+    /// The stage that failed: `build`, `start`, `ready`, `equal_work`, `drive`, `objective` (no rate met it), `system`
+    /// (it died) or `counts`.
     pub stage: String,
     /// What was wrong, and what to do about it.
     pub reason: String,
@@ -251,6 +258,9 @@ pub struct Measurement {
     pub files: u64,
     /// TCP segments that the machine retransmitted in the window.
     pub retransmits: u64,
+    /// The highest rate at which the trial's objective held. None if it has no objective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<MaxRate>,
     /// What the kernel did for the system, counted in a short drive of its own after the window of the first round.
     /// None for clients, and if the kernel gives no counts.
     pub counted: Option<KernelCounts>,

@@ -22,6 +22,7 @@ use stats::{Design, LOOKS, SplitMix64, shuffle};
 use systems::{Catalog, InputError, Manifest, Point, Role, Value, is_reference};
 
 use crate::ask::Ask;
+use crate::climb;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form, Subject};
 use crate::observation::{Scenario, Timing, Trial};
@@ -158,11 +159,15 @@ fn is_counted(planned: &Planned, round: u32) -> bool {
     (round == 0 || each) && planned.workload.role() == Role::Server
 }
 
-/// The expected duration of a trial, seconds: start, warm-up, measured window and counting.
+/// The expected duration of a trial, seconds: start, warm-up, measured windows and counting.
 pub fn estimate_s(trial: &Trial) -> f64 {
     let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
     let counting = if trial.counted { COUNTING_S } else { 0.0 };
-    start + trial.timing.warmup_s + trial.timing.measure_s + counting
+    let windows = match trial.objective {
+        Some(_) => climb::estimate_s(trial.timing),
+        None => trial.timing.measure_s,
+    };
+    start + trial.timing.warmup_s + windows + counting
 }
 
 impl Planned {
@@ -327,7 +332,8 @@ fn push_round(
     for (scenario, twin) in order {
         let index = trials.len() as u32;
         let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
-        trials.push(Trial { index, round, scenario, timing, twin, counted });
+        let objective = planned.objective.clone();
+        trials.push(Trial { index, round, scenario, timing, objective, twin, counted });
     }
 }
 

@@ -2,29 +2,32 @@
 //!
 //! [`extend`] adds rounds in which some settings race, and the default with them. What a race shows is biased, because it
 //! chose what to try again. So a search always ends with fresh rounds of a fixed number, in which the winner is compared with
-//! the default. [`advice`] judges those rounds alone, as every other comparison is judged.
+//! the default. The findings judge those rounds alone, as every other comparison is judged.
 //!
 //! Pure: the next trials follow from the plan and the observations, so that a search can be resumed.
 
-mod advice;
 mod lattice;
+mod limit;
 mod race;
 mod standing;
 
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value};
 
-pub use advice::{Advice, Contribution, advice};
 pub use lattice::{Axle, Cell, Lattice};
-pub use race::{FEWEST_PROOFS, MOST_PROOFS, Stage, Step, Terms, WHOLE};
-pub use standing::Figures;
+pub use limit::{Bounded, Limit};
+pub use race::{FEWEST_PROOFS, MOST_PROOFS, Race, Stage, Step, Terms, WHOLE, untried};
+pub use standing::{Figures, Shown, Standing};
 
-use crate::findings::log_figures;
+use crate::figures::{has_too_many_errors, log_figure, measured};
 use crate::observation::{Observation, Scenario};
 use crate::plan::{Plan, Planned, Setup};
 
 /// The fewest trials of a search: a first look, another, and the proof.
 pub const FEWEST_TRIALS: usize = 36;
+
+/// The most values of a knob. Neighbours among more would hardly differ, and the pairs of two such knobs take long to weigh.
+pub const MOST_VALUES: usize = 256;
 
 /// The most trials of a search. More would show little that these do not.
 pub const MOST_TRIALS: usize = 2000;
@@ -34,8 +37,30 @@ pub const MOST_TRIALS: usize = 2000;
 pub struct Search {
     /// What it may spend.
     pub terms: Terms,
+    /// What the advised setting must keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// Its rounds so far: step `i` is round `i`.
     pub steps: Vec<Step>,
+}
+
+impl Search {
+    /// Whether every setting of its steps is one of the space, as a plan from another program might not have it.
+    pub fn is_in(&self, space: &Space) -> bool {
+        let knobs = &space.lattice.knobs;
+        let fits = |cell: &Cell| {
+            cell.len() == knobs.len() && cell.iter().zip(knobs).all(|(at, knob)| *at < knob.values)
+        };
+        self.steps.iter().all(|step| !step.cells.is_empty() && step.cells.iter().all(fits))
+    }
+
+    /// The scenarios of its last round so far.
+    pub fn last_round(&self, setup: &Setup) -> Vec<Scenario> {
+        let cells = self.steps.last().map(|step| &step.cells);
+        let space = Space::of(setup);
+        let scenario = |cell: &Cell| space.as_ref()?.scenario(cell);
+        cells.into_iter().flatten().filter_map(scenario).collect()
+    }
 }
 
 /// The settings of a search: those of the experiment's knobs that have several values. The base is the default.
@@ -50,7 +75,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of an experiment. None without a base, or without a knob that has several values, the base's among them.
+    /// The space of an experiment. None without a base, without a knob that has several values, the base's among them, and if a
+    /// knob has more than [`MOST_VALUES`].
     pub fn of(setup: &Setup) -> Option<Self> {
         let base = setup.base.as_ref()?.scenario.clone();
         let mut space = Self {
@@ -66,7 +92,8 @@ impl Space {
             space.lattice.knobs.push(Axle { values: axis.values.len(), ordered });
             space.lattice.default.push(default);
         }
-        (!space.knobs.is_empty()).then_some(space)
+        let few = space.lattice.knobs.iter().all(|knob| knob.values <= MOST_VALUES);
+        (few && !space.knobs.is_empty()).then_some(space)
     }
 
     /// The values of the knobs of a setting.
@@ -88,7 +115,7 @@ impl Space {
     }
 
     /// The setting of a scenario.
-    fn cell(&self, scenario: &Scenario) -> Option<Cell> {
+    pub fn cell(&self, scenario: &Scenario) -> Option<Cell> {
         let position = |(knob, values): &(String, Vec<Value>)| {
             let value = scenario.point.get(knob)?;
             values.iter().position(|other| other == value)
@@ -97,15 +124,15 @@ impl Space {
     }
 }
 
-/// Turns every experiment with a space into a search of at most so many trials, and plans its first round. Returns false if
-/// no experiment has one.
-pub fn begin(plan: &mut Plan, trials: usize) -> bool {
+/// Turns every experiment with a space into a search of at most so many trials whose winner must keep the limits, and plans
+/// its first round. Returns false if no experiment has one.
+pub fn begin(plan: &mut Plan, trials: usize, limits: &[Limit]) -> bool {
     let trials = trials.clamp(FEWEST_TRIALS, MOST_TRIALS);
     plan.trials.clear();
     for planned in &mut plan.experiments {
         let Some(space) = Space::of(&planned.setup) else { continue };
         let terms = Terms { trials, threshold: planned.threshold.ln_1p(), seed: plan.seed };
-        planned.search = Some(Search { terms, steps: Vec::new() });
+        planned.search = Some(Search { terms, limits: limits.to_vec(), steps: Vec::new() });
         planned.scenarios = vec![space.base];
         planned.setup.rounds = 0;
     }
@@ -119,10 +146,13 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     for index in 0..plan.experiments.len() {
         let planned = &plan.experiments[index];
         let (Some(search), Some(space)) = (&planned.search, Space::of(&planned.setup)) else { continue };
-        let figures = figures(planned, &space, search, observations);
+        if !search.is_in(&space) {
+            continue;
+        }
+        let shown = shown(planned, &space, search, observations);
         let terms =
             Terms { trials: affordable(plan.budget_s, search.terms.trials, observations), ..search.terms };
-        let steps = race::next(&space.lattice, &terms, &search.steps, &figures);
+        let steps = race::next(&space.lattice, &terms, &search.steps, &shown);
         for step in steps {
             let scenarios: Vec<Scenario> =
                 step.cells.iter().filter_map(|cell| space.scenario(cell)).collect();
@@ -135,27 +165,50 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     plan.trials.len() > before
 }
 
-/// How many trials fit into the budget, if they take as long as those so far.
+/// How many trials fit into the budget, if the next ones take as long as those so far. What is counted in the first round
+/// takes longer, so its trials count only as long as there are no others.
 fn affordable(budget_s: Option<f64>, trials: usize, observations: &[Observation]) -> usize {
-    let took_s: f64 = observations.iter().map(|o| o.took_s).sum();
-    match budget_s {
-        Some(budget_s) if took_s > 0.0 => {
-            trials.min((budget_s / took_s * observations.len() as f64) as usize)
+    let spent_s: f64 = observations.iter().map(|o| o.took_s).sum();
+    let mean_s = |counted: bool| {
+        let took: Vec<f64> =
+            observations.iter().filter(|o| counted || !o.trial.counted).map(|o| o.took_s).collect();
+        (!took.is_empty()).then(|| took.iter().sum::<f64>() / took.len() as f64)
+    };
+    match (budget_s, mean_s(false).or_else(|| mean_s(true))) {
+        (Some(budget_s), Some(each_s)) if each_s > 0.0 => {
+            trials.min(observations.len() + ((budget_s - spent_s).max(0.0) / each_s) as usize)
         }
         _ => trials,
     }
 }
 
 /// What each step has shown.
-fn figures(planned: &Planned, space: &Space, search: &Search, observations: &[Observation]) -> Vec<Figures> {
-    let mut all = vec![Figures::new(); search.steps.len()];
-    for (trial, log) in log_figures(planned, observations) {
-        if let (Some(figures), Some(cell)) = (all.get_mut(trial.round as usize), space.cell(&trial.scenario))
-        {
-            figures.insert(cell, log);
+pub fn shown<'a>(
+    planned: &'a Planned,
+    space: &Space,
+    search: &Search,
+    observations: impl IntoIterator<Item = &'a Observation>,
+) -> Shown {
+    let empty = vec![Figures::new(); search.steps.len()];
+    let limits = vec![empty.clone(); search.limits.len()];
+    let mut shown = Shown { figures: empty, limits, failed: Default::default() };
+    let unit = &planned.workload.about().unit;
+    for (trial, m) in measured(planned, observations) {
+        let Some(cell) = space.cell(&trial.scenario) else { continue };
+        if m.is_none_or(has_too_many_errors) {
+            shown.failed.insert(cell.clone());
+        }
+        let Some(m) = m else { continue };
+        let log = log_figure(planned.figure, unit, m);
+        let rooms = search.limits.iter().map(|limit| limit.room(m));
+        let all = std::iter::once(&mut shown.figures).chain(&mut shown.limits);
+        for (rounds, value) in all.zip(std::iter::once(log).chain(rooms)) {
+            if let (Some(figures), Some(value)) = (rounds.get_mut(trial.round as usize), value) {
+                figures.insert(cell.clone(), value);
+            }
         }
     }
-    all
+    shown
 }
 
 #[cfg(test)]

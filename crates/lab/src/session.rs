@@ -8,6 +8,7 @@ mod account;
 mod bench;
 mod certificates;
 mod clients;
+mod climb;
 pub mod conformance;
 mod drive;
 mod driver;

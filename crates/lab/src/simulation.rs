@@ -48,13 +48,13 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
 }
 
 /// A knob whose first value is the default.
-fn axis(knob: &str, values: Vec<Value>) -> Axis {
+pub(crate) fn axis(knob: &str, values: Vec<Value>) -> Axis {
     let (kind, default) = (Kind::Integer, values.first().cloned());
     Axis { knob: knob.to_owned(), kind, workload: false, values, default, amount: false }
 }
 
 /// How the simulated experiments are carried out.
-fn setup(axes: Vec<Axis>) -> Setup {
+pub(crate) fn setup(axes: Vec<Axis>) -> Setup {
     let subject = Subject {
         name: "e".to_owned(),
         title: String::new(),
@@ -62,6 +62,7 @@ fn setup(axes: Vec<Axis>) -> Setup {
         workload: Workload::Requests,
         figure: Figure::RequestsPerS,
         also: Vec::new(),
+        objective: None,
         published: Vec::new(),
         threshold: 0.05,
     };

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reactor::{AddressId, Carries, Io, Reactor, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
@@ -30,7 +31,7 @@ use phases::Gate;
 pub(crate) use share::Share;
 
 /// How the measured window ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// When its time is over. Open exchanges count as in flight.
     Cut,
@@ -70,7 +71,8 @@ const TURN: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     WarmUp,
-    /// Only with `Finish`: the exchanges of the warm-up end before the window opens.
+    /// The exchanges of a warm-up with `Finish` end before the window opens. A drive without a warm-up waits in it for other
+    /// generators.
     Settle,
     Measure,
     Drain,
@@ -101,6 +103,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     since: Time,
     /// What may begin in it.
     gate: Gate,
+    /// Whether the other generators know that this thread is ready for the window.
+    ready: bool,
     /// When the window opened.
     opened: Option<Time>,
     now: Time,
@@ -152,8 +156,10 @@ pub(crate) fn drive<P: Protocol>(
     watch: &Watch<'_>,
 ) -> io::Result<Tally> {
     let mut driver = Driver::new(reactor.io(), protocol, share, to, beginning, watch);
-    if driver.share.warmup.is_zero() {
-        driver.open_window();
+    match (driver.share.warmup.is_zero(), &driver.share.rendezvous) {
+        (true, None) => driver.open_window(),
+        (true, Some(_)) => driver.enter(Phase::Settle),
+        (false, _) => {}
     }
     driver.start(reactor.io());
     while driver.phase != Phase::Done {
@@ -223,6 +229,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             phase: Phase::WarmUp,
             since: now,
             gate: Gate::of(Phase::WarmUp, now, &share),
+            ready: false,
             opened: None,
             now,
             begun: 0,

@@ -57,6 +57,18 @@ pub enum LoadError {
         /// The current limit.
         limit: u64,
     },
+    /// Several generators cannot share so little.
+    #[error(
+        "{count} {what} cannot be shared by {generators} generators: ask for more, or name fewer generators"
+    )]
+    Few {
+        /// What there is too little of.
+        what: &'static str,
+        /// How many there are.
+        count: u64,
+        /// How many generators there are.
+        generators: usize,
+    },
     /// The reactor failed as a whole.
     #[error("the I/O loop failed: {0}")]
     Io(std::io::Error),
@@ -75,6 +87,9 @@ impl From<std::io::Error> for LoadError {
 impl LoadError {
     /// Whether the user's input is wrong: the target, or what is to be sent.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Target { .. } | Self::Request(_) | Self::Frame(_) | Self::Tls(_))
+        matches!(
+            self,
+            Self::Target { .. } | Self::Request(_) | Self::Frame(_) | Self::Tls(_) | Self::Few { .. }
+        )
     }
 }

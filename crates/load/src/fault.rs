@@ -247,6 +247,8 @@ pub struct Example {
     pub fault: Fault,
     /// The text of the check that failed.
     pub check: Option<Arc<str>>,
+    /// What a generator on another machine said instead of all that is shown here. The fault then has only its class.
+    pub told: Option<Arc<str>>,
     /// The first bytes of what was received last, if the fault itself has none.
     pub heard: Seen,
     /// The time from the opening of the window to the failure.
@@ -259,6 +261,9 @@ pub struct Example {
 
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(told) = &self.told {
+            return f.write_str(told);
+        }
         if let Some(check) = &self.check {
             write!(f, "{check}: ")?;
         }
@@ -308,6 +313,7 @@ mod tests {
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(500)),
             check: None,
+            told: None,
             heard: Seen::bytes(b"HTTP/1.1 500 No\r\n"),
             into_window: Duration::from_millis(1234),
             connection: Some(7),

@@ -2,9 +2,10 @@
 //!
 //! A [`Job`] says what to do. [`drive`] does it and returns a [`Tally`]. Knows `reactor` (sockets), `wire` and `tls` (codecs),
 //! `requests` and `answers` (what is sent, and what must come back) and the random numbers of `stats`; knows nothing of systems,
-//! experiments or verdicts.
+//! experiments or verdicts. [`Slo`] judges a tally, and [`search`] chooses the rates of several drives.
 
 mod announced;
+mod assignment;
 mod driver;
 mod error;
 pub mod fault;
@@ -13,11 +14,14 @@ mod http;
 pub mod list;
 mod pacer;
 mod protocol;
+mod rendezvous;
 pub mod search;
 mod secured;
+mod slo;
 mod tally;
 pub mod target;
 mod times;
+mod travel;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -27,13 +31,17 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use reactor::{Backend, Reactor, ReactorConfig};
+use serde::{Deserialize, Serialize};
 use wire::proxy;
 
+pub use assignment::Assignment;
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
 pub use list::{List, ListBuilder, Order};
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
+pub use rendezvous::Rendezvous;
+pub use slo::{Broken, Objective, Slo, duration};
 pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
@@ -84,6 +92,19 @@ pub struct Job {
     pub backend: Backend,
     /// How often the watch receives the counts so far; `None` means never.
     pub reports: Option<Duration>,
+    /// When the window opens, if other generators wait for it too.
+    pub rendezvous: Option<Rendezvous>,
+    /// The place of the job's threads among those of all generators; `None` if there is no other generator.
+    pub among: Option<Among>,
+}
+
+/// Which of all threads belong to one generator, when several generators share a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Among {
+    /// The number of its first thread.
+    pub first: usize,
+    /// The number of threads of all generators.
+    pub threads: usize,
 }
 
 impl Job {
@@ -107,6 +128,53 @@ impl Job {
             drain: Duration::from_millis(500),
             backend: Backend::Auto,
             reports: None,
+            rendezvous: None,
+            among: None,
+        }
+    }
+
+    /// The jobs of so many generators that do this one together. Their connections, callers and counts add up to those of
+    /// this job, and so do their arrivals. Each has as many threads as this job.
+    ///
+    /// # Errors
+    /// A generator would have nothing to do.
+    pub fn divided(&self, generators: usize) -> Result<Vec<Self>, LoadError> {
+        let few = |what, count| Err(LoadError::Few { what, count, generators });
+        if self.connections < generators {
+            return few("connections", self.connections as u64);
+        }
+        let part = |number: usize, total: u64| share_of(number, generators, total);
+        let divide = |number: usize| {
+            let mut job = self.clone();
+            job.connections = part(number, self.connections as u64) as usize;
+            job.callers = part(number, self.callers as u64) as usize;
+            if let Stop::Count(count) = &mut job.stop {
+                *count = part(number, *count);
+            }
+            if let Traffic::Frames(frames) = &mut job.target.traffic {
+                frames.count = frames.count.map(|count| part(number, count));
+            }
+            job
+        };
+        let mut jobs: Vec<Self> = (0..generators).map(divide).collect();
+        if let Stop::Count(count) = self.stop
+            && count < generators as u64
+        {
+            return few("requests", count);
+        }
+        let (threads, mut first) = (jobs.iter().map(Self::workers).sum(), 0);
+        for job in &mut jobs {
+            job.among = Some(Among { first, threads });
+            first += job.workers();
+        }
+        Ok(jobs)
+    }
+
+    /// The place of thread `number` among the threads of all generators, and how many those are.
+    fn standing(&self, number: usize) -> (usize, usize) {
+        match self.among {
+            Some(Among { first, threads }) => (first + number, threads),
+            None => (number, self.workers()),
         }
     }
 
@@ -117,8 +185,7 @@ impl Job {
 
     /// Thread `number`'s part of a total. The parts add up to the total.
     fn part(&self, number: usize, total: u64) -> u64 {
-        let threads = self.workers() as u64;
-        total / threads + u64::from((number as u64) < total % threads)
+        share_of(number, self.workers(), total)
     }
 
     /// The share of thread `number`.
@@ -134,13 +201,14 @@ impl Job {
             Traffic::Frames(_) => Ending::Finish,
             Traffic::Http(_) => self.ending,
         };
-        let arrivals = self.arrivals.shared(self.workers(), number);
+        let (place, threads) = self.standing(number);
+        let arrivals = self.arrivals.shared(threads, place);
         let drain = if arrivals.are_open() { self.drain.max(self.timeout) } else { self.drain };
         Share {
             number,
             reports: self.reports,
             arrivals,
-            offset: number as f64 / self.workers() as f64,
+            offset: place as f64 / threads as f64,
             connections: part(self.connections as u64) as usize,
             callers: part(self.callers.max(self.connections * self.pipeline) as u64) as usize,
             pipeline: self.pipeline,
@@ -151,6 +219,7 @@ impl Job {
             timeout: self.timeout,
             idle_timeout: self.idle_timeout,
             drain,
+            rendezvous: self.rendezvous.clone(),
         }
     }
 }
@@ -276,8 +345,8 @@ fn work(
                     target,
                 )
             } else {
-                // Request ids are unique over all threads.
-                let first_id = (number as u64) << 48;
+                // Request ids are unique over all threads of all generators.
+                let first_id = (job.standing(number).0 as u64) << 48;
                 worker.requests(http::Requests::new(target, job.pipeline, first_id)?, target)
             }
         }
@@ -286,6 +355,12 @@ fn work(
             worker.drive(frames::Streams::new(target, count, connections as u64)?)
         }
     }
+}
+
+/// Part `number` of a total that is divided into so many parts. The parts add up to the total.
+fn share_of(number: usize, parts: usize, total: u64) -> u64 {
+    let parts = parts as u64;
+    total / parts + u64::from((number as u64) < total % parts)
 }
 
 /// The number of the first of `total` things in the share of thread `number`: see [`Job::part`].
@@ -337,6 +412,69 @@ mod tests {
             assert!(shares.iter().all(|share| share.connections > 0), "{threads} {connections}");
             assert_eq!(shares.iter().map(begun).sum::<u64>(), count);
             assert!((shares.iter().map(offered).sum::<f64>() - 1000.0).abs() < 1e-9);
+        }
+    }
+
+    /// The times in nanoseconds at which the arrivals of all threads of these jobs are due within a second.
+    fn due(jobs: &[Job]) -> Vec<u128> {
+        let all = Duration::from_secs(1);
+        let mut times = Vec::new();
+        for (job, number) in jobs.iter().flat_map(|job| (0..job.workers()).map(move |number| (job, number))) {
+            let share = job.share(number);
+            let mut pacer = Pacer::new(share.arrivals.clone(), Stop::After(all), share.offset);
+            let now = all - Duration::from_nanos(1);
+            let arrivals = (0..).map_while(|sent| match pacer.pace(now, sent) {
+                Pace::Send(due) => Some(due.as_nanos()),
+                Pace::Wait(_) | Pace::Stop => None,
+            });
+            times.extend(arrivals);
+        }
+        times.sort_unstable();
+        times
+    }
+
+    #[test]
+    fn generators_share_the_work_without_loss_and_keep_one_schedule() {
+        for (generators, threads, connections, count) in
+            [(1, 1, 1, 1), (2, 3, 7, 1001), (3, 2, 4, 5), (4, 4, 4, 4), (5, 2, 9, 5)]
+        {
+            let mut job = job(threads, connections, Stop::Count(count));
+            job.callers = 2 * connections;
+            let schedule = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
+            job.arrivals = Arrivals::Open(schedule);
+            let jobs = job.divided(generators).expect("enough for all");
+            let sum = |of: fn(&Job) -> u64| jobs.iter().map(of).sum::<u64>();
+            let counted = |job: &Job| match job.stop {
+                Stop::Count(count) => count,
+                Stop::After(_) => 0,
+            };
+            assert_eq!(jobs.len(), generators);
+            assert_eq!(sum(|job| job.connections as u64), connections as u64);
+            assert_eq!(sum(|job| job.callers as u64), 2 * connections as u64);
+            assert_eq!(jobs.iter().map(counted).sum::<u64>(), count);
+            let due = due(&jobs);
+            assert_eq!(due.len(), 1000, "{generators} {threads} {connections}");
+            let even =
+                due.iter().enumerate().all(|(place, time)| time.abs_diff(place as u128 * 1_000_000) < 1000);
+            assert!(even, "{generators} generators interleave: {:?}", &due[..8]);
+        }
+    }
+
+    #[test]
+    fn poisson_arrivals_of_several_generators_are_not_in_step() {
+        let mut job = job(2, 8, Stop::After(Duration::from_secs(1)));
+        let schedule = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Poisson(1) };
+        job.arrivals = Arrivals::Open(schedule);
+        let due = due(&job.divided(3).expect("enough for all"));
+        assert!(due.windows(2).all(|pair| pair[0] < pair[1]), "no two arrivals at one time");
+        // Five standard deviations.
+        assert!(due.len().abs_diff(1000) < 160, "{}", due.len());
+    }
+
+    #[test]
+    fn too_little_work_for_all_generators_is_refused() {
+        for job in [job(1, 2, Stop::Count(9)), job(1, 9, Stop::Count(2))] {
+            assert!(matches!(job.divided(3), Err(LoadError::Few { count: 2, generators: 3, .. })));
         }
     }
 }

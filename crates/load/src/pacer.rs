@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use stats::SplitMix64;
 
 /// When to stop beginning exchanges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// After this time.
     After(Duration),
@@ -77,7 +78,7 @@ impl Recording {
 }
 
 /// The schedule of an open loop.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalSchedule {
     /// Arrivals per second at the beginning.
     pub from: f64,
@@ -88,7 +89,7 @@ pub struct ArrivalSchedule {
 }
 
 /// The gaps between arrivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gaps {
     /// All gaps are equal.
     Constant,

@@ -4,16 +4,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::fault::{ErrorClass, Example};
 use crate::protocol::Success;
 use crate::times::{Times, histogram};
+use crate::travel;
+
+/// One of the two names of backends. With its own name, serde does not take it for borrowed text.
+type BackendName = &'static str;
 
 /// The counts of the measured window.
 ///
 /// A rate counts what ended in the window. In a closed loop the times are those of the same exchanges. In an open loop they
 /// are the times of every arrival that was due in the window, whenever it ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tally {
     /// Exchanges that were open when the window opened, or began in it. Open loop: also those that were due in it and began
     /// later.
@@ -25,6 +30,7 @@ pub struct Tally {
     /// The other attempts: they were open when the window closed, or, in an open loop, had not begun.
     pub in_flight: u64,
     /// Closed loop: the ages of the exchanges and of the waiting callers when the window closed, in nanoseconds.
+    #[serde(with = "travel::histogram")]
     pub open_ages: Histogram<u64>,
     /// What the workload counts: the frames of a stream, otherwise one per success.
     pub units: u64,
@@ -42,6 +48,7 @@ pub struct Tally {
     pub behind: Times,
     /// Times as in `response`: nanoseconds from the intended to the actual send, which is the wait for a connection of the pool. Only if
     /// the job asks for it.
+    #[serde(with = "travel::optional")]
     pub pool_wait: Option<Histogram<u64>>,
     /// Open loop: exchanges sent more than [`Tally::LATE`] after their intended time.
     pub late: u64,
@@ -61,6 +68,7 @@ pub struct Tally {
     /// shows here as multiples of n. Keeps the first [`Tally::ORDINALS`] different ordinals.
     pub ordinals: BTreeMap<u64, u64>,
     /// The first example of each class.
+    #[serde(with = "travel::examples")]
     pub first_errors: BTreeMap<ErrorClass, Example>,
     /// The actual length of the window.
     pub elapsed: Duration,
@@ -69,10 +77,12 @@ pub struct Tally {
     /// The CPU time of the busiest core as a share of the window. Without pinned threads, that of the busiest thread.
     pub busiest: f64,
     /// The reactor's backend: `io_uring` or `epoll`.
-    pub backend: &'static str,
+    #[serde(with = "travel::backend")]
+    pub backend: BackendName,
     /// The handshakes that ended in the window.
     pub handshakes: Handshakes,
     /// The counts of the requests with each name of a list.
+    #[serde(skip)]
     pub by_name: Vec<Named>,
     /// The bodies of successes, if compressed answers are decoded.
     pub decoded: Decoded,
@@ -106,7 +116,7 @@ impl Named {
 }
 
 /// Handshakes of TLS that succeeded.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Handshakes {
     /// How many, by kind: full, retried and resumed ([`tls::Kind::ALL`]).
     pub kinds: [u64; tls::Kind::ALL.len()],
@@ -143,7 +153,7 @@ impl Handshakes {
 }
 
 /// Bodies of answers before and after their decoding.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decoded {
     /// How many answers there were.
     pub answers: u64,
@@ -165,7 +175,7 @@ impl Decoded {
 }
 
 /// Counts of a whole drive. Attempts are successes, errors, and exchanges that were still open when the drain ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Connections that were made.
     pub connections: u64,
@@ -300,8 +310,8 @@ impl Tally {
         self.first_errors.entry(class).or_insert(example);
     }
 
-    /// Adds another thread's tally. In the whole drive, its connections are numbered from `first_connection`.
-    pub(crate) fn merge(&mut self, other: &Self, first_connection: usize) {
+    /// Adds the tally of another thread or generator. In the whole drive, its connections are numbered from `first_connection`.
+    pub fn merge(&mut self, other: &Self, first_connection: usize) {
         self.attempts += other.attempts;
         self.successes += other.successes;
         self.in_flight += other.in_flight;
@@ -370,6 +380,7 @@ mod tests {
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(status)),
             check: None,
+            told: None,
             heard: Seen::Nothing,
             into_window: Duration::from_millis(at_ms),
             connection: Some(connection),

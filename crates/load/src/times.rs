@@ -33,6 +33,11 @@ pub fn histogram() -> Histogram<u64> {
 }
 
 impl Times {
+    /// The times of answered exchanges, and the ages of the others. Both histograms have the bounds of [`histogram`].
+    pub(crate) fn new(answered: Histogram<u64>, unanswered: Option<Histogram<u64>>) -> Self {
+        Self { unanswered: unanswered.map(Box::new), ..answered.into() }
+    }
+
     /// Records the time of an answered exchange.
     #[inline]
     pub(crate) fn record(&mut self, nanos: u64) {
@@ -100,7 +105,7 @@ impl Times {
 }
 
 /// The recorded values, each with its count.
-fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+pub(crate) fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     let recorded = histogram.iter_recorded();
     recorded.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+pub use load::duration;
 use miette::MietteHandlerOpts;
 use systems::{CatalogError, InputError, trace};
 use textwrap::{Options, WordSeparator, WordSplitter};
@@ -167,6 +168,15 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// The same error; one in the text of an argument becomes a usage error, which is still shown with its place.
+pub fn of_usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    let error = error.into();
+    match error.is::<InputError>() {
+        true => error.context(Usage("an argument is wrong".to_owned())),
+        false => error,
+    }
+}
+
 /// Begins the trace of what is started, asked and stopped, if the environment names a file for it.
 pub fn begin_trace() -> anyhow::Result<()> {
     match std::env::var_os(trace::VARIABLE).filter(|name| !name.is_empty()) {
@@ -252,20 +262,10 @@ impl Alarm {
     }
 }
 
-/// Parses a duration: `10s`, `500ms`, `2m`, `1h`, or a plain number of seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("{unit:?} is not a unit of time: write 500ms, 10s, 2m or 1h")),
-    };
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is not a duration: write 500ms, 10s, 2m or 1h"))?;
-    Duration::try_from_secs_f64(number * factor).map_err(|error| error.to_string())
+/// Parses a share such as a threshold.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "write a share above 0 and at most 1, such as 0.05 for 5 %".to_owned())
 }
 
 /// Parses a size in bytes: `64K`, `1M`, `1G` (powers of 1024), or a plain number.
@@ -297,17 +297,5 @@ mod tests {
     fn lines_are_wrapped_between_words_but_not_within_commands() {
         let text = "of go-client `sysctl -w a=1` or `b c`, then";
         assert_eq!(wrapped(text, 14, "> ", "  "), "> of go-client\n  `sysctl -w a=1`\n  or `b c`,\n  then");
-    }
-
-    #[test]
-    fn durations_are_parsed_as_users_write_them() {
-        for (text, millis) in
-            [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1.5", 1500), ("1h", 3_600_000)]
-        {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-        for text in ["", "s", "10 s", "-1s", "1d", "1e999"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 }

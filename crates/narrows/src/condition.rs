@@ -1,9 +1,10 @@
-//! The short names of figures, and conditions of `--fail-if`: bounds on the ratio of a figure to that of a baseline. `compare`
-//! and `try` share them.
+//! The short names of figures, and conditions of `--fail-if`: bounds on the ratio of a figure to that of a baseline. `compare`,
+//! `try` and `tune` share them.
 
 use clap::ValueEnum;
 use lab::experiment::Figure;
 use lab::findings::Ratio;
+use load::Slo;
 use report::number::exact_times;
 use report::{Case, Grade};
 use stats::LEVEL;
@@ -33,6 +34,8 @@ enum Metric {
 pub enum FigureChoice {
     /// Requests or frames per second.
     Rate,
+    /// The highest rate of requests at which --slo holds.
+    MaxRate,
     /// The median of response times.
     P50,
     /// The 99th percentile of response times.
@@ -53,6 +56,7 @@ impl FigureChoice {
         match self {
             Self::Rate if workload == Workload::Frames => Figure::FramesPerS,
             Self::Rate => Figure::RequestsPerS,
+            Self::MaxRate => Figure::MaxRate,
             Self::P50 => Figure::P50Us,
             Self::P99 => Figure::P99Us,
             Self::Cpu => Figure::CpuPerUnit,
@@ -62,16 +66,39 @@ impl FigureChoice {
         }
     }
 
+    /// The figures that are asked for: those of `--figure`, or the highest rate if there is an objective alone. Empty if
+    /// neither is given.
+    ///
+    /// # Errors
+    /// Figures that exclude each other, or lack something.
+    pub fn asked(figures: &[Self], slo: Option<&Slo>) -> Result<Vec<Self>, String> {
+        if figures.iter().enumerate().any(|(index, figure)| figures[..index].contains(figure)) {
+            return Err("--figure names a figure twice".to_owned());
+        }
+        let asked = if figures.is_empty() && slo.is_some() { vec![Self::MaxRate] } else { figures.to_vec() };
+        match (asked.contains(&Self::MaxRate), slo) {
+            (true, None) => {
+                Err("--figure max-rate needs its objective, such as --slo 'p99<20ms,errors<0.1%'".to_owned())
+            }
+            (true, _) if asked.contains(&Self::Rate) => {
+                Err("--figure: rate is measured at saturation, and max-rate below it: \
+                                                            leave one of them out"
+                    .to_owned())
+            }
+            _ => Ok(asked),
+        }
+    }
+
     /// Whether it is measured below saturation. At saturation a system may batch its work or queue it, and both change
     /// what one request costs.
     pub fn is_below_saturation(self) -> bool {
-        !matches!(self, Self::Rate | Self::Memory)
+        !matches!(self, Self::Rate | Self::MaxRate | Self::Memory)
     }
 
     /// Whether it names this figure in some workload.
     fn covers(self, figure: Figure) -> bool {
         match self {
-            Self::Rate => figure.more_is_better(),
+            Self::Rate => figure.more_is_better() && figure != Figure::MaxRate,
             cost => cost.figure(Workload::Requests) == figure,
         }
     }

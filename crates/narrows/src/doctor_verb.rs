@@ -2,18 +2,20 @@
 //!
 //! It reads facts about the machine, makes a short measurement of Narrows by itself, and judges both.
 
+mod elsewhere;
 mod facts;
 mod judge;
 mod trial_run;
 
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use systems::machine::{Limit, Placement};
 
 use crate::common::{self, End};
+use crate::fleet::MachineList;
 use facts::Facts;
 use judge::Finding;
 use trial_run::TrialRun;
@@ -24,57 +26,75 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Examine these machines instead, on which systems will run: ssh://[user@]host[:port], exec:COMMAND that gives a pipe
+    /// to `narrows agent`, or local; separated by commas
+    #[arg(long, value_name = "MACHINES")]
+    sut: Vec<MachineList>,
+    /// Examine these machines instead, on which generators will run
+    #[arg(long = "gen", value_name = "MACHINES")]
+    generators: Vec<MachineList>,
 }
 
-/// The object of `--json`.
-#[derive(Serialize)]
-struct Json<'a> {
-    cpu: &'a str,
-    kernel: &'a str,
-    cores: &'a [usize],
+/// What is found about a machine: the object of `--json`.
+#[derive(Serialize, Deserialize)]
+pub struct Examined {
+    cpu: String,
+    kernel: String,
+    cores: Vec<usize>,
     /// The number of findings with a remedy.
     problems: usize,
-    findings: &'a [Finding],
+    findings: Vec<Finding>,
     /// The measurement. Null if it failed; the findings say why.
-    measured: Option<&'a TrialRun>,
+    measured: Option<TrialRun>,
 }
 
 /// Prints the findings.
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
+    if !args.sut.is_empty() || !args.generators.is_empty() {
+        return elsewhere::run(args, files, &cancel);
+    }
+    let examined = examine(files, &cancel)?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&examined)? + "\n"
+    } else {
+        text(&examined, common::width())
+    };
+    common::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Examines this machine.
+///
+/// # Errors
+/// The user interrupted.
+pub fn examine(files: Limit, cancel: &AtomicBool) -> anyhow::Result<Examined> {
     let facts = Facts::read(files);
     let placement = Placement::decide(&facts.environment.cores);
-    let measured = trial_run::measure(&placement, &cancel).map_err(|error| format!("{error:#}"));
+    let measured = trial_run::measure(&placement, cancel).map_err(|error| format!("{error:#}"));
     if cancel.load(Ordering::Relaxed) {
         bail!("interrupted");
     }
     let mut findings = judge::machine(&facts, &placement);
     findings.extend(judge::trial_run(&measured));
-    let text = if args.json {
-        let environment = &facts.environment;
-        let json = Json {
-            cpu: &environment.cpu,
-            kernel: &environment.kernel,
-            cores: &environment.cores,
-            problems: problems(&findings),
-            findings: &findings,
-            measured: measured.as_ref().ok(),
-        };
-        serde_json::to_string_pretty(&json)? + "\n"
-    } else {
-        text(&facts, &findings, common::width())
-    };
-    common::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    let environment = facts.environment;
+    Ok(Examined {
+        cpu: environment.cpu,
+        kernel: environment.kernel,
+        cores: environment.cores,
+        problems: problems(&findings),
+        findings,
+        measured: measured.ok(),
+    })
 }
 
 fn problems(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.remedy.is_some()).count()
 }
 
-fn text(facts: &Facts, findings: &[Finding], width: usize) -> String {
-    let environment = &facts.environment;
-    let machine = format!("{}, {} cores, {}", environment.cpu, environment.cores.len(), environment.kernel);
+fn text(examined: &Examined, width: usize) -> String {
+    let Examined { cpu, kernel, cores, findings, .. } = examined;
+    let machine = format!("{cpu}, {} cores, {kernel}", cores.len());
     let mut text = common::wrapped(&machine, width, "", "") + "\n";
     for finding in findings {
         let mark = if finding.remedy.is_some() { "!" } else { " " };
@@ -86,7 +106,7 @@ fn text(facts: &Facts, findings: &[Finding], width: usize) -> String {
             text.push_str(&line(remedy, "    -> ", "       "));
         }
     }
-    text.push_str(&match problems(findings) {
+    text.push_str(&match examined.problems {
         0 => "this machine is fit for measurements\n".to_owned(),
         1 => "one thing to change\n".to_owned(),
         problems => format!("{problems} things to change\n"),

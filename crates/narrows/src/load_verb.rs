@@ -11,27 +11,28 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
 use load::target::{FrameStream, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, Stop, Tally};
+use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, Slo, Stop, Tally};
 use reactor::Address;
 use report::{Interval, number};
-use slo::Slo;
 use summary::Driven;
-use systems::Listening;
 use systems::contact::{Access, Contact};
 use systems::machine::Disturbance;
+use systems::{Limit, Listening};
 use tls::{Dialing, Parameters, Trust};
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
+use crate::fleet::MachineList;
 use crate::reach::{Place, ReachArgs};
 use crate::requests_args::{Replay, RequestsArgs};
 use crate::tls_args::TlsArgs;
 use crate::traffic::{GapsChoice, TrafficArgs, positive};
 
 mod by_name;
+mod elsewhere;
+mod generators;
 mod live;
 mod max_rate;
-mod slo;
 mod summary;
 
 /// `narrows load`
@@ -39,7 +40,7 @@ mod summary;
 pub struct Args {
     /// http://host:port/path, https://host:port/path or frames://host:port
     target: String,
-    /// Number of generator threads
+    /// Number of generator threads; with --gen, of each machine
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = positive)]
     threads: usize,
     /// How long to measure: 500ms, 10s, 2m [default: 10s, or with --speed the length of the log]. With --rate, the answers to
@@ -78,6 +79,10 @@ pub struct Args {
     /// Write the latencies to this file, as an HdrHistogram log
     #[arg(long, value_name = "FILE", conflicts_with = "find_max_rate")]
     hlog: Option<PathBuf>,
+    /// Drive from these machines together: ssh://[user@]host[:port], exec:COMMAND that gives a pipe to `narrows agent`, or local;
+    /// separated by commas
+    #[arg(long = "gen", value_name = "MACHINES")]
+    generators: Vec<MachineList>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -107,10 +112,11 @@ const USUAL_DURATION: Duration = Duration::from_secs(10);
 /// The disturbances so far when the first thread's window opens and when the last one's closes. Disturbances during the
 /// warm-up do not count.
 #[derive(Default)]
-struct Window(Mutex<[Option<Disturbance>; 2]>);
+pub struct Window(Mutex<[Option<Disturbance>; 2]>);
 
 impl Window {
-    fn record(&self, moment: load::Moment<'_>) {
+    /// Notes the disturbances at this moment.
+    pub fn record(&self, moment: load::Moment<'_>) {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
             load::Moment::Opened => _ = ends[0].get_or_insert_with(Disturbance::so_far),
@@ -119,16 +125,20 @@ impl Window {
         }
     }
 
-    fn disturbed(&self) -> Disturbance {
+    /// The disturbances between the two moments.
+    pub fn disturbed(&self) -> Disturbance {
         let [opened, closed] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         opened.zip(closed).map_or_else(Disturbance::default, |(opened, closed)| closed.since(opened))
     }
 }
 
 /// Drives the target and prints the result.
-pub fn run(args: &Args) -> End {
+pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let (job, place) = args.job()?;
+    if !args.generators.is_empty() {
+        return from_elsewhere(args, &job, &place, files, &cancel);
+    }
     if let Some(patience) = args.wait {
         wait_for(&job.target.address, patience, &cancel)?;
     }
@@ -148,35 +158,44 @@ pub fn run(args: &Args) -> End {
     drop(live);
     let tally = tally.map_err(|error| nearby(error, &place))?;
     let interrupted = cancel.load(Ordering::Relaxed);
-    let driven = Driven { job: &job, tally: &tally, disturbed: window.disturbed(), interrupted };
-    let text = if args.json {
-        serde_json::to_string_pretty(&summary::json(&driven))? + "\n"
-    } else {
-        summary::text(&driven, &place.shown(&args.target))
-    };
-    common::print(&text)?;
+    let disturbed = window.disturbed();
+    let driven = Driven { job: &job, tally: &tally, disturbed, interrupted, together: None };
+    args.show(&driven, &place)?;
     if speaks_tls(&job, &tally) {
         common::say("narrows: the server speaks TLS: use https://");
     }
-    if let Some(file) = hlog {
-        let interval = |tag: &str, histogram| Interval {
-            tag: tag.to_owned(),
-            began_unix_s: (began + args.warmup).as_secs_f64(),
-            length_s: tally.elapsed.as_secs_f64(),
-            histogram,
-        };
-        let log = report::hlog(&[
-            interval("service_time", tally.service.all()),
-            interval("response_time", tally.response.all()),
-        ]);
-        file.write(&log)?;
-    }
-    if let Some(why) = args.slo.as_ref().and_then(|slo| slo.broken(&tally)) {
-        common::say(format_args!("narrows: the objectives do not hold: {why}"));
-        return Ok(ExitCode::from(3));
-    }
-    // A drive without a single verified answer has failed.
-    Ok(if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    write_hlog(hlog, began + args.warmup, &tally)?;
+    Ok(args.verdict(&tally))
+}
+
+/// Writes the latencies of a window that began at this time of day.
+fn write_hlog(file: Option<common::AtomicFile>, began: Duration, tally: &Tally) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let interval = |tag: &str, histogram| Interval {
+        tag: tag.to_owned(),
+        began_unix_s: began.as_secs_f64(),
+        length_s: tally.elapsed.as_secs_f64(),
+        histogram,
+    };
+    let log = report::hlog(&[
+        interval("service_time", tally.service.all()),
+        interval("response_time", tally.response.all()),
+    ]);
+    file.write(&log)
+}
+
+/// Drives the target from other machines, and prints the result.
+fn from_elsewhere(args: &Args, job: &Job, place: &Place, files: Limit, cancel: &AtomicBool) -> End {
+    let machines: Vec<_> = args.generators.iter().flat_map(|list| list.0.clone()).collect();
+    let allow_remote = args.reach.allows_remote();
+    let hlog = args.hlog.as_deref().map(common::AtomicFile::create).transpose()?;
+    let request = elsewhere::Request { job, machines: &machines, allow_remote, wait: args.wait };
+    let together = elsewhere::drive(&request, files, cancel)?;
+    let interrupted = cancel.load(Ordering::Relaxed);
+    let (tally, disturbed) = (&together.tally, together.disturbed);
+    args.show(&Driven { job, tally, disturbed, interrupted, together: Some(&together) }, place)?;
+    write_hlog(hlog, together.began, tally)?;
+    Ok(args.verdict(tally))
 }
 
 /// Whether a server that answered nothing in plain text shakes hands in TLS. Most servers that speak TLS close a connection that
@@ -206,7 +225,10 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 const LONGEST_TRY: Duration = Duration::from_millis(200);
 
 /// Waits until the target accepts a connection.
-fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyhow::Result<()> {
+///
+/// # Errors
+/// None was accepted in time, or the user interrupted.
+pub fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
         let accepted = match address {
@@ -262,6 +284,26 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
 }
 
 impl Args {
+    /// Prints the result.
+    fn show(&self, driven: &Driven<'_>, place: &Place) -> anyhow::Result<()> {
+        let text = if self.json {
+            serde_json::to_string_pretty(&summary::json(driven))? + "\n"
+        } else {
+            summary::text(driven, &place.shown(&self.target))
+        };
+        Ok(common::print(&text)?)
+    }
+
+    /// The exit code, after a sentence if the objectives do not hold.
+    fn verdict(&self, tally: &Tally) -> ExitCode {
+        if let Some(why) = self.slo.as_ref().and_then(|slo| slo.broken(tally)) {
+            common::say(format_args!("narrows: the objectives do not hold: {why}"));
+            return ExitCode::from(3);
+        }
+        // A drive without a single verified answer has failed.
+        if tally.successes == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+
     /// What to drive, and where it is.
     fn job(&self) -> anyhow::Result<(Job, Place)> {
         let url = Url::parse(&self.target).map_err(classify)?;
@@ -279,8 +321,8 @@ impl Args {
         };
         let stop = self.stop(&traffic, replay.as_ref());
         let target = Target { address: place.address.clone(), traffic };
-        let mut job = Job::new(target, self.traffic.connections, stop);
-        self.reach.apply(&mut job)?;
+        let mut job = Job::new(target, self.traffic.connections(), stop);
+        self.reach.apply(&mut job, self.generators.iter().map(|list| list.0.len()).sum())?;
         job.pipeline = self.traffic.pipeline;
         if let Some((from, to)) = self.traffic.rate {
             let gaps = match self.traffic.gaps {
@@ -330,7 +372,12 @@ impl Args {
     fn contradiction(&self, url: &Url) -> Option<String> {
         let scheme = url.scheme.as_str();
         let available = systems::machine::available_cores();
-        let missing = self.cores.iter().find(|core| !available.contains(core));
+        // The cores of other machines are not known here.
+        let here = self.generators.is_empty();
+        let missing = self.cores.iter().find(|core| here && !available.contains(core));
+        if let Some(why) = elsewhere::contradiction(self) {
+            return Some(why.to_owned());
+        }
         if self.duration.is_some_and(|duration| duration.is_zero()) {
             return Some(
                 "-d 0s measures nothing: use a longer -d, or a number of requests with -n".to_owned(),
@@ -414,7 +461,7 @@ fn nearby(error: LoadError, place: &Place) -> anyhow::Error {
 }
 
 /// Makes usage errors of the errors that the user's arguments caused, and says what to do if nothing listens.
-fn classify(error: LoadError) -> anyhow::Error {
+pub fn classify(error: LoadError) -> anyhow::Error {
     match error {
         LoadError::NothingListens { .. } => {
             anyhow!("{error}. Start the server first, or use --wait 10s to wait for it")

@@ -2,15 +2,19 @@
 //!
 //! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
+mod agent_verb;
 mod built_in;
 mod check_args;
 mod client;
+mod command;
 mod common;
 mod compare_verb;
 mod condition;
 mod doctor_verb;
+mod fleet;
 mod generate;
 mod init_verb;
+mod lab_args;
 mod load_verb;
 mod published_verb;
 mod reach;
@@ -27,6 +31,9 @@ mod tune_verb;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use systems::machine::Limit;
+
+use common::End;
 
 /// A laboratory for network performance: which knob or library is the narrow place, by how much, and why.
 #[derive(Parser)]
@@ -42,8 +49,8 @@ enum Verb {
     Run(run_verb::Args),
     /// Compare commands, settings of a command, commits, or servers that run already
     Try(Box<try_verb::Args>),
-    /// Search for the best setting of a system's knobs
-    Tune(tune_verb::Args),
+    /// Search for the best setting of the knobs of a system or of a command
+    Tune(Box<tune_verb::Args>),
     /// Drive one target
     Load(Box<load_verb::Args>),
     /// Serve the reference endpoints: /, /echo, /upload, /wait/MS
@@ -60,6 +67,8 @@ enum Verb {
     Compare(compare_verb::Args),
     /// Check whether this machine is fit for measurements, and say what to change
     Doctor(doctor_verb::Args),
+    /// Serve another narrows over standard input and output: it runs this on the machines that --gen and --sut name
+    Agent,
     /// Print completions for a shell; --help says where to put them
     Completions(generate::CompletionsArgs),
     /// Write man pages to a folder, one for each verb
@@ -78,7 +87,7 @@ fn main() -> ExitCode {
         return common::exit(Err(error));
     }
     let end = match cli.verb {
-        Verb::Run(args) => run_verb::run(&args, files),
+        Verb::Run(args) => run(&args, files),
         Verb::Try(args) => try_verb::run(&args, files),
         Verb::Tune(args) => tune_verb::run(&args, files),
         Verb::Systems(args) => systems_verb::run(&args),
@@ -86,12 +95,39 @@ fn main() -> ExitCode {
         Verb::Report(args) => report_verb::run(&args),
         Verb::Published(args) => published_verb::run(&args),
         Verb::Compare(args) => compare_verb::run(&args),
-        Verb::Load(args) => load_verb::run(&args),
+        Verb::Load(args) => load_verb::run(&args, files),
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Doctor(args) => doctor_verb::run(&args, files),
+        Verb::Agent => agent_verb::run(files),
         Verb::Completions(args) => generate::completions(&args),
         Verb::Man(args) => generate::man(&args),
         Verb::Client => client::run(),
     };
     common::exit(end)
+}
+
+/// Runs experiments, or continues a saved run as the verb that began it.
+fn run(args: &run_verb::Args, files: Limit) -> End {
+    let Some((unfinished, lab)) = args.unfinished()? else { return run_verb::run(args, files) };
+    let command = &unfinished.header.command;
+    if !["try ", "tune "].iter().any(|verb| command.starts_with(verb)) {
+        return run_verb::resume(&unfinished, lab, files);
+    }
+    // The store keeps the words and not what they were read as, and another version may read them differently.
+    let words = shlex::split(command).unwrap_or_default();
+    let cli = Cli::try_parse_from(std::iter::once("narrows".to_owned()).chain(words));
+    let cli = cli.map_err(|error| {
+        let why = error.to_string();
+        let why = why.lines().next().unwrap_or_default();
+        anyhow::anyhow!(
+            "run {} began with `narrows {command}`, which cannot be read again: {why}",
+            unfinished.id
+        )
+    })?;
+    common::say(format_args!("run {} goes on: narrows {command}", unfinished.id));
+    match cli.verb {
+        Verb::Try(args) => try_verb::resume(&args, &unfinished, lab, files),
+        Verb::Tune(args) => tune_verb::resume(&args, &unfinished, lab, files),
+        _ => run_verb::resume(&unfinished, lab, files),
+    }
 }

@@ -71,14 +71,19 @@ impl ReachArgs {
         })
     }
 
-    /// Lets a job make its connections this way.
+    /// Whether the target may be on another machine.
+    pub fn allows_remote(&self) -> bool {
+        self.allow_remote
+    }
+
+    /// Lets a job make its connections this way, from so many other machines together, or from this one if there are none.
     ///
     /// # Errors
     /// There are fewer ports than connections.
-    pub fn apply(&self, job: &mut Job) -> anyhow::Result<()> {
+    pub fn apply(&self, job: &mut Job, generators: usize) -> anyhow::Result<()> {
         if let Address::Tcp(address) = &job.target.address {
             let to = address.ip();
-            let wanted = (job.connections as u64, machine::ports());
+            let wanted = (job.connections.div_ceil(generators.max(1)) as u64, machine::ports());
             check_ports(wanted, to, &self.source).map_err(Usage)?;
         }
         job.sources = self.source.clone();

@@ -1,29 +1,29 @@
 //! `narrows run`: goes from experiments to a plan, a session, findings and a report.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use lab::experiment::grid::{Excluded, Overrides, Request};
 use lab::experiment::{self, Form};
 use lab::findings::{Findings, findings};
 use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::{self, Plan, Planned};
 use lab::rounds;
-use lab::search;
-use lab::session::{self, Bench, Executor, Fake};
+use lab::session::{self, Executor};
 use lab::store::{RunHeader, RunId, Store, StoreError};
-use systems::machine::{Limit, Placement};
-use systems::{Catalog, Home, InputError, Source, is_reference};
+use systems::machine::Limit;
+use systems::{Catalog, Home, InputError, is_reference};
 
 use report::number;
 
 use crate::built_in;
+use crate::command::learn;
 use crate::common::{self, AtomicFile, End, INTERRUPTED};
+use crate::lab_args::{Lab, LabArgs};
 use crate::report_verb;
 
 mod interim;
@@ -68,14 +68,8 @@ pub struct Args {
         conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
     )]
     resume: Option<String>,
-    /// Start no systems; take figures, noise and failures from this file
-    #[arg(long, value_name = "FILE", hide = true)]
-    fake: Option<PathBuf>,
-    /// Print plain lines even on a terminal
-    #[arg(long)]
-    quiet: bool,
     #[command(flatten)]
-    store: common::StoreArg,
+    lab: LabArgs,
 }
 
 /// The number of trials of each scenario.
@@ -105,42 +99,128 @@ const QUICK_BUDGET: Duration = Duration::from_secs(270);
 /// The default limit for the trials of a full run.
 const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
 
+/// A run that is saved: a new one, or one that goes on.
+pub struct Run<'a> {
+    pub store: Store,
+    /// Where the store is.
+    pub path: &'a Path,
+    pub id: RunId,
+    /// The command that began it, and its plan.
+    pub header: RunHeader,
+    /// Whether progress is shown in plain lines.
+    pub quiet: bool,
+}
+
+impl<'a> Run<'a> {
+    /// Saves the plan of a new run, which the running command began.
+    pub fn begin(
+        store: Store,
+        path: &'a Path,
+        plan: Plan,
+        executor: &dyn Executor,
+        quiet: bool,
+    ) -> anyhow::Result<Self> {
+        let header = RunHeader {
+            started_unix_s: since_epoch().as_secs_f64(),
+            command: common::command_line(std::env::args().skip(1)),
+            plan,
+            environment: executor.environment(),
+        };
+        Ok(Self { id: store.begin(&header)?, store, path, header, quiet })
+    }
+
+    /// Whether it compares commits, whose clones are not saved with it.
+    pub fn is_of_commits(&self) -> bool {
+        let words = shlex::split(&self.header.command).unwrap_or_default();
+        words.first().is_some_and(|verb| verb == "try")
+            && words.iter().any(|word| word == "--git" || word.starts_with("--git="))
+    }
+
+    /// Checks that a catalog has every system of the plan.
+    pub fn check_systems(&self, catalog: &Catalog) -> anyhow::Result<()> {
+        let mut systems = self.header.plan.trials.iter().map(|trial| &trial.scenario.system);
+        match systems.find_map(|system| catalog.get(system).err()) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the commands of the run, unless it has ended, start and answer as when it began. Returns false if the user
+    /// interrupted.
+    pub fn look_again(&self, lab: &mut Lab) -> anyhow::Result<bool> {
+        let ended = self.store.runs()?.iter().any(|run| run.id == self.id && run.finished);
+        match lab.bench() {
+            Some(bench) if !ended => learn::look_again(bench, &self.header.plan),
+            _ => Ok(true),
+        }
+    }
+
+    /// The systems of the plan.
+    pub fn systems(&self) -> BTreeSet<String> {
+        self.header.plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect()
+    }
+}
+
+impl Args {
+    /// The saved run that is to go on. None if a new one is asked for.
+    ///
+    /// # Errors
+    /// There is no such run, or it cannot go on.
+    pub fn unfinished(&self) -> anyhow::Result<Option<(Run<'_>, &LabArgs)>> {
+        let Some(word) = &self.resume else { return Ok(None) };
+        let path = &self.lab.store.path;
+        let store = Store::open(path)?;
+        let id = store.resolve(word)?;
+        let header = store.header(id)?;
+        let run = Run { store, path, id, header, quiet: self.lab.quiet };
+        if run.is_of_commits() {
+            bail!(
+                "run {id} cannot be continued, because the clones of its commits are not saved with it: `narrows {}` runs it again",
+                run.header.command
+            );
+        }
+        Ok(Some((run, &self.lab)))
+    }
+}
+
 /// Runs experiments, saves every trial, and prints what was found.
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
-    let narrows = std::env::current_exe().context("cannot find the running program")?;
     let catalog = Catalog::load_all(&built_in::homes()?);
-    let store = Store::open(&args.store.path)?;
-    let mut executor: Box<dyn Executor> = match &args.fake {
-        Some(path) => Box::new(Fake::parse(&Source::read(path)?)?),
-        None => {
-            let placement = Placement::decide(&systems::machine::available_cores());
-            Box::new(Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel)))
-        }
-    };
-    let begun = match &args.resume {
-        Some(word) => Some(resume(&store, word, &catalog, &mut *executor)?),
-        None => begin(args, &catalog, &store, &mut *executor)?,
-    };
-    let Some((run, plan)) = begun else { return Ok(ExitCode::from(INTERRUPTED)) };
-    let done = carry_out(&mut *executor, &store, run, &plan, &cancel, args.quiet)?;
-    let (code, _) = finish(&store, run, done, &args.store.path, Screen::Answers)?;
-    Ok(code)
+    let path = &args.lab.store.path;
+    let store = Store::open(path)?;
+    let mut lab = args.lab.lab(&catalog, files, &cancel)?;
+    let executor = lab.executor();
+    let Some(plan) = plan(args, &catalog, executor)? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let run = Run::begin(store, path, plan, executor, args.lab.quiet)?;
+    let done = carry_out(executor, &run, &cancel)?;
+    Ok(finish(&run, done, Screen::Answers)?.0)
+}
+
+/// Continues a saved run whose systems have manifests.
+pub fn resume(run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
+    let cancel = common::cancellation()?;
+    let catalog = Catalog::load_all(&built_in::homes()?);
+    run.check_systems(&catalog)?;
+    let mut lab = lab.lab(&catalog, files, &cancel)?;
+    // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
+    let _ = lab.executor().probe(&run.systems());
+    let done = carry_out(lab.executor(), run, &cancel)?;
+    Ok(finish(run, done, Screen::Answers)?.0)
 }
 
 /// Carries out what is missing of a run, and shows its progress. Says whether all was done, or why not.
 pub fn carry_out(
     executor: &mut dyn Executor,
-    store: &Store,
-    run: RunId,
-    plan: &Plan,
+    run: &Run<'_>,
     cancel: &AtomicBool,
-    quiet: bool,
 ) -> anyhow::Result<Result<bool, StoreError>> {
+    let Run { store, header: RunHeader { plan, .. }, quiet, .. } = run;
+    let run = run.id;
     let pending = store.missing(run)?;
     announce(plan, pending.len(), run);
     executor.prepare(plan, &pending, &mut |line| common::say(line));
-    let mut progress = progress::RunProgress::new(plan, &pending, store.observations(run)?, quiet);
+    let mut progress = progress::RunProgress::new(plan, &pending, store.observations(run)?, *quiet);
     let done = session::carry_out(executor, store, run, cancel, &mut progress);
     progress.clear();
     Ok(done)
@@ -159,36 +239,8 @@ pub enum Screen {
     Step,
 }
 
-/// Finds a saved run and its plan.
-fn resume(
-    store: &Store,
-    word: &str,
-    catalog: &Catalog,
-    executor: &mut dyn Executor,
-) -> anyhow::Result<(RunId, Plan)> {
-    let run = store.resolve(word)?;
-    let RunHeader { plan, command, .. } = store.header(run)?;
-    if command.starts_with("try ") {
-        bail!(
-            "run {run} cannot be continued, because its commands are not saved as systems: `narrows {command}` runs it again"
-        );
-    }
-    if let Some(error) = plan.trials.iter().find_map(|trial| catalog.get(&trial.scenario.system).err()) {
-        return Err(error.into());
-    }
-    let systems = plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
-    // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
-    let _ = executor.probe(&systems);
-    Ok((run, plan))
-}
-
-/// Plans a new run and saves the plan. `None` if the user interrupted.
-fn begin(
-    args: &Args,
-    catalog: &Catalog,
-    store: &Store,
-    executor: &mut dyn Executor,
-) -> anyhow::Result<Option<(RunId, Plan)>> {
+/// Plans a new run. `None` if the user interrupted.
+fn plan(args: &Args, catalog: &Catalog, executor: &mut dyn Executor) -> anyhow::Result<Option<Plan>> {
     let form = if args.full { Form::Full } else { Form::Quick };
     let rounds = match args.rounds {
         Rounds::Auto | Rounds::File => None,
@@ -232,13 +284,7 @@ fn begin(
     if plan.trials.is_empty() {
         bail!("there is nothing to run: no system that was asked for can run here; see `narrows systems`");
     }
-    let header = RunHeader {
-        started_unix_s: since_epoch().as_secs_f64(),
-        command: common::command_line(std::env::args().skip(1)),
-        plan: plan.clone(),
-        environment: executor.environment(),
-    };
-    Ok(Some((store.begin(&header)?, plan)))
+    Ok(Some(plan))
 }
 
 /// Says which systems take no part, and why. Those whose manifests are broken have been named before.
@@ -327,12 +373,13 @@ const USUAL_SPREAD: f64 = 0.1;
 
 /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
 pub fn finish(
-    store: &Store,
-    run: RunId,
+    run: &Run<'_>,
     done: Result<bool, StoreError>,
-    path: &Path,
     screen: Screen,
 ) -> anyhow::Result<(ExitCode, Findings)> {
+    let of_commits = run.is_of_commits();
+    let Run { store, path, id: run, .. } = run;
+    let run = *run;
     let (header, observations) = match (store.header(run), store.observations(run)) {
         (Ok(header), Ok(observations)) => (header, observations),
         // If something stopped the run, report that error.
@@ -344,15 +391,14 @@ pub fn finish(
     let (width, colour) = (common::width(), common::colour());
     let rest = where_the_rest_is(&found, run, &header, path);
     match screen {
-        Screen::Answers if is_search(plan) => common::print(&(advised(plan, &observations) + &rest))?,
         Screen::Answers => common::print(&(report::answers(&found, width, colour) + &rest))?,
         Screen::Tables => common::print(&(report::brief(&found, width, colour) + &rest))?,
         Screen::Nothing => common::say(rest.trim()),
         Screen::Step => {}
     }
-    let resume = || match screen {
-        Screen::Answers => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
-        _ => format!("`narrows {}` runs it again", header.command),
+    let resume = || match of_commits {
+        false => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
+        true => format!("`narrows {}` runs it again", header.command),
     };
     match done {
         Ok(true) => {}
@@ -379,17 +425,6 @@ pub fn finish(
 
 fn is_search(plan: &Plan) -> bool {
     plan.experiments.iter().any(|planned| planned.search.is_some())
-}
-
-/// What the plan's searches advise.
-fn advised(plan: &Plan, observations: &[Observation]) -> String {
-    let (width, colour) = (common::width(), common::colour());
-    let of_each = plan.experiments.iter().map(|planned| match search::advice(planned, observations) {
-        Some(advice) => report::tuned(planned, &advice, width, colour),
-        None => "the search has no winner: it has not ended, or the default or all other settings failed\n"
-            .to_owned(),
-    });
-    of_each.collect()
 }
 
 /// The option that a further command needs to find the store; empty for the usual one.
@@ -420,8 +455,12 @@ fn where_the_rest_is(found: &Findings, run: RunId, header: &RunHeader, path: &Pa
     } else {
         String::new()
     };
+    let what = match is_search(&header.plan) {
+        true => "prints this again, and the tables with --details",
+        false => "prints the tables, and all with --details",
+    };
     format!(
-        "\n{failed}run {run} is saved in {}{figures}\n`narrows report {run}{store}` prints the tables, and all with --details\n",
+        "\n{failed}run {run} is saved in {}{figures}\n`narrows report {run}{store}` {what}\n",
         path.display()
     )
 }

@@ -1,9 +1,10 @@
-//! The options that say what is sent. `load` and `try` share them.
+//! The options that say what is sent. `load`, `try` and `tune` share them.
 
 use std::path::PathBuf;
 
 use anyhow::bail;
 use lab::ask::{Bytes, Payload};
+use systems::Value;
 use wire::frames::Prefix;
 
 use crate::check_args::CheckArgs;
@@ -12,9 +13,9 @@ use crate::common::{self, Usage};
 /// What is sent, and which answers are right.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TrafficArgs {
-    /// Number of concurrent connections
-    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = positive)]
-    pub connections: usize,
+    /// Number of concurrent connections [default: 10, or for a system with a manifest its workload's]
+    #[arg(short, long, value_name = "N", value_parser = positive)]
+    pub connections: Option<usize>,
     /// The longest time from a request's last byte to the whole answer
     #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "30s")]
     pub timeout: std::time::Duration,
@@ -65,7 +66,15 @@ pub enum GapsChoice {
     Poisson,
 }
 
+/// The default of `--connections`.
+const CONNECTIONS: usize = 10;
+
 impl TrafficArgs {
+    /// The number of connections.
+    pub fn connections(&self) -> usize {
+        self.connections.unwrap_or(CONNECTIONS)
+    }
+
     /// The body to send.
     ///
     /// # Errors
@@ -93,16 +102,35 @@ impl TrafficArgs {
         self.request.clone().unwrap_or_else(|| usual.to_owned())
     }
 
-    /// The first option that contradicts another or does not apply to the scheme.
-    pub fn contradiction(&self, scheme: &str) -> Option<&'static str> {
-        let http_only = self.body.is_some()
+    /// The knobs of a workload that these options set: each option that is given, its knob and the value.
+    pub fn given(&self) -> Vec<(&'static str, &'static str, Value)> {
+        let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let word = |word: &str| Value::Text(word.to_owned());
+        let poisson = self.gaps == GapsChoice::Poisson;
+        let options = [
+            ("--connections", "connections", self.connections.map(|count| integer(count as u64))),
+            ("--close", "keep_alive", self.close.then_some(Value::Boolean(false))),
+            ("--pipeline", "pipeline", (self.pipeline > 1).then(|| integer(self.pipeline as u64))),
+            ("--rate", "rate", self.rate.map(|(rate, _)| integer(rate.round() as u64))),
+            ("--gaps", "gaps", poisson.then(|| word("poisson"))),
+            ("--frame-size", "frame_size", self.frame_size.map(integer)),
+        ];
+        options.into_iter().filter_map(|(option, knob, value)| Some((option, knob, value?))).collect()
+    }
+
+    /// Whether an option is given that makes requests, or demands answers, that no workload has.
+    pub fn of_own_requests(&self) -> bool {
+        self.body.is_some()
             || self.body_size.is_some()
             || self.request.is_some()
             || !self.headers.is_empty()
             || self.expect_continue
             || self.checks.any()
-            || self.close
-            || self.pipeline > 1;
+    }
+
+    /// The first option that contradicts another or does not apply to the scheme.
+    pub fn contradiction(&self, scheme: &str) -> Option<&'static str> {
+        let http_only = self.of_own_requests() || self.close || self.pipeline > 1;
         match scheme {
             "frames" if http_only => Some(
                 "bodies, methods, headers, checks, --close and --pipeline work only with requests, not with frames",

@@ -1,41 +1,52 @@
-//! `narrows tune`: searches for the best setting of a system's knobs.
+//! `narrows tune`: searches for the best setting of a system's knobs, or of a command's.
 //!
-//! The knobs become an experiment whose base is the system at its defaults, and `lab::search` chooses the trials. The run is
-//! saved and resumed like any other.
+//! The knobs become an experiment whose base is the system at its defaults, or the command at the first value of each knob, and
+//! `lab::search` chooses the trials. The run is saved and resumed like any other.
+
+mod question;
+mod target;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use lab::experiment::grid::{Overrides, Request};
-use lab::experiment::{DEFAULT_THRESHOLD, Experiment, Form, Subject};
-use lab::observation::Timing;
-use lab::plan::{self, Plan};
-use lab::search::{self, FEWEST_TRIALS};
-use lab::session::{Bench, Executor, Fake};
-use lab::store::{RunHeader, Store};
-use systems::machine::{Limit, Placement};
-use systems::{Catalog, Knob, Manifest, Source, Value, Workload};
+use anyhow::bail;
+use lab::session::Executor;
+use lab::store::Store;
+use load::Slo;
+use systems::Service;
+use systems::machine::Limit;
 
-use crate::built_in;
-use crate::common::{self, End, INTERRUPTED, Usage};
-use crate::run_verb::{self, Screen};
+use crate::command::{self, CommandArgs};
+use crate::common::{self, End, INTERRUPTED};
+use crate::condition::FigureChoice;
+use crate::lab_args::{self, LabArgs};
+use crate::run_verb::{self, Run, Screen};
+use target::Target;
+
+/// What the knobs are in a search.
+const KNOBS: &str = "A knob with the values to try: w=1,2,4, w=1..64*2, w=1..16+1, or `all` that a manifest names. {w} stands for \
+                     the value in a command, whose first values are the base. Without it, all knobs of a system with all values";
 
 /// `narrows tune`
 #[derive(clap::Args)]
+#[command(
+    before_help = "  narrows tune nginx --budget 2m\n  narrows tune './server -w {w} --port {port}' --knob w=1..16",
+    mut_arg("knobs", |arg| arg.help(KNOBS)),
+    mut_arg("timeout", |arg| arg.default_value("5s"))
+)]
 pub struct Args {
-    /// The system whose knobs are to be set
-    #[arg(value_name = "SYSTEM")]
-    system: String,
-    /// A knob with the values to try: workers=1,2,4 or workers=all. Without one, all knobs of the system with all values
-    #[arg(short = 'k', long = "knob", value_name = "NAME=VALUES")]
-    knobs: Vec<String>,
-    /// The work to tune for [default: the first that the system does]
-    #[arg(long, value_name = "WORKLOAD")]
-    workload: Option<String>,
+    /// The system whose knobs are to be set (see `narrows systems`), or a command such as './server -w {w} --port {port}'
+    #[arg(value_name = "SYSTEM|COMMAND")]
+    target: String,
+    /// The figures to measure. The first decides. p50, p99, cpu, calls and instructions are measured at --rate, or else at half
+    /// of what the base reaches [default: the first of the workload]
+    #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',')]
+    figures: Vec<FigureChoice>,
+    /// The smallest difference worth having, as a share
+    #[arg(long, value_name = "SHARE", default_value_t = lab::experiment::DEFAULT_THRESHOLD, value_parser = common::share)]
+    threshold: f64,
     /// How long all trials may take together. A third of it is kept to prove the winner
     #[arg(long, value_name = "TIME", value_parser = common::duration, default_value = "5m")]
     budget: Duration,
@@ -48,154 +59,93 @@ pub struct Args {
     /// The seed of the search; by default a new one, which is saved with the run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Start no systems; take figures, noise and failures from this file
-    #[arg(long, value_name = "FILE", hide = true)]
-    fake: Option<PathBuf>,
-    /// Print plain lines even on a terminal
-    #[arg(long)]
-    quiet: bool,
     #[command(flatten)]
-    store: common::StoreArg,
+    lab: LabArgs,
+    /// The work to tune for [default: the first that the system does; `requests` for a command]
+    #[arg(long, value_name = "WORKLOAD", help_heading = "What is sent")]
+    workload: Option<String>,
+    /// Hold any other knob at a value
+    #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "What is sent")]
+    set: Vec<String>,
+    /// The bytes of one upload: short for --set size=SIZE
+    #[arg(long, value_name = "SIZE", help_heading = "What is sent")]
+    size: Option<String>,
+    #[command(flatten)]
+    command: CommandArgs,
+    // A heading applies to all options that follow, so what has one stands last.
+    #[command(flatten, next_help_heading = "Limits")]
+    limits: Limits,
 }
 
-/// The longest that an exchange may take, seconds.
-const TIMEOUT_S: f64 = 30.0;
+/// What a setting must keep to be advised.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Limits {
+    /// Objectives that a setting must keep: p99<20ms,errors<0.1%. Without --figure, the highest rate at which they hold decides
+    #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
+    slo: Option<Slo>,
+    /// The most memory that a setting may use: 500M, 2G
+    #[arg(long, value_name = "SIZE", value_parser = some_memory)]
+    memory: Option<u64>,
+}
 
-/// A knob and the values to try, its default first.
-type Tried<'a> = (&'a str, Vec<Value>);
+fn some_memory(text: &str) -> Result<u64, String> {
+    let bytes = common::size(text)?;
+    if bytes == 0 { Err("no setting runs without memory: write 500M or 2G".to_owned()) } else { Ok(bytes) }
+}
 
 /// Searches, saves every trial, and prints the advice.
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
-    let narrows = std::env::current_exe().context("cannot find the running program")?;
-    let catalog = Catalog::load_all(&built_in::homes()?);
-    let manifest = catalog.get(&args.system)?;
-    let workload = args.workload(manifest)?;
-    let knobs = args.knobs(manifest, workload)?;
-    let mut executor: Box<dyn Executor> = match &args.fake {
-        Some(path) => Box::new(Fake::parse(&Source::read(path)?)?),
-        None => {
-            let placement = Placement::decide(&systems::machine::available_cores());
-            Box::new(Bench::new(catalog.clone(), narrows, placement, files, Arc::clone(&cancel)))
+    let target = Target::read(args)?;
+    let question = args.question(&target)?;
+    let mut lab = args.lab.lab(&target.catalog, files, &cancel)?;
+    if !target.is_command {
+        let Ok(missing) = lab.executor().probe(&BTreeSet::from([target.system.clone()])) else {
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        if let Some(reason) = missing.get(&target.system) {
+            bail!("{} cannot run here: {reason}", target.system);
         }
-    };
-    let Ok(missing) = executor.probe(&BTreeSet::from([args.system.clone()])) else {
-        return Ok(ExitCode::from(INTERRUPTED));
-    };
-    if let Some(reason) = missing.get(&args.system) {
-        bail!("{} cannot run here: {reason}", args.system);
     }
-    let plan = args.plan(&catalog, workload, &knobs)?;
-    let store = Store::open(&args.store.path)?;
-    let header = RunHeader {
-        started_unix_s: run_verb::since_epoch().as_secs_f64(),
-        command: common::command_line(std::env::args().skip(1)),
-        plan: plan.clone(),
-        environment: executor.environment(),
-    };
-    let run = store.begin(&header)?;
-    let done = run_verb::carry_out(&mut *executor, &store, run, &plan, &cancel, args.quiet)?;
-    Ok(run_verb::finish(&store, run, done, &args.store.path, Screen::Answers)?.0)
+    command::warn_of_workers(&target.knobs, lab_args::placement().system.len());
+    let services = args.services(&target, &cancel)?;
+    let Some(plan) = question.learnt(&mut lab)? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let path = &args.lab.store.path;
+    let run = Run::begin(Store::open(path)?, path, plan, lab.executor(), args.lab.quiet)?;
+    carried_out(lab.executor(), &run, services, &cancel)
+}
+
+/// Continues a saved search.
+pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
+    let cancel = common::cancellation()?;
+    let target = Target::read(args)?;
+    run.check_systems(&target.catalog)?;
+    let mut lab = lab.lab(&target.catalog, files, &cancel)?;
+    let services = args.services(&target, &cancel)?;
+    if !target.is_command {
+        // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
+        let _ = lab.executor().probe(&run.systems());
+    } else if !run.look_again(&mut lab)? {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    carried_out(lab.executor(), run, services, &cancel)
+}
+
+/// Carries out what is missing of a search, and prints the advice.
+fn carried_out(
+    executor: &mut dyn Executor,
+    run: &Run<'_>,
+    services: Vec<Service>,
+    cancel: &AtomicBool,
+) -> End {
+    let done = run_verb::carry_out(executor, run, cancel)?;
+    command::stop(services);
+    Ok(run_verb::finish(run, done, Screen::Answers)?.0)
 }
 
 impl Args {
-    /// The workload that is asked for, or the first that the system does.
-    fn workload(&self, manifest: &Manifest) -> anyhow::Result<Workload> {
-        let Some(asked) = &self.workload else {
-            return manifest.workloads.first().copied().context("the system does no work");
-        };
-        let found = manifest.workloads.iter().find(|workload| workload.name() == asked);
-        found.copied().ok_or_else(|| {
-            let known: Vec<&str> = manifest.workloads.iter().map(|workload| workload.name()).collect();
-            Usage(format!("{} does not do `{asked}`: it does {}", self.system, known.join(", "))).into()
-        })
+    /// Starts what runs beside a command.
+    fn services(&self, target: &Target, cancel: &AtomicBool) -> anyhow::Result<Vec<Service>> {
+        self.command.services(&target.dir, &lab_args::placement(), cancel)
     }
-
-    /// The knobs to search, with their values.
-    fn knobs<'a>(&'a self, manifest: &'a Manifest, workload: Workload) -> anyhow::Result<Vec<Tried<'a>>> {
-        let own = || manifest.knobs_in(workload).filter(|(name, _)| workload.knob(name).is_none());
-        let mut tried: Vec<Tried> = Vec::new();
-        for text in &self.knobs {
-            let (name, values) =
-                text.split_once('=').map_or((text.as_str(), "all"), |(name, v)| (name.trim(), v));
-            let Some((name, knob)) = own().find(|(known, _)| *known == name) else {
-                let known: Vec<&str> = own().map(|(name, _)| name).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                bail!(Usage(format!("--knob {text}: {} has no knob `{name}`; it has: {known}", self.system)));
-            };
-            if tried.iter().any(|(other, _)| *other == name) {
-                bail!(Usage(format!("--knob {name} is given twice: name all of its values at once")));
-            }
-            let values = read(knob, values).map_err(|why| Usage(format!("--knob {text}: {why}")))?;
-            tried.push((name, values));
-        }
-        if self.knobs.is_empty() {
-            // A knob that sets the amount of work is no setting: less work is always faster.
-            let settings = own().filter(|(_, knob)| !knob.amount);
-            tried = settings.map(|(name, knob)| (name, with_default(knob, knob.values.clone()))).collect();
-        }
-        tried.retain(|(_, values)| values.len() > 1);
-        if tried.is_empty() {
-            bail!(Usage(format!(
-                "{} has no knob with two values: give one with --knob NAME=VALUES",
-                self.system
-            )));
-        }
-        Ok(tried)
-    }
-
-    /// The plan: the system at its defaults is the base, and the search begins.
-    fn plan(&self, catalog: &Catalog, workload: Workload, knobs: &[Tried]) -> anyhow::Result<Plan> {
-        let subject = Subject {
-            name: "tune".to_owned(),
-            title: format!("The best setting of {}", self.system),
-            about: String::new(),
-            workload,
-            figure: workload.about().figures[0],
-            also: Vec::new(),
-            published: Vec::new(),
-            threshold: DEFAULT_THRESHOLD,
-        };
-        let (warmup_s, measure_s) = (self.warmup.as_secs_f64(), self.duration.as_secs_f64());
-        let timing = Timing { warmup_s, measure_s, timeout_s: TIMEOUT_S };
-        // One block for each knob names all values, and not all settings.
-        let blocks: Vec<Vec<Tried>> = knobs.iter().map(|knob| vec![knob.clone()]).collect();
-        let mut experiment = Experiment::new(subject, &[&self.system], 1, timing, &blocks)?;
-        experiment.base = Some(self.system.clone());
-        let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
-        let seed = self.seed.unwrap_or_else(run_verb::new_seed);
-        let mut plan = plan::plan(&[request], catalog, &Default::default(), seed)?;
-        let each_s = plan.estimate_s() / plan.trials.len().max(1) as f64;
-        let budget_s = self.budget.as_secs_f64();
-        let trials = (budget_s / each_s.max(1e-3)) as usize;
-        if trials < FEWEST_TRIALS {
-            let least = (each_s * FEWEST_TRIALS as f64).ceil();
-            bail!(Usage(format!("--budget is too short for {FEWEST_TRIALS} trials: give at least {least}s")));
-        }
-        plan.budget_s = Some(budget_s);
-        if !search::begin(&mut plan, trials) {
-            bail!("{} cannot be tuned: its knobs have no default among their values", self.system);
-        }
-        Ok(plan)
-    }
-}
-
-/// Reads the values of a knob as a person writes them.
-fn read(knob: &Knob, text: &str) -> Result<Vec<Value>, String> {
-    let values = match text.trim() {
-        "all" => knob.values.clone(),
-        text => text.split(',').map(|value| knob.parse(value)).collect::<Result<_, _>>()?,
-    };
-    Ok(with_default(knob, values))
-}
-
-/// Different values, the default first.
-fn with_default(knob: &Knob, values: Vec<Value>) -> Vec<Value> {
-    let mut all = vec![knob.default.clone()];
-    for value in values {
-        if !all.contains(&value) {
-            all.push(value);
-        }
-    }
-    all
 }

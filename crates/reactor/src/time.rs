@@ -20,6 +20,16 @@ impl Time {
         Self(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
+    /// The point in time at which the clock shows so many nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// What the clock shows, in nanoseconds.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
     /// Nanoseconds from `earlier` to `self`; 0 if `earlier` is later.
     pub fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use lab::experiment::Figure;
-use lab::findings::{Estimate, ExperimentFindings, Findings};
+use lab::findings::{Estimate, ExperimentFindings, Findings, Tuned};
 use serde::Serialize;
+use systems::Point;
 
 /// The value of a measure, with the interval if it is known.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -24,7 +25,7 @@ type Measures = BTreeMap<&'static str, Metric>;
 pub fn bencher(found: &Findings) -> String {
     let mut benchmarks: BTreeMap<String, Measures> = BTreeMap::new();
     for e in &found.experiments {
-        for estimate in e.estimates.iter().filter(|each| each.compares() && !each.is_reference()) {
+        for estimate in e.estimates.iter().filter(|each| is_followed(e, each)) {
             let name = format!("{}/{}", e.name, crate::printable(&e.label(&estimate.scenario)));
             let measures = benchmarks.entry(name).or_default();
             measures.extend(figure(e, estimate));
@@ -38,10 +39,25 @@ pub fn bencher(found: &Findings) -> String {
     format!("{}\n", serde_json::to_string_pretty(&benchmarks).unwrap_or_default())
 }
 
+/// Whether a row's figures are worth following. Of a search, those of the defaults and of the advised setting are: the others
+/// differ from search to search.
+fn is_followed(e: &ExperimentFindings, row: &Estimate) -> bool {
+    let chosen = |found: &Tuned| {
+        let advised = found.advice.as_ref().is_some_and(|advice| is_at(row, &advice.point));
+        advised || e.base.as_ref().is_some_and(|base| base.scenario == row.scenario)
+    };
+    row.compares() && !row.is_reference() && e.tuned.as_ref().is_none_or(chosen)
+}
+
+fn is_at(row: &Estimate, point: &Point) -> bool {
+    point.iter().all(|(knob, value)| row.scenario.point.get(knob) == Some(value))
+}
+
 /// The experiment's figure, in the units of Bencher's own measures: operations a second and nanoseconds.
 fn figure(e: &ExperimentFindings, estimate: &Estimate) -> Option<(&'static str, Metric)> {
     let (measure, scale) = match e.figure {
         Figure::RequestsPerS | Figure::FramesPerS => ("throughput", 1.0),
+        Figure::MaxRate => ("max-rate", 1.0),
         Figure::BytesPerS => ("bytes-per-second", 1.0),
         Figure::MsPerUpload => ("latency", 1e6),
         Figure::P50Us => ("latency", 1e3),

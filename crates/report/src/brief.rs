@@ -9,8 +9,10 @@ use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warn
 use crate::cell;
 use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
+use crate::words::tuned::{self, Progress};
 use crate::words::{
-    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, left_out, noise,
+    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, headlines,
+    left_out, noise,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -20,16 +22,20 @@ const MOST_WIDTH: usize = 100;
 /// The most warnings of an experiment.
 const MOST_WARNINGS: usize = 3;
 
-/// The answer of each experiment: its first claim, or why there is none. Warnings that hold for the whole run come first.
+/// The answer of each experiment: its first claim, or why there is none; and what stands below that of a search. Warnings that hold for the whole run come first.
 pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
     warnings_of_the_run(&page, &mut out, findings);
     for e in &findings.experiments {
+        if e.tuned.is_some() {
+            searched(&page, &mut out, e);
+            continue;
+        }
         page.paragraph(&mut out, BOLD, "", &e.name);
         page.paragraph(&mut out, style(e), "  ", &answer(e));
     }
-    let decided = findings.experiments.iter().any(|e| style(e) == GREEN);
+    let decided = findings.experiments.iter().any(|e| e.tuned.is_none() && style(e) == GREEN);
     if decided {
         let how = "In brackets are 95 % intervals. What is said to be faster or slower is so with 95 % certainty, for all \
                    comparisons of an experiment together.";
@@ -58,8 +64,15 @@ pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
     out
 }
 
-/// Green if the first claim is decided.
+/// Green if the first claim or the search is decided.
 fn style(e: &ExperimentFindings) -> &'static str {
+    if let Some(found) = &e.tuned {
+        return match tuned::progress(e, found) {
+            Progress::Decided => GREEN,
+            Progress::Open => YELLOW,
+            Progress::Failed => RED,
+        };
+    }
     match e.claims.first() {
         Some(Claim::Undecided { .. }) => YELLOW,
         Some(_) => GREEN,
@@ -67,7 +80,26 @@ fn style(e: &ExperimentFindings) -> &'static str {
     }
 }
 
+/// The answer of a search, what stands below it, and how to apply it.
+fn searched(page: &Page, out: &mut String, e: &ExperimentFindings) {
+    page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
+    for (at, sentence) in headlines(e).iter().enumerate() {
+        page.paragraph(out, if at == 0 { style(e) } else { "" }, "  ", sentence);
+    }
+    page.to_paste(out, e);
+}
+
 fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
+    if e.tuned.is_some() {
+        searched(page, out, e);
+    } else {
+        compared(page, out, e);
+    }
+    doubts(page, out, e);
+}
+
+/// The answer of an experiment that compares, its first table and the reason.
+fn compared(page: &Page, out: &mut String, e: &ExperimentFindings) {
     let (sentence, reason) = answer_and_reason(e);
     page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
     page.paragraph(out, style(e), "  ", &sentence);
@@ -81,6 +113,10 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
     if let Some(noise) = noise(e) {
         page.paragraph(out, DIM, "  ", &noise);
     }
+}
+
+/// What makes the answer doubtful, what the published figures say, and what did not run.
+fn doubts(page: &Page, out: &mut String, e: &ExperimentFindings) {
     let warnings: Vec<&Warning> = e.warnings.iter().filter(|warning| matters(e, warning)).collect();
     for warning in warnings.iter().take(MOST_WARNINGS) {
         let Advice { message, remedy } = advice(warning);
@@ -143,6 +179,10 @@ fn is_of_the_run(code: Code) -> bool {
 
 /// Whether a warning may change what the reader concludes from the answer. Trials that vary show in the intervals.
 fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
+    // The answer of a search says how far it has come, and its settings run as often as the race wants.
+    if e.tuned.is_some() && matches!(warning.code, Code::Incomplete | Code::TooFewTrials) {
+        return false;
+    }
     let shown_elsewhere = matches!(
         warning.code,
         Code::Unsteady

@@ -32,9 +32,9 @@ struct Document<'a> {
 struct Section<'a> {
     #[serde(flatten)]
     found: &'a ExperimentFindings,
-    /// The claims in words, in the same order. The first is the headline.
+    /// The claims in words, in the same order. The first is the headline. Of a search: its answer, and what stands below it.
     headlines: Vec<String>,
-    /// Why there is no claim. Null if there is one.
+    /// Why there is no claim. Null if there is one, and if a search has the answer.
     silence: Option<Silence>,
     /// The warnings in words, in the same order.
     advice: Vec<Advice>,

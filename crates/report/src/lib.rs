@@ -21,7 +21,6 @@ mod parts;
 pub mod published;
 mod svg;
 mod text;
-mod tuned;
 mod words;
 
 pub use crate::bencher::bencher;
@@ -35,7 +34,6 @@ pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas}
 pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::text::text;
-pub use crate::tuned::tuned;
 pub use crate::words::{
     Advice, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged,
 };

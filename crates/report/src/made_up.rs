@@ -1,10 +1,12 @@
-//! Made-up runs for tests: clients whose figures follow the rules of the fake executor.
+//! Made-up runs for tests: clients, and searches for the best setting of a server, whose figures follow the rules of the fake
+//! executor.
 
 use lab::experiment::grid::Axis as Knob;
 use lab::experiment::{Figure as Quantity, Form, Subject};
 use lab::findings::{ExperimentFindings, findings};
 use lab::observation::{Observation, Scenario, Timing, Trial};
-use lab::plan::{Plan, Planned, Setup};
+use lab::plan::{Base, Plan, Planned, Setup};
+use lab::search::{self, Limit};
 use lab::session::{Executor, Fake, Rule};
 use stats::Noise;
 use systems::knob::Kind;
@@ -26,6 +28,40 @@ fn points(knobs: &[(&str, &[i64])]) -> Vec<Point> {
 
 const TIMING: Timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
 
+fn setup(workload: Workload, knobs: &[(&str, &[i64])]) -> Setup {
+    let axis = |(knob, values): &(&str, &[i64])| Knob {
+        knob: (*knob).to_owned(),
+        kind: Kind::Integer,
+        workload: workload == Workload::Clients,
+        values: values.iter().copied().map(Value::Integer).collect(),
+        default: None,
+        amount: false,
+    };
+    let subject = Subject {
+        name: "e".to_owned(),
+        title: "Of a test".to_owned(),
+        about: String::new(),
+        workload,
+        figure: Quantity::RequestsPerS,
+        also: Vec::new(),
+        objective: None,
+        published: Vec::new(),
+        threshold: 0.05,
+    };
+    Setup {
+        subject,
+        form: Form::Quick,
+        rounds: 0,
+        timing: TIMING,
+        axes: knobs.iter().map(axis).collect(),
+        excluded: Vec::new(),
+        base: None,
+        repeats: None,
+        ask: None,
+        defaults: Default::default(),
+    }
+}
+
 /// A plan of four rounds with clients at every point, and the reference at one.
 fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let points = points(knobs);
@@ -35,62 +71,75 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let mut scenarios: Vec<Scenario> =
         systems.iter().flat_map(|system| points.iter().map(|point| scenario(system, point))).collect();
     scenarios.push(scenarios[0].reference());
-    let axis = |(knob, values): &(&str, &[i64])| Knob {
-        knob: (*knob).to_owned(),
-        kind: Kind::Integer,
-        workload: true,
-        values: values.iter().copied().map(Value::Integer).collect(),
-        default: None,
-        amount: false,
-    };
     let rounds = (0..4).flat_map(|round| scenarios.iter().map(move |scenario| (round, scenario)));
     let trial = |(at, (round, scenario)): (usize, (u32, &Scenario))| Trial {
         index: at as u32,
         round,
         scenario: scenario.clone(),
         timing: TIMING,
+        objective: None,
         twin: false,
         counted: false,
     };
     let trials = rounds.enumerate().map(trial).collect();
-    let subject = Subject {
-        name: "e".to_owned(),
-        title: "Of a test".to_owned(),
-        about: String::new(),
-        workload: Workload::Clients,
-        figure: Quantity::RequestsPerS,
-        also: Vec::new(),
-        published: Vec::new(),
-        threshold: 0.05,
-    };
-    let setup = Setup {
-        subject,
-        form: Form::Quick,
-        rounds: 4,
-        timing: TIMING,
-        axes: knobs.iter().map(axis).collect(),
-        excluded: Vec::new(),
-        base: None,
-        repeats: None,
-        ask: None,
-        defaults: Default::default(),
-    };
+    let setup = Setup { rounds: 4, ..setup(Workload::Clients, knobs) };
     let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
     Plan { seed: 1, design: stats::Design::ONCE, budget_s: None, experiments: vec![planned], trials }
 }
 
 /// The findings of such a plan under these rules of the fake executor.
 pub(crate) fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> ExperimentFindings {
-    let plan = plan(systems, knobs);
-    let mut fake = Fake::new(1000.0, rules.to_vec(), Noise { spread: 0.01, ..Noise::default() }, 1);
-    let observe = |trial: &Trial| Observation {
-        trial: trial.clone(),
-        began_unix_s: 0.0,
-        took_s: 1.0,
-        outcome: fake.execute(trial).expect("it pretends"),
-    };
-    let observations: Vec<Observation> = plan.trials.iter().map(observe).collect();
+    let (plan, mut fake) = (plan(systems, knobs), fake(rules));
+    let observations: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial)).collect();
     findings(&plan, &observations).experiments.remove(0)
+}
+
+fn fake(rules: &[Rule]) -> Fake {
+    Fake::new(1000.0, rules.to_vec(), Noise { spread: 0.01, ..Noise::default() }, 1)
+}
+
+fn observe(fake: &mut Fake, trial: &Trial) -> Observation {
+    let outcome = fake.execute(trial).expect("it pretends");
+    Observation { trial: trial.clone(), began_unix_s: 0.0, took_s: 1.0, outcome }
+}
+
+/// A search for the best setting of the server `a`.
+pub(crate) struct Sought<'a> {
+    /// The default of each knob is its first value.
+    pub knobs: &'a [(&'a str, &'a [i64])],
+    pub also: &'a [Quantity],
+    pub limits: &'a [Limit],
+    pub rules: &'a [Rule],
+    /// The most trials.
+    pub trials: usize,
+    /// The trials after which the run was interrupted.
+    pub until: usize,
+}
+
+impl Sought<'_> {
+    pub(crate) fn found(&self) -> ExperimentFindings {
+        let point = self.knobs.iter().map(|(knob, values)| ((*knob).to_owned(), Value::Integer(values[0])));
+        let scenario = Scenario::new("e", "a", Workload::Requests, point.collect()).expect("work");
+        let mut setup = setup(Workload::Requests, self.knobs);
+        setup.base = Some(Base { scenario, command: String::new() });
+        setup.subject.also = self.also.to_vec();
+        let apply = self.knobs.iter().map(|(knob, _)| ((*knob).to_owned(), format!("{knob} {{value}};")));
+        let apply = [("a".to_owned(), apply.collect())].into();
+        let planned = Planned { setup, scenarios: Vec::new(), apply, search: None };
+        let experiments = vec![planned];
+        let design = stats::Design::ONCE;
+        let mut plan = Plan { seed: 1, design, budget_s: None, experiments, trials: Vec::new() };
+        assert!(search::begin(&mut plan, self.trials, self.limits));
+        let (mut fake, mut seen) = (fake(self.rules), Vec::new());
+        loop {
+            let missing = plan.trials[seen.len()..].iter().take(self.until - seen.len());
+            let more: Vec<Observation> = missing.map(|trial| observe(&mut fake, trial)).collect();
+            seen.extend(more);
+            if seen.len() == self.until || !search::extend(&mut plan, &seen) {
+                return findings(&plan, &seen).experiments.remove(0);
+            }
+        }
+    }
 }
 
 /// A rule for a system at these values.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
 
 use crate::parts::{ORDER, Part};
+use crate::words::tuned::lines_to_paste;
 use crate::words::{Advice, Captioned, advice, beside, headlines, left_out, notes, outlier, tables};
 use crate::{cell, printable};
 
@@ -30,6 +31,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
                 let _ =
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
             }
+            to_paste(out, e);
         }
         Part::Tables => tables(e).iter().for_each(|table| below(out, table)),
         Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
@@ -45,6 +47,14 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
         }
         // Pasted Markdown has no figures.
         Part::Figures | Part::Explanations => {}
+    }
+}
+
+/// The lines that set what a search advises, as code.
+fn to_paste(out: &mut String, e: &ExperimentFindings) {
+    let lines: Vec<String> = lines_to_paste(e).map(printable).collect();
+    if !lines.is_empty() {
+        let _ = writeln!(out, "\n```\n{}\n```", lines.join("\n"));
     }
 }
 

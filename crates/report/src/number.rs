@@ -28,6 +28,20 @@ pub fn show(value: f64, unit: Unit) -> String {
     }
 }
 
+/// A round number without the zeros that [`show`] adds to keep three digits: `20 ms`.
+pub fn short(value: f64, unit: Unit) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let shown = show(value, unit);
+    let end = shown.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(shown.len());
+    let (number, unit) = shown.split_at(end);
+    if !number.contains('.') {
+        return shown;
+    }
+    format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// A time in seconds: `1.24 s`, `607 us`.
 pub fn seconds(value: f64) -> String {
     scaled(value, &[(1.0, " s"), (1e-3, " ms"), (1e-6, " us"), (1e-9, " ns")])
@@ -121,6 +135,11 @@ pub fn interval(ratio: Ratio) -> String {
 /// A ratio near 1 with its interval, always in hundredths: `0.95x [0.71, 1.28]`.
 pub fn interval_in_hundredths(ratio: Ratio) -> String {
     format!("{} [{}, {}]", times(ratio.estimate), end(ratio.low, 2), end(ratio.high, 2))
+}
+
+/// A rough ratio with its interval: `1.3x [1.1, 1.5]`.
+pub fn interval_in_tenths(ratio: Ratio) -> String {
+    format!("{:.1}x [{}, {}]", ratio.estimate, end(ratio.low, 1), end(ratio.high, 1))
 }
 
 /// An end of an interval: `>9999` if it is beyond [`MOST_TIMES`].
@@ -229,6 +248,9 @@ mod tests {
         assert_eq!(interval(ratio(120.0, 3.0, 1e9)), "120x [3, >9999]");
         assert_eq!([factors(0.73, 2.33), factors(6.86, 6.91)], ["0.73x to 2.3x", "6.9x"]);
         assert_eq!(interval_in_hundredths(ratio(2.5, 0.7, 12.0)), "2.50x [0.70, 12.00]");
+        assert_eq!(interval_in_tenths(ratio(1.27, 1.02, 1.58)), "1.3x [1.0, 1.6]");
+        let shorter = [(20_000.0, Unit::Microseconds), (1.25e6, Unit::Microseconds), (1e8, Unit::Bytes)];
+        assert_eq!(shorter.map(|(value, unit)| short(value, unit)), ["20 ms", "1.25 s", "100 MB"]);
     }
 
     #[test]

@@ -10,12 +10,14 @@ mod heat;
 mod lines;
 mod panels;
 mod rows;
+mod small;
 
 pub(crate) use axis::{Axis, Scale, Ticks};
 pub(crate) use heat::{Cell, Heat};
-pub(crate) use lines::{Band, Lines, Point, Series};
+pub(crate) use lines::{Band, Drawn, Lines, Point, Series};
 pub(crate) use panels::Panels;
 pub(crate) use rows::{Row, Rows};
+pub(crate) use small::Small;
 
 use canvas::Canvas;
 
@@ -26,7 +28,7 @@ pub(crate) struct Style {
     pub(crate) hue: Option<usize>,
     /// The position among the shapes of marks and the dashes of lines.
     pub(crate) shape: usize,
-    /// Whether marks are outlines, because they are not ranked.
+    /// Whether marks are outlines: mostly, because they are not ranked.
     pub(crate) hollow: bool,
 }
 
@@ -69,6 +71,8 @@ pub(crate) enum Drawing {
     Lines(Lines),
     /// Values of several units along one axis.
     Panels(Panels),
+    /// Small charts beside each other.
+    Small(Small),
     /// Values by two knobs.
     Heat(Heat),
     /// Values one below the other.
@@ -118,6 +122,7 @@ impl Drawing {
         let height = match self {
             Self::Lines(lines) => lines.draw(&mut canvas, width),
             Self::Panels(panels) => panels.draw(&mut canvas, width),
+            Self::Small(small) => small.draw(&mut canvas, width),
             Self::Heat(heat) => heat.draw(&mut canvas, width),
             Self::Rows(rows) => rows.draw(&mut canvas, width),
         };
@@ -137,6 +142,7 @@ impl Drawing {
         match self {
             Self::Lines(lines) => lines.data(),
             Self::Panels(panels) => panels.data(),
+            Self::Small(small) => small.data(),
             Self::Heat(heat) => heat.data(),
             Self::Rows(rows) => rows.data(),
         }

@@ -88,6 +88,7 @@ fn fixed() -> Findings {
         workload: serde_json::from_str("\"upload\"").unwrap(),
         figure: Figure::MsPerUpload,
         also: Vec::new(),
+        objective: None,
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -109,6 +110,7 @@ fn fixed() -> Findings {
     };
     Findings {
         experiments: vec![ExperimentFindings {
+            tuned: None,
             setup,
             design: stats::Design::ONCE,
             noise_floor: None,

@@ -6,6 +6,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
+use crate::words::tuned::lines_to_paste;
 use crate::words::{Advice, Captioned, advice, beside, headlines, left_out, notes, outlier, tables};
 use crate::{cell, printable};
 
@@ -56,6 +57,7 @@ impl Page {
                     }
                     self.paragraph(out, if i == 0 { BOLD } else { "" }, "  ", sentence);
                 }
+                self.to_paste(out, e);
             }
             Part::Tables => tables(e).iter().for_each(|table| self.below(out, table)),
             Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
@@ -82,6 +84,11 @@ impl Page {
             // A terminal shows no figures.
             Part::Versions | Part::Figures | Part::Explanations => {}
         }
+    }
+
+    /// The lines that set what a search advises, as they are.
+    pub(crate) fn to_paste(&self, out: &mut String, e: &ExperimentFindings) {
+        lines_to_paste(e).for_each(|line| out.push_str(&format!("    {}\n", printable(line))));
     }
 
     fn below(&self, out: &mut String, table: &Captioned) {

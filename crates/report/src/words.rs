@@ -13,14 +13,15 @@ pub(crate) mod published;
 mod reasons;
 mod runs;
 mod tables;
+pub(crate) mod tuned;
 mod verdicts;
 mod warnings;
 
 pub(crate) use beside::{beside, beside_in_a_line, caption as caption_beside};
 pub(crate) use caption::{Caption, Captioned};
 pub use cases::{Case, Grade, Judgement};
-pub(crate) use claims::answer_and_reason;
 pub use claims::{answer, headlines};
+pub(crate) use claims::{answer_and_reason, list, quantity};
 pub use runs::{alone, unjudged};
 pub(crate) use runs::{difference, left_out, machine, without_counterpart};
 pub(crate) use tables::{caption, fixed, tables};

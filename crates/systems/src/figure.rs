@@ -15,6 +15,8 @@ pub enum Figure {
     FramesPerS,
     /// Verified answers per second.
     RequestsPerS,
+    /// The highest rate of requests at which the experiment's objective holds, per second.
+    MaxRate,
     /// The median of response times, in microseconds, counted from when a request was due.
     P50Us,
     /// The 99th percentile of response times, in microseconds, counted from when a request was due.
@@ -31,11 +33,12 @@ pub enum Figure {
 
 impl Figure {
     /// All figures, in the order of docs/contracts.md.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::MsPerUpload,
         Self::BytesPerS,
         Self::FramesPerS,
         Self::RequestsPerS,
+        Self::MaxRate,
         Self::P50Us,
         Self::P99Us,
         Self::CpuPerUnit,
@@ -51,6 +54,7 @@ impl Figure {
             Self::BytesPerS => "bytes_per_s",
             Self::FramesPerS => "frames_per_s",
             Self::RequestsPerS => "requests_per_s",
+            Self::MaxRate => "max_rate",
             Self::P50Us => "p50_us",
             Self::P99Us => "p99_us",
             Self::CpuPerUnit => "cpu_per_unit",
@@ -62,12 +66,17 @@ impl Figure {
 
     /// Whether a larger number is better; false for times and costs.
     pub fn more_is_better(self) -> bool {
-        matches!(self, Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS)
+        matches!(self, Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS | Self::MaxRate)
     }
 
     /// Whether the figure exists only in an open loop. In a closed loop no request is due while the server stalls.
     pub fn needs_rate(self) -> bool {
         matches!(self, Self::P50Us | Self::P99Us)
+    }
+
+    /// Whether the figure needs an objective, under which each trial searches the rate itself.
+    pub fn needs_objective(self) -> bool {
+        self == Self::MaxRate
     }
 
     /// Whether the figure needs the kernel's counts of each trial.

@@ -23,6 +23,7 @@ mod listening;
 pub mod machine;
 pub mod manifest;
 mod output;
+pub mod piped;
 pub mod ports;
 pub mod probe;
 mod proc;

@@ -302,12 +302,18 @@ impl Manifest {
 
 /// Fills a value into an `apply` of a manifest, in place of `{value}`. Sizes are in bytes.
 pub fn applied(apply: &str, value: &Value) -> String {
-    let filled = template::expand(apply, |name| (name == VALUE).then(|| value.to_string()));
+    let filled = template::expand(apply, |name| match (name, value) {
+        (ON_OFF, Value::Boolean(on)) => Some(if *on { "on" } else { "off" }.to_owned()),
+        (VALUE | ON_OFF, value) => Some(value.to_string()),
+        _ => None,
+    });
     filled.unwrap_or_else(|_| apply.to_owned()) // Manifests are checked, but a store may contain anything.
 }
 
 /// The placeholder for the value in an `apply`.
 pub(crate) const VALUE: &str = "value";
+/// The placeholder for a boolean value as `on` or `off`.
+pub(crate) const ON_OFF: &str = "on_off";
 
 /// The placeholders that are not knobs.
 pub(crate) const PLACEHOLDERS: [&str; 12] =

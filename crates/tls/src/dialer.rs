@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use rustls::ClientConfig;
 use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
+use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, ClientChannel};
 use crate::clock::Clock;
@@ -17,7 +18,7 @@ use crate::sessions::Sessions;
 use crate::verifier::verifier;
 
 /// Whose certificates a client accepts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {
     /// Those that lead to a root in this PEM file.
     Pem(Vec<u8>),

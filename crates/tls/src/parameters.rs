@@ -59,7 +59,7 @@ impl Version {
 }
 
 /// What one side is willing to agree on. The default is all that there is, no application protocol, and no sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Parameters {
     /// The versions; none stands for all.
     pub versions: Vec<Version>,

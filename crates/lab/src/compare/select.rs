@@ -115,8 +115,9 @@ fn means(text: &str, value: &Value) -> bool {
         || matches!(value, Value::Integer(number) if parse_size(text).is_ok_and(|size| size == *number))
 }
 
-/// What must be equal in two scenarios to pair them: everything that neither side selects.
-type Key = (String, &'static str, Option<String>, Point);
+/// What must be equal in two scenarios to pair them: everything that neither side selects. Rates under different
+/// objectives, and what else was measured at them, are not comparable.
+type Key = (String, &'static str, Option<String>, Option<String>, Point);
 
 /// The scenarios that a side selects. A side that selects nothing follows the other.
 fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> {
@@ -131,7 +132,9 @@ fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> 
             }
             let named = selection.system.is_some();
             let figure = experiment.figure.name();
-            let key = (scenario.experiment.clone(), figure, (!named).then(|| scenario.system.clone()), point);
+            let objective = experiment.objective.as_ref().map(ToString::to_string);
+            let system = (!named).then(|| scenario.system.clone());
+            let key = (scenario.experiment.clone(), figure, objective, system, point);
             // What others are set beside is compared only if the user names it.
             if !experiment.is_yardstick(scenario) || named {
                 entries.entry(key).or_insert(Entry { experiment, estimate });

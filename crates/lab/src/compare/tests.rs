@@ -62,6 +62,19 @@ fn equal_scenarios_of_two_runs_are_paired() {
 }
 
 #[test]
+fn scenarios_under_different_objectives_are_not_paired() {
+    let under = |name, objective| {
+        let mut side = chosen(name, "", 1, 0.1);
+        side.findings.experiments[0].setup.subject.objective = load::Slo::parse(objective).ok();
+        side
+    };
+    let found = compare(&under("a", "p99<20ms"), &under("b", "p99<20ms"));
+    assert_eq!(labels(&found), [("s", "s")]);
+    let found = compare(&under("a", "p99<20ms"), &under("b", "p99<5ms"));
+    assert!(found.matched.is_empty() && found.unmatched.len() == 2, "{found:?}");
+}
+
+#[test]
 fn scenarios_of_one_run_are_paired_by_everything_that_is_not_selected() {
     let found = compare(&chosen("a", ":e/s knob=0", 3, 0.5), &chosen("a", ":e/s knob=2", 3, 0.5));
     assert_eq!(labels(&found), [("s knob=0", "s knob=2")]);

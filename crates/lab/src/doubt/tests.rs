@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::observation::{GeneratorUse, Latency, ServerCounts, SystemUse};
+use crate::observation::{GeneratorUse, Latency, MaxRate, ServerCounts, SystemUse};
 
 const KIND: TrialKind = TrialKind {
     sessions: false,
@@ -162,6 +162,24 @@ fn a_trial_just_within_a_limit_raises_no_doubt() {
         let mut m = sound();
         spoil(&mut m);
         assert_eq!(codes(&m, &KIND), [], "case {number}");
+    }
+}
+
+#[test]
+fn a_rate_is_a_lower_bound_if_not_the_server_ended_the_climb() {
+    let climbed = |fails_at, busiest_core| {
+        let max_rate = Some(MaxRate { per_s: 9e3, fails_at, busiest_core, tries: 9 });
+        // An objective has judged late sends.
+        doubts(&Measurement { max_rate, late: 2_000, ..sound() }, &TrialKind { closed_loop: false, ..KIND })
+    };
+    assert_eq!(climbed(Some(9.2e3), 0.9), []);
+    let busy = Evidence::FailedBusy { per_s: 9.2e3, share: 0.95 };
+    let top = Evidence::NoRateFailed { per_s: 9e3 };
+    for (seen, expected) in [(climbed(Some(9.2e3), 0.95), busy), (climbed(None, 0.0), top)] {
+        assert_eq!(seen, [expected]);
+        assert_eq!(seen[0].doubt(), Doubt::GeneratorBound);
+        // At the rate that held, the generator was not at its limit.
+        assert!(seen[0].concerns(Figure::MaxRate) && !seen[0].concerns(Figure::P99Us));
     }
 }
 

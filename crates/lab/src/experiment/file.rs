@@ -9,7 +9,7 @@ use systems::input::suggestion;
 use systems::{InputError, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
-use super::{Block, DEFAULT_THRESHOLD, Experiment, Figure, Schedule, Subject, TABLES};
+use super::{Block, DEFAULT_THRESHOLD, Experiment, Figure, Schedule, Subject, TABLES, rate};
 use crate::ask::Ask;
 use crate::observation::Timing;
 
@@ -34,6 +34,7 @@ pub(super) struct ExperimentFile {
     pub(super) request: Option<Spanned<Ask>>,
     #[serde(default)]
     pub(super) also: Vec<Spanned<Figure>>,
+    pub(super) objective: Option<Spanned<String>>,
     pub(super) quick: FormFile,
     pub(super) full: FormFile,
 }
@@ -49,6 +50,7 @@ impl ExperimentFile {
         if let Some((index, _)) = also.iter().enumerate().find(twice) {
             return Err(source.error(self.also[index].span(), "named twice", "remove one"));
         }
+        let objective = rate::objective(source, &self)?;
         let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
         if let Some(base) = self.base.as_ref().filter(|base| !named(base.get_ref())) {
             let message = format!("the base `{}` is not among the systems", base.get_ref());
@@ -77,6 +79,7 @@ impl ExperimentFile {
             workload: self.workload,
             figure,
             also,
+            objective,
             published,
             threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,
         };

@@ -15,7 +15,7 @@ use systems::work::tls::is_idle;
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
-use super::{Block, Experiment, Figure, Form};
+use super::{Block, Experiment, Form, rate};
 use crate::observation::Scenario;
 
 /// The word that stands for all values in a knob's definition.
@@ -293,26 +293,13 @@ pub fn scenarios(
             for point in points.into_iter().filter(|point| seen.insert((system.clone(), point.clone()))) {
                 let scenario = Scenario::new(experiment.name.as_str(), system.as_str(), workload, point)
                     .map_err(|why| experiment.source.error(0..0, why, ""))?;
-                check_rate(experiment, &scenario)?;
+                rate::check(experiment, &scenario)?;
                 grid.scenarios.push(scenario);
             }
         }
         grid.leave_out_unspoken(manifest);
     }
     Ok(grid)
-}
-
-/// Checks that a figure that counts from when a request was due has a schedule.
-fn check_rate(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
-    if !experiment.subject.figures().any(Figure::needs_rate) || scenario.work().is_open_loop() {
-        return Ok(());
-    }
-    let message = "this figure counts from when a request was due, and a closed loop has no schedule";
-    Err(experiment.source.error(
-        experiment.figure.clone(),
-        message,
-        "give `rate` a value above 0 in every block",
-    ))
 }
 
 impl Grid {

@@ -283,6 +283,7 @@ fn subject(figure: Figure) -> Subject {
         workload: Workload::Requests,
         figure,
         also: Vec::new(),
+        objective: None,
         published: Vec::new(),
         threshold: 0.05,
     }
@@ -353,6 +354,48 @@ fn an_experiment_made_of_values_runs() {
     assert_eq!(comparison.by, crate::findings::By::Knob("batch".to_owned()));
     let ratio = comparison.ratio.expect("two scenarios with figures").estimate;
     assert!((ratio - 4.0).abs() < 0.1, "{ratio}");
+}
+
+/// The fake executor gives the highest rate, too.
+#[test]
+fn an_experiment_of_the_highest_rate_runs() {
+    let mut catalog = Catalog::new(Path::new("/nowhere"));
+    catalog.insert(server(&["serve", "{port}", "{batch}"]).unwrap());
+    let blocks = [vec![("batch", vec![Value::Integer(1), Value::Integer(8)])]];
+    let objective = Some(Slo::parse("p99<20ms").unwrap());
+    let subject =
+        Subject { objective, also: vec![Figure::RequestsPerS, Figure::P99Us], ..subject(Figure::MaxRate) };
+    let experiment = Experiment::new(subject, &["plain"], 3, TIMING, &blocks).unwrap();
+    let request = Request { experiment, form: Form::Full, overrides: Overrides::default() };
+    let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).unwrap();
+    let rule = |value: i64, better, measured| crate::session::Rule {
+        point: [("batch".to_owned(), Value::Integer(value))].into(),
+        better: Some(better),
+        measured: crate::session::MeasurementPatch::new(measured).unwrap(),
+        ..Default::default()
+    };
+    let rules = vec![
+        rule(1, 1.0, serde_json::json!({})),
+        rule(8, 2.0, serde_json::json!({ "max_rate": { "fails_at": null } })),
+        // A system that is as fast as the reference might be limited by the generator.
+        crate::session::Rule {
+            system: Some("reference".to_owned()),
+            better: Some(9.0),
+            ..Default::default()
+        },
+    ];
+    let mut fake = crate::session::Fake::new(1000.0, rules, stats::Noise::default(), 1);
+    crate::session::Executor::prepare(&mut fake, &plan, &[], &mut |_| {});
+    let observe = |trial| crate::session::observe(&mut fake, trial).expect("nobody interrupts");
+    let observations: Vec<_> = plan.trials.iter().map(observe).collect();
+    let found = crate::findings::findings(&plan, &observations);
+    let estimates = |figure| &found.experiments.iter().find(|e| e.figure == figure).unwrap().estimates;
+    let highest = estimates(Figure::MaxRate);
+    assert_eq!((highest[0].figure, highest[1].figure), (Some(1000.0), Some(2000.0)));
+    // No rate failed at the second, so it may carry more.
+    assert_eq!((highest[0].is_lower_bound(), highest[1].is_lower_bound()), (false, true));
+    assert!(!estimates(Figure::RequestsPerS)[1].is_lower_bound(), "its other figures are at that rate");
+    assert!(highest[0].late_share.is_some(), "the window at that rate is an open loop");
 }
 
 #[test]

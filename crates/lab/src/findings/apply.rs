@@ -1,5 +1,7 @@
 //! Writes the best values of a system's knobs as lines of its own configuration, as its manifest says.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Verdict;
@@ -9,7 +11,9 @@ use systems::{Point, Value};
 use super::Comparison;
 use super::best::Results;
 use super::table::varied;
+use super::tuned::Advice;
 use crate::experiment::grid::Axis;
+use crate::plan::Planned;
 
 /// How to set a system's best values.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -22,15 +26,29 @@ pub struct Snippet {
     pub text: String,
 }
 
+/// The lines that set the advised values of a search, if its manifest says how. None if it advises the default.
+pub(super) fn advised(planned: &Planned, advice: &Advice) -> Option<Snippet> {
+    let base = &planned.base.as_ref()?.scenario;
+    let apply = planned.apply.get(&base.system)?;
+    let changed = advice.point.iter().filter(|(knob, value)| base.point.get(*knob) != Some(value));
+    let point: Point = changed.map(|(knob, value)| (knob.clone(), value.clone())).collect();
+    snippet(&base.system, point, apply)
+}
+
+/// The lines for those values of which the manifest says how they are set. None if there are none.
+fn snippet(system: &str, mut point: Point, apply: &BTreeMap<String, String>) -> Option<Snippet> {
+    point.retain(|knob, _| apply.contains_key(knob));
+    let lines: Vec<String> = point.iter().filter_map(|(k, v)| Some(applied(apply.get(k)?, v))).collect();
+    (!lines.is_empty()).then(|| Snippet { system: system.to_owned(), point, text: lines.join("\n") })
+}
+
 /// One snippet for each system whose manifest says how to set its knobs, if a knob has a value to recommend.
 pub(super) fn snippets(results: &Results) -> Vec<Snippet> {
     let planned = results.planned;
     let snippets = planned.apply.iter().filter_map(|(system, apply)| {
         let axes = varied(planned).filter(|axis| apply.contains_key(&axis.knob));
         let best = axes.filter_map(|axis| Some((axis.knob.clone(), recommended(results, axis, system)?)));
-        let point: Point = best.collect();
-        let lines: Vec<String> = point.iter().filter_map(|(k, v)| Some(applied(apply.get(k)?, v))).collect();
-        (!lines.is_empty()).then(|| Snippet { system: system.clone(), point, text: lines.join("\n") })
+        snippet(system, best.collect(), apply)
     });
     snippets.collect()
 }

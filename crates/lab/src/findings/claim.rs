@@ -153,7 +153,7 @@ impl Claim {
 }
 
 impl ExperimentFindings {
-    /// Why there is no claim. None if there is one.
+    /// Why there is no claim. None if there is one, or if a search has the answer.
     pub fn silence(&self) -> Option<Silence> {
         let few = self.comparisons.iter().all(|c| (c.rounds as usize) < FEWEST_ROUNDS);
         let systems: Vec<&Estimate> = self.estimates.iter().filter(|e| !e.is_reference()).collect();
@@ -178,7 +178,7 @@ impl ExperimentFindings {
         } else {
             Silence::NothingStandsOut
         };
-        self.claims.is_empty().then_some(why)
+        (self.claims.is_empty() && self.tuned.is_none()).then_some(why)
     }
 }
 

@@ -6,22 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Percentile, Sample, Spread, median, median_ratio};
 use systems::is_reference;
-use systems::work::WorkUnit;
 
 use super::Detail;
 use super::Rows;
 use super::ceiling;
 use super::effort::Effort;
-use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained, no_figure};
+use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use crate::experiment::Figure;
-use crate::observation::{
-    Handshakes, KernelCounts, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts, Trial,
-};
+use crate::figures::{RANKED_ERRORS, figure_of};
+use crate::observation::{Handshakes, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
-
-/// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
-/// with 79.6 % errors first.
-pub const RANKED_ERRORS: f64 = 0.01;
 
 /// The estimate of one scenario, from all of its trials.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -179,38 +173,6 @@ impl Opened {
     }
 }
 
-/// A trial's figure in its unit. A time is None if no operation succeeded, and a percentile if too few did.
-///
-/// `ms_per_upload` is the trial's *mean* service time, because a percentile of a handful of uploads would be inexact.
-/// The estimate is the median over trials, so that one disturbed trial does not move it.
-///
-/// None if no operation ended in the window, because those under way may be about to end; and if the generator waited in
-/// vain for `100 Continue`, because that second is not the system's.
-fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
-    if no_figure(m).is_some() {
-        return None;
-    }
-    let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
-    let percentile = |p: f64| m.response_us.percentile(p).map(|us| us.value() as f64);
-    let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
-        of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
-    };
-    match figure {
-        Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
-        Figure::BytesPerS => rate(m.payload_bytes),
-        Figure::FramesPerS => rate(m.units),
-        Figure::RequestsPerS => rate(m.successes),
-        Figure::P50Us => percentile(50.0),
-        Figure::P99Us => percentile(99.0),
-        Figure::CpuPerUnit => (m.worth(unit) > 0.0).then(|| m.system.cpu_s / m.worth(unit) * unit.size),
-        Figure::CallsPerUnit => counted(|counts, unit| counts.calls()?.per_operation(unit)),
-        Figure::InstructionsPerUnit => {
-            counted(|counts, unit| counts.per_operation(counts.instructions?, unit))
-        }
-        Figure::MemoryBytes => Some(m.system.peak_pss_bytes as f64).filter(|bytes| *bytes > 0.0),
-    }
-}
-
 type ByRound<'a> = BTreeMap<u32, &'a Measurement>;
 
 /// One estimate for each scenario of the plan, in its order; and their figures as rows that can be compared.
@@ -255,24 +217,6 @@ fn around(figure: Option<f64>, interval: Option<(f64, f64)>) -> Option<(f64, f64
     Some((low.min(figure), high.max(figure)))
 }
 
-/// The logarithm of each trial's figure of an experiment, higher if it is better. Trials without a figure and those with so
-/// many errors that they are not compared are left out.
-pub(crate) fn log_figures<'a>(
-    planned: &Planned,
-    observations: &'a [Observation],
-) -> impl Iterator<Item = (&'a Trial, f64)> {
-    let (figure, unit) = (planned.figure, &planned.workload.about().unit);
-    let sign = if figure.more_is_better() { 1.0 } else { -1.0 };
-    let own = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name && !o.trial.twin);
-    own.filter_map(move |o| {
-        let Outcome::Measured(m) = &o.outcome else { return None };
-        let wrong: u64 = m.errors.values().sum();
-        let log = sign * figure_of(figure, unit, m)?.ln();
-        let sound = share(wrong, wrong + m.successes) <= RANKED_ERRORS;
-        (sound && log.is_finite()).then_some((&o.trial, log))
-    })
-}
-
 /// The figure of the twin in each round.
 pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap<u32, f64> {
     let twins = observations.iter().filter(|observation| observation.trial.twin);
@@ -310,8 +254,8 @@ fn estimate(
     let (service, waits) = (together(|m| &m.service_us), together(|m| &m.pool_wait_us));
     let attempts = all().map(|m| m.attempts).sum::<u64>();
     let arrivals = all().map(Measurement::due).sum::<u64>();
-    let share_of_arrivals =
-        |count: u64| (scenario.work().is_open_loop() && arrivals > 0).then(|| count as f64 / arrivals as f64);
+    let open = all().any(|m| is_open_loop(scenario, m));
+    let share_of_arrivals = |count: u64| (open && arrivals > 0).then(|| count as f64 / arrivals as f64);
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
     Estimate {
         scenario: scenario.clone(),
@@ -332,8 +276,8 @@ fn estimate(
         in_flight: all().map(|m| m.in_flight).sum(),
         errors,
         // In an open loop the errors are those of all arrivals, whenever they ended.
-        error_share: share(wrong, if scenario.work().is_open_loop() { attempts } else { wrong + successes }),
-        explained_errors: all().map(|m| explained(m, &kind_of(scenario))).sum(),
+        error_share: share(wrong, if open { attempts } else { wrong + successes }),
+        explained_errors: all().map(|m| explained(m, &kind_of(scenario, m))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
         p50_us: response.percentile(50.0),
         p99_us: response.percentile(99.0),
@@ -358,12 +302,17 @@ fn share(part: u64, of: u64) -> f64 {
     if part == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-/// The kind of a scenario's trials.
-fn kind_of(scenario: &Scenario) -> TrialKind {
+/// Whether arrivals followed a schedule: that of the work, or one that the trial searched itself.
+fn is_open_loop(scenario: &Scenario, m: &Measurement) -> bool {
+    scenario.work().is_open_loop() || m.max_rate.is_some()
+}
+
+/// The kind of a scenario's trial.
+fn kind_of(scenario: &Scenario, m: &Measurement) -> TrialKind {
     TrialKind {
         pool_cap: scenario.work().pool_cap(),
         announced_closes: scenario.work().announces_closes(),
-        closed_loop: !scenario.work().is_open_loop(),
+        closed_loop: !is_open_loop(scenario, m),
         short_exchanges: scenario.workload().about().short_exchanges,
         sessions: scenario.work().tls().is_some_and(|tls| tls.sessions),
         ramp: false,
@@ -372,7 +321,7 @@ fn kind_of(scenario: &Scenario) -> TrialKind {
 
 /// The doubts about this figure in one trial of a scenario.
 pub(super) fn doubts_of(figure: Figure, scenario: &Scenario, m: &Measurement) -> Vec<Evidence> {
-    let found = doubts(m, &kind_of(scenario)).into_iter();
+    let found = doubts(m, &kind_of(scenario, m)).into_iter();
     found.filter(|seen| seen.concerns(figure)).collect()
 }
 

@@ -53,7 +53,7 @@ impl Unit {
         match figure {
             Figure::MsPerUpload => Self::Milliseconds,
             Figure::BytesPerS => Self::BytesPerSecond,
-            Figure::FramesPerS | Figure::RequestsPerS => Self::PerSecond,
+            Figure::FramesPerS | Figure::RequestsPerS | Figure::MaxRate => Self::PerSecond,
             Figure::P50Us | Figure::P99Us => Self::Microseconds,
             Figure::CpuPerUnit => Self::SecondsPerOperation,
             Figure::CallsPerUnit | Figure::InstructionsPerUnit => Self::Count,
@@ -236,6 +236,7 @@ pub(super) fn figure_column(planned: &Planned) -> Column {
         Figure::BytesPerS => "bytes/s".to_owned(),
         Figure::FramesPerS => "frames/s".to_owned(),
         Figure::RequestsPerS => "req/s".to_owned(),
+        Figure::MaxRate => "max req/s".to_owned(),
         Figure::P50Us => "p50".to_owned(),
         Figure::P99Us => "p99".to_owned(),
         Figure::CpuPerUnit => format!("CPU/{unit}"),

@@ -54,6 +54,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         workload,
         figure,
         also: Vec::new(),
+        objective: None,
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -76,7 +77,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         (0..3).flat_map(|number| round.clone().map(move |(scenario, twin)| (number, scenario, twin)));
     let trials = planned_trials.enumerate().map(|(index, (round, scenario, twin))| {
         let index = index as u32;
-        Trial { index, round, scenario, timing, twin, counted: false }
+        Trial { index, round, scenario, timing, objective: None, twin, counted: false }
     });
     let (trials, experiments) = (trials.collect(), vec![planned]);
     Plan { seed: 1, design: Design::ONCE, budget_s: None, trials, experiments }

@@ -87,7 +87,7 @@ pub struct FirstFailure {
 /// The warnings about an experiment, by kind.
 pub(super) fn warnings(
     planned: &Planned,
-    estimates: &[Estimate],
+    estimates: &[&Estimate],
     observations: &[&Observation],
     trials: usize,
 ) -> Vec<Warning> {
@@ -112,7 +112,7 @@ pub(super) fn warnings(
         }
     };
     for (code, applies) in RULES {
-        let found: Vec<&Estimate> = estimates.iter().filter(|e| applies(e)).collect();
+        let found: Vec<&Estimate> = estimates.iter().copied().filter(|e| applies(e)).collect();
         if !found.is_empty() {
             let failures = || Seen::Failures(first_failures(observations));
             warnings.push(warning(*code, found, (*code == Code::Errors).then(failures)));
@@ -121,7 +121,8 @@ pub(super) fn warnings(
     warnings.extend(unequal_work(planned, observations));
     let doubts: BTreeSet<Doubt> = estimates.iter().flat_map(|e| e.doubts.keys().copied()).collect();
     for doubt in doubts {
-        let found: Vec<&Estimate> = estimates.iter().filter(|e| e.doubts.contains_key(&doubt)).collect();
+        let found: Vec<&Estimate> =
+            estimates.iter().copied().filter(|e| e.doubts.contains_key(&doubt)).collect();
         let seen = found.first().map(|e| Seen::Evidence(e.doubts[&doubt].clone()));
         warnings.push(warning(Code::Trial(doubt), found, seen));
     }

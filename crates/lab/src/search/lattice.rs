@@ -8,6 +8,9 @@ use stats::{SplitMix64, shuffle};
 /// A setting: for each knob, the position of its value.
 pub type Cell = Vec<usize>;
 
+/// The most values of an ordered knob that are tried one beside the other.
+const CLOSE: usize = 8;
+
 /// How many designs are drawn, of which the one that fills the space best is taken.
 const DRAWS: usize = 200;
 
@@ -72,7 +75,7 @@ impl Lattice {
     }
 
     /// How far two cells are from each other: the sum over the knobs of 0 to 1.
-    pub fn distance(&self, a: &Cell, b: &Cell) -> f64 {
+    fn distance(&self, a: &Cell, b: &Cell) -> f64 {
         let knobs = self.knobs.iter().zip(a.iter().zip(b));
         knobs
             .map(|(knob, (a, b))| match knob.ordered {
@@ -83,19 +86,29 @@ impl Lattice {
             .sum()
     }
 
-    /// The cells beside this one: the next values of each ordered knob on both sides, all other values of the others, and
-    /// each knob's default.
-    pub fn neighbours(&self, cell: &Cell) -> Vec<Cell> {
+    /// The cells beside this one: for each ordered knob the next values on both sides, for the others all values, and each
+    /// knob's default. The next value of an ordered knob with many values is the one in the middle between this and the
+    /// nearest that ran.
+    pub fn neighbours(&self, cell: &Cell, ran: &[Cell]) -> Vec<Cell> {
         let mut found = Vec::new();
         for (at, knob) in self.knobs.iter().enumerate() {
-            let beside =
-                |value: &usize| !knob.ordered || value.abs_diff(cell[at]) == 1 || *value == self.default[at];
-            found.extend(
-                (0..knob.values)
-                    .filter(|value| *value != cell[at])
-                    .filter(beside)
-                    .map(|value| with(cell, at, value)),
-            );
+            let own = cell[at];
+            let mut beside: BTreeSet<usize> = match knob {
+                Axle { ordered: false, values } => (0..*values).collect(),
+                Axle { values, .. } => {
+                    let ran: Vec<usize> = if *values > CLOSE {
+                        ran.iter().map(|cell| cell[at]).collect()
+                    } else {
+                        (0..*values).collect()
+                    };
+                    let below = ran.iter().copied().filter(|other| *other < own).max().unwrap_or(0);
+                    let above = ran.iter().copied().filter(|other| *other > own).min().unwrap_or(values - 1);
+                    BTreeSet::from([(below + own) / 2, (above + own).div_ceil(2)])
+                }
+            };
+            beside.insert(self.default[at]);
+            beside.remove(&own);
+            found.extend(beside.into_iter().map(|value| with(cell, at, value)));
         }
         found
     }

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lattice::{Cell, Lattice};
-use super::standing::{Figures, Standing};
+use super::standing::{Shown, Standing};
 
 /// Up to so many settings are all raced.
 pub const WHOLE: usize = 24;
@@ -33,10 +34,10 @@ const RIVALS: usize = 5;
 /// How many heats climb before pairs are tried.
 const CLIMBS: usize = 3;
 
-/// How many standard errors are certainly behind.
+/// A setting so many standard errors behind the leader is dropped.
 const BEHIND: f64 = 2.0;
 
-/// How many standard errors above its expectation a rival must be better than the best.
+/// A rival is a setting that would beat the best if it were so many standard errors better than expected.
 const HOPE: f64 = 1.5;
 
 /// What each changed knob must bring, as a share of the threshold. Of settings that are equal, this prefers the one that
@@ -55,8 +56,21 @@ pub const MOST_PROOFS: usize = 36;
 /// How many standard errors of the proof the expected gain must have before each contribution is shown, too.
 const SURE: f64 = 5.0;
 
+/// What a setting loses that is expected to break a limit: more than any other setting can gain. The more it breaks, the
+/// more it loses, so that a race among such settings leads to those that keep it.
+const BROKEN: f64 = 10.0;
+
+/// How many standard errors the winner's room below each limit must have, if any setting has them.
+const SAFE: f64 = 1.0;
+
+/// How many rounds may pass until the default and another setting have figures.
+const STARTS: usize = 2;
+
+/// How many settings with a value must have failed, and none succeeded, until the value is not tried again.
+const HOPELESS: usize = 2;
+
 /// What a round is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// To see all of a small space, or settings that fill a large one.
@@ -101,23 +115,42 @@ impl Terms {
 }
 
 /// The rounds that come after these: one, or all rounds of the proof. None after the proof, and none if the default or
-/// everything else has no figure. `figures` has one entry for each of the steps.
-pub fn next(lattice: &Lattice, terms: &Terms, steps: &[Step], figures: &[Figures]) -> Vec<Step> {
-    Race { lattice, terms, steps, standing: Standing::of(lattice, figures) }.next()
+/// everything else has no figure. `shown` has one entry for each of the steps.
+pub fn next(lattice: &Lattice, terms: &Terms, steps: &[Step], shown: &Shown) -> Vec<Step> {
+    Race::new(lattice, terms, steps, shown).next()
 }
 
-struct Race<'a> {
+/// What a race has shown so far, and what it may still do.
+pub struct Race<'a> {
     lattice: &'a Lattice,
     terms: &'a Terms,
     steps: &'a [Step],
-    standing: Standing,
+    /// What is known of the deciding figure.
+    pub standing: Standing,
+    /// What is known of the room below each limit.
+    limits: Vec<Standing>,
+    /// Values with which every setting failed, as knobs and positions.
+    pub hopeless: BTreeSet<(usize, usize)>,
 }
 
-impl Race<'_> {
+impl<'a> Race<'a> {
+    /// Weighs up these steps. `shown` has one entry for each.
+    pub fn new(lattice: &'a Lattice, terms: &'a Terms, steps: &'a [Step], shown: &Shown) -> Self {
+        let standing = Standing::of(lattice, &shown.figures);
+        let limits = shown.limits.iter().map(|rooms| Standing::of(lattice, rooms)).collect();
+        let hopeless = hopeless(lattice, steps, &standing, &shown.failed);
+        Self { lattice, terms, steps, standing, limits, hopeless }
+    }
+
     fn next(&self) -> Vec<Step> {
         let Some(last) = self.steps.last() else { return vec![self.first()] };
-        if last.stage == Stage::Proof || self.standing.trials(&self.lattice.default) == 0 {
+        if last.stage == Stage::Proof {
             return Vec::new();
+        }
+        let tried = self.standing.tried();
+        if !tried.contains(&self.lattice.default) || tried.len() < 2 {
+            // One bad start of the default, or of all others, may be chance.
+            return if self.steps.len() < STARTS { vec![last.clone()] } else { Vec::new() };
         }
         let step = self.same_heat(last).or_else(|| self.next_heat(last.heat + 1));
         match step.filter(|step| step.cells.len() + self.terms.reserved() <= self.left()) {
@@ -144,9 +177,24 @@ impl Race<'_> {
     }
 
     /// How good a setting is taken to be.
-    fn worth(&self, cell: &Cell) -> f64 {
+    pub fn worth(&self, cell: &Cell) -> f64 {
+        self.worth_with(cell, 0.0)
+    }
+
+    /// How good a setting may be, if each of its figures is so many standard errors better than expected.
+    pub fn worth_with(&self, cell: &Cell, errors: f64) -> f64 {
+        let may =
+            |of: &Standing| of.expected(cell) + if errors == 0.0 { 0.0 } else { errors * of.error(cell) };
         let changed = self.lattice.changed(cell).len() as f64;
-        self.standing.expected(cell) - PER_KNOB * self.terms.threshold * changed
+        let missing = self.limits.iter().map(|limit| (-may(limit)).max(0.0));
+        let lost: f64 =
+            missing.map(|missing| if missing > 0.0 { BROKEN * (1.0 + missing) } else { 0.0 }).sum();
+        may(&self.standing) - PER_KNOB * self.terms.threshold * changed - lost
+    }
+
+    /// Whether a setting keeps the limits with some certainty.
+    fn is_safe(&self, cell: &Cell) -> bool {
+        self.limits.iter().all(|limit| limit.expected(cell) > SAFE * limit.error(cell))
     }
 
     /// Sorts settings, the best first.
@@ -156,7 +204,7 @@ impl Race<'_> {
     }
 
     /// The best setting that has a figure.
-    fn best(&self) -> Cell {
+    pub fn best(&self) -> Cell {
         let mut tried = self.standing.tried();
         self.rank(&mut tried, |cell| self.worth(cell));
         tried.into_iter().next().unwrap_or_else(|| self.lattice.default.clone())
@@ -184,7 +232,7 @@ impl Race<'_> {
         let best = self.best();
         let (climbs, paired) = (self.heats(Stage::Climb), self.heats(Stage::Pairs) > 0);
         if paired || climbs < CLIMBS {
-            let beside = self.untried(self.lattice.neighbours(&best), BESIDE);
+            let beside = self.untried(self.lattice.neighbours(&best, &self.standing.tried()), BESIDE);
             if !beside.is_empty() {
                 return Some(self.heat(Stage::Climb, heat, best, beside));
             }
@@ -208,40 +256,52 @@ impl Race<'_> {
 
     /// The settings that differ from the best in the two strongest knobs only.
     fn pairs(&self, best: &Cell) -> Vec<Cell> {
-        let mut knobs: Vec<usize> = (0..self.lattice.knobs.len()).collect();
-        knobs.sort_by(|a, b| self.standing.strength(*b).total_cmp(&self.standing.strength(*a)));
-        match knobs[..] {
+        match self.standing.strongest()[..] {
             [first, second, ..] => self.lattice.pairs(best, first, second),
             _ => Vec::new(),
         }
     }
 
+    /// Whether a setting has a value that always failed.
+    fn is_hopeless(&self, cell: &Cell) -> bool {
+        self.hopeless.iter().any(|(knob, value)| cell[*knob] == *value)
+    }
+
     /// The most promising of the settings that never ran.
     fn untried(&self, mut cells: Vec<Cell>, most: usize) -> Vec<Cell> {
-        cells.retain(|cell| !self.steps.iter().any(|step| step.cells.contains(cell)));
+        cells.retain(|cell| {
+            !self.is_hopeless(cell) && !self.steps.iter().any(|step| step.cells.contains(cell))
+        });
         self.rank(&mut cells, |cell| self.worth(cell));
         cells.truncate(most);
         cells
     }
 
-    /// The settings that may well be better than the best. One that failed is not tried again.
+    /// The settings that may well be better than the best.
     fn rivals(&self, best: &Cell) -> Vec<Cell> {
+        let mut cells = self.better_by(best, HOPE, 0.0);
+        self.rank(&mut cells, |cell| self.worth_with(cell, HOPE));
+        cells.truncate(RIVALS);
+        cells
+    }
+
+    /// The settings that are better than the best by more than `margin`, if they are so many standard errors better than
+    /// expected. A setting that failed is not among them.
+    pub fn better_by(&self, best: &Cell, errors: f64, margin: f64) -> Vec<Cell> {
         let whole = self.lattice.size() <= SEEN;
-        let mut cells = if whole { self.lattice.all() } else { self.lattice.neighbours(best) };
+        let tried = self.standing.tried();
+        let mut cells = if whole { self.lattice.all() } else { self.lattice.neighbours(best, &tried) };
         if !whole {
-            cells.extend(self.standing.tried());
+            cells.extend(tried);
             cells.sort();
             cells.dedup();
         }
-        let bar = self.worth(best);
-        let hope = |cell: &Cell| self.worth(cell) + HOPE * self.standing.error(cell);
-        cells.retain(|cell| cell != best && *cell != self.lattice.default && hope(cell) > bar);
+        let bar = self.worth(best) + margin;
         let failed = |cell: &Cell| {
             self.standing.trials(cell) == 0 && self.steps.iter().any(|step| step.cells.contains(cell))
         };
-        cells.retain(|cell| !failed(cell));
-        self.rank(&mut cells, hope);
-        cells.truncate(RIVALS);
+        cells.retain(|cell| cell != best && *cell != self.lattice.default);
+        cells.retain(|cell| !self.is_hopeless(cell) && self.worth_with(cell, errors) > bar && !failed(cell));
         cells
     }
 
@@ -260,10 +320,7 @@ impl Race<'_> {
     /// All rounds of the proof. Their number follows from the race alone, and each is a fresh round. If the default seems to
     /// be the best, the best of the others is compared with it.
     fn proof(&self, heat: u32) -> Vec<Step> {
-        let mut others = self.standing.tried();
-        others.retain(|cell| *cell != self.lattice.default);
-        self.rank(&mut others, |cell| self.worth(cell));
-        let Some(winner) = others.into_iter().next() else { return Vec::new() };
+        let Some(winner) = self.winner() else { return Vec::new() };
         let mut cells = vec![winner.clone()];
         let changed = self.lattice.changed(&winner);
         if changed.len() > 1 && self.is_sure(&winner, self.left() / (changed.len() + 2)) {
@@ -273,6 +330,15 @@ impl Race<'_> {
         vec![self.step(Stage::Proof, heat, cells); rounds]
     }
 
+    /// The best of the settings other than the default, if possible one that keeps the limits with some certainty.
+    pub fn winner(&self) -> Option<Cell> {
+        let mut others = self.standing.tried();
+        others.retain(|cell| *cell != self.lattice.default);
+        self.rank(&mut others, |cell| self.worth(cell));
+        let safe = others.iter().find(|cell| self.is_safe(cell)).cloned();
+        safe.or_else(|| others.into_iter().next())
+    }
+
     /// Whether so many rounds are enough for the verdict on the winner, so that there is time to show what each of its knobs
     /// contributes.
     fn is_sure(&self, winner: &Cell, rounds: usize) -> bool {
@@ -280,6 +346,37 @@ impl Race<'_> {
         let gain = (expected(winner) - expected(&self.lattice.default)).abs();
         let error = self.standing.noise * (2.0 / rounds.clamp(1, MOST_PROOFS) as f64).sqrt();
         rounds >= FEWEST_PROOFS && gain > SURE * error
+    }
+}
+
+/// The values with which several settings ran, and every one of them failed. A setting that failed counts against one of its
+/// values only: against the one with which most settings failed.
+fn hopeless(
+    lattice: &Lattice,
+    steps: &[Step],
+    standing: &Standing,
+    failed: &BTreeSet<Cell>,
+) -> BTreeSet<(usize, usize)> {
+    let ran: BTreeSet<&Cell> = steps.iter().flat_map(|step| &step.cells).collect();
+    let fails = |cell: &Cell| standing.trials(cell) == 0 && failed.contains(cell);
+    let values =
+        lattice.knobs.iter().enumerate().flat_map(|(at, knob)| (0..knob.values).map(move |v| (at, v)));
+    let with = |(at, value): (usize, usize)| ran.iter().copied().filter(move |cell| cell[at] == value);
+    let mut left: Vec<(usize, usize)> = values
+        .filter(|(at, value)| *value != lattice.default[*at] && with((*at, *value)).all(fails))
+        .collect();
+    let mut found: BTreeSet<(usize, usize)> = BTreeSet::new();
+    loop {
+        let explained = |cell: &Cell| found.iter().any(|(at, value)| cell[*at] == *value);
+        let open = |value: (usize, usize)| with(value).filter(|cell| !explained(cell)).count();
+        let most = left.iter().copied().max_by_key(|value| open(*value));
+        match most.filter(|value| open(*value) >= HOPELESS) {
+            Some(value) => {
+                left.retain(|other| *other != value);
+                found.insert(value);
+            }
+            None => return found,
+        }
     }
 }
 

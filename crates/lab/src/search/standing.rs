@@ -7,12 +7,34 @@
 //! estimation of a location parameter", Ann. Math. Statist. 35, 1964). This chooses what is tried next, and the winner. It
 //! proves nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lattice::{Cell, Lattice};
 
 /// The logarithms of the figures of one round, by setting. Higher is better. A failed trial has none.
 pub type Figures = BTreeMap<Cell, f64>;
+
+/// What each round has shown.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// The deciding figure.
+    pub figures: Vec<Figures>,
+    /// For each limit, the room below it ([`super::Limit::room`]).
+    pub limits: Vec<Vec<Figures>>,
+    /// The settings with a trial that failed or had too many errors.
+    pub failed: BTreeSet<Cell>,
+}
+
+impl Shown {
+    /// What the first so many rounds have shown. Which settings failed is kept from all.
+    pub fn until(&self, rounds: usize) -> Self {
+        Self {
+            figures: self.figures[..rounds].to_vec(),
+            limits: self.limits.iter().map(|rooms| rooms[..rounds].to_vec()).collect(),
+            failed: self.failed.clone(),
+        }
+    }
+}
 
 /// How often the parts are estimated in turn.
 const SWEEPS: usize = 25;
@@ -150,7 +172,26 @@ impl Standing {
         for _ in 0..SWEEPS {
             standing.sweep(&mut entries, &mut of_rounds);
         }
+        let ordered = lattice.knobs.iter().enumerate().filter(|(_, knob)| knob.ordered);
+        ordered.for_each(|(knob, _)| standing.interpolate(knob));
         standing
+    }
+
+    /// Takes a value of an ordered knob that never ran as the mean of its two nearest that did, weighted by how near they are.
+    fn interpolate(&mut self, knob: usize) {
+        let ran: BTreeSet<usize> = self.cells.keys().map(|cell| cell[knob]).collect();
+        let effects = &mut self.effects[knob].effects;
+        for value in (0..effects.len()).filter(|value| !ran.contains(value)) {
+            let (below, above) = (ran.range(..value).next_back(), ran.range(value..).next());
+            effects[value] = match (below, above) {
+                (Some(low), Some(high)) => {
+                    let share = (value - low) as f64 / (high - low) as f64;
+                    effects[*low] * (1.0 - share) + effects[*high] * share
+                }
+                (Some(nearest), None) | (None, Some(nearest)) => effects[*nearest],
+                (None, None) => 0.0,
+            };
+        }
     }
 
     /// Estimates each part in turn, then the noise, then how much each figure counts.
@@ -202,6 +243,19 @@ impl Standing {
         let parts = self.factors.iter().zip(&self.effects).filter(|(factor, _)| factor.second.is_some());
         let pairs: f64 = parts.map(|(factor, part)| part.unsure[factor.level(cell)]).sum();
         (1.0 / (self.trials(cell) as f64 / self.noise.powi(2) + 1.0 / (self.special.variance + pairs))).sqrt()
+    }
+
+    /// What a value of a knob does by itself, as a logarithm.
+    pub fn alone(&self, knob: usize, value: usize) -> f64 {
+        self.effects[knob].effects[value]
+    }
+
+    /// The knobs, the strongest first.
+    pub fn strongest(&self) -> Vec<usize> {
+        let knobs = self.factors.iter().filter(|factor| factor.second.is_none()).count();
+        let mut knobs: Vec<usize> = (0..knobs).collect();
+        knobs.sort_by(|a, b| self.strength(*b).total_cmp(&self.strength(*a)));
+        knobs
     }
 
     /// How much the values of a knob differ, from the worst to the best.

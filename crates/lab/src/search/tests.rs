@@ -6,7 +6,7 @@ use stats::{Noise, Verdict};
 use super::*;
 use crate::observation::Failure;
 use crate::session::{Fake, Rule, observe};
-use crate::simulation::search::{Surface, carried_out};
+use crate::simulation::search::{Surface, carried_out, tuned};
 
 fn steps(plan: &Plan) -> &[Step] {
     &plan.experiments[0].search.as_ref().unwrap().steps
@@ -42,22 +42,25 @@ fn without_noise_a_setting_near_the_best_wins_and_each_contribution_is_exact() {
     let (mut changed, mut contributions) = (0, 0);
     for seed in 0..8 {
         let (surface, plan, seen) = quiet(200, seed);
-        let found = advice(&plan.experiments[0], &seen).unwrap();
+        let search = tuned(&plan, &seen);
+        let found = search.advice.unwrap();
         let worth = |point: &Point| surface.worth(&surface.cell(point));
         assert!(surface.best() - worth(&found.point) < 0.05, "{seed}: {found:?}");
         let default = Space::of(&plan.experiments[0].setup).unwrap().point(&steps(&plan)[0].cells[0]);
-        assert_eq!(found.point, if found.changes() { found.winner.clone() } else { default.clone() });
+        assert_eq!(found.changes(), found.point != default);
         let gain = found.gain.unwrap().estimate.ln();
-        assert!((gain - (worth(&found.winner) - worth(&default))).abs() < 1e-3);
+        let judged = if found.changes() { &found.point } else { &found.winner };
+        assert!((gain - (worth(judged) - worth(&default))).abs() < 1e-3);
         for one in &found.contributions {
             let mut without = found.winner.clone();
             without.insert(one.knob.clone(), default[&one.knob].clone());
             let expected = worth(&found.winner) - worth(&without);
             assert!((one.ratio.unwrap().estimate.ln() - expected).abs() < 1e-3, "{one:?}");
         }
-        assert_eq!(found.settings, 36);
-        let proven = found.rounds * proof(&plan)[0].cells.len() as u32;
-        assert_eq!(found.raced + proven, seen.len() as u32);
+        assert_eq!(search.settings, 36);
+        let rounds = proof(&plan).len() as u32;
+        assert_eq!(search.proof, (rounds, rounds));
+        assert_eq!(search.raced + rounds * proof(&plan)[0].cells.len() as u32, seen.len() as u32);
         changed += u32::from(found.changes());
         contributions += found.contributions.len();
     }
@@ -69,12 +72,12 @@ fn a_small_space_is_raced_whole() {
     let surface = Surface::random(&[4, 3, 2], 1);
     let (plan, seen) = carried_out(surface.plan(120, 1), &mut surface.fake(Noise::SHARED_MACHINE, 1));
     assert_eq!(steps(&plan)[0].cells.len(), WHOLE);
-    assert_eq!(advice(&plan.experiments[0], &seen).unwrap().untried, 0);
+    assert_eq!(tuned(&plan, &seen).untried, 0);
     // The smallest space.
     let surface = Surface::random(&[2], 1);
     let (plan, seen) = carried_out(surface.plan(40, 1), &mut surface.fake(Noise::SHARED_MACHINE, 1));
-    let found = advice(&plan.experiments[0], &seen).unwrap();
-    assert_eq!((found.settings, found.untried, found.contributions.len()), (2, 0, 1));
+    let found = tuned(&plan, &seen);
+    assert_eq!((found.settings, found.untried, found.advice.unwrap().contributions.len()), (2, 0, 1));
 }
 
 #[test]
@@ -97,8 +100,10 @@ fn an_interrupted_search_continues_as_if_it_had_not_been() {
         }
     }
     assert_eq!(plan, whole);
-    assert_eq!(advice(&plan.experiments[0], &seen[..seen.len() - 1]), None, "the proof is not complete");
-    assert_eq!(advice(&plan.experiments[0], &seen), advice(&whole.experiments[0], &all));
+    let cut = tuned(&plan, &seen[..seen.len() - 1]);
+    assert_eq!(cut.advice, None, "the proof is not complete");
+    assert!(cut.favourite.is_some() && cut.proof.1 == cut.proof.0 - 1, "{cut:?}");
+    assert_eq!(tuned(&plan, &seen).advice, tuned(&whole, &all).advice);
 }
 
 #[test]
@@ -124,18 +129,22 @@ fn settings_that_fail_do_not_win_and_a_default_that_fails_ends_the_search() {
     let run = |rules: Vec<Rule>| {
         let mut fake = Fake::new(1e3, rules, Noise::NONE, 1);
         let (plan, seen) = carried_out(surface.plan(60, 1), &mut fake);
-        (advice(&plan.experiments[0], &seen), seen.len())
+        (tuned(&plan, &seen), seen.len())
     };
     let (none, trials) = run(vec![fails(default.clone())]);
-    assert!(none.is_none() && trials <= 13, "{trials}");
+    assert!(none.advice.is_none() && trials <= 26, "{trials}");
     // Every value of the first knob but the default's.
     let (knob, values) = &space.knobs[0];
     let others = values.iter().filter(|value| **value != default[knob]);
     let (some, _) = run(others.map(|value| fails(Point::from([(knob.clone(), value.clone())]))).collect());
-    let some = some.unwrap();
+    let failing: Vec<(&str, &Value)> =
+        some.failing.iter().map(|one| (one.knob.as_str(), &one.value)).collect();
+    let others = values.iter().filter(|value| **value != default[knob]);
+    assert_eq!(failing, others.map(|value| (knob.as_str(), value)).collect::<Vec<_>>());
+    let some = some.advice.unwrap();
     assert_eq!((some.winner[knob].clone(), some.verdict), (default[knob].clone(), Verdict::NoDifference));
     let (none, _) = run(vec![fails(Point::new())]);
-    assert!(none.is_none());
+    assert!(none.advice.is_none() && none.favourite.is_none());
 }
 
 proptest! {
@@ -151,7 +160,7 @@ proptest! {
         let different: std::collections::BTreeSet<&Cell> = cells.iter().collect();
         prop_assert_eq!(different.len(), cells.len());
         prop_assert!(cells.iter().all(|cell| cell.iter().zip(&lattice.knobs).all(|(at, knob)| *at < knob.values)));
-        let near = lattice.neighbours(&lattice.default);
+        let near = lattice.neighbours(&lattice.default, &cells);
         let one_apart = |cell: &Cell| cell.iter().zip(&lattice.default).filter(|(a, b)| a != b).count() == 1;
         prop_assert!(near.iter().all(one_apart));
     }

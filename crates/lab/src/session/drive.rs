@@ -2,47 +2,72 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use load::Moment;
+use load::{Moment, Tally};
 use systems::Listening;
 use systems::machine;
 use systems::process::Running;
 use systems::tcp::Watch;
 
 use crate::observation::{KernelCounts, Measurement, TracedCounts};
+use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
 
-/// Starts the server, checks that it does equal work, drives it for the trial's time, counts the kernel's work if the
-/// plan asks for that, and stops the server.
+/// Starts the server, checks that it does equal work, drives it for the trial's time or searches the highest rate, counts
+/// the kernel's work if the plan asks for that, and stops the server.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let running = place.start()?;
     let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
     check_equal_work(place, &driver, &orders, &running)?;
-    // The generator's thread calls this exactly when the window opens and closes.
-    let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
-    let cores = users_cores.as_deref().unwrap_or(place.launch.cores);
-    let window = Mutex::new(Window::new(running.sampler(), cores));
-    let watch = |moment: Moment<'_>| {
-        let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
-        match moment {
-            Moment::Opened => window.mark(),
-            Moment::Closed => window.read(),
-            Moment::Passed { .. } => {}
+    let drive = Drive { place, running: &running, driver: &driver };
+    let (orders, mut measured) = match &place.trial.objective {
+        None => {
+            let (measured, _) = drive.once(&orders)?;
+            (orders, measured)
         }
+        Some(objective) => climb(&drive, objective, &orders).map_err(|e| e.with_output(running.tail()))?,
     };
-    let driven = driver.drive(&orders, &watch);
-    // If the server has ended, that says more than how the drive failed.
-    running.check_alive()?;
-    let mut measured = driven?;
     measured.counted = place.trial.counted.then(|| count(&driver, &orders, &running)).flatten();
     running.stop();
-    place.record(&window.into_inner().unwrap_or_else(PoisonError::into_inner).readings(), &mut measured);
-    if let Some(cores) = users_cores {
-        measured.system.cores = cores;
-    }
     Ok(measured)
+}
+
+/// A server that runs, and what drives it.
+pub(super) struct Drive<'a> {
+    pub place: &'a Place<'a>,
+    running: &'a Running,
+    driver: &'a Driver<'a>,
+}
+
+impl Drive<'_> {
+    /// Drives the server for one window, and samples it meanwhile.
+    pub(super) fn once(&self, orders: &Orders) -> Result<(Measurement, Tally), TrialError> {
+        let Self { place, running, driver } = self;
+        let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
+        let cores = users_cores.as_deref().unwrap_or(place.launch.cores);
+        let window = Mutex::new(Window::new(running.sampler(), cores));
+        // The generator's thread calls this exactly when the window opens and closes.
+        let watch = |moment: Moment<'_>| {
+            let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            match moment {
+                Moment::Opened => window.mark(),
+                Moment::Closed => window.read(),
+                Moment::Passed { .. } => {}
+            }
+        };
+        let driven = driver.drive(orders, &watch);
+        // If the server has ended, that says more than how the drive failed.
+        running.check_alive()?;
+        let (mut measured, tally) = driven?;
+        let readings = window.into_inner().unwrap_or_else(PoisonError::into_inner).readings();
+        place.record(&readings, &mut measured);
+        if let Some(cores) = users_cores {
+            measured.system.cores = cores;
+        }
+        Ok((measured, tally))
+    }
 }
 
 /// Where a server that is ready listens.

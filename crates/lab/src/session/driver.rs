@@ -31,8 +31,8 @@ pub(super) struct Orders {
     pub ask: Ask,
     /// The durations and the timeout.
     pub timing: Timing,
-    /// The trial's round. All systems of a round get the same arrivals.
-    pub round: u32,
+    /// What makes a request begin. All systems of a round get the same arrivals.
+    pub arrivals: Arrivals,
 }
 
 /// The driver, with one thread on each of its cores.
@@ -50,13 +50,18 @@ const COUNTED_CONNECTIONS: usize = 100;
 const LONGEST_COUNTED: Duration = Duration::from_secs(5);
 
 impl Driver<'_> {
-    /// Drives for the trial's time. The measurement lacks what only the system's side knows.
-    pub(super) fn drive(&self, orders: &Orders, watch: &load::Watch<'_>) -> Result<Measurement, TrialError> {
+    /// Drives for one window. The measurement lacks what only the system's side knows.
+    pub(super) fn drive(
+        &self,
+        orders: &Orders,
+        watch: &load::Watch<'_>,
+    ) -> Result<(Measurement, Tally), TrialError> {
         let job = self.job(orders)?;
-        let mut measured = Measurement::from_tally(&self.tally(&job, watch)?);
+        let tally = self.tally(&job, watch)?;
+        let mut measured = Measurement::from_tally(&tally);
         measured.concurrency = (job.connections * job.pipeline) as u64;
         measured.connections = job.connections as u64;
-        Ok(measured)
+        Ok((measured, tally))
     }
 
     /// Drives the same traffic again for a short time, while the kernel's work is counted.
@@ -106,7 +111,7 @@ impl Driver<'_> {
         job.threads = self.cores.iter().map(|core| Some(*core)).collect();
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
-        job.arrivals = schedule(&orders.work, orders.round).map_or(Arrivals::Closed, Arrivals::Open);
+        job.arrivals = orders.arrivals.clone();
         match &orders.work {
             Work::Requests(work) if work.pipeline > 1 && !work.keep_alive => Err(TrialError::failed(
                 "drive",
@@ -130,8 +135,13 @@ pub(super) fn seconds(number: f64) -> Duration {
 /// The schedule of an open loop. `None` for a closed loop.
 pub(super) fn schedule(work: &Work, round: u32) -> Option<ArrivalSchedule> {
     let rate = work.rate()?;
-    let gaps = if rate.poisson { Gaps::Poisson(u64::from(round) + 1) } else { Gaps::Constant };
+    let gaps = gaps(rate.poisson, round);
     Some(ArrivalSchedule { from: rate.per_s as f64, to: rate.per_s as f64, gaps })
+}
+
+/// The gaps between arrivals, which are the same for all systems of a round.
+pub(super) fn gaps(poisson: bool, round: u32) -> Gaps {
+    if poisson { Gaps::Poisson(u64::from(round) + 1) } else { Gaps::Constant }
 }
 
 /// The traffic and the number of connections. For a check before the trial, `check` is the size of uploads, and frames

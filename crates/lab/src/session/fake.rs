@@ -29,7 +29,7 @@ use systems::{InputError, Point, Source, input};
 
 use crate::experiment::Figure;
 use crate::observation::{
-    Failure, GeneratorUse, Latency, Measurement, Outcome, Scenario, ServerCounts, SystemUse, Trial,
+    Failure, GeneratorUse, Latency, MaxRate, Measurement, Outcome, Scenario, ServerCounts, SystemUse, Trial,
 };
 use crate::plan::{Plan, estimate_s};
 use crate::session::{Executor, Interrupted};
@@ -201,6 +201,10 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
             ..SystemUse::default()
         },
         generator: GeneratorUse { busiest_core: 0.5, cores: vec![0], ..GeneratorUse::default() },
+        max_rate: trial.objective.as_ref().map(|_| {
+            let per_s = count / elapsed_s;
+            MaxRate { per_s, fails_at: Some(per_s * 1.02), busiest_core: 0.5, tries: 8 }
+        }),
         server: work.pool_cap().map(|pool| ServerCounts {
             requests: n + 1,
             responses: n,

@@ -104,8 +104,15 @@ impl Bench {
         measured: bool,
     ) -> Result<Look, TrialError> {
         trace::say(|| format!("--- a first look at {}", scenario.system));
-        let trial =
-            Trial { index: 0, round: 0, scenario: scenario.clone(), timing, twin: false, counted: false };
+        let trial = Trial {
+            index: 0,
+            round: 0,
+            scenario: scenario.clone(),
+            timing,
+            objective: None,
+            twin: false,
+            counted: false,
+        };
         self.with_place(&trial, |place| place.between_hooks(|| look(place, ask, measured)))
     }
 }
@@ -136,7 +143,7 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
     }
     let per_s = match measured {
         true => {
-            let m = place.driver().drive(&orders, &|_| {})?;
+            let (m, _) = place.driver().drive(&orders, &|_| {})?;
             Some(m.successes as f64 / m.elapsed_s.max(f64::MIN_POSITIVE))
         }
         false => None,

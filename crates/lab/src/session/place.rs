@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use load::Arrivals;
 use systems::contact::Access;
 use systems::machine::Placement;
 use systems::manifest::Program;
@@ -11,7 +12,7 @@ use systems::{Launch, Listening, Manifest, Work, Workload};
 
 use crate::ask::{Ask, Bytes, Demand};
 use crate::observation::{Measurement, Trial};
-use crate::session::driver::{Driver, Orders};
+use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
 
@@ -70,7 +71,7 @@ impl Place<'_> {
             access: Access { server: server.clone(), tls },
             ask: self.ask.cloned().unwrap_or_else(|| contract(self.manifest)),
             timing: self.trial.timing,
-            round: self.trial.round,
+            arrivals: schedule(self.work(), self.trial.round).map_or(Arrivals::Closed, Arrivals::Open),
         }
     }
 

@@ -118,16 +118,20 @@ fn few_rounds() -> String {
 /// What searches find.
 fn searches() -> String {
     let mut out = String::from(
-        "| noise | surfaces | within 2 % of the best | within 5 % | advised, and worse than the default | a flat knob is said to contribute | trials, mean | trials, most |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| settings | noise | surfaces | within 2 % of the best | within 5 % | advised, and worse than the default | a flat knob is said to contribute | trials, mean | trials, most |\n\
+         |---:|---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for searched in search::searched() {
         let [near, close, worse, idle] =
             [searched.near, searched.close, searched.worse, searched.idle].map(percent);
         let _ = writeln!(
             out,
-            "| {} | {} | {near} | {close} | {worse} | {idle} | {:.0} | {} |",
-            searched.noise, searched.surfaces, searched.mean_trials, searched.most_trials
+            "| {} | {} | {} | {near} | {close} | {worse} | {idle} | {:.0} | {} |",
+            searched.sizes.iter().product::<usize>(),
+            searched.noise,
+            searched.surfaces,
+            searched.mean_trials,
+            searched.most_trials
         );
     }
     out.push_str("\n| noise, all settings are equal | surfaces | the default is kept |\n|---|---:|---:|\n");

@@ -20,6 +20,7 @@ fn header(trials: u32) -> RunHeader {
         workload,
         figure: Figure::RequestsPerS,
         also: Vec::new(),
+        objective: None,
         published: Vec::new(),
         threshold: 0.05,
     };
@@ -42,6 +43,7 @@ fn header(trials: u32) -> RunHeader {
         round: index,
         scenario: scenario.clone(),
         timing,
+        objective: None,
         twin: false,
         counted: false,
     };

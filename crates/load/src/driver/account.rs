@@ -91,6 +91,7 @@ impl<P: Protocol> Driver<'_, P> {
             let example = Example {
                 fault,
                 check: None,
+                told: None,
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
                 connection: at.map(|(index, _)| index),

@@ -19,6 +19,7 @@ impl Gate {
     /// The gate of a phase that began at `since`.
     pub(super) fn of(phase: Phase, since: Time, share: &Share) -> Self {
         let stop = match phase {
+            Phase::WarmUp if share.warms_up_until_it_meets() => Stop::Count(u64::MAX),
             Phase::WarmUp => Stop::After(share.warmup),
             Phase::Measure => share.stop,
             Phase::Settle | Phase::Drain | Phase::Done => Stop::After(Duration::ZERO),
@@ -58,6 +59,9 @@ impl<P: Protocol> Driver<'_, P> {
         if !self.gate.is_over(now) {
             until = until.min(self.gate.until);
         }
+        if let Some(meets_at) = self.share.meets_at().filter(|_| self.opened.is_none()) {
+            until = until.min(meets_at);
+        }
         if self.is_open() && matches!(self.phase, Phase::WarmUp | Phase::Measure) {
             return match self.pacer.pace(now.since(self.since), self.begun) {
                 Pace::Wait(time) => until.min(now + time).since(now),
@@ -90,8 +94,33 @@ impl<P: Protocol> Driver<'_, P> {
         self.is_open() || self.gate.admits(self.now, self.begun)
     }
 
+    /// Whether the window may open now, as far as other generators decide that.
+    fn may_open(&self) -> bool {
+        self.share.meets_at().is_none_or(|meets_at| self.now >= meets_at)
+    }
+
+    /// Tells the other generators once that this thread is ready for the window.
+    fn look_whether_ready(&mut self) {
+        let Some(rendezvous) = self.share.rendezvous.as_ref().filter(|_| !self.ready) else { return };
+        let passed = self.now.since(self.since);
+        let warm = match self.phase {
+            Phase::WarmUp => self.share.warms_up_until_it_meets() && passed >= self.share.warmup,
+            Phase::Settle => self.open == 0,
+            Phase::Measure | Phase::Drain | Phase::Done => false,
+        };
+        let patience = self.share.warmup + self.share.timeout;
+        let kept = self.protocol.keeps_connections();
+        if warm && (!kept || passed >= patience || self.lanes.iter().all(|lane| lane.ready)) {
+            self.ready = true;
+            rendezvous.arrive();
+        }
+    }
+
     /// Whether the schedule, the time or the count is over.
     fn is_over(&mut self) -> bool {
+        if self.phase == Phase::WarmUp && self.share.warms_up_until_it_meets() {
+            return self.may_open();
+        }
         if self.is_open() { self.pace() == Pace::Stop } else { !self.may_begin() }
     }
 
@@ -112,7 +141,11 @@ impl<P: Protocol> Driver<'_, P> {
 
     pub(super) fn open_window(&mut self) {
         (self.watch)(Moment::Opened);
-        self.now = Time::now();
+        self.now = match self.share.meets_at() {
+            // What is due is due by the common schedule, even if this thread is late.
+            Some(meets_at) if self.is_open() => meets_at.min(Time::now()),
+            _ => Time::now(),
+        };
         self.enter(Phase::Measure);
         self.opened = Some(self.now);
         self.window = true;
@@ -179,6 +212,7 @@ impl<P: Protocol> Driver<'_, P> {
         if self.now >= self.report_at {
             self.report();
         }
+        self.look_whether_ready();
         let over = self.is_over();
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
@@ -188,7 +222,7 @@ impl<P: Protocol> Driver<'_, P> {
                 }
                 Ending::Finish => self.enter(Phase::Settle),
             },
-            Phase::Settle if self.open == 0 => {
+            Phase::Settle if self.open == 0 && self.may_open() => {
                 self.waiting.clear();
                 self.open_window();
                 self.begin_phase(io);
@@ -239,15 +273,19 @@ impl<P: Protocol> Driver<'_, P> {
         (self.watch)(Moment::Passed { thread, times, so_far: &self.tally });
     }
 
-    /// Starts the drive. An open loop first makes its connections, before anything arrives.
+    /// Starts the drive. An open loop first makes its connections, before anything arrives, and so does a drive without a
+    /// warm-up that waits for other generators.
     pub(super) fn start(&mut self, io: &mut Io) {
         if self.is_open() {
             self.idle.extend(0..self.lanes.len());
-            if self.protocol.keeps_connections() {
-                (0..self.lanes.len()).for_each(|index| self.connect(io, index));
-            }
         }
-        self.begin_phase(io);
+        let waits = self.phase == Phase::Settle;
+        if (self.is_open() || waits) && self.protocol.keeps_connections() {
+            (0..self.lanes.len()).for_each(|index| self.connect(io, index));
+        }
+        if !waits {
+            self.begin_phase(io);
+        }
     }
 
     /// Begins the exchanges of a phase. In a closed loop every caller wants to send at once.

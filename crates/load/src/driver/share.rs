@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use reactor::Time;
+
 use super::Ending;
+use crate::Rendezvous;
 use crate::pacer::{ArrivalSchedule, Arrivals, Pacer, Stop};
 
 /// The part of a job that one thread does.
@@ -23,6 +26,8 @@ pub(crate) struct Share {
     pub timeout: Duration,
     pub idle_timeout: Option<Duration>,
     pub drain: Duration,
+    /// When the window opens, if other generators wait for it too.
+    pub rendezvous: Option<Rendezvous>,
 }
 
 impl Share {
@@ -32,6 +37,17 @@ impl Share {
             Arrivals::Open(schedule) => Arrivals::Open(ArrivalSchedule { to: schedule.from, ..*schedule }),
             other => other.clone(),
         };
-        Pacer::new(arrivals, Stop::After(self.warmup), self.offset)
+        let length = if self.warms_up_until_it_meets() { Duration::MAX } else { self.warmup };
+        Pacer::new(arrivals, Stop::After(length), self.offset)
+    }
+
+    /// Whether the traffic of the warm-up continues until the instant of the rendezvous.
+    pub(super) fn warms_up_until_it_meets(&self) -> bool {
+        self.rendezvous.is_some() && self.ending == Ending::Cut
+    }
+
+    /// When the window may open; [`Time::NEVER`] while that is not known, and `None` if nothing but the warm-up decides.
+    pub(super) fn meets_at(&self) -> Option<Time> {
+        self.rendezvous.as_ref().map(Rendezvous::time)
     }
 }

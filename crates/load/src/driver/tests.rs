@@ -131,6 +131,7 @@ fn exchanges(address: SocketAddr, count: u64) -> Tally {
         ending: Ending::Finish,
         timeout: Duration::from_secs(10),
         idle_timeout: None,
+        rendezvous: None,
         drain: Duration::ZERO,
     };
     let until = (&AtomicBool::new(false), &Beginning::default());

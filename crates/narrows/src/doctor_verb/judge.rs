@@ -1,19 +1,20 @@
 //! Judges what disturbs measurements on a machine, and names the command that fixes it. Pure.
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
 
 use report::number;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use systems::machine::{Limit, Placement};
 
 use super::facts::Facts;
 use super::trial_run::TrialRun;
 
 /// One property of the machine, and what to do if it disturbs measurements.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The property.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// Its value.
     pub found: String,
     /// The command that fixes the problem, or what to do if there is none. `None` if there is no problem.
@@ -34,7 +35,7 @@ const STOLEN: f64 = 0.01;
 const NOISE: f64 = 0.05;
 
 fn check(what: &'static str, found: String, bad: bool, remedy: impl Into<String>) -> Finding {
-    Finding { what, found, remedy: bad.then(|| remedy.into()) }
+    Finding { what: what.into(), found, remedy: bad.then(|| remedy.into()) }
 }
 
 /// Judges the facts about the machine.
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    fn problems(facts: &Facts) -> Vec<(&'static str, String)> {
+    fn problems(facts: &Facts) -> Vec<(Cow<'static, str>, String)> {
         let placement = Placement::decide(&facts.environment.cores);
         let findings = machine(facts, &placement).into_iter();
         findings.filter_map(|finding| Some((finding.what, finding.remedy?))).collect()
@@ -309,7 +310,7 @@ mod tests {
             let mut facts = fit();
             spoil(&mut facts);
             let found = problems(&facts);
-            assert_eq!(found.iter().map(|(what, _)| *what).collect::<Vec<_>>(), [what]);
+            assert_eq!(found.iter().map(|(what, _)| what.as_ref()).collect::<Vec<_>>(), [what]);
             assert!(found[0].1.contains(command), "{found:?}");
         }
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use load::target::{Expect, Http, Traffic};
 use load::{Job, Stop, Tally, Target};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serve::{Farewell, Speaks};
 use systems::machine::Placement;
 
 /// The result of the measurement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRun {
     /// Requests per second, the median of all trials.
     pub requests_per_s: f64,

@@ -2,16 +2,14 @@
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::bail;
 use lab::doubt::GENERATOR_BUSY;
-use load::search::Search;
-use load::{ArrivalSchedule, Arrivals, Job, Stop, Tally};
+use load::search::{Course, HIGHEST, Ladder, Search, Window};
+use load::{ArrivalSchedule, Arrivals, Job, Slo, Stop, Tally};
 use report::number::exact_rate;
 use serde::Serialize;
 
-use super::slo::Slo;
 use crate::common::Usage;
 
 /// A rate that was tried.
@@ -34,32 +32,12 @@ pub struct Found {
     steps: Vec<Step>,
 }
 
-/// The highest rate that is tried. One machine cannot generate more.
-const HIGHEST: f64 = 10_000_000.0;
 /// The lowest rate that is tried, as a share of the first.
 const LOWEST: f64 = 1.0 / 1024.0;
-/// The most by which a try at a low rate is lengthened to get the answers that its objectives need.
-const LONGEST: f64 = 4.0;
-/// The factor on the number of answers that the objectives need, because some requests may fail.
-const SPARE: f64 = 1.1;
-
-/// The length of a try: as requested, or longer if the objectives need more answers.
-#[derive(Clone, Copy)]
-struct Window {
-    requested_s: f64,
-    answers: f64,
-}
-
-impl Window {
-    fn length(self, rate: f64) -> Duration {
-        Duration::from_secs_f64(self.requested_s.max(self.answers / rate))
-    }
-
-    /// The lowest rate whose window is not too long.
-    fn lowest_rate(self) -> f64 {
-        self.answers / (LONGEST * self.requested_s)
-    }
-}
+/// The rungs from a rate to its double. Trials at one rate differ by about as much as two neighbours.
+const OCTAVE: i32 = 16;
+/// The number of tries at most.
+const MOST: usize = 60;
 
 /// Tries rates until the bracket is narrow.
 ///
@@ -73,22 +51,26 @@ pub fn find(
     mut report: impl FnMut(&Step),
 ) -> anyhow::Result<Found> {
     let Stop::After(requested) = job.stop else { bail!("--find-max-rate needs a duration, not a number") };
-    let window =
-        Window { requested_s: requested.as_secs_f64(), answers: slo.answers_needed() as f64 * SPARE };
+    let window = Window::new(slo, requested);
     if window.lowest_rate() > schedule.from {
         bail!(Usage(format!(
-            "the objectives need {} answers, and at {} per second these take more than {LONGEST} times -d: use -d {:.1}s or \
+            "the objectives need {} answers, and at {} per second these take more than {} times -d: use -d {:.1}s or \
              more, or --rate {:.0} or more",
             slo.answers_needed(),
             schedule.from,
-            (window.answers / schedule.from / LONGEST).max(0.1),
+            Window::LONGEST,
+            window.needed_s(schedule.from).max(0.1),
             window.lowest_rate().ceil()
         )));
     }
-    let lowest = window.lowest_rate().max(schedule.from * LOWEST);
-    let mut search = Search::new(schedule.from, lowest, HIGHEST);
+    // Rung 0 is the user's own rate.
+    let ladder = Ladder { base: schedule.from, octave: OCTAVE };
+    let lowest = ladder.above(window.lowest_rate().max(schedule.from * LOWEST));
+    let rungs = lowest..=ladder.below(HIGHEST).max(lowest);
+    let mut search = Search::new(ladder, Course { rungs, start: 0, stride: OCTAVE, most: MOST });
     let mut steps = Vec::new();
-    while let Some(rate) = search.next() {
+    while let Some(rung) = search.next() {
+        let rate = search.rate(rung);
         let mut job = job.clone();
         job.arrivals = Arrivals::Open(ArrivalSchedule { from: rate, to: rate, ..schedule });
         job.stop = Stop::After(window.length(rate));
@@ -97,18 +79,19 @@ pub fn find(
             break;
         }
         let step = step(rate, slo, &tally);
-        search.tried(rate, step.holds);
+        search.tried(rung, step.holds);
         report(&step);
         steps.push(step);
     }
-    Ok(Found { holds: search.holds, fails: search.fails, steps })
+    let rate = |rung: Option<i32>| rung.map(|rung| search.rate(rung));
+    Ok(Found { holds: rate(search.holds()), fails: rate(search.fails()), steps })
 }
 
 fn step(rate: f64, slo: &Slo, tally: &Tally) -> Step {
     let busy = tally.busiest > GENERATOR_BUSY;
     let why = slo.broken(tally).map(|why| match busy {
         true => format!("{why}; the generator was at its limit, so the target may sustain more"),
-        false => why,
+        false => why.to_string(),
     });
     Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
 }

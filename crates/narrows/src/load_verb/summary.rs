@@ -15,6 +15,8 @@ use systems::machine::Disturbance;
 use tls::Kind;
 
 use super::by_name::{self, ByName};
+use super::elsewhere::Together;
+use super::generators;
 
 /// The object of `--json`.
 #[derive(Serialize)]
@@ -54,6 +56,10 @@ pub struct Json {
     /// The requests of a file by name, the most frequent first.
     requests: Vec<ByName>,
     generator: Generator,
+    /// With --gen: each generator, in the order of the machines.
+    generators: Vec<generators::Json>,
+    /// With --gen: how far apart the windows were.
+    windows: Option<generators::Windows>,
     warnings: Vec<Warning>,
 }
 
@@ -170,6 +176,8 @@ pub struct Driven<'a> {
     pub disturbed: Disturbance,
     /// Whether the user ended it early.
     pub interrupted: bool,
+    /// The generators, if they are on other machines.
+    pub together: Option<&'a Together>,
 }
 
 impl Driven<'_> {
@@ -191,10 +199,13 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
     // Each source has ports of its own, and a Unix socket needs none.
     measured.ports = match job.target.address {
-        Address::Tcp(_) => systems::machine::ports() * job.sources.len().max(1) as u64,
         Address::Unix(_) => 0,
+        Address::Tcp(_) => match driven.together {
+            Some(together) => together.ports,
+            None => systems::machine::ports() * job.sources.len().max(1) as u64,
+        },
     };
-    measured.files = systems::machine::file_limit();
+    measured.files = driven.together.map_or_else(systems::machine::file_limit, |together| together.files);
     let kind = TrialKind {
         pool_cap: None,
         announced_closes: false,
@@ -249,6 +260,8 @@ pub fn json(driven: &Driven<'_>) -> Json {
             busiest_core: tally.busiest,
             backend: tally.backend,
         },
+        generators: generators::Json::all(driven.together),
+        windows: generators::Windows::of(driven.together),
         warnings: evidence(driven)
             .iter()
             .map(|seen| Warning { code: seen.doubt(), advice: advice_on_trial(seen) })
@@ -269,7 +282,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         out,
         "{target}: {} connections, {} threads, {} over {}{}",
         job.connections,
-        job.workers(),
+        driven.together.map_or_else(|| job.workers(), |together| together.threads),
         number::seconds(seconds),
         tally.backend,
         if driven.interrupted { " (interrupted)" } else { "" }
@@ -312,6 +325,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     };
     let (cpu, busiest) = (number::seconds(cpu_s), number::percent(tally.busiest));
     let _ = writeln!(out, "  generator: {cpu} of CPU{per_op}, busiest core {busiest}");
+    generators::text(&mut out, driven.together);
     for Advice { message, remedy } in evidence(driven).iter().map(advice_on_trial) {
         let _ = writeln!(out, "  warning: {message}. Remedy: {remedy}.");
     }

@@ -138,6 +138,7 @@ mod tests {
             round: index / 2,
             scenario: scenario.clone(),
             timing,
+            objective: None,
             twin: false,
             counted: false,
         };

@@ -140,6 +140,10 @@ impl Progress for RunProgress {
         if let Some(status) = &self.status {
             status.trials.inc(1);
         }
+        // The plan of a search grows elsewhere, so its findings cannot be computed here.
+        if self.search {
+            return;
+        }
         let Some(standing) = self.interim.ended(observation) else { return };
         let Some(status) = &self.status else { return common::say(standing.line) };
         status.show(&status.experiments[standing.experiment], standing.line);

@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 use revisions::{Clone, LIMIT_BYTES, Repository, Revision};
 use systems::homes;
 
-use super::{Args, arms};
+use super::Args;
+use crate::command::arms::{self, Place, Places};
 use crate::common::{self, Usage};
 
 /// Commits to compare.
@@ -84,7 +85,7 @@ impl Args {
         if self.save.is_some() {
             return wrong("--save cannot save commits: use it with commands");
         }
-        let decides = self.commits.builds > 1 || !self.fail_if.is_empty() || !self.knobs.is_empty();
+        let decides = self.commits.builds > 1 || !self.fail_if.is_empty() || !self.command.knobs.is_empty();
         if self.commits.bisect && decides {
             return wrong("--bisect decides by --threshold alone: leave out --builds, --fail-if and --knob");
         }
@@ -96,8 +97,9 @@ impl Args {
 
     /// The first option that names a file of the user's work tree: all commits would use the same one.
     fn check_paths(&self, work_tree: &Path) -> Result<(), Usage> {
-        let hooks = [&self.setup, &self.prepare, &self.conclude];
-        let texts = self.arms.iter().chain(&self.env).chain(hooks.into_iter().flatten());
+        let start = &self.command.start;
+        let hooks = [&start.setup, &start.prepare, &start.conclude];
+        let texts = self.arms.iter().chain(&start.env).chain(hooks.into_iter().flatten());
         let inside = format!("{}/", work_tree.display());
         match texts.into_iter().find(|text| text.contains(&inside)) {
             Some(text) => Err(Usage(format!(
@@ -177,8 +179,28 @@ impl Commits {
         Ok(commits)
     }
 
+    /// The folders of the commits as places in which the command runs, with the names that the user wants.
+    pub fn places(&self, names: &[String]) -> Places {
+        let count = self.folders.len() / self.builds;
+        let place = |(index, folder): (usize, &Folder)| {
+            let Folder { revision, build, path } = folder;
+            // `HEAD~` would become `HEAD-`.
+            let name =
+                if revision.name.contains(['~', '^', '@', ':']) { revision.short() } else { &revision.name };
+            let name = names.get(index % count).map_or(name, String::as_str);
+            Place {
+                name: if *build == 1 { name.to_owned() } else { format!("{name}-build-{build}") },
+                about: format!("{} {}", revision.short(), revision.subject),
+                version: revision.short().to_owned(),
+                dir: path.clone(),
+            }
+        };
+        let all = self.folders.iter().enumerate().map(place).collect();
+        Places { all, builds: self.builds, note: self.described() }
+    }
+
     /// The commits with their ids, and the note.
-    pub fn described(&self) -> String {
+    fn described(&self) -> String {
         let shown = |Folder { revision, .. }: &Folder| {
             let (name, short) = (&revision.name, revision.short());
             if revision.commit.starts_with(name.as_str()) {
@@ -230,7 +252,7 @@ impl Commits {
 fn program(args: &Args) -> anyhow::Result<Option<PathBuf>> {
     let Some(text) = args.arms.first() else { return Ok(None) };
     let words = arms::words(&systems::Source::new("arm 1", text.as_str()), false);
-    let words = if args.shell { words.unwrap_or_default() } else { words? };
+    let words = if args.command.start.shell { words.unwrap_or_default() } else { words? };
     Ok(words.first().filter(|word| !word.contains('{')).map(PathBuf::from))
 }
 

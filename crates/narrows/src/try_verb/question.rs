@@ -1,7 +1,5 @@
 //! The question that a command line asks: its options, checked; its figures, and the experiments and the plan that answer it.
 
-use std::time::Duration;
-
 use anyhow::bail;
 use lab::ask::Ask;
 use lab::experiment::grid::{Overrides, Request};
@@ -9,15 +7,13 @@ use lab::experiment::{Experiment, Figure, Form, Subject};
 use lab::observation::Timing;
 use lab::plan::{self, Plan};
 use systems::{Catalog, Manifest, Value, Workload};
-use wire::frames::Prefix;
 
 use super::Args;
-use super::arms::Arms;
-use super::learn::Learnt;
+use crate::command::arms::Arms;
+use crate::command::learn::Learnt;
 use crate::common::Usage;
 use crate::condition::{Condition, FigureChoice};
 use crate::run_verb;
-use crate::traffic::GapsChoice;
 
 /// The default budget.
 const BUDGET_S: f64 = 60.0;
@@ -35,19 +31,44 @@ type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
 impl Args {
     /// The timing of the first look.
     pub(super) fn look(&self) -> Timing {
-        Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: self.traffic.timeout.as_secs_f64() }
+        Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: self.command.traffic().timeout.as_secs_f64() }
     }
 
     /// Whether the first look finds out how fast each point is, because the rate of another experiment depends on it.
     pub(super) fn saturated(&self, workload: Workload) -> bool {
-        let open = self.figures.iter().any(|choice| choice.is_below_saturation());
-        open && self.traffic.rate.is_none() && workload == Workload::Requests
+        let open = self.figures().iter().any(|choice| choice.is_below_saturation());
+        open && self.slo.is_none() && self.command.traffic().rate.is_none() && workload == Workload::Requests
+    }
+
+    /// The figures to measure.
+    fn figures(&self) -> Vec<FigureChoice> {
+        match (&self.slo, &self.figures[..]) {
+            (Some(_), []) => vec![FigureChoice::MaxRate],
+            (None, []) => vec![FigureChoice::Rate],
+            (_, given) => given.to_vec(),
+        }
+    }
+
+    /// Checks the figures and what they need.
+    fn check_figures(&self, workload: Workload) -> Result<(), Usage> {
+        let asked = FigureChoice::asked(&self.figures, self.slo.as_ref()).map_err(Usage)?;
+        let wrong = |why: &str| Err(Usage(why.to_owned()));
+        match asked.contains(&FigureChoice::MaxRate) {
+            false if self.slo.is_some() => {
+                wrong("--slo is the objective of max-rate: add max-rate to --figure, or leave --slo out")
+            }
+            true if workload != Workload::Requests => wrong("max-rate is a rate of requests, not of frames"),
+            true if self.command.traffic().rate.is_some() => {
+                wrong("--slo searches the rate in each trial: leave --rate out")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The plan of the whole run. Without a fixed number of rounds it grows.
     pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
         let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
-        let rate = self.traffic.rate.map(|(from, _)| from).or(half);
+        let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
         let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
@@ -65,31 +86,14 @@ impl Args {
     /// # Errors
     /// The first option that contradicts another.
     pub(super) fn conditions(&self, workload: Workload) -> anyhow::Result<Vec<Condition>> {
-        if let Some(why) = self.traffic.contradiction(workload.about().scheme) {
-            bail!(Usage(why.to_owned()));
-        }
-        self.check_tls(workload).map_err(Usage)?;
-        if self.traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
-            bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
-        }
-        if self.duration < Duration::from_millis(10) || self.traffic.timeout.is_zero() {
-            bail!(Usage("-d is 10ms or more, and --timeout above zero".to_owned()));
-        }
-        if self.traffic.frame_prefix.is_some_and(|prefix| prefix != Prefix::Four) {
-            bail!(Usage("--frame-prefix is 4 here: `narrows load` can use others".to_owned()));
-        }
+        self.command.check(workload, &self.arms, self.duration)?;
         if self.commits.git.is_empty() && self.names.len() > self.arms.len() {
             bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
         }
-        let twice = |(index, figure): &(usize, &FigureChoice)| self.figures[..*index].contains(figure);
-        if self.figures.iter().enumerate().any(|each| twice(&each)) {
-            bail!(Usage("--figure names a figure twice".to_owned()));
-        }
-        if self.traffic.rate.is_some_and(|(from, to)| from != to) {
-            bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
-        }
+        self.check_figures(workload)?;
         let conditions = Condition::all(&self.fail_if).map_err(Usage)?;
-        let measured = |c: &Condition| self.figures.iter().any(|choice| c.is_about(choice.figure(workload)));
+        let measured =
+            |c: &Condition| self.figures().iter().any(|choice| c.is_about(choice.figure(workload)));
         if let Some(condition) = conditions.iter().find(|condition| !measured(condition)) {
             let text = &condition.text;
             bail!(Usage(format!("--fail-if {text}: name this figure in --figure, so that it is measured")));
@@ -106,16 +110,17 @@ impl Args {
         ask: Option<Ask>,
         rate: Option<f64>,
     ) -> anyhow::Result<Plan> {
-        let open = self.figures.iter().any(|choice| choice.is_below_saturation());
+        let asked = self.figures();
+        let open = self.slo.is_none() && asked.iter().any(|choice| choice.is_below_saturation());
         let workload = arms.systems[0].workloads[0];
-        let own_rate = self.traffic.rate.map(|(from, _)| from);
+        let own_rate = self.command.traffic().rate.map(|(from, _)| from);
         let groups = match rate.filter(|_| open && own_rate.is_none()) {
             // The rate is given, nothing needs one, or it is not known yet.
-            None => vec![(CLOSED, self.figures.clone(), own_rate)],
+            None => vec![(CLOSED, asked, own_rate)],
             Some(rate) => {
                 // Memory is measured where other costs are.
                 let below = |choice: &FigureChoice| *choice != FigureChoice::Rate;
-                let (below, at) = self.figures.iter().partition::<Vec<FigureChoice>, _>(|c| below(c));
+                let (below, at) = asked.into_iter().partition::<Vec<FigureChoice>, _>(below);
                 vec![(CLOSED, at, None), (OPEN, below, Some(rate))]
             }
         };
@@ -123,7 +128,7 @@ impl Args {
         for (name, figures, rate) in groups.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
             let mut figures: Vec<Figure> =
                 figures.into_iter().map(|choice| choice.figure(workload)).collect();
-            if rate.is_none() && figures.iter().any(|figure| figure.needs_rate()) {
+            if rate.is_none() && self.slo.is_none() && figures.iter().any(|figure| figure.needs_rate()) {
                 // This plan only says which points there are.
                 figures = vec![Figure::RequestsPerS];
             }
@@ -150,49 +155,31 @@ impl Args {
         mut axes: Axes<'a>,
     ) -> anyhow::Result<Vec<Axes<'a>>> {
         let given = |knob: &str| arms.knobs.iter().any(|(name, _)| name == knob);
-        if let Some((knob, option)) = self.tls.instead_of_knobs().find(|(knob, _)| given(knob)) {
+        if let Some((knob, option)) = self.command.tls.instead_of_knobs().find(|(knob, _)| given(knob)) {
             bail!(Usage(format!("{option} and -k {knob} set the same: give one of them")));
         }
         let (secured, plain): (Vec<_>, Vec<_>) = systems.iter().partition(|system| system.speaks(true));
         if secured.is_empty() {
             return Ok(vec![axes]);
         }
-        let word = |word: &str| vec![Value::Text(word.to_owned())];
-        let version = self.tls.version().map_err(Usage)?;
-        let sessions = if self.tls.offers_sessions() { "always" } else { "never" };
-        let sessions = Some(sessions).filter(|_| !given("sessions"));
         if given("tls") {
-            axes.extend(sessions.map(|sessions| ("sessions", word(sessions))));
+            let sessions = self.command.of_scheme(true)?.into_iter().filter(|(knob, _)| *knob == "sessions");
+            axes.extend(sessions.filter(|(knob, _)| !given(knob)).map(|(knob, value)| (knob, vec![value])));
             return Ok(vec![axes]);
         }
-        let blocks = [(secured, version.name(), sessions), (plain, "off", None)];
-        let blocks = blocks.into_iter().filter(|(systems, ..)| !systems.is_empty());
-        let block = |(systems, tls, sessions): (Vec<&Manifest>, &str, Option<&str>)| {
+        let mut blocks = Vec::new();
+        for (systems, secured) in [(secured, true), (plain, false)] {
+            if systems.is_empty() {
+                continue;
+            }
             let names = systems.into_iter().map(|system| Value::Text(system.name.clone())).collect();
             let mut block = axes.clone();
-            block.extend([("systems", names), ("tls", word(tls))]);
-            block.extend(sessions.map(|sessions| ("sessions", word(sessions))));
-            block
-        };
-        Ok(blocks.map(block).collect())
-    }
-
-    /// The first option of TLS that means nothing for these arms.
-    fn check_tls(&self, workload: Workload) -> Result<(), String> {
-        let secured = self.arms.iter().any(|arm| arm.starts_with("https://"));
-        let told = [&self.arms, &self.env].into_iter().flatten().any(|text| text.contains("{cert}"));
-        if (secured || told) && workload.knob("tls").is_none() {
-            return Err(format!("TLS is spoken with requests, not with {workload}"));
+            block.push(("systems", names));
+            let of_scheme = self.command.of_scheme(secured)?.into_iter().filter(|(knob, _)| !given(knob));
+            block.extend(of_scheme.map(|(knob, value)| (knob, vec![value])));
+            blocks.push(block);
         }
-        if self.tls.any() && !secured && !told {
-            return Err("options of TLS need an arm with https:// or with {cert} in its command".to_owned());
-        }
-        match self.tls.of_certificates() {
-            Some(option) if !secured => Err(format!(
-                "{option} is for https:// arms: Narrows makes the certificate of a command with {{cert}}"
-            )),
-            _ => self.tls.version().map(|_| ()),
-        }
+        Ok(blocks)
     }
 
     /// The commands, and the commits in which they run.
@@ -222,31 +209,17 @@ impl Args {
             workload,
             figure: figures[0],
             also: figures[1..].to_vec(),
+            objective: self.slo.clone(),
             published: Vec::new(),
             threshold: self.threshold,
         };
         let timing = Timing {
             warmup_s: self.warmup.as_secs_f64(),
             measure_s: self.duration.as_secs_f64(),
-            timeout_s: self.traffic.timeout.as_secs_f64(),
+            timeout_s: self.command.traffic().timeout.as_secs_f64(),
         };
-        let integer = |number: u64| vec![Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))];
-        let mut axes: Axes = vec![("connections", integer(self.traffic.connections as u64))];
-        match workload {
-            Workload::Frames => axes.push(("frame_size", integer(self.traffic.frame_size.unwrap_or(1000)))),
-            _ => {
-                axes.push(("keep_alive", vec![Value::Boolean(!self.traffic.close)]));
-                axes.push(("pipeline", integer(self.traffic.pipeline as u64)));
-                if let Some(rate) = rate {
-                    axes.push(("rate", integer((rate.round() as u64).max(1))));
-                    let gaps = match self.traffic.gaps {
-                        GapsChoice::Constant => "constant",
-                        GapsChoice::Poisson => "poisson",
-                    };
-                    axes.push(("gaps", vec![Value::Text(gaps.to_owned())]));
-                }
-            }
-        }
+        let held = self.command.held(workload, rate).into_iter();
+        let mut axes: Axes = held.map(|(knob, value)| (knob, vec![value])).collect();
         for (knob, values) in &arms.knobs {
             axes.retain(|(known, _)| known != knob);
             axes.push((knob, values.clone()));

@@ -11,7 +11,7 @@ use systems::manifest::{Manifest, Program};
 use systems::{Knob, Value};
 use toml::{Table, Value as Toml};
 
-use super::arms::Arms;
+use crate::command::arms::Arms;
 use crate::common::{AtomicFile, Usage};
 use crate::tls_args::TlsArgs;
 
@@ -169,6 +169,9 @@ fn experiment(name: &str, experiment_name: &str, planned: &Planned) -> anyhow::R
     if !planned.also.is_empty() {
         let also = planned.also.iter().map(|figure| text(figure.name())).collect();
         table.insert("also".to_owned(), Toml::Array(also));
+    }
+    if let Some(objective) = &planned.objective {
+        table.insert("objective".to_owned(), text(objective.to_string()));
     }
     table.insert("threshold".to_owned(), Toml::Float(planned.threshold));
     if let Some(base) = &planned.base {

@@ -4,17 +4,18 @@ mod comparisons;
 mod course;
 mod knobs;
 mod scenarios;
+mod search;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use lab::experiment::Figure as Quantity;
 use lab::experiment::grid::Axis as Knob;
 use lab::findings::{Estimate, ExperimentFindings, Findings, Unit};
 use systems::{Point, Value, is_reference};
 
 use super::figure::Figure;
 use crate::svg::{Axis, HUES, Interval, NOT_RANKED, Scale, Style, Ticks};
+use crate::words::quantity;
 
 /// The name of the intervals that `lab::findings` computes.
 const INTERVAL: &str = "95 % interval";
@@ -54,26 +55,38 @@ impl Palette {
     }
 }
 
-/// The figures that show the answer: its knobs and its scenarios.
+/// The figures that show the answer: its knobs and its scenarios, or the course of a search.
 pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
     let view = View::new(e, palette);
     if view.rows.is_empty() {
         return Vec::new();
     }
-    let mut figures = knobs::sweeps(&view);
-    figures.extend(knobs::heats(&view));
-    if figures.is_empty() || view.choices() {
-        figures.insert(0, scenarios::ranking(&view));
-    }
-    figures.extend(comparisons::forest(&view));
+    let mut figures = match &e.tuned {
+        Some(found) => search::figures(&view, found),
+        None => compared(&view),
+    };
     if let Some(first) = figures.first_mut() {
         first.main = true;
     }
     figures
 }
 
-/// The figures that explain the answer, and those of the data behind it.
+fn compared(view: &View) -> Vec<Figure> {
+    let mut figures = knobs::sweeps(view);
+    figures.extend(knobs::heats(view));
+    if figures.is_empty() || view.choices() {
+        figures.insert(0, scenarios::ranking(view));
+    }
+    figures.extend(comparisons::forest(view));
+    figures
+}
+
+/// The figures that explain the answer, and those of the data behind it. A search has none, because they would be of settings
+/// that were lucky in a few trials.
 pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+    if e.tuned.is_some() {
+        return Vec::new();
+    }
     let view = View::new(e, palette);
     let all = [
         scenarios::cpu(&view),
@@ -105,19 +118,7 @@ impl<'a> View<'a> {
 
     /// The measured quantity in words, and its unit.
     fn quantity(&self) -> (&'static str, Unit) {
-        let name = match self.e.figure {
-            Quantity::MsPerUpload => "time per upload",
-            Quantity::BytesPerS => "payload bytes a second",
-            Quantity::FramesPerS => "frames a second",
-            Quantity::RequestsPerS => "requests a second",
-            Quantity::P50Us => "median response time",
-            Quantity::P99Us => "p99 response time",
-            Quantity::CpuPerUnit => "CPU time for each unit of work",
-            Quantity::CallsPerUnit => "system calls for each unit of work",
-            Quantity::InstructionsPerUnit => "instructions for each unit of work",
-            Quantity::MemoryBytes => "memory",
-        };
-        (name, Unit::of(self.e.figure))
+        (quantity(self.e.figure), Unit::of(self.e.figure))
     }
 
     fn better(&self) -> &'static str {

@@ -86,7 +86,8 @@ fn answer(out: &mut String, e: &ExperimentFindings) {
         });
         out.push_str("</ul>\n");
     }
-    if e.trials_done < e.trials_planned {
+    // The plan of a search grows, and its answer says how far it is.
+    if e.trials_done < e.trials_planned && e.tuned.is_none() {
         let _ = writeln!(
             out,
             "<p class=\"unfinished\">{} of {} trials are done.</p>",

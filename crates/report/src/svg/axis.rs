@@ -3,10 +3,13 @@
 use lab::findings::Unit;
 
 use super::canvas::width_of;
-use crate::number::show;
+use crate::number::{short, show};
 
 /// An axis is logarithmic if the ratio of the largest to the smallest value is at least this.
 const WIDE: f64 = 20.0;
+
+/// A logarithmic axis over a smaller ratio has labels in equal steps if it would have fewer than three others.
+const NARROW: f64 = 5.0;
 
 /// How values are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,26 +92,12 @@ impl Axis {
                 }
                 let count = ((range.high - range.low) / step + 1e-9).floor().min(100.0) as usize;
                 let values = (0..=count).map(|i| range.low + step * i as f64);
-                values.map(|v| (v, self.short(v))).collect()
+                values.map(|v| (v, short(v, self.unit))).collect()
             }
             (Ticks::Round, Scale::Log) => {
-                log_ticks(range, about).into_iter().map(|v| (v, self.short(v))).collect()
+                log_ticks(range, about).into_iter().map(|v| (v, short(v, self.unit))).collect()
             }
         }
-    }
-
-    /// A round number without the zeros that `show` adds to keep three digits.
-    fn short(&self, value: f64) -> String {
-        if value == 0.0 {
-            return "0".to_owned();
-        }
-        let shown = show(value, self.unit);
-        let end = shown.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(shown.len());
-        let (number, unit) = shown.split_at(end);
-        if !number.contains('.') {
-            return shown;
-        }
-        format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 
@@ -205,9 +194,23 @@ fn log_ticks(range: &Range, about: usize) -> Vec<f64> {
         n if n >= 3 => plain,
         _ => {
             let some = decades(&[1.0, 2.0, 5.0], 1);
-            if some.len() >= 2 { some } else { vec![range.low, range.high] }
+            let enough = some.len() >= 3 || (some.len() == 2 && range.high / range.low >= NARROW);
+            if enough { some } else { steps(range, about) }
         }
     }
+}
+
+/// Round values in equal steps, for a range that is too narrow for parts of powers of ten.
+fn steps(range: &Range, about: usize) -> Vec<f64> {
+    let mut step = step(range.high - range.low);
+    while (range.high - range.low) / step > about.max(1) as f64 && step.is_finite() {
+        // The next larger round step.
+        step = self::step(step * 5.05);
+    }
+    let (first, last) = ((range.low / step).ceil(), (range.high / step).floor());
+    let count = (last - first).clamp(0.0, 100.0) as usize + 1;
+    let values: Vec<f64> = (0..count).map(|at| (first + at as f64) * step).collect();
+    if values.len() >= 2 { values } else { vec![range.low, range.high] }
 }
 
 #[cfg(test)]
@@ -235,6 +238,14 @@ mod tests {
         assert_eq!(labels(Scale::Log, Unit::Count, &[1.0, 1e4]), ["1", "10", "100", "1000", "10000"]);
         assert_eq!(labels(Scale::Log, Unit::Count, &[15.0, 90.0]), ["20", "50"]);
         assert!(labels(Scale::Log, Unit::PerSecond, &[1.0, 1e12]).len() <= 7);
+        assert_eq!(labels(Scale::Log, Unit::Times, &[0.67, 2.0]), ["1x", "1.5x", "2x"]);
+        let (narrow, few) = (axis(Scale::Log, Unit::Times), 2);
+        let range = narrow.range([0.98, 1.7].into_iter());
+        assert_eq!(
+            narrow.ticks(&range, few).into_iter().map(|(_, word)| word).collect::<Vec<_>>(),
+            ["1x", "1.5x"]
+        );
+        assert_eq!(labels(Scale::Log, Unit::Times, &[0.97, 1.31]), ["1x", "1.1x", "1.2x", "1.3x"]);
     }
 
     #[test]

@@ -25,6 +25,11 @@ impl Canvas {
         let _ = write!(self.body, "<g class=\"{class}\">");
     }
 
+    /// Opens a group whose origin is moved.
+    pub(super) fn open_at(&mut self, x: f64, y: f64) {
+        let _ = write!(self.body, "<g transform=\"translate({} {})\">", n(x), n(y));
+    }
+
     pub(super) fn close(&mut self) {
         self.body.push_str("</g>");
     }

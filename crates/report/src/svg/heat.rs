@@ -3,7 +3,7 @@
 use lab::findings::Unit;
 
 use super::canvas::{Anchor, Canvas, fitted, width_of};
-use super::{Data, NOT_RANKED, Width};
+use super::{Data, Width};
 use crate::number::show;
 
 /// Six colours of the map Cividis (Nuñez, Anderton and Renslow, PLoS ONE 13, 2018). Their brightness grows in even
@@ -24,7 +24,7 @@ const WIDE: f64 = 8.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) value: f64,
-    /// Whether it is ranked. Otherwise it cannot be the best.
+    /// Whether it is ranked. Otherwise it has a dotted edge ([`Heat::hollow`]), and cannot be the best.
     pub(crate) ranked: bool,
 }
 
@@ -41,6 +41,8 @@ pub(crate) struct Heat {
     pub(crate) more_is_better: bool,
     /// The smallest and the largest value of all grids that are compared.
     pub(crate) range: (f64, f64),
+    /// The meaning of a dotted edge.
+    pub(crate) hollow: &'static str,
 }
 
 impl Heat {
@@ -127,10 +129,10 @@ impl Heat {
         }
     }
 
-    /// The value in words. They also say whether the cell is not ranked.
+    /// The value in words. They also say why its edge is dotted.
     fn words(&self, cell: Cell) -> String {
         let shown = show(cell.value, self.unit);
-        if cell.ranked { shown } else { format!("{shown} ({NOT_RANKED})") }
+        if cell.ranked { shown } else { format!("{shown} ({})", self.hollow) }
     }
 
     pub(super) fn data(&self) -> Data {

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Range, Span, apart};
 use super::canvas::{Anchor, Canvas, n, width_of};
-use super::{Data, Interval, NOT_RANKED, Style, Width};
+use super::{Data, Interval, Style, Width};
 
 /// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,7 +10,7 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) interval: Option<Interval>,
-    /// Whether it is drawn as an outline, because it is not ranked.
+    /// Whether it is drawn as an outline ([`Lines::hollow`]).
     pub(crate) hollow: bool,
 }
 
@@ -21,11 +21,25 @@ impl Point {
     }
 }
 
-/// Connected points, ascending in x.
+/// How the points of a series are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drawn {
+    /// As marks on a line.
+    Joined,
+    /// As marks.
+    Apart,
+    /// As marks with this letter beside each.
+    Lettered(char),
+    /// As a line without marks.
+    Line,
+}
+
+/// Points, ascending in x.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub(crate) label: String,
     pub(crate) style: Style,
+    pub(crate) drawn: Drawn,
     pub(crate) points: Vec<Point>,
 }
 
@@ -46,6 +60,18 @@ pub(crate) struct Lines {
     pub(crate) bands: Vec<Band>,
     /// The name of the intervals, for the table of the data. Empty if no point has one.
     pub(crate) interval: String,
+    /// The meaning of a hollow mark.
+    pub(crate) hollow: &'static str,
+}
+
+/// The part of the canvas that a chart takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Area {
+    pub(super) width: f64,
+    pub(super) edge: f64,
+    pub(super) height: f64,
+    /// Whether there is room for many ticks.
+    pub(super) roomy: bool,
 }
 
 /// The area of the plot: its x range from left to right, and its y range from bottom to top.
@@ -67,49 +93,65 @@ impl Lines {
         self.points().map(|p| p.x).chain(banded)
     }
 
+    /// All y values that must be on the axis.
+    pub(super) fn ys(&self) -> impl Iterator<Item = f64> + Clone {
+        self.points().flat_map(|p| [p.y, p.interval.map_or(p.y, |i| i.0), p.interval.map_or(p.y, |i| i.1)])
+    }
+
     /// Draws the chart and returns its height.
     pub(super) fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let height = if width == Width::Wide { 340.0 } else { 270.0 };
-        self.draw_at(canvas, width, (0.0, height), self.x.range(self.xs()));
+        let area = Area { width: width.units(), edge: 0.0, height, roomy: width == Width::Wide };
+        self.draw_at(canvas, area, self.x.range(self.xs()), self.y.range(self.ys()));
         height
     }
 
-    /// Draws the chart below this edge, with this height and over these values of x.
-    pub(super) fn draw_at(&self, canvas: &mut Canvas, width: Width, (edge, height): (f64, f64), x: Range) {
-        let inset = if width == Width::Wide { 18.0 } else { 10.0 };
+    /// Draws the chart in this area and over these values.
+    pub(super) fn draw_at(&self, canvas: &mut Canvas, area: Area, x: Range, y: Range) {
+        let inset = if area.roomy { 18.0 } else { 10.0 };
         let marks = if self.bands.is_empty() { 0.0 } else { 16.0 };
-        let ends = |p: &Point| [p.y, p.interval.map_or(p.y, |i| i.0), p.interval.map_or(p.y, |i| i.1)];
-        let y = self.y.range(self.points().flat_map(ends));
+        let below = if self.x.label.is_empty() { 26.0 } else { 44.0 };
         let plot = Plot {
-            edge,
-            x: Span { range: x, from: 58.0 + inset, to: width.units() - 10.0 - inset },
-            y: Span { range: y, from: edge + height - 44.0, to: edge + 28.0 + marks },
+            edge: area.edge,
+            x: Span { range: x, from: 58.0 + inset, to: area.width - 10.0 - inset },
+            y: Span { range: y, from: area.edge + area.height - below, to: area.edge + 28.0 + marks },
         };
-        self.frame(canvas, &plot, inset, width);
+        self.frame(canvas, &plot, inset, area);
         self.bands(canvas, &plot);
-        for (i, series) in self.series.iter().enumerate() {
+        let mut taken = Vec::new();
+        let has_whiskers = |series: &&Series| series.points.iter().any(|p| p.interval.is_some());
+        let count = self.series.iter().filter(has_whiskers).count();
+        let mut at = 0.0;
+        for series in &self.series {
             // Shift the whiskers of different series at the same x, so that they do not overlap.
-            let shift = (i as f64 - (self.series.len() - 1) as f64 / 2.0).clamp(-3.0, 3.0) * 1.5;
+            let shift = (at - (count as f64 - 1.0) / 2.0).clamp(-3.0, 3.0) * 1.5;
             self.draw_series(canvas, &plot, series, shift);
+            at += f64::from(u8::from(has_whiskers(&series)));
+        }
+        for series in &self.series {
+            let Drawn::Lettered(letter) = series.drawn else { continue };
+            let place = |p: &Point| (plot.x.at(p.x), plot.y.at(p.y));
+            series.points.iter().for_each(|p| write_beside(canvas, letter, place(p), &mut taken));
         }
     }
 
-    fn frame(&self, canvas: &mut Canvas, plot: &Plot, inset: f64, width: Width) {
+    fn frame(&self, canvas: &mut Canvas, plot: &Plot, inset: f64, area: Area) {
         let (left, right, bottom) = (plot.x.from - inset, plot.x.to + inset, plot.y.from);
         canvas.open("axes");
-        for (value, label) in self.y.ticks(&plot.y.range, 6) {
+        let levels = ((plot.y.from - plot.y.to) / 30.0) as usize;
+        for (value, label) in self.y.ticks(&plot.y.range, levels.clamp(2, 6)) {
             let y = plot.y.at(value);
             canvas.line("grid", (left, y), (right, y));
             canvas.text("tick", Anchor::End, (left - 6.0, y + 4.0), &label);
         }
-        let about = if width == Width::Wide { 9 } else { 5 };
+        let about = if area.roomy { 9 } else { 5 };
         let ticks = self.x.ticks(&plot.x.range, about);
         for (value, _) in &ticks {
             let x = plot.x.at(*value);
             canvas.line("notch", (x, bottom), (x, bottom + 4.0));
         }
         for (value, label) in apart(ticks, |value| plot.x.at(value)) {
-            let most = width.units() - width_of(&label) / 2.0;
+            let most = area.width - width_of(&label) / 2.0;
             canvas.text("tick", Anchor::Middle, (plot.x.at(value).min(most), bottom + 17.0), &label);
         }
         canvas.line("rule", (left, bottom), (right, bottom));
@@ -141,8 +183,10 @@ impl Lines {
             .enumerate()
             .map(|(i, p)| format!("{}{} {}", if i == 0 { 'M' } else { 'L' }, n(at(p).0), n(at(p).1)))
             .collect();
-        canvas.path("line", &path.concat());
-        for p in &series.points {
+        if matches!(series.drawn, Drawn::Joined | Drawn::Line) {
+            canvas.path("line", &path.concat());
+        }
+        for p in series.points.iter().filter(|_| series.drawn != Drawn::Line) {
             if let Some((low, high)) = p.interval {
                 let (x, low, high) = (at(p).0 + shift, plot.y.at(low), plot.y.at(high));
                 let d = format!("M{} {}h6m-3 0V{}m-3 0h6", n(x - 3.0), n(low), n(high));
@@ -158,10 +202,10 @@ impl Lines {
         canvas.close();
     }
 
-    /// The value in words. They also say whether the point is not ranked.
+    /// The value in words. They also say why the point is hollow.
     fn value(&self, p: &Point) -> String {
         let word = self.y.word(p.y);
-        if p.hollow { format!("{word} ({NOT_RANKED})") } else { word }
+        if p.hollow { format!("{word} ({})", self.hollow) } else { word }
     }
 
     pub(super) fn data(&self) -> Data {
@@ -184,4 +228,14 @@ impl Lines {
         });
         Data { columns, rows: rows.collect() }
     }
+}
+
+/// Writes a letter beside its mark, on a side where it is over no other letter, or on the last side.
+fn write_beside(canvas: &mut Canvas, letter: char, (x, y): (f64, f64), taken: &mut Vec<(f64, f64)>) {
+    let sides = [(x, y - 8.0), (x + 11.0, y + 4.0), (x - 11.0, y + 4.0), (x, y + 17.0)];
+    let is_free =
+        |(x, y): &&(f64, f64)| taken.iter().all(|at| (at.0 - x).abs() > 10.0 || (at.1 - y).abs() > 12.0);
+    let at = *sides.iter().find(is_free).unwrap_or(&sides[3]);
+    canvas.text("label", Anchor::Middle, at, &letter.to_string());
+    taken.push(at);
 }

@@ -1,7 +1,7 @@
 //! Line charts below each other with one x axis, for quantities of different units over the same time.
 
 use super::canvas::Canvas;
-use super::lines::Lines;
+use super::lines::{Area, Lines};
 use super::{Data, Width};
 
 /// Two or more charts with the same x axis.
@@ -17,7 +17,9 @@ impl Panels {
         let Some(last) = self.0.last() else { return HEIGHT };
         let x = last.x.range(self.0.iter().flat_map(Lines::xs));
         for (i, lines) in self.0.iter().enumerate() {
-            lines.draw_at(canvas, width, (HEIGHT * i as f64, HEIGHT), x);
+            let edge = HEIGHT * i as f64;
+            let area = Area { width: width.units(), edge, height: HEIGHT, roomy: width == Width::Wide };
+            lines.draw_at(canvas, area, x, lines.y.range(lines.ys()));
         }
         HEIGHT * self.0.len() as f64
     }

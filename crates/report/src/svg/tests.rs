@@ -21,15 +21,27 @@ fn chart(points: &[(f64, f64, Option<Interval>)]) -> Lines {
         series: vec![Series {
             label: HOSTILE.to_owned(),
             style: style(2),
+            drawn: Drawn::Joined,
             points: points.iter().map(point).collect(),
         }],
         bands: vec![Band { from: 10.0, to: 20.0, label: HOSTILE.to_owned() }],
         interval: "95 % interval".to_owned(),
+        hollow: NOT_RANKED,
     }
 }
 
 fn lines(points: &[(f64, f64, Option<Interval>)]) -> Drawing {
     Drawing::Lines(chart(points))
+}
+
+fn drawn(drawn: Drawn, points: &[(f64, f64, Option<Interval>)]) -> Lines {
+    let mut chart = chart(points);
+    chart.series[0].drawn = drawn;
+    chart
+}
+
+fn small(charts: Vec<Lines>) -> Small {
+    Small { x: HOSTILE.to_owned(), y: HOSTILE.to_owned(), charts }
 }
 
 fn rows(values: &[(f64, Option<Interval>)], bars: bool) -> Drawing {
@@ -64,6 +76,7 @@ fn grid(cells: Vec<Vec<Option<Cell>>>, range: (f64, f64)) -> Drawing {
         unit: Unit::PerSecond,
         more_is_better: true,
         range,
+        hollow: NOT_RANKED,
     })
 }
 
@@ -74,6 +87,9 @@ fn all() -> Vec<Drawing> {
         lines(&[]),
         lines(&[(0.0, 0.0, Some((nan, inf))), (-5.0, nan, None), (inf, -inf, Some((0.0, 0.0)))]),
         Drawing::Panels(Panels(vec![chart(&[(1.0, 2.0, None)]), chart(&[(9.0, 5.0, None)]), chart(&[])])),
+        Drawing::Small(small(vec![chart(&[(1.0, 2.0, None)]), chart(&[(9.0, nan, None)]), chart(&[])])),
+        Drawing::Small(small(Vec::new())),
+        Drawing::Lines(drawn(Drawn::Lettered('A'), &[(1.0, 2.0, None), (1.0, 2.0, None), (nan, inf, None)])),
         rows(&[(6.9, Some((6.5, 7.2))), (0.2, None)], false),
         rows(&[(3.0, None), (0.0, None), (nan, None)], true),
         rows(&[], true),
@@ -179,4 +195,37 @@ fn panels_share_their_x_axis_below_each_other() {
         places[..2].iter().all(|above| places[2..].iter().all(|below| below[1] > above[1])),
         "{places:?}"
     );
+}
+
+#[test]
+fn a_series_is_a_line_or_marks_or_both_or_marks_with_letters() {
+    for (how, parts) in [
+        (Drawn::Joined, (1, 2, 0)),
+        (Drawn::Apart, (0, 2, 0)),
+        (Drawn::Line, (1, 0, 0)),
+        (Drawn::Lettered('Q'), (0, 2, 2)),
+    ] {
+        let drawing = Drawing::Lines(drawn(how, &[(1.0, 2.0, None), (3.0, 4.0, None)]));
+        let svg = drawing.svg(Width::Half, "f1", "t", "d");
+        let count = |part: &str| svg.matches(part).count();
+        assert_eq!((count("class=\"line\""), count("class=\"mark\""), count(">Q</text>")), parts, "{how:?}");
+        assert_eq!(drawing.data().rows.len(), 2);
+    }
+}
+
+/// The numbers after the beginnings of all parts of a drawing that begin so.
+fn places(svg: &str, begin: &str) -> Vec<Vec<f64>> {
+    let parts = svg.split(begin).skip(1).filter_map(|rest| rest.split(['l', 'a', ')']).next());
+    parts.map(|at| at.split(' ').filter_map(|number| number.parse().ok()).collect()).collect()
+}
+
+#[test]
+fn small_charts_stand_beside_each_other_with_one_y_axis() {
+    let charts = vec![chart(&[(1.0, 2.0, None)]), chart(&[(1.0, 8.0, None)]), chart(&[(1.0, 2.0, None)])];
+    let svg = Drawing::Small(small(charts)).svg(Width::Half, "f1", "t", "d");
+    let (origins, marks) = (places(&svg, "translate("), places(&svg, "<path class=\"mark\" d=\"M"));
+    assert_eq!(origins, [[0.0, 0.0], [235.0, 0.0], [0.0, 150.0]]);
+    // Equal values are equally high in their charts.
+    assert_eq!(marks[0], marks[2]);
+    assert!(marks[1][1] < marks[0][1], "{marks:?}");
 }

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use lab::compare::{Matched, RunComparison};
-use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Warning};
+use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Tuned, Warning};
 use stats::Verdict;
 
 use super::runs::{difference, why, without_counterpart};
+use super::tuned::{self, Progress};
 use super::verdicts::{verdict, word};
 use super::warnings::{Advice, advice};
 use crate::number::{interval_in_hundredths, several};
@@ -95,6 +96,9 @@ impl Judgement {
 }
 
 fn cases(e: &ExperimentFindings) -> Vec<Case> {
+    if let Some(found) = &e.tuned {
+        return vec![searched(e, found)];
+    }
     let case = |c: &Comparison| {
         let gates = e.is_beside_base(c);
         let (scenario, against) = (&e.estimates[c.scenario].scenario, &e.estimates[c.against].scenario);
@@ -117,6 +121,21 @@ fn cases(e: &ExperimentFindings) -> Vec<Case> {
         }
     };
     e.comparisons.iter().map(case).collect()
+}
+
+/// The answer of a search. The defaults are no failure if something is better.
+fn searched(e: &ExperimentFindings, found: &Tuned) -> Case {
+    let system = e.base.as_ref().map_or("", |base| base.scenario.system.as_str());
+    Case {
+        suite: suite(e),
+        name: format!("the best setting of {system}"),
+        grade: match tuned::progress(e, found) {
+            Progress::Decided => Grade::Fine,
+            Progress::Open => Grade::Open,
+            Progress::Failed => Grade::Unjudged,
+        },
+        words: tuned::answer(e, found),
+    }
 }
 
 fn matched(found: &RunComparison, m: &Matched) -> Case {

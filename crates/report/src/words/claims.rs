@@ -10,14 +10,19 @@ use stats::Verdict;
 use systems::work::Purpose;
 
 use super::reasons::counts;
+use super::tuned;
 use super::verdicts::FAR;
 use crate::number::{chosen_percent, interval, interval_in_hundredths, several, show, times};
 
 /// A longer window is worth trying below this length, seconds.
 const SHORT_S: f64 = 1.0;
 
-/// A sentence for each claim with its reason, in the findings' order. The first is the headline.
+/// A sentence for each claim with its reason, in the findings' order. The first is the headline. Of a search, its answer and
+/// what stands below it.
 pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
+    if let Some(found) = &e.tuned {
+        return std::iter::once(tuned::answer(e, found)).chain(tuned::below(e, found)).collect();
+    }
     let wording = Wording { e };
     e.claims.iter().map(|claim| with_reason(wording.sentence(claim), wording.reason(claim))).collect()
 }
@@ -30,6 +35,9 @@ pub fn answer(e: &ExperimentFindings) -> String {
 
 /// The headline without its reason, or why there is none; and the reason.
 pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<String>) {
+    if let Some(found) = &e.tuned {
+        return (tuned::answer(e, found), None);
+    }
     let wording = Wording { e };
     match e.claims.first() {
         Some(claim) => (wording.sentence(claim), wording.reason(claim)),
@@ -66,11 +74,29 @@ fn silence(why: Silence) -> &'static str {
     }
 }
 
+/// A figure in words, with the operation or the time that it is for.
+pub(crate) fn quantity(figure: Figure) -> &'static str {
+    match figure {
+        Figure::MsPerUpload => "time per upload",
+        Figure::BytesPerS => "payload bytes a second",
+        Figure::FramesPerS => "frames a second",
+        Figure::RequestsPerS => "requests a second",
+        Figure::MaxRate => "highest rate under the objective",
+        Figure::P50Us => "median response time",
+        Figure::P99Us => "p99 response time",
+        Figure::CpuPerUnit => "CPU time for each unit of work",
+        Figure::CallsPerUnit => "system calls for each unit of work",
+        Figure::InstructionsPerUnit => "instructions for each unit of work",
+        Figure::MemoryBytes => "memory",
+    }
+}
+
 /// What is compared, if it is no rate and no time of an operation.
 fn figure_in_words(e: &ExperimentFindings) -> Option<String> {
     let unit = e.workload.about().unit.name;
     match e.figure {
         Figure::MsPerUpload | Figure::BytesPerS | Figure::FramesPerS | Figure::RequestsPerS => None,
+        Figure::MaxRate => Some("highest rate".to_owned()),
         Figure::P50Us => Some("p50".to_owned()),
         Figure::P99Us => Some("p99".to_owned()),
         Figure::CpuPerUnit => Some(format!("CPU a {unit}")),
@@ -348,7 +374,7 @@ fn sure(ratio: Ratio) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn list(words: &[String]) -> String {
+pub(crate) fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [only] => only.clone(),

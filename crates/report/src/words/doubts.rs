@@ -10,6 +10,8 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::GeneratorBusy { share } => {
             format!("the generator's busiest core worked {} of the time", percent(share))
         }
+        Evidence::FailedBusy { per_s, share } => failed_busy(per_s, share),
+        Evidence::NoRateFailed { per_s } => no_rate_failed(per_s),
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
         Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
         Evidence::Starved { count, of, oldest_us, longest_us } => starved(count, of, oldest_us, longest_us),
@@ -39,9 +41,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::FewEnded { successes, window_s } => {
             format!("only {} ended in {}", several(successes, "operation"), seconds(window_s))
         }
-        Evidence::FewLatencies { window_s, latencies } => {
-            format!("the window of {} is {} mean latencies long", seconds(window_s), tenths(latencies))
-        }
+        Evidence::FewLatencies { window_s, latencies } => few_latencies(window_s, latencies),
         Evidence::Scatter { times } => {
             format!("tenths of the window scatter by {} times their mean", tenths(times))
         }
@@ -69,6 +69,19 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
 
 fn share(part: u64, of: u64) -> String {
     percent(part as f64 / of.max(1) as f64)
+}
+
+fn failed_busy(per_s: f64, share: f64) -> String {
+    let (rate, share) = (per_second(per_s), percent(share));
+    format!("at {rate}, where the objective failed, the generator's busiest core worked {share} of the time")
+}
+
+fn no_rate_failed(per_s: f64) -> String {
+    format!("the objective held at every rate that was tried, up to {}", per_second(per_s))
+}
+
+fn few_latencies(window_s: f64, latencies: f64) -> String {
+    format!("the window of {} is {} mean latencies long", seconds(window_s), tenths(latencies))
 }
 
 fn as_the_reference(share: f64, low: f64, high: f64, rounds: u32) -> String {

@@ -7,18 +7,23 @@ use lab::findings::{Effort, ExperimentFindings, FigureTable, Note, RANKED_ERRORS
 use stats::LEVEL;
 
 use super::caption::{Caption, Captioned};
+use super::tuned;
 use super::verdicts::{comparisons, effects};
 use crate::number::{chosen_percent, several};
 
 /// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
 pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Captioned> {
+    let of_search = e.tuned.iter().flat_map(|found| tuned::tables(e, found));
     let figures = e.tables.iter().map(|of| Captioned { caption: caption(e, of), table: of.table.clone() });
-    figures.chain(effects(e)).chain(comparisons(e)).collect()
+    of_search.chain(figures).chain(effects(e)).chain(comparisons(e)).collect()
 }
 
 /// The words of a table of figures.
 pub(crate) fn caption(e: &ExperimentFindings, table: &FigureTable) -> Caption {
     let (title, about) = match table.kind {
+        TableKind::List if e.tuned.is_some() => {
+            ("What was measured".to_owned(), format!("{}{}", fixed(e), medians(e)))
+        }
         TableKind::List | TableKind::Ranking => (e.title.clone(), format!("{}{}", fixed(e), medians(e))),
         TableKind::Pivot => (e.title.clone(), format!("{}{}{}", fixed(e), medians(e), columns(e))),
         TableKind::Counts => (format!("{}: the reason", e.title), counts(e)),
@@ -57,7 +62,10 @@ fn asked(ask: &Ask) -> String {
 
 /// What the numbers are.
 fn medians(e: &ExperimentFindings) -> String {
+    let objective = e.objective.as_ref().map_or_else(String::new, ToString::to_string);
+    let of_objective = format!("of the highest rate of requests at which {objective} held");
     let what = match e.figure {
+        Figure::MaxRate => of_objective.as_str(),
         Figure::MsPerUpload => "of each trial's mean time of an upload",
         Figure::BytesPerS => "of verified payload bytes a second",
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
@@ -69,7 +77,10 @@ fn medians(e: &ExperimentFindings) -> String {
         Figure::MemoryBytes => "of the largest proportional set size in each trial",
         Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
     };
-    let rounds = several(e.rounds.into(), "round");
+    let rounds = match &e.tuned {
+        Some(_) => "the rounds of each setting,".to_owned(),
+        None => several(e.rounds.into(), "round"),
+    };
     format!("Medians over {rounds} {what}, with the {} interval.", chosen_percent(1.0 - LEVEL))
 }
 

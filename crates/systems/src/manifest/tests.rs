@@ -72,6 +72,8 @@ fn the_example_in_the_contracts_is_valid() {
     let of_work = ["size", "concurrency", "reuse", "expect", "tls", "certificate", "sessions"];
     assert_eq!(names, [&of_work[..], &["buffer"]].concat());
     assert_eq!(applied(&manifest.apply["buffer"], &Value::Integer(65536)), "{buffer, 65536}");
+    assert_eq!(applied("sendfile {on_off};", &Value::Boolean(true)), "sendfile on;");
+    assert_eq!(applied("sendfile {on_off};", &Value::Boolean(false)), "sendfile off;");
 }
 
 #[test]

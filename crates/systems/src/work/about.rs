@@ -23,6 +23,8 @@ pub struct About {
     pub short_exchanges: bool,
     /// Its own knobs, in the order of the documentation.
     pub(crate) knobs: LazyLock<Vec<WorkloadKnob>>,
+    /// Those of its knobs that set the system up and do not say what work is done, so that a search may choose their values.
+    pub settings: &'static [&'static str],
     /// Small work in which a system's knobs have something to do, as changes from the defaults.
     pub small: &'static [KnobValue],
     /// Other small work, for knobs that have no effect in `small`, as changes from `small`.

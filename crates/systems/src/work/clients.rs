@@ -73,6 +73,7 @@ pub(super) static ABOUT: About = About {
         knobs.extend(rate_knobs(WORKLOAD));
         knobs
     }),
+    settings: &["pools", "pool_size"],
     small: &[
         ("pool_size", Value::Integer(8)),
         ("concurrency", Value::Integer(32)),

@@ -49,6 +49,7 @@ pub(super) static ABOUT: About = About {
             ("connections", Behaviour, number(Kind::Integer, 1..=MANY, &[1, 2, 8, 32], "streams at once")),
         ]
     }),
+    settings: &[],
     small: &[("frame_size", Value::Integer(10_000))],
     others: &[&[("frame_size", Value::Integer(100))]],
 };

@@ -16,7 +16,12 @@ pub struct Rate {
 impl Rate {
     /// Reads the knobs `rate` and `gaps`. `None` for a closed loop.
     pub(super) fn read(knobs: &KnobReader) -> Result<Option<Self>, String> {
-        let (per_s, poisson) = (knobs.number("rate")?, knobs.is("gaps", "poisson")?);
+        let (per_s, poisson) = (knobs.number("rate")?, Self::poisson(knobs)?);
         Ok((per_s > 0).then_some(Self { per_s, poisson }))
+    }
+
+    /// Reads the knob `gaps`: whether they are exponential.
+    pub(super) fn poisson(knobs: &KnobReader) -> Result<bool, String> {
+        knobs.is("gaps", "poisson")
     }
 }

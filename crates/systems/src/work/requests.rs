@@ -25,6 +25,8 @@ pub struct Requests {
     pub pipeline: u64,
     /// The arrivals of an open loop. `None` for a closed loop.
     pub rate: Option<Rate>,
+    /// Whether gaps are exponential where a trial searches the rate itself.
+    pub poisson: bool,
     /// How the server is spoken to in TLS. `None` for plain text.
     pub tls: Option<Tls>,
 }
@@ -36,6 +38,7 @@ impl Requests {
             keep_alive: knobs.flag("keep_alive")?,
             pipeline: knobs.number("pipeline")?,
             rate: Rate::read(knobs)?,
+            poisson: Rate::poisson(knobs)?,
             tls: Tls::read(knobs)?,
         })
     }
@@ -48,6 +51,7 @@ pub(super) static ABOUT: About = About {
     unit: REQUEST,
     figures: &[
         Figure::RequestsPerS,
+        Figure::MaxRate,
         Figure::P99Us,
         Figure::P50Us,
         Figure::CpuPerUnit,
@@ -67,6 +71,7 @@ pub(super) static ABOUT: About = About {
         knobs.extend(tls::knobs(WORKLOAD));
         knobs
     }),
+    settings: &[],
     small: &[("connections", Value::Integer(16))],
     others: &[
         &[("pipeline", Value::Integer(16))],

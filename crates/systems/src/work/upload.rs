@@ -76,6 +76,7 @@ pub(super) static ABOUT: About = About {
         knobs
     }),
     // Without reuse, uploads do not affect each other.
+    settings: &[],
     small: &[("size", Value::Integer(4 << 20)), ("reuse", Value::Boolean(false))],
     others: &[&[("size", Value::Integer(64 << 20))]],
 };

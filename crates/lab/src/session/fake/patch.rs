@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::observation::{Measurement, ServerCounts};
+use crate::observation::{MaxRate, Measurement, ServerCounts};
 
 /// Some fields of a [`Measurement`], with values that are valid for them.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -17,7 +17,8 @@ impl MeasurementPatch {
     /// # Errors
     /// The first field that measurements do not have, or an invalid value.
     pub fn new(fields: Value) -> Result<Self, String> {
-        let whole = Measurement { server: Some(ServerCounts::default()), ..Measurement::default() };
+        let (server, max_rate) = (Some(ServerCounts::default()), Some(MaxRate::default()));
+        let whole = Measurement { server, max_rate, ..Measurement::default() };
         let mut whole = serde_json::to_value(whole).map_err(|e| e.to_string())?;
         if let Some(name) = unknown(&fields, &whole) {
             return Err(format!("a measurement has no `{name}`"));
@@ -28,11 +29,17 @@ impl MeasurementPatch {
         Ok(Self(Some(fields)))
     }
 
-    /// Replaces the fields of a measurement. The server's counts are replaced only if the measurement has them.
+    /// Replaces the fields of a measurement. The server's counts and the highest rate are replaced only if the measurement
+    /// has them.
     pub(super) fn apply(&self, m: &mut Measurement) {
         let Some(mut fields) = self.0.clone() else { return };
-        if let (None, Some(fields)) = (&m.server, fields.as_object_mut()) {
-            fields.remove("server");
+        if let Some(fields) = fields.as_object_mut() {
+            let has = |name: &String| match name.as_str() {
+                "server" => m.server.is_some(),
+                "max_rate" => m.max_rate.is_some(),
+                _ => true,
+            };
+            fields.retain(|name, _| has(name));
         }
         let changed = serde_json::to_value(&*m).ok().and_then(|mut whole| {
             merge(&fields, &mut whole);

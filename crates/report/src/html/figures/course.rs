@@ -4,7 +4,7 @@ use lab::findings::{Estimate, Unit};
 
 use super::super::figure::Figure;
 use super::View;
-use crate::svg::{Axis, Drawing, Lines, Panels, Point, Scale, Series, Style, Ticks};
+use crate::svg::{Axis, Drawing, Drawn, Lines, NOT_RANKED, Panels, Point, Scale, Series, Style, Ticks};
 
 /// The fewest rounds of which a course is drawn.
 const ROUNDS: usize = 3;
@@ -140,6 +140,7 @@ fn series(view: &View, points: impl Fn(&Estimate) -> Vec<Point>) -> Vec<Series> 
     let all = view.best().into_iter().map(|e| Series {
         label: view.label(e, &[]),
         style: view.palette.style(&e.scenario.system, 0),
+        drawn: Drawn::Joined,
         points: points(e),
     });
     all.filter(|series| !series.points.is_empty()).collect()
@@ -153,6 +154,7 @@ fn lines(x: Axis, y: Axis, series: Vec<Series>) -> Option<Lines> {
         series,
         bands: Vec::new(),
         interval: String::new(),
+        hollow: NOT_RANKED,
     })
 }
 

@@ -9,7 +9,7 @@ use systems::knob::Kind;
 
 use super::super::figure::Figure;
 use super::{INTERVAL, SERIES, View, number, numeric, outlines, rest};
-use crate::svg::{Axis, Band, Cell, Drawing, Heat, Lines, Point, Scale, Series, Ticks};
+use crate::svg::{Axis, Band, Cell, Drawing, Drawn, Heat, Lines, NOT_RANKED, Point, Scale, Series, Ticks};
 
 /// The most sweeps that are drawn. The knobs that the claims name first are chosen.
 const SWEEPS: usize = 3;
@@ -51,7 +51,7 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
         let shape = shapes.entry(system).and_modify(|n| *n += 1).or_insert(0);
         let style = view.palette.style(system, *shape);
         let points = points(knob, &walk, rows);
-        series.push(Series { label: label.clone(), style, points });
+        series.push(Series { label: label.clone(), style, drawn: Drawn::Joined, points });
     }
     series.retain(|s| !s.points.is_empty());
     if series.iter().map(|s| s.points.len()).max()? < 2 {
@@ -76,6 +76,7 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
             y: view.axis(&values),
             series,
             interval: INTERVAL.to_owned(),
+            hollow: NOT_RANKED,
         }),
         main: false,
     })
@@ -296,6 +297,7 @@ fn heat(
             unit,
             more_is_better: view.e.figure.more_is_better(),
             range,
+            hollow: NOT_RANKED,
         }),
         main: false,
     }

@@ -1,10 +1,12 @@
 //! Tests of the figures of made-up runs: what they show, in which order, and what they say about the rest.
 
+use lab::experiment::Figure as Quantity;
+use lab::search::{Bounded, Limit};
 use lab::session::{MeasurementPatch, Rule};
 
 use super::*;
-use crate::made_up::{found, rule};
-use crate::svg::{Drawing, Rows};
+use crate::made_up::{Sought, found, rule};
+use crate::svg::{Drawing, Lines, Rows, Width};
 
 fn answered(e: &ExperimentFindings) -> Vec<Figure> {
     let findings = Findings { experiments: vec![e.clone()] };
@@ -53,7 +55,7 @@ fn too_few_rounds_rank_nothing() {
 fn grids(figures: &[Figure]) -> Vec<(&str, usize)> {
     let grids = figures.iter().filter(|figure| matches!(figure.drawing, Drawing::Heat(_)));
     let framed = |figure: &Figure| {
-        let svg = figure.drawing.svg(crate::svg::Width::Half, "f", "t", "d");
+        let svg = figure.drawing.svg(Width::Half, "f", "t", "d");
         svg.matches("cell best").count()
     };
     grids
@@ -118,4 +120,150 @@ fn each_system_has_a_grid_before_any_has_a_second() {
     assert_eq!(titles, seven);
     let few = answered(&found(&["a", "b"], &POOL, &[]));
     assert!(grids(&few).len() == 2 && few.iter().all(|figure| !figure.about.contains("are drawn")));
+}
+
+const KNOBS: [(&str, &[i64]); 4] =
+    [("workers", &[1, 2, 4, 8]), ("buffer", &[8, 16, 32]), ("cache", &[0, 1]), ("spare", &[0, 1, 2])];
+
+/// A rule that replaces the memory.
+fn bytes(point: &[(&str, i64)], bytes: u64) -> Rule {
+    let system = serde_json::json!({ "system": { "peak_pss_bytes": bytes } });
+    Rule { measured: MeasurementPatch::new(system).expect("a measurement has it"), ..rule("a", point, 1.0) }
+}
+
+/// A search in which `workers` and `cache` cost memory, and half a limit of it is what most settings need.
+fn sought(until: usize) -> ExperimentFindings {
+    let rules = [
+        rule("a", &[("workers", 2)], 1.2),
+        rule("a", &[("workers", 4)], 1.5),
+        rule("a", &[("workers", 8)], 1.55),
+        rule("a", &[("buffer", 16)], 1.1),
+        rule("a", &[("cache", 1)], 1.2),
+        bytes(&[("workers", 2)], 40_000_000),
+        bytes(&[("workers", 4)], 60_000_000),
+        bytes(&[("cache", 1)], 75_000_000),
+        bytes(&[("cache", 1), ("workers", 4)], 90_000_000),
+        bytes(&[("workers", 8)], 180_000_000),
+    ];
+    let limits = [Limit { of: Bounded::Memory, below: 100e6 }];
+    let also = [Quantity::MemoryBytes];
+    Sought { knobs: &KNOBS, also: &also, limits: &limits, rules: &rules, trials: 200, until }.found()
+}
+
+fn charts(figure: &Figure) -> Vec<&Lines> {
+    match &figure.drawing {
+        Drawing::Lines(lines) => vec![lines],
+        Drawing::Small(small) => small.charts.iter().collect(),
+        _ => panic!("{figure:?}"),
+    }
+}
+
+#[test]
+fn a_search_has_its_path_its_knobs_its_strongest_pair_and_its_front() {
+    let e = sought(usize::MAX);
+    let found = e.tuned.as_ref().expect("a search");
+    let advice = found.advice.as_ref().expect("it has ended");
+    let figures = answered(&e);
+    let titles: Vec<&str> = figures.iter().map(|figure| figure.title.as_str()).collect();
+    let begins = [
+        "The race led to `workers=4 buffer=16 cache=1`; fresh rounds show it at ",
+        "`workers`, `cache` and `buffer` seem to matter; `spare` hardly does",
+        "`workers` and `cache` together",
+    ];
+    assert!(begins.iter().zip(&titles).all(|(begin, title)| title.starts_with(begin)), "{titles:?}");
+    assert!(titles[3].starts_with("No setting that ran has better medians than these "), "{titles:?}");
+    assert!(figures[0].main && figures[1..].iter().all(|figure| !figure.main));
+
+    // The path: the default, the best so far, every setting of every heat by its name, and the proof at the end.
+    let path = charts(&figures[0])[0];
+    let marks: usize = path.series[2..].iter().map(|series| series.points.len()).sum();
+    let raced: usize =
+        found.heats.iter().flat_map(|heat| &heat.settings).filter(|(_, ratio)| ratio.is_some()).count();
+    assert_eq!(marks, raced + 1);
+    let proof = path.series.last().expect("the proof");
+    assert_eq!(proof.label, "workers=4 buffer=16 cache=1 in fresh rounds");
+    let gain = advice.gain.expect("a gain");
+    assert_eq!((proof.points[0].y, proof.points[0].interval), (gain.estimate, Some((gain.low, gain.high))));
+    assert!(
+        path.series[..proof_at(path)]
+            .iter()
+            .flat_map(|s| &s.points)
+            .all(|p| p.x < proof.points[0].x || p.y == 1.0)
+    );
+
+    // The knobs: a chart for each with all its values, and the default's mark over its own.
+    let knobs = charts(&figures[1]);
+    assert_eq!(knobs.iter().map(|chart| chart.y.label.as_str()).collect::<Vec<_>>()[3], "spare");
+    for chart in &knobs {
+        let values = KNOBS.iter().find(|(knob, _)| *knob == chart.y.label).expect("a knob").1;
+        assert_eq!((chart.series[0].points.len(), chart.series[1].points.len()), (values.len(), 1));
+        assert_eq!(chart.series[0].style.hue.is_none(), chart.y.label == "spare");
+    }
+
+    // The front: what breaks the limit is hollow, and what is on the front has its name.
+    let front = charts(&figures[3])[0];
+    let hollow = front.series.iter().filter(|series| series.points[0].hollow).count();
+    assert_eq!(hollow, found.tried.iter().filter(|tried| !tried.keeps).count());
+    assert!(hollow > 0 && front.series[0].points.len() == found.front.len());
+    let svg = figures[3].drawing.svg(Width::Wide, "f", "t", "d");
+    assert!(svg.contains(">A</text>"), "{svg}");
+    let lettered: Vec<&str> = figures[3].legend.iter().map(|(word, _)| word.as_str()).collect();
+    assert!(lettered.contains(&"A: the defaults") || lettered[0].starts_with("A: "), "{lettered:?}");
+}
+
+fn proof_at(path: &Lines) -> usize {
+    path.series.len() - 1
+}
+
+#[test]
+fn an_interrupted_search_has_no_proof_in_its_path() {
+    let e = sought(20);
+    let figures = answered(&e);
+    assert!(figures[0].title.starts_with("The race leads to `"), "{}", figures[0].title);
+    assert!(
+        charts(&figures[0])[0].series.iter().flat_map(|s| &s.points).all(|point| point.interval.is_none())
+    );
+    assert!(answered(&sought(0)).is_empty());
+}
+
+#[test]
+fn values_that_never_work_are_in_no_chart() {
+    let fail = lab::observation::Failure {
+        stage: "start".to_owned(),
+        reason: "it ended".to_owned(),
+        output: String::new(),
+    };
+    let rules =
+        [Rule { fail: Some(fail), ..rule("a", &[("workers", 8)], 1.0) }, rule("a", &[("buffer", 16)], 1.3)];
+    let knobs = [KNOBS[0], KNOBS[1]];
+    let e = Sought { knobs: &knobs, also: &[], limits: &[], rules: &rules, trials: 100, until: usize::MAX }
+        .found();
+    let figures = answered(&e);
+    let of_workers =
+        charts(&figures[1]).into_iter().find(|chart| chart.y.label == "workers").expect("its chart");
+    let Ticks::At(ticks) = &of_workers.x.ticks else { panic!("{:?}", of_workers.x) };
+    assert_eq!(ticks.iter().map(|(_, word)| word.as_str()).collect::<Vec<_>>(), ["1", "2", "4"]);
+    assert_eq!(of_workers.series[0].points.len(), 3);
+    let Drawing::Heat(grid) = &figures[2].drawing else { panic!("{:?}", figures[2]) };
+    assert_eq!(grid.cells.iter().flatten().filter(|cell| cell.is_none()).count(), 3);
+    assert_eq!(figures.len(), 3);
+}
+
+#[test]
+fn of_many_values_those_that_ran_are_drawn() {
+    let many: Vec<i64> = (1..=100).collect();
+    let knobs = [("workers", &many[..]), KNOBS[1]];
+    let rules = [rule("a", &[("buffer", 16)], 1.3)];
+    let e = Sought { knobs: &knobs, also: &[], limits: &[], rules: &rules, trials: 60, until: usize::MAX }
+        .found();
+    let figures = answered(&e);
+    let ran = |knob: &str| {
+        let tried = e.tuned.iter().flat_map(|found| &found.tried);
+        tried.filter_map(|tried| tried.point.get(knob)).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let of_workers = charts(&figures[1]).into_iter().find(|chart| chart.y.label == "workers");
+    assert_eq!(of_workers.expect("its chart").series[0].points.len(), ran("workers"));
+    let Drawing::Heat(grid) = &figures[2].drawing else { panic!("{:?}", figures[2]) };
+    let sides = [grid.cells.len(), grid.cells[0].len()];
+    assert!(sides.contains(&ran("workers")) && sides.contains(&3) && ran("workers") < 30, "{sides:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::super::VALUE;
+use super::super::{ON_OFF, VALUE};
 use super::{Read, Reader};
 use crate::input::nearest;
 use crate::knob::Knob;
@@ -34,7 +34,7 @@ pub(super) fn read(
             };
             return reader.wrong(knob.span(), format!("there is no knob `{name}` here"), help);
         }
-        let checked = reader.placeholders(text, &[VALUE])?;
+        let checked = reader.placeholders(text, &[VALUE, ON_OFF])?;
         if template::names(&checked).is_ok_and(|names| names.is_empty()) {
             return reader.wrong(text.span(), "the value is missing here", "put {value} where it belongs");
         }

@@ -1,7 +1,7 @@
-//! The arms of `narrows try`: commands with placeholders, or URLs, become systems; `--knob` becomes their knobs.
+//! Arms: commands with placeholders, or URLs, become systems; `--knob` becomes their knobs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use load::target::Url;
@@ -10,10 +10,46 @@ use systems::knob::Knob;
 use systems::manifest::Hooks;
 use systems::{Draft, InputError, Manifest, Value, Workload, template};
 
-use super::Args;
-use super::commits::{Commits, Folder};
-use super::knobs::{MOST_VALUES, TypedKnob, knobs};
+use super::knobs::{TypedKnob, typed};
+use super::{CommandArgs, READY};
 use crate::common::{self, Usage};
+
+/// The arms as they are typed.
+#[derive(Clone, Copy)]
+pub struct Typed<'a> {
+    /// The options of all arms.
+    pub args: &'a CommandArgs,
+    /// The commands and URLs.
+    pub texts: &'a [String],
+    /// The names that the user wants, in order. Arms without one get one.
+    pub names: &'a [String],
+    /// The work that they do.
+    pub workload: Workload,
+    /// The folder in which commands run.
+    pub dir: &'a Path,
+}
+
+/// The folders in which a command runs, in place of the current one: those of commits.
+pub struct Places {
+    /// All places of the first build, then all of the second.
+    pub all: Vec<Place>,
+    /// How many times each was built.
+    pub builds: usize,
+    /// Which commits they are, and what a reader must know about them.
+    pub note: String,
+}
+
+/// A folder in which a command runs.
+pub struct Place {
+    /// The name of the system there.
+    pub name: String,
+    /// What is there, in a line.
+    pub about: String,
+    /// Which version of the program it is.
+    pub version: String,
+    /// The folder.
+    pub dir: PathBuf,
+}
 
 /// The arms as systems, and the knobs that span their points.
 pub struct Arms {
@@ -34,98 +70,92 @@ impl Arms {
     }
 }
 
-/// Reads the arms of a command line. Their commands run in `dir`, or in the folders of the commits.
+/// Reads the arms of a command line. With `places`, the only command runs in each of them.
 ///
 /// # Errors
 /// The first mistake, with its place.
-pub fn read(args: &Args, workload: Workload, dir: &Path, commits: Option<&Commits>) -> anyhow::Result<Arms> {
-    let knobs = knobs(args, workload)?;
+pub fn read(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
+    made(typed, places).map_err(common::of_usage)
+}
+
+fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
+    let Typed { args, texts, workload, .. } = typed;
+    let knobs = typed_knobs(args, workload)?;
     // An arm with the name of a reference would be taken for it.
     let mut names = Workload::ALL.map(|workload| workload.reference().to_owned()).to_vec();
     let mut systems = Vec::new();
     let mut used = BTreeSet::new();
-    for (index, text) in args.arms.iter().enumerate() {
-        let source = Source::new(format!("arm {}", index + 1), text.as_str());
-        let wanted = args.names.get(index).cloned();
-        let of_command = |used: &mut BTreeSet<String>| -> anyhow::Result<Draft> {
-            let command = words(&source, args.shell)?;
-            Ok(Draft { workloads: vec![workload], ..draft(args, &source, &command, &knobs, dir, used)? })
-        };
-        if let Some(commits) = commits {
-            for system in of_commits(args, &of_command(&mut used)?, commits, &mut names) {
-                systems.push(Manifest::new(system)?);
-            }
-        } else if is_url(text) {
-            systems.push(Manifest::new(of_url(args, workload, text, wanted, dir, &mut names)?)?);
+    for (index, text) in texts.iter().enumerate() {
+        let label = if texts.len() > 1 { format!("arm {}", index + 1) } else { "the command".to_owned() };
+        let source = Source::new(label, text.as_str());
+        let wanted = typed.names.get(index).cloned();
+        let drafts = if is_url(text) {
+            vec![of_url(typed, text, wanted, &mut names)?]
         } else {
-            let name = match wanted {
-                Some(name) => name,
-                None => name_of(&words(&source, args.shell)?, args.shell),
-            };
-            let name = unique(&mut names, &plain(&name));
-            systems.push(Manifest::new(Draft { name, ..of_command(&mut used)? })?);
+            let command = words(&source, args.start.shell)?;
+            let name = wanted.unwrap_or_else(|| name_of(&command, args.start.shell));
+            let draft = draft(typed, &source, &command, &knobs, &mut used)?;
+            match &places {
+                Some(places) => places.all.iter().map(|place| moved(&draft, place, &mut names)).collect(),
+                None => vec![Draft { name: unique(&mut names, &plain(&name)), ..draft }],
+            }
+        };
+        for draft in drafts {
+            systems.push(Manifest::new(draft)?);
         }
     }
-    check_knobs(&knobs, workload, &systems, &used)?;
+    check_used(&knobs, workload, &systems, &used)?;
     let knobs = knobs.into_iter().map(|knob| (knob.name, knob.values)).collect();
-    let note = commits.map(Commits::described);
-    Ok(Arms { systems, knobs, builds: commits.map_or(1, |commits| commits.builds), note })
+    let (builds, note) = places.map_or((1, None), |places| (places.builds, Some(places.note)));
+    Ok(Arms { systems, knobs, builds, note })
+}
+
+/// The knobs of the command line. Knobs of the workload and those of all systems take their own values.
+fn typed_knobs(args: &CommandArgs, workload: Workload) -> Result<Vec<TypedKnob>, InputError> {
+    typed(args, |name| workload.knob(name).or_else(|| systems::allotment::knob(name)))
 }
 
 /// A server that runs already.
 fn of_url(
-    args: &Args,
-    workload: Workload,
+    typed: Typed<'_>,
     url: &str,
     wanted: Option<String>,
-    dir: &Path,
     names: &mut Vec<String>,
 ) -> anyhow::Result<Draft> {
     let port = without_path(url).rsplit(':').next();
     let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
     Ok(Draft {
         name: unique(names, &plain(&name)),
-        workloads: vec![workload],
+        workloads: vec![typed.workload],
         language: "-".to_owned(),
         about: url.to_owned(),
         attach: Some(without_path(url).to_owned()),
-        tls: secured(args, url)?,
-        dir: dir.to_owned(),
-        home: dir.to_owned(),
+        tls: secured(typed.args, url)?,
+        dir: typed.dir.to_owned(),
+        home: typed.dir.to_owned(),
         ..Draft::default()
     })
 }
 
-/// The command in the folder of each commit.
-fn of_commits(args: &Args, command: &Draft, commits: &Commits, names: &mut Vec<String>) -> Vec<Draft> {
-    let count = commits.folders.len() / commits.builds;
-    let folders = commits.folders.iter().enumerate();
-    let systems = folders.map(|(index, folder)| {
-        let Folder { revision, build, path } = folder;
-        // `HEAD~` would become `HEAD-`.
-        let name =
-            if revision.name.contains(['~', '^', '@', ':']) { revision.short() } else { &revision.name };
-        let name = plain(args.names.get(index % count).map_or(name, String::as_str));
-        let name = if *build == 1 { name } else { format!("{name}-build-{build}") };
-        Draft {
-            name: unique(names, &name),
-            about: format!("{} {}", revision.short(), revision.subject),
-            version: Some(revision.short().to_owned()),
-            dir: path.clone(),
-            home: path.clone(),
-            ..command.clone()
-        }
-    });
-    systems.collect()
+/// The command in another folder.
+fn moved(command: &Draft, place: &Place, names: &mut Vec<String>) -> Draft {
+    Draft {
+        name: unique(names, &plain(&place.name)),
+        about: place.about.clone(),
+        version: Some(place.version.clone()),
+        dir: place.dir.clone(),
+        home: place.dir.clone(),
+        ..command.clone()
+    }
 }
 
-/// Checks that every knob is used, and that they do not span too many points.
-fn check_knobs(
+/// Checks that every knob is used.
+fn check_used(
     knobs: &[TypedKnob],
     workload: Workload,
     systems: &[Manifest],
     used: &BTreeSet<String>,
-) -> anyhow::Result<()> {
+) -> Result<(), InputError> {
     for knob in knobs {
         let started = systems.iter().any(|system| system.attached().is_none());
         let of_all = started && systems::allotment::knob(&knob.name).is_some();
@@ -135,14 +165,8 @@ fn check_knobs(
             let help =
                 format!("put {{{name}}} into a command, or give it a variable with --env NAME={{{name}}}");
             let message = format!("no command contains {{{name}}}");
-            return Err(knob.source.error(0..name.len(), message, help).into());
+            return Err(knob.source.error(0..name.len(), message, help));
         }
-    }
-    let points = knobs.iter().map(|knob| knob.values.len()).fold(1, usize::saturating_mul);
-    if points > MOST_VALUES {
-        anyhow::bail!(
-            "the knobs span {points} points, and at most {MOST_VALUES} are tried: give fewer values"
-        );
     }
     Ok(())
 }
@@ -153,7 +177,7 @@ pub fn is_url(arm: &str) -> bool {
 }
 
 /// How to speak TLS to a server that runs already; `None` if it speaks none.
-fn secured(args: &Args, url: &str) -> anyhow::Result<Option<tls::Dialing>> {
+fn secured(args: &CommandArgs, url: &str) -> anyhow::Result<Option<tls::Dialing>> {
     if !url.starts_with("https://") {
         return Ok(None);
     }
@@ -169,24 +193,24 @@ pub fn without_path(url: &str) -> &str {
 
 /// Makes the values of a manifest, without its name.
 fn draft(
-    args: &Args,
+    typed: Typed<'_>,
     source: &Source,
     command: &[String],
     knobs: &[TypedKnob],
-    dir: &Path,
     used: &mut BTreeSet<String>,
-) -> anyhow::Result<Draft> {
+) -> Result<Draft, InputError> {
+    let Typed { args, workload, dir, .. } = typed;
     let env = environment(args)?;
     let hook = |name: &str, text: &Option<String>| -> Result<Option<Vec<String>>, InputError> {
         let Some(text) = text else { return Ok(None) };
         let source = Source::new(format!("--{name}"), text.as_str());
         check(&source, knobs)?;
-        words(&source, args.shell).map(Some)
+        words(&source, args.start.shell).map(Some)
     };
     let hooks = Hooks {
-        setup: hook("setup", &args.setup)?,
-        prepare: hook("prepare", &args.prepare)?,
-        conclude: hook("conclude", &args.conclude)?,
+        setup: hook("setup", &args.start.setup)?,
+        prepare: hook("prepare", &args.start.prepare)?,
+        conclude: hook("conclude", &args.start.conclude)?,
     };
     let mut names = check(source, knobs)?;
     for (variable, value) in &env {
@@ -198,17 +222,18 @@ fn draft(
     }
     let own = knobs.iter().filter(|knob| names.contains(&knob.name));
     // The launch fills in `{tls}`.
-    let of_work = |name: &str| name == "tls" && args.workload().knob(name).is_some();
+    let of_work = |name: &str| name == "tls" && workload.knob(name).is_some();
     let own = own.filter(|knob| systems::allotment::knob(&knob.name).is_none() && !of_work(&knob.name));
     let own: BTreeMap<String, Knob> = own.map(|knob| (knob.name.clone(), knob.definition())).collect();
     used.extend(own.keys().cloned());
     Ok(Draft {
+        workloads: vec![workload],
         language: "-".to_owned(),
         about: source.text.to_string(),
         command: command.to_vec(),
         env,
-        ready_timeout_s: Some((args.ready.as_secs_f64().ceil() as u32).max(1)),
-        outside: args.attach,
+        ready_timeout_s: Some((args.start.ready.unwrap_or(READY).as_secs_f64().ceil() as u32).max(1)),
+        outside: args.start.attach,
         finds_port: !names.contains("port") && !names.contains("socket"),
         hooks,
         tls: names.contains("cert").then(|| args.tls.offered()),
@@ -220,7 +245,7 @@ fn draft(
 }
 
 /// The variables of `--env`.
-fn environment(args: &Args) -> Result<BTreeMap<String, String>, InputError> {
+fn environment(args: &CommandArgs) -> Result<BTreeMap<String, String>, InputError> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => {
@@ -232,7 +257,7 @@ fn environment(args: &Args) -> Result<BTreeMap<String, String>, InputError> {
             ))
         }
     };
-    args.env.iter().map(pair).collect()
+    args.start.env.iter().map(pair).collect()
 }
 
 /// The placeholders that have a value without a knob.

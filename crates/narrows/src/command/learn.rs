@@ -1,5 +1,7 @@
 //! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
 
+use std::collections::BTreeSet;
+
 use answers::Statuses;
 use anyhow::bail;
 use lab::ask::{Ask, Demand};
@@ -18,7 +20,7 @@ pub struct Learnt {
     pub slowest_per_s: Option<f64>,
 }
 
-/// Looks at every point of the plan. None if the user interrupted.
+/// Looks at every scenario of the plan. None if the user interrupted.
 ///
 /// # Errors
 /// A point that does not start or does not answer, with the end of its output; answers that differ between arms.
@@ -52,8 +54,37 @@ pub fn learn(
     Ok(Some(Learnt { ask, slowest_per_s }))
 }
 
-/// Why an arm cannot be measured, with the options of this verb in place of a manifest's fields.
-fn failed(label: &str, failure: &Failure) -> String {
+/// Looks at each system of a saved plan once: whether it starts, and answers as when its run began. Returns false if the user
+/// interrupted.
+///
+/// # Errors
+/// A system that does not.
+pub fn look_again(bench: &mut Bench, plan: &Plan) -> anyhow::Result<bool> {
+    const MOVED: &str = "the run began elsewhere, or its files have changed: continue it in the folder in which it \
+                         began, with the same files";
+    for planned in &plan.experiments {
+        let sent = planned.ask.clone().unwrap_or_else(|| Ask::get("/"));
+        let mut seen = BTreeSet::new();
+        for scenario in planned.scenarios.iter().filter(|scenario| seen.insert(scenario.system.as_str())) {
+            let look = match bench.look(scenario, &sent, planned.timing, false) {
+                Ok(look) => look,
+                Err(TrialError::Interrupted) => return Ok(false),
+                Err(TrialError::Failed(failure)) => {
+                    bail!("{}\n{MOVED}", failed(&planned.label(scenario), &failure));
+                }
+            };
+            let right =
+                |answer: &Answer| sent.statuses().contains(answer.status) && answer.meets(&sent.answer);
+            if let Some(other) = look.answers.iter().find(|answer| !right(answer)) {
+                bail!("{}: it now answers {}\n{MOVED}", scenario.system, seen_as(other));
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Why an arm cannot be measured, with options in place of a manifest's fields.
+pub fn failed(label: &str, failure: &Failure) -> String {
     const OPTIONS: [(&str, &str); 4] = [
         ("; start it with: start it again", ""),
         ("see ready.timeout_s", "--ready gives it more time"),
@@ -85,7 +116,7 @@ fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
                         answer.status
                     ),
                 };
-                bail!("{label}: it answers {} to {} {}; {help}", seen(answer), ask.method, ask.path);
+                bail!("{label}: it answers {} to {} {}; {help}", seen_as(answer), ask.method, ask.path);
             }
         }
     }
@@ -114,15 +145,15 @@ fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
         bail!(
             "the arms do not do the same work:\n  {first_label} answers {}\n  {label} answers {}\nLet them answer the same, or \
              use --unequal to measure them without comparing them",
-            seen(base),
-            seen(other)
+            seen_as(base),
+            seen_as(other)
         );
     }
     Ok(Ask { status, answer: demand, unequal: false, ..ask })
 }
 
 /// An answer in a few words: its status, its length, and how it begins.
-fn seen(answer: &Answer) -> String {
+fn seen_as(answer: &Answer) -> String {
     let shown = &answer.body[..answer.body.len().min(60)];
     let more = if answer.length as usize > shown.len() { "…" } else { "" };
     format!("{} with {} bytes, \"{}{more}\"", answer.status, answer.length, shown.escape_ascii())

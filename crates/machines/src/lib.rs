@@ -1,0 +1,21 @@
+//! Other machines: how each is reached, and what is said over the pipe to it.
+//!
+//! A [`Machine`] is a command that gives a pipe. At its other end runs `narrows agent`. Both sides send frames, of which each has
+//! one [`Message`]. The messages of a verb are opaque here. Knows `systems` (process groups); knows nothing of traffic, systems
+//! under test or statistics, and has no clock of its own: whoever makes a [`Link`] says which clock it reads.
+
+mod address;
+pub mod clock;
+mod error;
+mod frame;
+mod link;
+mod message;
+mod remote;
+
+pub use address::{AddressError, Machine, parse_list};
+pub use clock::{Offset, Round};
+pub use error::MachineError;
+pub use frame::{FrameError, LONGEST, read as read_frame, write as write_frame};
+pub use link::{Clock, Link, Lost};
+pub use message::{Hello, Message, PROTOCOL};
+pub use remote::Remote;

@@ -1,0 +1,125 @@
+//! What is said over a pipe. Each message is one frame of JSON.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of what is said. Sides of different versions do not talk to each other.
+pub const PROTOCOL: u32 = 1;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub enum Message {
+    /// The first message of each side.
+    Hello(Hello),
+    /// The sender lives.
+    Beat,
+    /// Asks for the other side's clock.
+    Ping {
+        /// The sender's clock in nanoseconds.
+        sent_ns: u64,
+    },
+    /// The answer to a ping, at once.
+    Pong {
+        /// As in the ping.
+        sent_ns: u64,
+        /// The clock of the side that answers, in nanoseconds.
+        clock_ns: u64,
+    },
+    /// A message of a verb.
+    Says {
+        /// What only the verb knows.
+        what: Value,
+    },
+}
+
+/// What a side is. Only the two versions are required, so that sides of any versions understand that they differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`] of that side.
+    pub protocol: u32,
+    /// The version of its narrows.
+    pub version: String,
+    /// The architecture for which it was built.
+    #[serde(default)]
+    pub architecture: String,
+    /// The operating system's kernel.
+    #[serde(default)]
+    pub kernel: String,
+    /// The model of the processor.
+    #[serde(default)]
+    pub cpu: String,
+    /// The cores on which it may run.
+    #[serde(default)]
+    pub cores: Vec<usize>,
+}
+
+impl Hello {
+    /// How the other side's versions differ from these, if they do.
+    pub fn differs(&self, other: &Self) -> Option<String> {
+        let shown = |hello: &Self| {
+            let plain: String = hello.version.chars().filter(|c| !c.is_control()).take(40).collect();
+            format!("narrows {plain} (pipe version {})", hello.protocol)
+        };
+        ((self.protocol, &self.version) != (other.protocol, &other.version)).then(|| {
+            format!(
+                "here is {}, and there is {}: install the same version on both",
+                shown(self),
+                shown(other)
+            )
+        })
+    }
+}
+
+impl Message {
+    /// The message as a frame's bytes.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        // Strings, numbers and values have no form that JSON cannot write.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The message of a frame.
+    pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
+        serde_json::from_slice(frame).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn messages_arrive_as_they_were() {
+        let hello = Hello { protocol: 1, version: "1.2".to_owned(), cores: vec![0, 3], ..Hello::default() };
+        for message in [
+            Message::Hello(hello),
+            Message::Beat,
+            Message::Ping { sent_ns: u64::MAX },
+            Message::Pong { sent_ns: 1, clock_ns: 2 },
+            Message::Says { what: serde_json::json!({"a": [1, null]}) },
+        ] {
+            assert_eq!(Message::parse(&message.bytes()), Some(message));
+        }
+    }
+
+    #[test]
+    fn another_version_is_understood_and_both_are_named() {
+        let own = Hello { protocol: PROTOCOL, version: "0.1.0".to_owned(), ..Hello::default() };
+        let other = br#"{"message":"hello","protocol":7,"version":"9.9.9","new":true}"#;
+        let Some(Message::Hello(other)) = Message::parse(other) else { panic!("a hello") };
+        let says = own.differs(&other).expect("a difference");
+        assert!(
+            ["0.1.0", "9.9.9", "version 1", "version 7"].iter().all(|word| says.contains(word)),
+            "{says}"
+        );
+        assert_eq!(own.differs(&own.clone()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Message::parse(&bytes);
+        }
+    }
+}

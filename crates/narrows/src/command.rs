@@ -1,0 +1,274 @@
+//! Commands as systems: the options that say how a command is started and what is sent to it. `try` and `tune` share them.
+//!
+//! [`arms`] makes manifests of commands, [`knobs`] reads lists and ranges of values, and [`learn`] looks at a command once.
+
+pub mod arms;
+pub mod knobs;
+pub mod learn;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use lab::ask::Ask;
+use systems::input::Source;
+use systems::machine::Placement;
+use systems::{Service, Value, Workload};
+use wire::frames::Prefix;
+
+use crate::common::{self, Usage};
+use crate::tls_args::TlsArgs;
+use crate::traffic::TrafficArgs;
+
+/// How commands are started, with which values of knobs, and what is sent to them.
+#[derive(Debug, clap::Args)]
+pub struct CommandArgs {
+    /// A knob with its values: w=1,2,4 or w=1..64*2 or w=1..16+1. {w} stands for the value in commands and in --env. The
+    /// knobs `cores` and `memory` need no placeholder
+    #[arg(short = 'k', long = "knob", value_name = "NAME=VALUES", display_order = 0)]
+    pub knobs: Vec<String>,
+    /// The same in hyperfine's form: -L w 1,2,4
+    #[arg(short = 'L', long = "parameter-list", num_args = 2, value_names = ["NAME", "VALUES"], display_order = 0)]
+    pub parameter_lists: Vec<String>,
+    #[command(flatten, next_help_heading = "How commands are started")]
+    pub start: StartArgs,
+    #[command(flatten, next_help_heading = "What is sent")]
+    pub sent: SentArgs,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// How commands are started.
+#[derive(Debug, clap::Args)]
+pub struct StartArgs {
+    /// Set a variable in the environment of every command; the value may contain {w}
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// Give commands to `sh -c` instead of splitting them into words
+    #[arg(long)]
+    pub shell: bool,
+    /// Run this command once for each point, before its first trial
+    #[arg(long, value_name = "COMMAND")]
+    pub setup: Option<String>,
+    /// Run this command before each trial
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Run this command after each trial
+    #[arg(long, value_name = "COMMAND")]
+    pub conclude: Option<String>,
+    /// Start this command before all trials and keep it running beside them: a database, an upstream
+    #[arg(long = "service", value_name = "COMMAND")]
+    pub services: Vec<String>,
+    /// How long a command may take until it listens [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = common::duration)]
+    pub ready: Option<Duration>,
+    /// Measure the process that holds the port even if it is outside the command's process group, as with a container
+    #[arg(long)]
+    pub attach: bool,
+}
+
+/// What is sent.
+#[derive(Debug, clap::Args)]
+pub struct SentArgs {
+    /// The path to request [default: that of the URL, or /]
+    #[arg(long = "path", value_name = "PATH")]
+    pub request_path: Option<String>,
+    /// Send length-prefixed frames instead of requests
+    #[arg(long)]
+    pub frames: bool,
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
+}
+
+/// The default of `--ready`.
+const READY: Duration = Duration::from_secs(10);
+
+impl CommandArgs {
+    /// The options of the traffic.
+    pub fn traffic(&self) -> &TrafficArgs {
+        &self.sent.traffic
+    }
+
+    /// The work that these commands and URLs do.
+    pub fn workload(&self, texts: &[String]) -> Workload {
+        match self.sent.frames || texts.iter().all(|text| text.starts_with("frames://")) {
+            true => Workload::Frames,
+            false => Workload::Requests,
+        }
+    }
+
+    /// Checks that no option contradicts another. `measured` is the time of a trial's window.
+    ///
+    /// # Errors
+    /// The first that does.
+    pub fn check(&self, workload: Workload, texts: &[String], measured: Duration) -> anyhow::Result<()> {
+        let traffic = self.traffic();
+        if let Some(why) = traffic.contradiction(workload.about().scheme) {
+            bail!(Usage(why.to_owned()));
+        }
+        self.check_tls(workload, texts).map_err(Usage)?;
+        if traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
+            bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
+        }
+        if measured < Duration::from_millis(10) || traffic.timeout.is_zero() {
+            bail!(Usage("-d is 10ms or more, and --timeout above zero".to_owned()));
+        }
+        if traffic.frame_prefix.is_some_and(|prefix| prefix != Prefix::Four) {
+            bail!(Usage("--frame-prefix is 4 here: `narrows load` can use others".to_owned()));
+        }
+        if traffic.rate.is_some_and(|(from, to)| from != to) {
+            bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The first option of TLS that means nothing here.
+    fn check_tls(&self, workload: Workload, texts: &[String]) -> Result<(), String> {
+        let secured = texts.iter().any(|text| text.starts_with("https://"));
+        let told = texts.iter().chain(&self.start.env).any(|text| text.contains("{cert}"));
+        if (secured || told) && workload.knob("tls").is_none() {
+            return Err(format!("TLS is spoken with requests, not with {workload}"));
+        }
+        if self.tls.any() && !secured && !told {
+            return Err("options of TLS need an arm with https:// or with {cert} in its command".to_owned());
+        }
+        match self.tls.of_certificates() {
+            Some(option) if !secured => Err(format!(
+                "{option} is for https:// arms: Narrows makes the certificate of a command with {{cert}}"
+            )),
+            _ => self.tls.version().map(|_| ()),
+        }
+    }
+
+    /// What is sent. None for frames, whose contract says it.
+    ///
+    /// # Errors
+    /// The path or the body is not one, or URLs have different paths.
+    pub fn ask(&self, workload: Workload, texts: &[String], unequal: bool) -> anyhow::Result<Option<Ask>> {
+        if workload != Workload::Requests {
+            return Ok(None);
+        }
+        let traffic = self.traffic();
+        let body = traffic.body()?;
+        Ok(Some(Ask {
+            method: traffic.method(&body),
+            headers: traffic.headers.clone(),
+            body,
+            expect_continue: traffic.expect_continue,
+            status: traffic.checks.expect_status,
+            expect: traffic.checks.expect.clone(),
+            unequal,
+            ..Ask::get(self.path_asked(texts)?)
+        }))
+    }
+
+    /// The path of `--path`, or that of the URLs.
+    fn path_asked(&self, texts: &[String]) -> anyhow::Result<String> {
+        let urls = texts.iter().filter(|text| arms::is_url(text));
+        let mut paths = urls.map(|url| &url[arms::without_path(url).len()..]).filter(|path| !path.is_empty());
+        let first = paths.next();
+        if self.sent.request_path.is_none() && paths.any(|path| Some(path) != first) {
+            bail!(Usage("the URLs have different paths: give one with --path".to_owned()));
+        }
+        let path = self.sent.request_path.as_deref().or(first).unwrap_or("/");
+        if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!(Usage(format!("{path:?} is not a path: write one such as /users?id=1, without spaces")));
+        }
+        Ok(path.to_owned())
+    }
+
+    /// The knobs of the workload that are held fixed, with their values. `rate` is in arrivals per second; None for a closed
+    /// loop.
+    pub fn held(&self, workload: Workload, rate: Option<f64>) -> Vec<(&'static str, Value)> {
+        let (traffic, given) = (self.traffic(), self.traffic().given());
+        let value = |knob: &str| match given.iter().find(|(_, known, _)| *known == knob) {
+            Some((_, _, value)) => Some(value.clone()),
+            None if knob == "connections" => i64::try_from(traffic.connections()).ok().map(Value::Integer),
+            None => workload.knob(knob).map(|knob| knob.default.clone()),
+        };
+        let knobs: &[&str] = match workload {
+            Workload::Frames => &["connections", "frame_size"],
+            _ => &["connections", "keep_alive", "pipeline"],
+        };
+        let mut held: Vec<(&str, Value)> =
+            knobs.iter().filter_map(|knob| Some((*knob, value(knob)?))).collect();
+        if let Some(rate) = rate.filter(|_| workload != Workload::Frames) {
+            held.push(("rate", Value::Integer((rate.round() as i64).max(1))));
+            held.extend(value("gaps").map(|gaps| ("gaps", gaps)));
+        }
+        held
+    }
+
+    /// The knobs of TLS with their values: of systems that are spoken to in TLS, or of others.
+    ///
+    /// # Errors
+    /// The options name several versions.
+    pub fn of_scheme(&self, secured: bool) -> anyhow::Result<Vec<(&'static str, Value)>> {
+        let word = |word: &str| Value::Text(word.to_owned());
+        if !secured {
+            return Ok(vec![("tls", word("off"))]);
+        }
+        let version = self.tls.version().map_err(Usage)?;
+        let sessions = if self.tls.offers_sessions() { "always" } else { "never" };
+        Ok(vec![("tls", word(version.name())), ("sessions", word(sessions))])
+    }
+
+    /// Starts the services. They stop when they are dropped.
+    ///
+    /// # Errors
+    /// One cannot be started, with the end of its output.
+    pub fn services(
+        &self,
+        dir: &Path,
+        placement: &Placement,
+        cancel: &AtomicBool,
+    ) -> anyhow::Result<Vec<Service>> {
+        let ready = self.start.ready.unwrap_or(READY);
+        let start = |text: &String| {
+            let words = arms::words(&Source::new("--service", text.as_str()), self.start.shell)?;
+            let started = Service::start(&words, dir, &placement.system, ready, cancel);
+            started
+                .map_err(|error| anyhow!("{}: {}\n{}", error.system, error.reason, error.output.trim_end()))
+        };
+        self.start.services.iter().map(start).collect()
+    }
+
+    /// The first given option that a system with a manifest does not take, and what to do instead.
+    pub fn of_commands_only(&self) -> Option<(&'static str, &'static str)> {
+        const STARTED: &str = "the manifest of a system says how it is started";
+        const SENT: &str = "its workload says what is sent";
+        let (start, sent, traffic) = (&self.start, &self.sent, self.traffic());
+        let options = [
+            (!start.env.is_empty(), "--env", STARTED),
+            (start.shell, "--shell", STARTED),
+            (start.setup.is_some(), "--setup", STARTED),
+            (start.prepare.is_some(), "--prepare", STARTED),
+            (start.conclude.is_some(), "--conclude", STARTED),
+            (!start.services.is_empty(), "--service", STARTED),
+            (start.ready.is_some(), "--ready", STARTED),
+            (start.attach, "--attach", STARTED),
+            (sent.request_path.is_some(), "--path", SENT),
+            (sent.frames, "--frames", "choose the work with --workload frames"),
+            (traffic.of_own_requests(), "an option of requests or of their checks", SENT),
+            (traffic.frame_prefix.is_some(), "--frame-prefix", SENT),
+            (self.tls.any(), "an option of TLS", "choose a version with --set tls=1.3"),
+        ];
+        options.into_iter().find(|(given, ..)| *given).map(|(_, option, why)| (option, why))
+    }
+}
+
+/// Says if a knob that sets a number of workers has a value above the number of cores that systems get.
+pub fn warn_of_workers(knobs: &[(String, Vec<Value>)], cores: usize) {
+    if let Some((knob, most)) = knobs::more_than_cores(knobs, cores) {
+        let cores = report::number::several(cores as u64, "core");
+        common::say(format_args!("warning: {knob}={most} is more than the {cores} that a system gets here"));
+    }
+}
+
+/// Stops the services. Says if one had ended by itself.
+pub fn stop(services: Vec<Service>) {
+    if services.iter().any(|service| !service.runs()) {
+        common::say("warning: a service ended during the run, so later trials lacked it");
+    }
+}

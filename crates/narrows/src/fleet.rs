@@ -1,0 +1,146 @@
+//! The machines that a command names, and what its verb and `narrows agent` say to each other.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use load::{Assignment, Tally};
+use machines::{AddressError, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
+use reactor::Time;
+use serde::{Deserialize, Serialize};
+use systems::machine::Environment;
+
+use crate::doctor_verb::Examined;
+
+/// Machines that are separated by commas.
+#[derive(Debug, Clone)]
+pub struct MachineList(pub Vec<Machine>);
+
+impl FromStr for MachineList {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        machines::parse_list(text).map(Self)
+    }
+}
+
+/// What an agent is asked to do.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Examine the machine as `narrows doctor` does.
+    Examine,
+    /// Say how long this is.
+    Weigh(String),
+    /// Prepare a drive: make the connections and warm up.
+    Drive(Box<DriveOrder>),
+    /// Open the window of the drive when the agent's clock shows so many nanoseconds.
+    Begin(u64),
+    /// End the drive soon, and say what it has counted.
+    Stop,
+}
+
+/// A generator's part of a drive.
+#[derive(Serialize, Deserialize)]
+pub struct DriveOrder {
+    /// What to do.
+    pub job: Assignment,
+    /// Whether the target may be on another machine than the generator's.
+    pub allow_remote: bool,
+    /// How long to wait until the target accepts connections.
+    pub wait: Option<Duration>,
+}
+
+/// What an agent answers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// To [`Order::Examine`].
+    Examined(Box<Examined>),
+    /// To [`Order::Weigh`], in bytes.
+    Weighed(usize),
+    /// The drive waits for [`Order::Begin`].
+    Ready,
+    /// The drive has ended.
+    Driven(Box<Driven>),
+    /// The order cannot be carried out.
+    Failed(String),
+}
+
+/// A drive that has ended.
+#[derive(Serialize, Deserialize)]
+pub struct Driven {
+    /// What it counted.
+    pub tally: Tally,
+    /// What the agent's clock showed when the window opened, in nanoseconds; 0 if it never did.
+    pub opened_ns: u64,
+    /// The same of its end.
+    pub closed_ns: u64,
+    /// See [`systems::machine::Disturbance`].
+    pub stolen_s: f64,
+    /// As above.
+    pub throttles: u64,
+    /// The number of ports from which connections to one address can come.
+    pub ports: u64,
+    /// How many files the agent may open.
+    pub files: u64,
+}
+
+/// The clock of both sides of a pipe.
+pub fn clock() -> u64 {
+    Time::now().nanos()
+}
+
+/// What this side says first.
+pub fn hello(files: systems::Limit) -> Hello {
+    let Environment { kernel, cpu, cores, .. } = Environment::read(files);
+    Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        kernel,
+        cpu,
+        cores,
+    }
+}
+
+/// Reaches these machines.
+///
+/// # Errors
+/// The first machine that cannot be reached.
+pub fn reach(machines: &[Machine], files: systems::Limit) -> anyhow::Result<Vec<Remote>> {
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
+    Ok(Remote::reach(machines, &own, &hello(files), clock)?)
+}
+
+/// Sends an order.
+///
+/// # Errors
+/// The machine takes nothing any more.
+pub fn order(remote: &mut Remote, order: &Order) -> Result<(), MachineError> {
+    let what = serde_json::to_value(order).map_err(|why| remote.error(why.to_string()))?;
+    remote.send(what)
+}
+
+/// The next answer, if there is one within `patience`.
+///
+/// # Errors
+/// The machine is gone, its answer makes no sense, or it cannot carry the order out.
+pub fn answer(remote: &mut Remote, patience: Duration) -> Result<Option<Answer>, MachineError> {
+    let Some(what) = remote.receive(patience)? else { return Ok(None) };
+    match serde_json::from_value(what) {
+        Ok(Answer::Failed(why)) => Err(remote.error(why)),
+        Ok(answer) => Ok(Some(answer)),
+        Err(why) => Err(remote.error(format!("its answer makes no sense: {why}"))),
+    }
+}
+
+/// The error of an answer to something that was not asked.
+pub fn unasked(remote: &Remote) -> MachineError {
+    remote.error("it answered what was not asked")
+}
+
+/// How a machine's clock compares, in words.
+pub fn shown_clock(offset: &Offset) -> String {
+    report::number::micros(offset.error_ns as f64 / 1e3)
+}

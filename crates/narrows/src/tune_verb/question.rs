@@ -1,0 +1,266 @@
+//! The question of a search: its figures, the rate at which they are measured, and the plan.
+
+use anyhow::bail;
+use lab::ask::Ask;
+use lab::experiment::grid::{Overrides, Request};
+use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::observation::{Outcome, Timing, Trial};
+use lab::plan::{self, Plan};
+use lab::search::{self, Bounded, FEWEST_TRIALS, Limit};
+use lab::session::Executor;
+use systems::{Value, Workload};
+
+use super::target::Target;
+use super::{Args, Limits};
+use crate::command::learn;
+use crate::common::Usage;
+use crate::condition::FigureChoice;
+use crate::lab_args::Lab;
+use crate::run_verb;
+
+/// The factor on the answers that a percentile needs, because some requests may fail.
+const SPARE: f64 = 1.1;
+
+/// A checked question.
+pub struct Question<'a> {
+    args: &'a Args,
+    target: &'a Target,
+    /// The first decides.
+    figures: Vec<Figure>,
+    /// Whether they are measured at half of the base's highest rate, which is not known yet.
+    needs_rate: bool,
+    seed: u64,
+}
+
+impl Args {
+    /// Checks the figures and the budget.
+    ///
+    /// # Errors
+    /// The first that contradicts another or the target.
+    pub(super) fn question<'a>(&'a self, target: &'a Target) -> anyhow::Result<Question<'a>> {
+        let (figures, slo) = (self.figures(target)?, self.limits.slo.as_ref());
+        let climbs = figures.contains(&Figure::MaxRate);
+        let timed = slo.is_some_and(|slo| slo.has_percentiles());
+        let below = self.figures.iter().any(|choice| choice.is_below_saturation());
+        let at_saturation = self.figures.contains(&FigureChoice::Rate);
+        let has_knob = target.workload.knob("rate").is_some();
+        if at_saturation && timed && has_knob {
+            bail!(Usage(
+                "--slo: at saturation a percentile says how long the queue is: leave --figure out to search the highest rate at \
+                 which the objectives hold, or use --figure cpu or memory"
+                    .to_owned()
+            ));
+        }
+        let needs_rate = (below || timed) && !at_saturation && !climbs && has_knob && target.rate().is_none();
+        let seed = self.seed.unwrap_or_else(run_verb::new_seed);
+        let question = Question { args: self, target, figures, needs_rate, seed };
+        // What is too short is refused before anything starts.
+        target.rate().map_or(Ok(()), |rate| question.check_answers(rate))?;
+        question.plan(None, None)?;
+        Ok(question)
+    }
+
+    fn figures(&self, target: &Target) -> anyhow::Result<Vec<Figure>> {
+        let workload = target.workload;
+        let climbs = workload.about().figures.contains(&Figure::MaxRate);
+        let slo = self.limits.slo.as_ref().filter(|_| climbs);
+        let asked = FigureChoice::asked(&self.figures, slo).map_err(Usage)?;
+        let figures: Vec<Figure> = match asked.is_empty() {
+            true => vec![workload.about().figures[0]],
+            false => asked.iter().map(|choice| choice.figure(workload)).collect(),
+        };
+        if figures.contains(&Figure::MaxRate) && target.rate().is_some() {
+            bail!(Usage(
+                "--slo searches the highest rate in each trial: leave --rate out, or choose what decides at this rate, such as \
+                 --figure cpu"
+                    .to_owned()
+            ));
+        }
+        if let Some(figure) = figures.iter().find(|figure| !workload.about().figures.contains(figure)) {
+            bail!(Usage(format!(
+                "{workload} has no figure {}; it has: {}; without --figure, {} decides",
+                figure.name(),
+                names(workload),
+                workload.about().figures[0].name()
+            )));
+        }
+        let is_rate = |figure: &Figure| *figure == FigureChoice::Rate.figure(workload);
+        let rate = figures.iter().find(|figure| is_rate(figure));
+        if let (Some(rate), Some(timed)) = (rate, figures.iter().find(|figure| figure.needs_rate())) {
+            bail!(Usage(format!(
+                "--figure: all figures of a search come from the same trials, but {} needs trials at saturation, and {} needs \
+                 trials below: leave one of them out",
+                rate.name(),
+                timed.name()
+            )));
+        }
+        if let (Some(rate), true) = (rate, target.rate().is_some()) {
+            bail!(Usage(format!(
+                "--rate says how many requests arrive, so {} would be the same at every setting: leave --rate out, or choose \
+                 --figure p99 or cpu",
+                rate.name()
+            )));
+        }
+        Ok(figures)
+    }
+}
+
+/// The figures of a workload, as the command line names them.
+fn names(workload: Workload) -> String {
+    let all = clap::ValueEnum::value_variants().iter();
+    let own =
+        all.filter(|choice: &&FigureChoice| workload.about().figures.contains(&choice.figure(workload)));
+    let names = own.filter_map(clap::ValueEnum::to_possible_value);
+    names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+}
+
+impl Question<'_> {
+    /// The plan, after a first look at the base. It shows what a right answer of a command is, and how fast the base is if the
+    /// figures need to know that. None if the user interrupted.
+    ///
+    /// # Errors
+    /// The base does not start or does not answer.
+    pub fn learnt(&self, lab: &mut Lab) -> anyhow::Result<Option<Plan>> {
+        let mut ask = self.target.ask.clone();
+        if let (Some(bench), true) = (lab.bench(), self.target.is_command) {
+            let mut first = self.plan(ask.clone(), None)?;
+            // Only the base must start and answer rightly. Another setting that does not costs its own trials.
+            first.experiments.iter_mut().for_each(|planned| planned.scenarios.truncate(1));
+            let Some(learnt) = learn::learn(bench, &first, ask, self.args.timing(), false)? else {
+                return Ok(None);
+            };
+            ask = learnt.ask;
+        }
+        if !self.needs_rate {
+            return self.plan(ask, None).map(Some);
+        }
+        let first = self.plan(ask.clone(), None)?;
+        let Some(per_s) = self.reached(lab.executor(), &first)? else { return Ok(None) };
+        let rate = per_s / 2.0;
+        self.check_answers(rate)?;
+        self.plan(ask, Some(rate)).map(Some)
+    }
+
+    /// How many answers per second the base gives at saturation, in a short look. None if the user interrupted.
+    fn reached(&self, executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<Option<f64>> {
+        let base = plan.experiments.first().and_then(|planned| planned.base.as_ref());
+        let Some(base) = base else { bail!("the plan has no base") };
+        let timing = Timing { warmup_s: 0.3, measure_s: 0.5, ..self.args.timing() };
+        let scenario = base.scenario.clone();
+        let trial =
+            Trial { index: 0, round: 0, scenario, timing, twin: false, counted: false, objective: None };
+        executor.prepare(plan, &[], &mut |_| {});
+        let Ok(outcome) = executor.execute(&trial) else { return Ok(None) };
+        match outcome {
+            Outcome::Failed(failure) => bail!(learn::failed(&self.target.system, &failure)),
+            Outcome::Measured(m) if m.successes == 0 => {
+                bail!(
+                    "{}: no answer in half a second at full speed: give a rate with --rate",
+                    self.target.system
+                )
+            }
+            Outcome::Measured(m) => Ok(Some(m.successes as f64 / m.elapsed_s.max(f64::MIN_POSITIVE))),
+        }
+    }
+
+    /// The plan: the base, and the search that begins there. `rate` is in arrivals per second. If a rate is needed and not
+    /// known yet, the plan is that of a look at saturation.
+    fn plan(&self, ask: Option<Ask>, rate: Option<f64>) -> anyhow::Result<Plan> {
+        let Self { args, target, .. } = self;
+        let experiment = self.experiment(ask, rate)?;
+        let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+        let mut plan = plan::plan(&[request], &target.catalog, &Default::default(), self.seed)?;
+        let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded).next();
+        if let Some(excluded) = excluded.filter(|_| plan.trials.is_empty()) {
+            let (system, reason) = (&target.system, &excluded.reason);
+            bail!(
+                "{system} cannot be tuned: {reason}; --set tls=1.3 or --set tls=off says how it is spoken to"
+            );
+        }
+        let each_s = plan.estimate_s() / plan.trials.len().max(1) as f64;
+        let budget_s = args.budget.as_secs_f64();
+        let trials = (budget_s / each_s.max(1e-3)) as usize;
+        if trials < FEWEST_TRIALS {
+            let least = (each_s * FEWEST_TRIALS as f64).ceil();
+            bail!(Usage(format!("--budget is too short for {FEWEST_TRIALS} trials: give at least {least}s")));
+        }
+        plan.budget_s = Some(budget_s);
+        if !search::begin(&mut plan, trials, &self.limits()) {
+            bail!("{} cannot be tuned: its knobs have no default among their values", target.system);
+        }
+        Ok(plan)
+    }
+
+    /// What the advised setting must keep. An objective whose highest rate decides is kept by every trial.
+    fn limits(&self) -> Vec<Limit> {
+        let Limits { slo, memory } = &self.args.limits;
+        let slo = slo.iter().filter(|_| !self.figures.contains(&Figure::MaxRate)).flat_map(Limit::of_slo);
+        let memory = memory.map(|bytes| Limit { of: Bounded::Memory, below: bytes as f64 });
+        slo.chain(memory).collect()
+    }
+
+    /// Checks that trials at this rate have enough answers for the percentiles of the figures and limits.
+    fn check_answers(&self, rate: f64) -> anyhow::Result<()> {
+        let of_figures = self.figures.iter().filter_map(|figure| match figure {
+            Figure::P50Us => Some(("--figure p50", stats::samples_needed(50.0)?)),
+            Figure::P99Us => Some(("--figure p99", stats::samples_needed(99.0)?)),
+            _ => None,
+        });
+        let of_limits = self.args.limits.slo.iter().map(|slo| ("--slo", slo.answers_needed()));
+        for (option, needed) in of_figures.chain(of_limits) {
+            let least_s = needed as f64 / rate.max(1e-3);
+            if self.args.duration.as_secs_f64() < least_s {
+                bail!(Usage(format!(
+                    "{option} needs {needed} answers in each trial, and {rate:.0} arrive in a second: use -d {:.0}s or more",
+                    (least_s * SPARE).ceil()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn experiment(&self, ask: Option<Ask>, rate: Option<f64>) -> anyhow::Result<Experiment> {
+        let Self { args, target, .. } = self;
+        // The figures of a look do not matter.
+        let looks = self.needs_rate && rate.is_none();
+        let figures = if looks { &target.workload.about().figures[..1] } else { &self.figures[..] };
+        let subject = Subject {
+            name: "tune".to_owned(),
+            title: format!("The best setting of {}", args.target),
+            about: String::new(),
+            workload: target.workload,
+            figure: figures[0],
+            also: figures[1..].to_vec(),
+            objective: self.args.limits.slo.clone().filter(|_| figures.contains(&Figure::MaxRate)),
+            published: Vec::new(),
+            threshold: args.threshold,
+        };
+        let rate = rate.map(|per_s| Value::Integer((per_s.round() as i64).max(1)));
+        let held = target.held.iter().map(|(knob, value)| (knob.as_str(), value.clone()));
+        let held: Vec<(&str, Vec<Value>)> =
+            held.chain(rate.map(|rate| ("rate", rate))).map(|(knob, value)| (knob, vec![value])).collect();
+        // One block for each knob has all of its values, and not all settings. The first scenario is the base.
+        let block = |searched: usize| -> Vec<(&str, Vec<Value>)> {
+            let knobs = target.knobs.iter().enumerate().map(|(at, (knob, values))| {
+                let tried = if at == searched { &values[..] } else { &values[..1] };
+                (knob.as_str(), tried.to_vec())
+            });
+            knobs.chain(held.iter().cloned()).collect()
+        };
+        let blocks: Vec<_> = (0..target.knobs.len()).map(block).collect();
+        let mut experiment = Experiment::new(subject, &[&target.system], 1, args.timing(), &blocks)?;
+        experiment.base = Some(target.system.clone());
+        experiment.ask = ask;
+        Ok(experiment)
+    }
+}
+
+impl Args {
+    fn timing(&self) -> Timing {
+        Timing {
+            warmup_s: self.warmup.as_secs_f64(),
+            measure_s: self.duration.as_secs_f64(),
+            timeout_s: self.command.traffic().timeout.as_secs_f64(),
+        }
+    }
+}
