@@ -6,6 +6,7 @@ mod handshakes;
 mod latency;
 mod max_rate;
 mod server;
+mod together;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
 pub use max_rate::MaxRate;
 pub use server::ServerCounts;
+pub use together::{Generated, Together};
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -261,6 +263,9 @@ pub struct Measurement {
     /// The highest rate at which the trial's objective held. None if it has no objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<MaxRate>,
+    /// How several generators worked together. None if the generator was on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
     /// What the kernel did for the system, counted in a short drive of its own after the window of the first round.
     /// None for clients, and if the kernel gives no counts.
     pub counted: Option<KernelCounts>,

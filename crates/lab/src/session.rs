@@ -13,6 +13,7 @@ pub mod conformance;
 mod drive;
 mod driver;
 mod fake;
+mod generator;
 mod look;
 mod place;
 mod trial_error;
@@ -24,10 +25,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
 pub use fake::{Fake, MeasurementPatch, Rule};
+pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};
 pub use look::{Answer, LONGEST_CONTENT, Look};
 pub use trial_error::TrialError;
 
-use crate::observation::{Observation, Outcome, Trial};
+use crate::ask::Ask;
+use crate::observation::{Observation, Outcome, Scenario, Timing, Trial};
 use crate::plan::Plan;
 use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
@@ -51,6 +54,21 @@ pub trait Executor {
     /// Prepares the pending trials of a plan, before the first of them is timed. Passes to `say` what a person should
     /// know. If a system cannot be prepared, only its own trials fail.
     fn prepare(&mut self, _plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {}
+
+    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven for
+    /// the time that `timing` says. `None` if the executor starts no systems.
+    ///
+    /// # Errors
+    /// It did not start, or an exchange failed. The user interrupted.
+    fn look(
+        &mut self,
+        _scenario: &Scenario,
+        _ask: &Ask,
+        _timing: Timing,
+        _measured: bool,
+    ) -> Result<Option<Look>, TrialError> {
+        Ok(None)
+    }
 
     /// Executes one trial. A failure of the system is an outcome, not an error.
     ///

@@ -16,15 +16,15 @@ use systems::{Catalog, Launch, Listening, Point, Role, SystemError};
 use tls::KeyKind;
 
 use crate::ask::Ask;
-use crate::observation::{Failure, Measurement, Outcome, Trial};
+use crate::observation::{Failure, Measurement, Outcome, Scenario, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
+use crate::session::generator::{Generator, Here};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
-use crate::session::{Executor, Interrupted, clients, drive};
+use crate::session::{Executor, Interrupted, Look, clients, drive};
 
 /// Executes trials on this machine.
-#[derive(Debug)]
 pub struct Bench {
     catalog: Catalog,
     narrows: PathBuf,
@@ -43,6 +43,8 @@ pub struct Bench {
     sockets: u32,
     /// What servers that speak TLS get. None until one is started.
     certificates: Option<Certificates>,
+    /// What drives servers and serves clients.
+    generator: Box<dyn Generator>,
 }
 
 impl Bench {
@@ -57,6 +59,7 @@ impl Bench {
         let (versions, built) = (HashMap::new(), HashMap::new());
         let (asks, set_up) = (HashMap::new(), HashMap::new());
         let (sockets, certificates) = (0, None);
+        let generator = Box::new(Here { cores: placement.generator.clone() });
         Self {
             catalog,
             narrows,
@@ -69,7 +72,19 @@ impl Bench {
             set_up,
             sockets,
             certificates,
+            generator,
         }
+    }
+
+    /// Lets another generator drive the servers and serve the clients. The systems then have all cores of this machine.
+    pub fn driven_by(mut self, generator: Box<dyn Generator>) -> Self {
+        let Placement { system, generator: cores, shared } = &mut self.placement;
+        system.extend(std::mem::take(cores));
+        system.sort_unstable();
+        system.dedup();
+        *shared = false;
+        self.generator = generator;
+        self
     }
 
     /// Records the versions that a probe found of what a system needs. The system's build depends on them.
@@ -125,6 +140,7 @@ impl Bench {
             trial,
             manifest,
             placement: &self.placement,
+            generator: &*self.generator,
             cancel: &self.cancel,
             launch: Launch {
                 manifest,
@@ -232,10 +248,11 @@ impl Executor for Bench {
             ));
         }
         let Placement { generator, system, shared, .. } = &self.placement;
-        say(&match shared {
-            true => "there is only one core: the system and the generator share it and disturb each other"
+        say(&match (shared, generator.is_empty()) {
+            (_, true) => format!("systems on cores {system:?}"),
+            (true, _) => "there is only one core: the system and the generator share it and disturb each other"
                 .to_owned(),
-            false => format!("generator on cores {generator:?}, systems on cores {system:?}"),
+            (false, _) => format!("generator on cores {generator:?}, systems on cores {system:?}"),
         });
         let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
         let systems: BTreeSet<&str> = pending.map(|trial| trial.scenario.system.as_str()).collect();
@@ -247,6 +264,16 @@ impl Executor for Bench {
                 }
             }
         }
+    }
+
+    fn look(
+        &mut self,
+        scenario: &Scenario,
+        ask: &Ask,
+        timing: Timing,
+        measured: bool,
+    ) -> Result<Option<Look>, TrialError> {
+        self.look_at(scenario, ask, timing, measured).map(Some)
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {

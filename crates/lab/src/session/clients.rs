@@ -1,12 +1,12 @@
 //! Trials in which the system is a client with a pool and Narrows is its server (docs/contracts.md, "A client driver").
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use load::{ArrivalSchedule, Gaps};
 use serde::Deserialize;
 use serde_json::json;
-use serve::{CounterSnapshot, Farewell, Server, Speaks};
+use serve::CounterSnapshot;
 use systems::Work;
 use systems::process::Running;
 use systems::work::Clients;
@@ -14,6 +14,7 @@ use systems::work::Clients;
 use crate::observation::{GeneratorUse, Measurement, Trial};
 use crate::session::account::{Account, SLACK};
 use crate::session::driver::{schedule, seconds};
+use crate::session::generator::Serving;
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
@@ -31,8 +32,8 @@ pub(super) enum DriverLine {
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let work = work(place)?;
     let timing = place.trial.timing;
-    let server = start_server(work, &place.placement.generator)?;
-    let address = server.addresses()[0];
+    let server = place.generator.serve(work)?;
+    let address = server.address();
     let mut running = place.start()?;
     let timeout = Duration::from_millis(work.timeout_ms);
     running.write_line(&orders(place.trial, work, address).to_string())?;
@@ -44,17 +45,18 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
     window.mark();
-    let before = (server.counts(), Instant::now());
-    let tenths = wait_for_window(place, &running, &server)?;
+    let before = (server.counts()?, Instant::now());
+    let tenths = wait_for_window(place, &running, &*server)?;
     window.read();
-    let (cpu_s, busy_share) = cpu_use(before, (server.counts(), Instant::now()));
+    let (cpu_s, busy_share) = cpu_use(before, (server.counts()?, Instant::now()));
+    let threads = server.threads();
     let account = match listen(place, &running, timeout * 2 + SLACK)? {
         DriverLine::Done(account) => account,
         other => return Err(unexpected(&running, "done", &other)),
     };
     running.close_stdin();
     running.stop();
-    let counts = server.stop().map_err(|error| TrialError::failed("drive", error.to_string()))?;
+    let counts = server.stop()?;
     account.check(seconds(timing.measure_s), work.rate.is_some()).map_err(|wrong| {
         TrialError::failed("counts", format!("the driver's account does not add up: {wrong}"))
     })?;
@@ -62,7 +64,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let mut measurement = Measurement { tenths, ..account.measurement(counts) };
     measurement.generator = GeneratorUse {
         cpu_s,
-        busiest_core: busy_share / place.placement.generator.len().max(1) as f64,
+        busiest_core: busy_share / threads.max(1) as f64,
         ..GeneratorUse::default()
     };
     measurement.concurrency = work.concurrency;
@@ -74,12 +76,12 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
 }
 
 /// Waits until the measured window has passed. Returns the server's answers in each tenth of it.
-fn wait_for_window(place: &Place<'_>, running: &Running, server: &Server) -> Result<Vec<u64>, TrialError> {
-    let (began, mut known) = (Instant::now(), server.counts().responses);
+fn wait_for_window(place: &Place<'_>, running: &Running, server: &dyn Serving) -> Result<Vec<u64>, TrialError> {
+    let (began, mut known) = (Instant::now(), server.counts()?.responses);
     let mut tenths = Vec::with_capacity(10);
     for number in 1..=10 {
         wait(place, running, began + seconds(place.trial.timing.measure_s) * number / 10)?;
-        let now = server.counts().responses;
+        let now = server.counts()?.responses;
         tenths.push(now - known);
         known = now;
     }
@@ -92,20 +94,6 @@ pub(super) fn work<'a>(place: &'a Place<'_>) -> Result<&'a Clients, TrialError> 
         Work::Clients(work) => Ok(work),
         _ => Err(TrialError::failed("drive", "only a client can drive Narrows' server")),
     }
-}
-
-/// Starts Narrows' own server, with one thread on each of these cores.
-pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, TrialError> {
-    let config = serve::Config {
-        ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
-        threads: cores.iter().map(|core| Some(*core)).collect(),
-        max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
-        tls: None,
-        farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
-        backend: reactor::Backend::Auto,
-    };
-    serve::start(&config)
-        .map_err(|error| TrialError::failed("drive", format!("Narrows' own server: {error}")))
 }
 
 /// The line that tells a client what to do.

@@ -60,13 +60,16 @@ impl Drive<'_> {
         let driven = driver.drive(orders, &watch);
         // If the server has ended, that says more than how the drive failed.
         running.check_alive()?;
-        let (mut measured, tally) = driven?;
+        let (mut measured, driven) = driven?;
         let readings = window.into_inner().unwrap_or_else(PoisonError::into_inner).readings();
         place.record(&readings, &mut measured);
         if let Some(cores) = users_cores {
             measured.system.cores = cores;
         }
-        Ok((measured, tally))
+        if let Some(elsewhere) = driven.elsewhere {
+            elsewhere.record(&mut measured);
+        }
+        Ok((measured, driven.tally))
     }
 }
 

@@ -2,7 +2,7 @@
 //! knows only the address and the expected answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::target::{Body, Expect, FrameStream, Http, Traffic};
@@ -18,6 +18,7 @@ use wire::frames::Prefix;
 use crate::ask::{Ask, Payload};
 use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
+use crate::session::generator::{Driven, Generator};
 use crate::session::trial_error::TrialError;
 
 /// The orders to the driver.
@@ -35,9 +36,9 @@ pub(super) struct Orders {
     pub arrivals: Arrivals,
 }
 
-/// The driver, with one thread on each of its cores.
+/// The driver of a trial's server.
 pub(super) struct Driver<'a> {
-    pub cores: &'a [usize],
+    pub generator: &'a dyn Generator,
     pub cancel: &'a AtomicBool,
 }
 
@@ -55,13 +56,13 @@ impl Driver<'_> {
         &self,
         orders: &Orders,
         watch: &load::Watch<'_>,
-    ) -> Result<(Measurement, Tally), TrialError> {
+    ) -> Result<(Measurement, Driven), TrialError> {
         let job = self.job(orders)?;
-        let tally = self.tally(&job, watch)?;
-        let mut measured = Measurement::from_tally(&tally);
+        let driven = self.generator.drive(&job, self.cancel, watch)?;
+        let mut measured = Measurement::from_tally(&driven.tally);
         measured.concurrency = (job.connections * job.pipeline) as u64;
         measured.connections = job.connections as u64;
-        Ok((measured, tally))
+        Ok((measured, driven))
     }
 
     /// Drives the same traffic again for a short time, while the kernel's work is counted.
@@ -74,7 +75,7 @@ impl Driver<'_> {
         if let Work::Upload(work) = &orders.work {
             job.target.traffic = Traffic::Http(upload(orders, work, work.size.min(COUNTED_BODY)));
         }
-        self.tally(&job, &|_| {})
+        self.tally(&job)
     }
 
     /// Makes three exchanges of the trial's kind, with uploads of `size` bytes. Returns what was wrong with the first
@@ -82,21 +83,21 @@ impl Driver<'_> {
     pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
         let (traffic, _) = traffic(orders, Some(size))?;
         let server = &orders.access.server;
-        let relay = if trace::on() { Relay::to(server).ok() } else { None };
+        // Another machine cannot reach a relay of this one.
+        let relay = if trace::on() && self.generator.is_here() { Relay::to(server).ok() } else { None };
         let address = relay.as_ref().map_or_else(|| address(server), |relay| Ok(relay.address().into()))?;
         let how = if relay.is_some() { ", through a relay of this trace" } else { "" };
         trace::say(|| format!("equal work: three exchanges{how}"));
         let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(3));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
-        let tally = self.tally(&job, &|_| {})?;
+        let tally = self.tally(&job)?;
         let wrong = tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}"));
         trace::say(|| format!("equal work: {}", wrong.as_deref().unwrap_or("right")));
         Ok(wrong)
     }
 
-    fn tally(&self, job: &Job, watch: &load::Watch<'_>) -> Result<Tally, TrialError> {
-        let tally = load::drive(job, self.cancel, watch)?;
-        if self.cancel.load(Ordering::Relaxed) { Err(TrialError::Interrupted) } else { Ok(tally) }
+    fn tally(&self, job: &Job) -> Result<Tally, TrialError> {
+        Ok(self.generator.drive(job, self.cancel, &|_| {})?.tally)
     }
 
     /// The generator's job for a trial.
@@ -108,7 +109,6 @@ impl Driver<'_> {
             connections as usize,
             window,
         );
-        job.threads = self.cores.iter().map(|core| Some(*core)).collect();
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
         job.arrivals = orders.arrivals.clone();

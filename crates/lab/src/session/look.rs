@@ -91,12 +91,8 @@ impl Answer {
 }
 
 impl Bench {
-    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven for
-    /// the time that `timing` says.
-    ///
-    /// # Errors
-    /// It did not start, or an exchange failed. The user interrupted.
-    pub fn look(
+    /// See [`Executor::look`](crate::session::Executor::look).
+    pub(super) fn look_at(
         &mut self,
         scenario: &Scenario,
         ask: &Ask,

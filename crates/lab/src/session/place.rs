@@ -13,6 +13,7 @@ use systems::{Launch, Listening, Manifest, Work, Workload};
 use crate::ask::{Ask, Bytes, Demand};
 use crate::observation::{Measurement, Trial};
 use crate::session::driver::{Driver, Orders, schedule};
+use crate::session::generator::Generator;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
 
@@ -27,6 +28,7 @@ pub(super) struct Place<'a> {
     pub trial: &'a Trial,
     pub manifest: &'a Manifest,
     pub placement: &'a Placement,
+    pub generator: &'a dyn Generator,
     pub cancel: &'a AtomicBool,
     pub launch: Launch<'a>,
     pub version: String,
@@ -60,7 +62,7 @@ impl Place<'_> {
 
     /// The driver of a server.
     pub(super) fn driver(&self) -> Driver<'_> {
-        Driver { cores: &self.placement.generator, cancel: self.cancel }
+        Driver { generator: self.generator, cancel: self.cancel }
     }
 
     /// The driver's orders for a server that listens there.

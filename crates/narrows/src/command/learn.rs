@@ -7,7 +7,7 @@ use anyhow::bail;
 use lab::ask::{Ask, Demand};
 use lab::observation::{Failure, Timing};
 use lab::plan::Plan;
-use lab::session::{Answer, Bench, Look, TrialError};
+use lab::session::{Answer, Executor, Look, TrialError};
 use systems::Stage;
 
 use crate::common;
@@ -25,7 +25,7 @@ pub struct Learnt {
 /// # Errors
 /// A point that does not start or does not answer, with the end of its output; answers that differ between arms.
 pub fn learn(
-    bench: &mut Bench,
+    executor: &mut dyn Executor,
     plan: &Plan,
     ask: Option<Ask>,
     timing: Timing,
@@ -36,8 +36,8 @@ pub fn learn(
     for planned in &plan.experiments {
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
-            match bench.look(scenario, &sent, timing, measured) {
-                Ok(look) => looks.push((label, look)),
+            match executor.look(scenario, &sent, timing, measured) {
+                Ok(look) => looks.extend(look.map(|look| (label, look))),
                 Err(TrialError::Interrupted) => return Ok(None),
                 Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
             }
@@ -59,15 +59,16 @@ pub fn learn(
 ///
 /// # Errors
 /// A system that does not.
-pub fn look_again(bench: &mut Bench, plan: &Plan) -> anyhow::Result<bool> {
+pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bool> {
     const MOVED: &str = "the run began elsewhere, or its files have changed: continue it in the folder in which it \
                          began, with the same files";
     for planned in &plan.experiments {
         let sent = planned.ask.clone().unwrap_or_else(|| Ask::get("/"));
         let mut seen = BTreeSet::new();
         for scenario in planned.scenarios.iter().filter(|scenario| seen.insert(scenario.system.as_str())) {
-            let look = match bench.look(scenario, &sent, planned.timing, false) {
-                Ok(look) => look,
+            let look = match executor.look(scenario, &sent, planned.timing, false) {
+                Ok(Some(look)) => look,
+                Ok(None) => return Ok(true),
                 Err(TrialError::Interrupted) => return Ok(false),
                 Err(TrialError::Failed(failure)) => {
                     bail!("{}\n{MOVED}", failed(&planned.label(scenario), &failure));

@@ -75,9 +75,9 @@ fn talk(place: &Place<'_>, orders: &[(&str, i64)], address: SocketAddr) -> Resul
 
 /// Checks the account, the counts and the end against Narrows' own server.
 fn check_account(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError> {
-    let server = clients::start_server(clients::work(place)?, &place.placement.generator)?;
-    let talk = talk(place, &ORDERS, server.addresses()[0])?;
-    let counts = server.stop().map_err(|error| TrialError::failed("drive", error.to_string()))?;
+    let server = place.generator.serve(clients::work(place)?)?;
+    let talk = talk(place, &ORDERS, server.address())?;
+    let counts = server.stop()?;
     let ready = format!("after {:.0} ms", talk.ready.as_secs_f64() * 1000.0);
     checks.add("clients: is ready in time", CheckVerdict::Kept, ready, "");
     let account = talk.done.as_ref().map(|done| format!("{} attempts in all", done.total.attempts));
@@ -133,9 +133,9 @@ fn check_successes(total: &LifetimeCounts, checks: &mut Checks) {
 
 /// Checks that a client gives up when every answer comes after its timeout.
 fn check_timeout(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError> {
-    let server = clients::start_server(clients::work(place)?, &place.placement.generator)?;
+    let server = place.generator.serve(clients::work(place)?)?;
     let orders: Vec<_> = ORDERS.into_iter().chain(TOO_SHORT).collect();
-    let talk = talk(place, &orders, server.addresses()[0])?;
+    let talk = talk(place, &orders, server.address())?;
     let _ = server.stop();
     let waits = ["request_timeout", "timeout", "pool_wait", "busy", "connect_timeout"];
     let found = talk.done.and_then(|done| {

@@ -1,0 +1,25 @@
+//! How several generators on other machines worked together in a trial.
+
+use serde::{Deserialize, Serialize};
+
+/// How several generators worked together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Together {
+    /// How far apart the openings or the ends of their windows were at most, with the error of their clocks, in seconds.
+    pub skew_s: f64,
+    /// Each of them.
+    pub generators: Vec<Generated>,
+}
+
+/// What one of several generators did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Generated {
+    /// Its machine, as it was named.
+    pub machine: String,
+    /// Its verified operations.
+    pub successes: u64,
+    /// Its connections.
+    pub connections: u64,
+    /// How busy its busiest core was, from 0 to 1.
+    pub busiest_core: f64,
+}

@@ -1,0 +1,151 @@
+//! What drives servers and serves clients: the generator of this machine, or several generators on other machines.
+//!
+//! A trial knows only this trait. [`Here`] is the generator of this machine.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use load::{Job, Tally};
+use serve::{CounterSnapshot, Farewell, Server, Speaks};
+use systems::work::Clients;
+
+use crate::observation::{Measurement, Together};
+use crate::session::trial_error::TrialError;
+
+/// What drives servers and serves clients.
+pub trait Generator: Send {
+    /// Does a job, on the threads of its own machines. Calls `watch` when the window opens and when it closes.
+    ///
+    /// # Errors
+    /// The drive failed as a whole, or the user interrupted.
+    fn drive(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError>;
+
+    /// Starts Narrows' own server for a client.
+    ///
+    /// # Errors
+    /// The server cannot be started.
+    fn serve(&self, work: &Clients) -> Result<Box<dyn Serving + '_>, TrialError>;
+
+    /// Whether it runs on the machine of the system.
+    fn is_here(&self) -> bool {
+        false
+    }
+}
+
+/// What a drive counted.
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// The counts of all generators.
+    pub tally: Tally,
+    /// What is known of generators on other machines. `None` for the one of this machine.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// What generators on other machines know besides their counts.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Elsewhere {
+    /// How they worked together.
+    pub together: Together,
+    /// The CPU time that was stolen from their machines in the window, in seconds.
+    pub stolen_s: f64,
+    /// How often their processors were throttled in the window.
+    pub throttles: u64,
+    /// The ports from which all of them can connect to one address.
+    pub ports: u64,
+}
+
+impl Elsewhere {
+    /// Adds this to the measurement of a trial.
+    pub(super) fn record(self, measurement: &mut Measurement) {
+        measurement.stolen_s += self.stolen_s;
+        measurement.throttles = measurement.throttles.saturating_add(self.throttles);
+        measurement.ports = self.ports;
+        measurement.together = Some(self.together);
+    }
+}
+
+/// A server of Narrows' own, for one trial of a client. Dropping it stops it.
+pub trait Serving {
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
+    /// How many threads it has.
+    fn threads(&self) -> usize;
+    /// What it has counted so far.
+    ///
+    /// # Errors
+    /// It cannot be asked any more.
+    fn counts(&self) -> Result<CounterSnapshot, TrialError>;
+    /// Stops it, and returns what it has counted.
+    ///
+    /// # Errors
+    /// One of its threads failed.
+    fn stop(self: Box<Self>) -> Result<CounterSnapshot, TrialError>;
+}
+
+/// The generator of this machine, with one thread on each of these cores.
+#[derive(Debug, Clone)]
+pub struct Here {
+    /// The cores.
+    pub cores: Vec<usize>,
+}
+
+impl Generator for Here {
+    fn drive(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError> {
+        let mut job = job.clone();
+        job.threads = self.cores.iter().map(|core| Some(*core)).collect();
+        let tally = load::drive(&job, cancel, watch)?;
+        match cancel.load(Ordering::Relaxed) {
+            true => Err(TrialError::Interrupted),
+            false => Ok(Driven { tally, elsewhere: None }),
+        }
+    }
+
+    fn serve(&self, work: &Clients) -> Result<Box<dyn Serving + '_>, TrialError> {
+        start_server(work, (Ipv4Addr::LOCALHOST, 0).into(), &self.cores)
+            .map(|server| Box::new(OfClients { server, threads: self.cores.len() }) as Box<dyn Serving>)
+    }
+
+    fn is_here(&self) -> bool {
+        true
+    }
+}
+
+/// Starts Narrows' own server for clients at this address, with one thread on each of these cores.
+///
+/// # Errors
+/// It cannot listen there.
+pub fn start_server(work: &Clients, address: SocketAddr, cores: &[usize]) -> Result<Server, TrialError> {
+    let config = serve::Config {
+        ports: vec![(address, Speaks::Http)],
+        threads: cores.iter().map(|core| Some(*core)).collect(),
+        max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
+        tls: None,
+        farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
+        backend: reactor::Backend::Auto,
+    };
+    serve::start(&config)
+        .map_err(|error| TrialError::failed("drive", format!("Narrows' own server: {error}")))
+}
+
+struct OfClients {
+    server: Server,
+    threads: usize,
+}
+
+impl Serving for OfClients {
+    fn address(&self) -> SocketAddr {
+        self.server.addresses()[0]
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn counts(&self) -> Result<CounterSnapshot, TrialError> {
+        Ok(self.server.counts())
+    }
+
+    fn stop(self: Box<Self>) -> Result<CounterSnapshot, TrialError> {
+        self.server.stop().map_err(|error| TrialError::failed("drive", error.to_string()))
+    }
+}
