@@ -82,6 +82,9 @@ pub trait Executor {
     }
 }
 
+/// The stage of a trial that failed because a machine was lost.
+pub const MACHINE: &str = "machine";
+
 /// The user interrupted a trial before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;

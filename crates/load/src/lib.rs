@@ -134,11 +134,12 @@ impl Job {
     }
 
     /// The jobs of so many generators that do this one together. Their connections, callers and counts add up to those of
-    /// this job, and so do their arrivals. Each has as many threads as this job.
+    /// this job, and so do their arrivals. `threads` has an entry for each generator: the cores of its threads.
     ///
     /// # Errors
     /// A generator would have nothing to do.
-    pub fn divided(&self, generators: usize) -> Result<Vec<Self>, LoadError> {
+    pub fn divided(&self, threads: &[Vec<Option<usize>>]) -> Result<Vec<Self>, LoadError> {
+        let generators = threads.len();
         let few = |what, count| Err(LoadError::Few { what, count, generators });
         if self.connections < generators {
             return few("connections", self.connections as u64);
@@ -146,6 +147,7 @@ impl Job {
         let part = |number: usize, total: u64| share_of(number, generators, total);
         let divide = |number: usize| {
             let mut job = self.clone();
+            job.threads.clone_from(&threads[number]);
             job.connections = part(number, self.connections as u64) as usize;
             job.callers = part(number, self.callers as u64) as usize;
             if let Stop::Count(count) = &mut job.stop {
@@ -442,7 +444,7 @@ mod tests {
             job.callers = 2 * connections;
             let schedule = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Constant };
             job.arrivals = Arrivals::Open(schedule);
-            let jobs = job.divided(generators).expect("enough for all");
+            let jobs = job.divided(&vec![job.threads.clone(); generators]).expect("enough for all");
             let sum = |of: fn(&Job) -> u64| jobs.iter().map(of).sum::<u64>();
             let counted = |job: &Job| match job.stop {
                 Stop::Count(count) => count,
@@ -465,7 +467,7 @@ mod tests {
         let mut job = job(2, 8, Stop::After(Duration::from_secs(1)));
         let schedule = ArrivalSchedule { from: 1000.0, to: 1000.0, gaps: Gaps::Poisson(1) };
         job.arrivals = Arrivals::Open(schedule);
-        let due = due(&job.divided(3).expect("enough for all"));
+        let due = due(&job.divided(&vec![job.threads.clone(); 3]).expect("enough for all"));
         assert!(due.windows(2).all(|pair| pair[0] < pair[1]), "no two arrivals at one time");
         // Five standard deviations.
         assert!(due.len().abs_diff(1000) < 160, "{}", due.len());
@@ -474,7 +476,7 @@ mod tests {
     #[test]
     fn too_little_work_for_all_generators_is_refused() {
         for job in [job(1, 2, Stop::Count(9)), job(1, 9, Stop::Count(2))] {
-            assert!(matches!(job.divided(3), Err(LoadError::Few { count: 2, generators: 3, .. })));
+            assert!(matches!(job.divided(&vec![job.threads.clone(); 3]), Err(LoadError::Few { count: 2, generators: 3, .. })));
         }
     }
 }

@@ -8,4 +8,6 @@ pub struct MachineError {
     pub machine: String,
     /// What happened, what its command said, and what to do.
     pub why: String,
+    /// Whether it cannot be reached, or no longer.
+    pub gone: bool,
 }

@@ -16,6 +16,6 @@ pub use address::{AddressError, Machine, parse_list};
 pub use clock::{Offset, Round};
 pub use error::MachineError;
 pub use frame::{FrameError, LONGEST, read as read_frame, write as write_frame};
-pub use link::{Clock, Link, Lost};
+pub use link::{Clock, Link, Lost, Speaker};
 pub use message::{Hello, Message, PROTOCOL};
 pub use remote::Remote;

@@ -66,10 +66,35 @@ enum Outgoing {
     Ping,
 }
 
+/// Sends messages of a verb. Other threads than the link's own may have one; the pipe stays open as long as any of them has.
+#[derive(Clone)]
+pub struct Speaker(Arc<SyncSender<Outgoing>>);
+
+impl Speaker {
+    /// Sends a message of a verb. Does not wait until it is written.
+    ///
+    /// # Errors
+    /// It is too long, or the other side takes nothing any more.
+    pub fn send(&self, what: Value) -> Result<(), Lost> {
+        let frame = Message::Says { what }.bytes();
+        if frame.len() > LONGEST {
+            return Err(Lost::Broken(format!("a message has {} bytes, and may have {LONGEST}", frame.len())));
+        }
+        self.write(Outgoing::Frame(frame))
+    }
+
+    fn write(&self, outgoing: Outgoing) -> Result<(), Lost> {
+        self.0.try_send(outgoing).map_err(|why| match why {
+            TrySendError::Full(_) => Lost::Broken("it takes nothing of what is sent".to_owned()),
+            TrySendError::Disconnected(_) => Lost::Closed,
+        })
+    }
+}
+
 /// One side of a pipe.
 pub struct Link {
     /// The writer ends when nobody has this any more.
-    out: Arc<SyncSender<Outgoing>>,
+    out: Speaker,
     incoming: Receiver<Result<Received, Lost>>,
     /// When bytes last came.
     heard: Arc<AtomicU64>,
@@ -101,7 +126,7 @@ impl Link {
             .name("pipe-in".to_owned())
             .spawn(move || listen(input, &taken, &pongs, clock))?;
         thread::Builder::new().name("pipe-out".to_owned()).spawn(move || speak(output, &to_write, clock))?;
-        Ok(Self { out, incoming, heard, clock, greeted: false, lost: None })
+        Ok(Self { out: Speaker(out), incoming, heard, clock, greeted: false, lost: None })
     }
 
     /// Waits for the hello of the other side, which must be of the same version as `own`.
@@ -126,27 +151,21 @@ impl Link {
         }
     }
 
-    /// Sends a message of a verb. Does not wait until it is written.
+    /// See [`Speaker::send`].
     ///
     /// # Errors
-    /// It is too long, or the other side takes nothing any more.
+    /// As there.
     pub fn send(&self, what: Value) -> Result<(), Lost> {
-        let frame = Message::Says { what }.bytes();
-        if frame.len() > LONGEST {
-            return Err(Lost::Broken(format!("a message has {} bytes, and may have {LONGEST}", frame.len())));
-        }
-        self.write(Outgoing::Frame(frame))
+        self.out.send(what)
+    }
+
+    /// What other threads send with.
+    pub fn speaker(&self) -> Speaker {
+        self.out.clone()
     }
 
     pub(crate) fn ping(&self) -> Result<(), Lost> {
-        self.write(Outgoing::Ping)
-    }
-
-    fn write(&self, outgoing: Outgoing) -> Result<(), Lost> {
-        self.out.try_send(outgoing).map_err(|why| match why {
-            TrySendError::Full(_) => Lost::Broken("it takes nothing of what is sent".to_owned()),
-            TrySendError::Disconnected(_) => Lost::Closed,
-        })
+        self.out.write(Outgoing::Ping)
     }
 
     /// The next message of a verb. `None` if there is none within `patience`.

@@ -9,7 +9,7 @@ use systems::piped::Piped;
 use crate::address::Machine;
 use crate::clock::{Offset, ROUNDS, Round};
 use crate::error::MachineError;
-use crate::link::{Clock, Link, Lost, Received, SILENCE};
+use crate::link::{Clock, Link, Lost, Received, SILENCE, Speaker};
 use crate::message::Hello;
 
 /// How long an agent may take to end when its pipe has closed.
@@ -59,7 +59,7 @@ impl Remote {
     fn start(machine: &Machine, own: &Path, hello: &Hello, clock: Clock) -> Result<Self, MachineError> {
         let command = machine.command(own);
         let program = command.get_program().to_string_lossy().into_owned();
-        let error = |why| MachineError { machine: machine.to_string(), why };
+        let error = |why| MachineError { machine: machine.to_string(), why, gone: true };
         let (piped, input, output) = Piped::start(command).map_err(|why| {
             error(format!("cannot start `{program}`: {why}. Install it, or correct its name"))
         })?;
@@ -83,6 +83,11 @@ impl Remote {
     pub fn send(&mut self, what: Value) -> Result<(), MachineError> {
         let sent = self.link().and_then(|link| link.send(what));
         sent.map_err(|lost| self.lost(&lost))
+    }
+
+    /// What other threads send with. `None` if the machine is gone.
+    pub fn speaker(&self) -> Option<Speaker> {
+        self.link.as_ref().map(Link::speaker)
     }
 
     /// The next message of a verb. `None` if there is none within `patience`.
@@ -125,7 +130,7 @@ impl Remote {
     pub fn error(&self, why: impl Into<String>) -> MachineError {
         // What another machine says does not control this terminal.
         let why = why.into().chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-        MachineError { machine: self.machine.to_string(), why }
+        MachineError { machine: self.machine.to_string(), why, gone: false }
     }
 
     /// Ends the command, and says what is known of its end.
@@ -137,7 +142,8 @@ impl Remote {
         let mut last: Vec<&str> = said.lines().rev().take(LINES).collect();
         last.push(if last.is_empty() { "" } else { ". Its last lines:" });
         last.reverse();
-        self.error(format!("{lost}{exit}{remedy}{}", last.join("\n  ")))
+        let error = self.error(format!("{lost}{exit}{remedy}{}", last.join("\n  ")));
+        MachineError { gone: true, ..error }
     }
 
     fn lost(&mut self, lost: &Lost) -> MachineError {

@@ -1,6 +1,6 @@
 //! `narrows agent`: the other end of a pipe from another `narrows` (docs/contracts.md, "A pipe to another machine").
 //!
-//! It does one thing at a time, and listens meanwhile. When the pipe closes, or the other side has been silent for too long, it
+//! It does one thing at a time, and listens meanwhile. Besides, it may have a bench, whose systems the other side drives. When the pipe closes, or the other side has been silent for too long, it
 //! ends what it has begun, and itself.
 
 use std::fs::File;
@@ -14,17 +14,26 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use bench::Benchwork;
+use lab::session::TrialError;
 use load::{Job, Moment, Rendezvous};
-use machines::{Link, Lost};
+use machines::{Link, Lost, Speaker};
 use reactor::{Address, Time};
+use serve::Server;
 use systems::{Limit, machine};
 
 use crate::common::{End, Usage};
-use crate::fleet::{self, Answer, DriveOrder, Driven, Order};
+use crate::fleet::{self, Answer, DriveOrder, Driven, Order, ServeOrder};
 use crate::{doctor_verb, load_verb};
 
-/// How often the agent looks whether its work is done, while nothing is said.
+mod bench;
+
+/// How long the agent listens while it has nothing to do.
+const IDLE: Duration = Duration::from_millis(100);
+/// How often it looks whether its work is done.
 const GLANCE: Duration = Duration::from_millis(20);
+/// How often it looks whether its generator is ready.
+const SHORT: Duration = Duration::from_millis(1);
 /// How long work may take to end when it is cancelled, before it ends with the program.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -52,46 +61,140 @@ pub fn run(files: Limit) -> End {
 
 /// Carries orders out until the pipe is lost.
 fn attend(link: &mut Link, files: Limit) -> Result<(), Lost> {
-    let mut work: Option<Work> = None;
+    let mut agent = Agent { speaker: link.speaker(), files, work: None, server: None, bench: None };
     loop {
-        if let Some(answer) = work.as_mut().and_then(Work::answer) {
-            if !matches!(answer, Answer::Ready) {
-                work = None;
-            }
-            say(link, &answer)?;
-        }
-        let Some(what) = link.receive(GLANCE)? else { continue };
-        let busy = work.is_some();
+        let patience = agent.glance();
+        let Some(what) = link.receive(patience)? else { continue };
         match serde_json::from_value(what) {
-            Ok(Order::Weigh(filler)) => say(link, &Answer::Weighed(filler.len()))?,
-            Ok(Order::Examine | Order::Drive(_)) if busy => {
-                say(link, &failed("it is busy with something else"))?
-            }
-            Ok(Order::Examine) => work = Some(Work::begin(None, move |cancel| examine(files, cancel))),
-            Ok(Order::Drive(order)) => match prepare(*order) {
-                Ok((job, wait)) => {
-                    let waits = job.rendezvous.clone().map(|rendezvous| (rendezvous, job.workers()));
-                    work = Some(Work::begin(waits, move |cancel| drive(&job, wait, cancel)));
-                }
-                Err(why) => say(link, &failed(why))?,
-            },
-            Ok(Order::Begin(at)) => {
-                if let Some(Work { waits: Some((rendezvous, _)), .. }) = &work {
-                    rendezvous.open_at(Time::from_nanos(at));
-                }
-            }
-            Ok(Order::Stop) => {
-                if let Some(work) = &work {
-                    work.cancel.store(true, Ordering::Relaxed);
-                }
-            }
-            Err(why) => say(link, &failed(format!("the order makes no sense: {why}")))?,
+            Ok(order) => agent.obey(order)?,
+            Err(why) => agent.say(&failed(format!("the order makes no sense: {why}")))?,
         }
     }
 }
 
-fn say(link: &Link, answer: &Answer) -> Result<(), Lost> {
-    link.send(serde_json::to_value(answer).map_err(|why| Lost::Broken(why.to_string()))?)
+/// What an agent has begun.
+struct Agent {
+    speaker: Speaker,
+    files: Limit,
+    work: Option<Work>,
+    server: Option<Server>,
+    bench: Option<Benchwork>,
+}
+
+impl Agent {
+    fn say(&self, answer: &Answer) -> Result<(), Lost> {
+        say(&self.speaker, answer)
+    }
+
+    /// Looks after the work. Returns how long it may be left alone.
+    fn glance(&mut self) -> Duration {
+        match self.work.as_mut().map(Work::look_after) {
+            None => IDLE,
+            Some(Progress::Goes) => GLANCE,
+            Some(Progress::GetsReady) => SHORT,
+            Some(Progress::Ended) => {
+                self.work = None;
+                IDLE
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> Result<(), Lost> {
+        // It may have ended meanwhile.
+        self.glance();
+        let busy = self.work.is_some();
+        match order {
+            Order::Weigh(filler) => self.say(&Answer::Weighed(filler.len())),
+            Order::Examine | Order::Drive(_) if busy => self.say(&failed("it is busy with something else")),
+            Order::Examine => {
+                let files = self.files;
+                self.begin(None, move |_, cancel| examine(files, cancel))
+            }
+            Order::Drive(order) => match prepare(*order) {
+                Ok((job, wait)) => {
+                    let waits = job.rendezvous.clone().map(|rendezvous| (rendezvous, job.workers()));
+                    self.begin(waits, move |speaker, cancel| drive(&job, wait, speaker, cancel))
+                }
+                Err(why) => self.say(&failed(why)),
+            },
+            Order::Begin(at) => {
+                if let Some(Work { waits: Some((rendezvous, _)), .. }) = &self.work {
+                    rendezvous.open_at(Time::from_nanos(at));
+                }
+                Ok(())
+            }
+            Order::Stop => {
+                if let Some(work) = &self.work {
+                    work.cancel.store(true, Ordering::Relaxed);
+                }
+                if let Some(bench) = &self.bench {
+                    bench.stop();
+                }
+                Ok(())
+            }
+            Order::Serve(order) => self.serve(&order),
+            Order::Counts => match &self.server {
+                Some(server) => self.say(&Answer::Counted(server.counts())),
+                None => self.say(&failed("it serves nobody")),
+            },
+            Order::StopServing => {
+                let counts = self.server.take().map(Server::stop);
+                self.say(&match counts {
+                    Some(Ok(counts)) => Answer::Counted(counts),
+                    Some(Err(why)) => failed(why.to_string()),
+                    None => failed("it serves nobody"),
+                })
+            }
+            Order::Task(task) => {
+                let (speaker, files) = (&self.speaker, self.files);
+                let bench = self.bench.get_or_insert_with(|| Benchwork::begin(speaker.clone(), files));
+                match bench.task(*task) {
+                    true => Ok(()),
+                    false => self.say(&failed("its bench ended abnormally")),
+                }
+            }
+            Order::Reply(reply) => {
+                if let Some(bench) = &self.bench {
+                    bench.reply(*reply);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        waits: Option<(Rendezvous, usize)>,
+        task: impl FnOnce(&Speaker, &AtomicBool) -> anyhow::Result<Answer> + Send + 'static,
+    ) -> Result<(), Lost> {
+        self.work = Some(Work::begin(self.speaker.clone(), waits, task));
+        Ok(())
+    }
+
+    /// Starts a server for a client on another machine, at the address from which this machine reaches the other one.
+    fn serve(&mut self, order: &ServeOrder) -> Result<(), Lost> {
+        self.server = None;
+        let cores = machine::available_cores();
+        let started = bench::address_towards(order.towards)
+            .map_err(|why| format!("there is no way to {}: {why}", order.towards))
+            .and_then(|own| match lab::session::start_server(&order.work, (own, 0).into(), &cores) {
+                Ok(server) => Ok(server),
+                Err(TrialError::Failed(failure)) => Err(failure.reason),
+                Err(TrialError::Interrupted) => Err("interrupted".to_owned()),
+            });
+        match started {
+            Ok(server) => {
+                let answer = Answer::Serves { address: server.addresses()[0], threads: cores.len() };
+                self.server = Some(server);
+                self.say(&answer)
+            }
+            Err(why) => self.say(&failed(why)),
+        }
+    }
+}
+
+fn say(speaker: &Speaker, answer: &Answer) -> Result<(), Lost> {
+    speaker.send(serde_json::to_value(answer).map_err(|why| Lost::Broken(why.to_string()))?)
 }
 
 fn failed(why: impl Into<String>) -> Answer {
@@ -100,49 +203,70 @@ fn failed(why: impl Into<String>) -> Answer {
 
 /// What an agent does, on a thread of its own. Dropping it cancels it, and waits for a moment until it has ended.
 struct Work {
+    speaker: Speaker,
     cancel: Arc<AtomicBool>,
     /// A drive's rendezvous and its number of threads, until all of them are ready.
     waits: Option<(Rendezvous, usize)>,
     said_ready: bool,
-    answers: Receiver<Answer>,
+    /// The thread says when it has nothing more to say.
+    ended: Receiver<()>,
+}
+
+/// How work goes on.
+enum Progress {
+    /// Its generators are not ready yet.
+    GetsReady,
+    Goes,
+    Ended,
 }
 
 impl Work {
     fn begin(
+        speaker: Speaker,
         waits: Option<(Rendezvous, usize)>,
-        task: impl FnOnce(&AtomicBool) -> anyhow::Result<Answer> + Send + 'static,
+        task: impl FnOnce(&Speaker, &AtomicBool) -> anyhow::Result<Answer> + Send + 'static,
     ) -> Self {
         let cancel = Arc::new(AtomicBool::new(false));
-        let (sender, answers) = channel();
-        let cancelled = Arc::clone(&cancel);
+        let (end, ended) = channel();
+        let (cancelled, own) = (Arc::clone(&cancel), speaker.clone());
         let run = move || {
-            let answer = task(&cancelled).unwrap_or_else(|why| failed(format!("{why:#}")));
-            // Nobody waits for it when the pipe is lost.
-            let _ = sender.send(answer);
+            let answer = task(&own, &cancelled).unwrap_or_else(|why| failed(format!("{why:#}")));
+            // The other side gives the next order as soon as it has the answer. Nobody listens when the pipe is lost.
+            let _ = end.send(());
+            let _ = say(&own, &answer);
         };
         // Without the thread its channel is closed, which is answered.
         let _ = thread::Builder::new().name("work".to_owned()).spawn(run);
-        Self { cancel, waits, said_ready: false, answers }
+        Self { speaker, cancel, waits, said_ready: false, ended }
     }
 
-    /// What there is to say about the work now.
-    fn answer(&mut self) -> Option<Answer> {
-        match self.answers.try_recv() {
-            Ok(answer) => return Some(answer),
-            Err(TryRecvError::Disconnected) => return Some(failed("its work ended abnormally")),
+    /// Says what there is to say about the work now. A lost pipe is noticed by whoever listens to it.
+    fn look_after(&mut self) -> Progress {
+        match self.ended.try_recv() {
+            Ok(()) => return Progress::Ended,
+            Err(TryRecvError::Disconnected) => {
+                let _ = say(&self.speaker, &failed("its work ended abnormally"));
+                return Progress::Ended;
+            }
             Err(TryRecvError::Empty) => {}
         }
-        let (rendezvous, threads) = self.waits.as_ref()?;
-        let ready = !self.said_ready && rendezvous.ready() >= *threads;
-        self.said_ready |= ready;
-        ready.then_some(Answer::Ready)
+        let Some((rendezvous, threads)) = &self.waits else { return Progress::Goes };
+        if self.said_ready {
+            return Progress::Goes;
+        }
+        if rendezvous.ready() < *threads {
+            return Progress::GetsReady;
+        }
+        self.said_ready = true;
+        let _ = say(&self.speaker, &Answer::Ready);
+        Progress::Goes
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
         self.cancel.store(true, Ordering::Relaxed);
-        let _ = self.answers.recv_timeout(FAREWELL);
+        let _ = self.ended.recv_timeout(FAREWELL);
     }
 }
 
@@ -167,7 +291,12 @@ fn prepare(order: DriveOrder) -> Result<(Job, Option<Duration>), String> {
     Ok((job, order.wait))
 }
 
-fn drive(job: &Job, wait: Option<Duration>, cancel: &AtomicBool) -> anyhow::Result<Answer> {
+fn drive(
+    job: &Job,
+    wait: Option<Duration>,
+    speaker: &Speaker,
+    cancel: &AtomicBool,
+) -> anyhow::Result<Answer> {
     if let Some(patience) = wait {
         load_verb::wait_for(&job.target.address, patience, cancel)?;
     }
@@ -176,7 +305,10 @@ fn drive(job: &Job, wait: Option<Duration>, cancel: &AtomicBool) -> anyhow::Resu
     let tally = load::drive(job, cancel, &|moment| {
         match moment {
             Moment::Opened => ends[0].store(fleet::clock(), Ordering::Relaxed),
-            Moment::Closed => ends[1].store(fleet::clock(), Ordering::Relaxed),
+            Moment::Closed => {
+                ends[1].store(fleet::clock(), Ordering::Relaxed);
+                let _ = say(speaker, &Answer::Closed);
+            }
             Moment::Passed { .. } => {}
         }
         window.record(moment);

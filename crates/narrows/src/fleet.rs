@@ -1,5 +1,12 @@
 //! The machines that a command names, and what its verb and `narrows agent` say to each other.
 
+pub mod driving;
+pub mod generators;
+pub mod lab;
+pub mod patient;
+pub mod sut;
+
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -8,7 +15,9 @@ use load::{Assignment, Tally};
 use machines::{AddressError, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
 use reactor::Time;
 use serde::{Deserialize, Serialize};
+use serve::CounterSnapshot;
 use systems::machine::Environment;
+use systems::work::Clients;
 
 use crate::doctor_verb::Examined;
 
@@ -36,8 +45,27 @@ pub enum Order {
     Drive(Box<DriveOrder>),
     /// Open the window of the drive when the agent's clock shows so many nanoseconds.
     Begin(u64),
-    /// End the drive soon, and say what it has counted.
+    /// End the drive or the task soon, and say what has come of it.
     Stop,
+    /// Serve a client.
+    Serve(ServeOrder),
+    /// Say what the server has counted so far.
+    Counts,
+    /// Stop the server, and say what it has counted.
+    StopServing,
+    /// A task for the bench of the machine.
+    Task(Box<lab::Task>),
+    /// What the bench wanted.
+    Reply(Box<lab::Reply>),
+}
+
+/// A server for a client.
+#[derive(Serialize, Deserialize)]
+pub struct ServeOrder {
+    /// What the client does.
+    pub work: Clients,
+    /// Where the client is. The server listens at the address from which this one is reached.
+    pub towards: IpAddr,
 }
 
 /// A generator's part of a drive.
@@ -61,8 +89,23 @@ pub enum Answer {
     Weighed(usize),
     /// The drive waits for [`Order::Begin`].
     Ready,
+    /// The window of the drive has closed.
+    Closed,
     /// The drive has ended.
     Driven(Box<Driven>),
+    /// To [`Order::Serve`].
+    Serves {
+        /// Where it listens.
+        address: SocketAddr,
+        /// How many threads it has.
+        threads: usize,
+    },
+    /// To [`Order::Counts`] and [`Order::StopServing`].
+    Counted(CounterSnapshot),
+    /// The bench wants something in the midst of its task.
+    Want(Box<lab::Want>),
+    /// What the bench says of its task.
+    Done(Box<lab::Done>),
     /// The order cannot be carried out.
     Failed(String),
 }

@@ -10,6 +10,7 @@ use systems::machine::{Limit, Placement};
 use systems::{Catalog, Source};
 
 use crate::common;
+use crate::fleet_args::FleetArgs;
 
 /// Where trials happen, and where they are saved.
 #[derive(clap::Args)]
@@ -22,14 +23,9 @@ pub struct LabArgs {
     pub quiet: bool,
     #[command(flatten)]
     pub store: common::StoreArg,
-}
-
-/// An executor.
-pub enum Lab {
-    /// This machine.
-    Bench(Box<Bench>),
-    /// One that makes its figures up.
-    Fake(Box<Fake>),
+    // What has a heading of its own in the help stands last.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
 }
 
 impl LabArgs {
@@ -37,28 +33,10 @@ impl LabArgs {
     ///
     /// # Errors
     /// The file of made-up figures is wrong, or the running program cannot be found.
-    pub fn lab(&self, catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Lab> {
+    pub fn lab(&self, catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Executor>> {
         match &self.fake {
-            Some(path) => Ok(Lab::Fake(Box::new(Fake::parse(&Source::read(path)?)?))),
-            None => bench(catalog, files, cancel).map(Box::new).map(Lab::Bench),
-        }
-    }
-}
-
-impl Lab {
-    /// What carries out trials.
-    pub fn executor(&mut self) -> &mut dyn Executor {
-        match self {
-            Self::Bench(bench) => &mut **bench,
-            Self::Fake(fake) => &mut **fake,
-        }
-    }
-
-    /// This machine, if trials happen here.
-    pub fn bench(&mut self) -> Option<&mut Bench> {
-        match self {
-            Self::Bench(bench) => Some(bench),
-            Self::Fake(_) => None,
+            Some(path) => Ok(Box::new(Fake::parse(&Source::read(path)?)?)),
+            None => self.fleet.lab(catalog, files, cancel),
         }
     }
 }

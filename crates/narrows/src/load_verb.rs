@@ -23,13 +23,13 @@ use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
 use crate::fleet::MachineList;
+use crate::fleet::generators::{Cores, Generators, Request};
 use crate::reach::{Place, ReachArgs};
 use crate::requests_args::{Replay, RequestsArgs};
 use crate::tls_args::TlsArgs;
 use crate::traffic::{GapsChoice, TrafficArgs, positive};
 
 mod by_name;
-mod elsewhere;
 mod generators;
 mod live;
 mod max_rate;
@@ -189,8 +189,11 @@ fn from_elsewhere(args: &Args, job: &Job, place: &Place, files: Limit, cancel: &
     let machines: Vec<_> = args.generators.iter().flat_map(|list| list.0.clone()).collect();
     let allow_remote = args.reach.allows_remote();
     let hlog = args.hlog.as_deref().map(common::AtomicFile::create).transpose()?;
-    let request = elsewhere::Request { job, machines: &machines, allow_remote, wait: args.wait };
-    let together = elsewhere::drive(&request, files, cancel)?;
+    let mut generators = Generators::new(machines, files, allow_remote);
+    let request = Request { job, wait: args.wait, cores: Cores::OfJob };
+    let Some(together) = generators.drive(&request, cancel, &|_| {})? else {
+        bail!("interrupted before the windows opened");
+    };
     let interrupted = cancel.load(Ordering::Relaxed);
     let (tally, disturbed) = (&together.tally, together.disturbed);
     args.show(&Driven { job, tally, disturbed, interrupted, together: Some(&together) }, place)?;
@@ -375,7 +378,7 @@ impl Args {
         // The cores of other machines are not known here.
         let here = self.generators.is_empty();
         let missing = self.cores.iter().find(|core| here && !available.contains(core));
-        if let Some(why) = elsewhere::contradiction(self) {
+        if let Some(why) = generators::contradiction(self) {
             return Some(why.to_owned());
         }
         if self.duration.is_some_and(|duration| duration.is_zero()) {

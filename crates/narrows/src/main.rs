@@ -12,6 +12,7 @@ mod compare_verb;
 mod condition;
 mod doctor_verb;
 mod fleet;
+mod fleet_args;
 mod generate;
 mod init_verb;
 mod lab_args;

@@ -23,7 +23,7 @@ use report::number;
 use crate::built_in;
 use crate::command::learn;
 use crate::common::{self, AtomicFile, End, INTERRUPTED};
-use crate::lab_args::{Lab, LabArgs};
+use crate::lab_args::LabArgs;
 use crate::report_verb;
 
 mod interim;
@@ -147,12 +147,9 @@ impl<'a> Run<'a> {
 
     /// Checks that the commands of the run, unless it has ended, start and answer as when it began. Returns false if the user
     /// interrupted.
-    pub fn look_again(&self, lab: &mut Lab) -> anyhow::Result<bool> {
+    pub fn look_again(&self, executor: &mut dyn Executor) -> anyhow::Result<bool> {
         let ended = self.store.runs()?.iter().any(|run| run.id == self.id && run.finished);
-        match lab.bench() {
-            Some(bench) if !ended => learn::look_again(bench, &self.header.plan),
-            _ => Ok(true),
-        }
+        if ended { Ok(true) } else { learn::look_again(executor, &self.header.plan) }
     }
 
     /// The systems of the plan.
@@ -189,8 +186,8 @@ pub fn run(args: &Args, files: Limit) -> End {
     let catalog = Catalog::load_all(&built_in::homes()?);
     let path = &args.lab.store.path;
     let store = Store::open(path)?;
-    let mut lab = args.lab.lab(&catalog, files, &cancel)?;
-    let executor = lab.executor();
+    let mut executor = args.lab.lab(&catalog, files, &cancel)?;
+    let executor = &mut *executor;
     let Some(plan) = plan(args, &catalog, executor)? else { return Ok(ExitCode::from(INTERRUPTED)) };
     let run = Run::begin(store, path, plan, executor, args.lab.quiet)?;
     let done = carry_out(executor, &run, &cancel)?;
@@ -202,10 +199,10 @@ pub fn resume(run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let catalog = Catalog::load_all(&built_in::homes()?);
     run.check_systems(&catalog)?;
-    let mut lab = lab.lab(&catalog, files, &cancel)?;
+    let mut executor = lab.lab(&catalog, files, &cancel)?;
     // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
-    let _ = lab.executor().probe(&run.systems());
-    let done = carry_out(lab.executor(), run, &cancel)?;
+    let _ = executor.probe(&run.systems());
+    let done = carry_out(&mut *executor, run, &cancel)?;
     Ok(finish(run, done, Screen::Answers)?.0)
 }
 

@@ -30,6 +30,7 @@ use crate::command::arms::{self, Arms, Typed};
 use crate::command::{self, CommandArgs, knobs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{Condition, FAILED, FigureChoice, say_failed};
+use crate::fleet_args::FleetArgs;
 use crate::lab_args::{self, LabArgs};
 use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Run, Screen};
@@ -96,6 +97,8 @@ pub struct Args {
     command: CommandArgs,
     #[command(flatten)]
     commits: CommitArgs,
+    #[command(flatten)]
+    fleet: FleetArgs,
 }
 
 /// Compares the arms, and prints the answer.
@@ -124,11 +127,11 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let (_, catalog) = question.arms(None)?;
     run.check_systems(&catalog)?;
     let services = question.services()?;
-    let mut lab = lab.lab(&catalog, files, &question.cancel)?;
-    if !run.look_again(&mut lab)? {
+    let mut executor = lab.lab(&catalog, files, &question.cancel)?;
+    if !run.look_again(&mut *executor)? {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    Ok(question.carried_out(lab.executor(), run, services, question.screen())?.code)
+    Ok(question.carried_out(&mut *executor, run, services, question.screen())?.code)
 }
 
 /// A checked command line, and where it is carried out.
@@ -211,8 +214,8 @@ impl<'a> Question<'a> {
         args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.command.tls))?;
         args.warn(&arms, lab_args::placement().system.len());
         let services = self.services()?;
-        let mut bench = lab_args::bench(&catalog, self.files, cancel)?;
-        let learnt = learn::learn(&mut bench, &first, ask, args.look(), args.saturated(*workload))?;
+        let mut executor = args.fleet.lab(&catalog, self.files, cancel)?;
+        let learnt = learn::learn(&mut *executor, &first, ask, args.look(), args.saturated(*workload))?;
         let Some(learnt) = learnt else { return Ok(ExitCode::from(INTERRUPTED).into()) };
         let plan = args.grown(&catalog, &arms, learnt)?;
         let path = args.place_of_store()?;
@@ -221,8 +224,8 @@ impl<'a> Question<'a> {
             let experiments = save::save(name, &arms, &plan, &args.command.tls)?.join(" ");
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
         }
-        let run = Run::begin(store, &path, plan, &bench, args.quiet)?;
-        self.carried_out(&mut bench, &run, services, screen)
+        let run = Run::begin(store, &path, plan, &*executor, args.quiet)?;
+        self.carried_out(&mut *executor, &run, services, screen)
     }
 
     /// Carries out what is missing of a run, and prints what it shows.

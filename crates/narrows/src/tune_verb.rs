@@ -98,9 +98,9 @@ pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     let question = args.question(&target)?;
-    let mut lab = args.lab.lab(&target.catalog, files, &cancel)?;
+    let mut executor = args.lab.lab(&target.catalog, files, &cancel)?;
     if !target.is_command {
-        let Ok(missing) = lab.executor().probe(&BTreeSet::from([target.system.clone()])) else {
+        let Ok(missing) = executor.probe(&BTreeSet::from([target.system.clone()])) else {
             return Ok(ExitCode::from(INTERRUPTED));
         };
         if let Some(reason) = missing.get(&target.system) {
@@ -109,10 +109,10 @@ pub fn run(args: &Args, files: Limit) -> End {
     }
     command::warn_of_workers(&target.knobs, lab_args::placement().system.len());
     let services = args.services(&target, &cancel)?;
-    let Some(plan) = question.learnt(&mut lab)? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let Some(plan) = question.learnt(&mut *executor)? else { return Ok(ExitCode::from(INTERRUPTED)) };
     let path = &args.lab.store.path;
-    let run = Run::begin(Store::open(path)?, path, plan, lab.executor(), args.lab.quiet)?;
-    carried_out(lab.executor(), &run, services, &cancel)
+    let run = Run::begin(Store::open(path)?, path, plan, &*executor, args.lab.quiet)?;
+    carried_out(&mut *executor, &run, services, &cancel)
 }
 
 /// Continues a saved search.
@@ -120,15 +120,15 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     run.check_systems(&target.catalog)?;
-    let mut lab = lab.lab(&target.catalog, files, &cancel)?;
+    let mut executor = lab.lab(&target.catalog, files, &cancel)?;
     let services = args.services(&target, &cancel)?;
     if !target.is_command {
         // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
-        let _ = lab.executor().probe(&run.systems());
-    } else if !run.look_again(&mut lab)? {
+        let _ = executor.probe(&run.systems());
+    } else if !run.look_again(&mut *executor)? {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    carried_out(lab.executor(), run, services, &cancel)
+    carried_out(&mut *executor, run, services, &cancel)
 }
 
 /// Carries out what is missing of a search, and prints the advice.

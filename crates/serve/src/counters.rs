@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Shared counters. Each is exact, but a snapshot reads them at slightly different moments.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -16,7 +18,7 @@ pub struct Counters {
 }
 
 /// The values of the counters at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterSnapshot {
     /// Requests read completely.
     pub requests: u64,

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::{Job, Tally};
+use serde::{Deserialize, Serialize};
 use serve::{CounterSnapshot, Farewell, Server, Speaks};
 use systems::work::Clients;
 
@@ -33,7 +34,7 @@ pub trait Generator: Send {
 }
 
 /// What a drive counted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Driven {
     /// The counts of all generators.
     pub tally: Tally,
@@ -42,7 +43,7 @@ pub struct Driven {
 }
 
 /// What generators on other machines know besides their counts.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Elsewhere {
     /// How they worked together.
     pub together: Together,

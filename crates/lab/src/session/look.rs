@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use systems::Work;
 use systems::contact::Contact;
 use systems::trace;
@@ -32,7 +33,7 @@ const DEATH: Duration = Duration::from_millis(200);
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// What a look at a scenario showed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// The answers. Empty for work with a contract of its own, which was checked instead.
     pub answers: Vec<Answer>,
@@ -41,7 +42,7 @@ pub struct Look {
 }
 
 /// An answer to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// Its status.
     pub status: u16,

@@ -28,7 +28,8 @@ impl From<LoadError> for TrialError {
 }
 
 impl TrialError {
-    pub(super) fn failed(stage: &str, reason: impl Into<String>) -> Self {
+    /// A failure of this stage.
+    pub fn failed(stage: &str, reason: impl Into<String>) -> Self {
         Self::Failed(Failure { stage: stage.to_owned(), reason: reason.into(), output: String::new() })
     }
 

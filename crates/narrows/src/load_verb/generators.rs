@@ -5,8 +5,23 @@ use std::fmt::Write;
 use report::number;
 use serde::Serialize;
 
-use super::elsewhere::{Generator, Together};
 use crate::fleet;
+use crate::fleet::generators::{Generator, Together};
+
+/// The first option that makes no sense with generators on other machines.
+pub fn contradiction(args: &super::Args) -> Option<&'static str> {
+    if args.generators.is_empty() {
+        return None;
+    }
+    let options = [
+        (
+            args.find_max_rate,
+            "--find-max-rate cannot be used with --gen yet: give one --rate after the other",
+        ),
+        (args.requests.any(), "--requests cannot be used with --gen yet: the generators send one request"),
+    ];
+    options.into_iter().find(|(given, _)| *given).map(|(_, why)| why)
+}
 
 /// A generator on another machine.
 #[derive(Serialize)]
@@ -31,7 +46,7 @@ impl Json {
     }
 
     fn of(generator: &Generator) -> Self {
-        let Generator { machine, tally, clock } = generator;
+        let Generator { machine, tally, clock, .. } = generator;
         Self {
             machine: machine.to_string(),
             completed: tally.successes,
@@ -79,7 +94,7 @@ impl Windows {
 /// Prints a line for each generator, and how far apart their windows were.
 pub fn text(out: &mut String, together: Option<&Together>) {
     let Some(together) = together else { return };
-    for Generator { machine, tally, clock } in &together.generators {
+    for Generator { machine, tally, clock, .. } in &together.generators {
         let _ = writeln!(
             out,
             "  {machine}: {}, {} verified; {} of CPU, busiest core {}; clock known to ±{}",

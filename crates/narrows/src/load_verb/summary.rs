@@ -15,7 +15,7 @@ use systems::machine::Disturbance;
 use tls::Kind;
 
 use super::by_name::{self, ByName};
-use super::elsewhere::Together;
+use crate::fleet::generators::Together;
 use super::generators;
 
 /// The object of `--json`.

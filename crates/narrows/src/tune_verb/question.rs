@@ -15,7 +15,6 @@ use super::{Args, Limits};
 use crate::command::learn;
 use crate::common::Usage;
 use crate::condition::FigureChoice;
-use crate::lab_args::Lab;
 use crate::run_verb;
 
 /// The factor on the answers that a percentile needs, because some requests may fail.
@@ -120,13 +119,13 @@ impl Question<'_> {
     ///
     /// # Errors
     /// The base does not start or does not answer.
-    pub fn learnt(&self, lab: &mut Lab) -> anyhow::Result<Option<Plan>> {
+    pub fn learnt(&self, executor: &mut dyn Executor) -> anyhow::Result<Option<Plan>> {
         let mut ask = self.target.ask.clone();
-        if let (Some(bench), true) = (lab.bench(), self.target.is_command) {
+        if self.target.is_command {
             let mut first = self.plan(ask.clone(), None)?;
             // Only the base must start and answer rightly. Another setting that does not costs its own trials.
             first.experiments.iter_mut().for_each(|planned| planned.scenarios.truncate(1));
-            let Some(learnt) = learn::learn(bench, &first, ask, self.args.timing(), false)? else {
+            let Some(learnt) = learn::learn(executor, &first, ask, self.args.timing(), false)? else {
                 return Ok(None);
             };
             ask = learnt.ask;
@@ -135,7 +134,7 @@ impl Question<'_> {
             return self.plan(ask, None).map(Some);
         }
         let first = self.plan(ask.clone(), None)?;
-        let Some(per_s) = self.reached(lab.executor(), &first)? else { return Ok(None) };
+        let Some(per_s) = self.reached(executor, &first)? else { return Ok(None) };
         let rate = per_s / 2.0;
         self.check_answers(rate)?;
         self.plan(ask, Some(rate)).map(Some)

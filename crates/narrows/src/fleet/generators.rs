@@ -1,23 +1,27 @@
-//! `narrows load --gen MACHINES`: several generators on other machines do one job together.
+//! Several generators on other machines do one job together.
 //!
 //! Each gets its part of the connections and of the schedule. When all have warmed up, one instant on the common clock is named,
 //! at which all windows open. Counts are added, and histograms bucket by bucket. If one generator fails, there is no result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use load::target::Traffic;
-use load::{Assignment, Ending, Job, Stop, Tally};
+use load::{Assignment, Ending, Job, Moment, Stop, Tally};
 use machines::{Machine, MachineError, Offset, Remote};
 use systems::Limit;
 use systems::machine::Disturbance;
 
 use crate::common::Usage;
 use crate::fleet::{self, Answer, DriveOrder, Driven, Order};
+use crate::load_verb;
 
-/// How often a wait looks at each machine.
+/// How often a wait looks at each machine while a window goes on.
 const GLANCE: Duration = Duration::from_millis(10);
+/// The same where every millisecond makes a trial longer.
+const SHORT: Duration = Duration::from_millis(1);
 /// How long a machine may take to connect, warm up, and answer, beyond the times that the job names.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A longer wait for the target is not told from this one.
@@ -25,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// How long drives may take to end after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time from the naming of the instant to the instant, besides the way to the machines.
-const LEAD: Duration = Duration::from_millis(100);
+const LEAD: Duration = Duration::from_millis(10);
 /// The largest share of the window by which windows may be apart without a warning.
 const SKEW: f64 = 0.01;
 
@@ -56,6 +60,8 @@ pub struct Generator {
     pub machine: Machine,
     /// What it counted.
     pub tally: Tally,
+    /// Its connections.
+    pub connections: usize,
     /// Its clock.
     pub clock: Offset,
 }
@@ -84,9 +90,14 @@ impl Skew {
         };
         let opened_ns = spread(&mut windows.iter().map(|(opened, _)| *opened))?;
         let closed_ns = spread(&mut windows.iter().map(|(_, closed)| *closed)).filter(|_| ends_by_time);
-        let worst = opened_ns.max(closed_ns.unwrap_or(0)).saturating_add(error_ns);
-        let share = worst as f64 / (length.as_nanos() as f64).max(1.0);
-        Some(Self { opened_ns, closed_ns, error_ns, share })
+        let mut skew = Self { opened_ns, closed_ns, error_ns, share: 0.0 };
+        skew.share = skew.distance_ns() as f64 / (length.as_nanos() as f64).max(1.0);
+        Some(skew)
+    }
+
+    /// The larger distance with the error, in nanoseconds.
+    pub fn distance_ns(&self) -> u64 {
+        self.opened_ns.max(self.closed_ns.unwrap_or(0)).saturating_add(self.error_ns)
     }
 
     /// Whether the windows were so far apart that their sum is doubtful.
@@ -95,44 +106,125 @@ impl Skew {
     }
 }
 
-/// What to do, and what the generators need to know besides the job.
-pub struct Request<'a> {
-    pub job: &'a Job,
-    pub machines: &'a [Machine],
-    pub allow_remote: bool,
-    pub wait: Option<Duration>,
+/// Generators on other machines. They are reached when they are first needed, and again after a failure.
+pub struct Generators {
+    machines: Vec<Machine>,
+    files: Limit,
+    allow_remote: bool,
+    /// Empty while they are not reached.
+    remotes: Vec<Remote>,
 }
 
 /// A generator whose drive goes on.
-struct Working {
-    remote: Remote,
+struct Working<'a> {
+    remote: &'a mut Remote,
     clock: Offset,
+    closed: bool,
     done: Option<Driven>,
 }
 
-/// Drives the job on these machines.
-///
-/// # Errors
-/// The job cannot be shared or sent, or one of the generators failed. The others are then stopped.
-pub fn drive(request: &Request<'_>, files: Limit, cancel: &AtomicBool) -> anyhow::Result<Together> {
-    let parts = request.job.divided(request.machines.len()).map_err(super::classify)?;
-    let assignments: Vec<Assignment> =
-        parts.iter().map(|job| Assignment::of(job).map_err(Usage)).collect::<Result<_, Usage>>()?;
-    let mut remotes = fleet::reach(request.machines, files)?;
-    for (remote, job) in remotes.iter_mut().zip(assignments) {
-        let order = DriveOrder { job, allow_remote: request.allow_remote, wait: request.wait };
-        fleet::order(remote, &Order::Drive(Box::new(order)))?;
+/// The cores on which each generator's threads run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cores {
+    /// As the job says, on each machine.
+    OfJob,
+    /// All of each machine.
+    All,
+}
+
+impl Generators {
+    /// The generators on these machines. `files` is the limit here, and `allow_remote` is whether a target may be on another
+    /// machine than its generator.
+    pub fn new(machines: Vec<Machine>, files: Limit, allow_remote: bool) -> Self {
+        Self { machines, files, allow_remote, remotes: Vec::new() }
     }
-    let wait = request.wait.unwrap_or_default().min(LONGEST_WAIT);
-    let patience = request.job.warmup + request.job.timeout + wait + PATIENCE;
-    if !await_ready(&mut remotes, patience, cancel)? {
-        bail!("interrupted before the windows opened");
+
+    /// Those machines, in order, whose agents have answered.
+    ///
+    /// # Errors
+    /// The first machine that cannot be reached.
+    pub fn reach(&mut self) -> anyhow::Result<&mut [Remote]> {
+        if self.remotes.is_empty() {
+            self.remotes = fleet::reach(&self.machines, self.files)?;
+        }
+        Ok(&mut self.remotes)
     }
-    let (mut working, began) = begin(remotes)?;
-    await_ends(&mut working, request.job, cancel)?;
-    let mut together = together(working, &parts)?;
-    (together.threads, together.began) = (parts.iter().map(Job::workers).sum(), began);
-    Ok(together)
+
+    /// Lets go of the machines, which end what they do. They are reached again when they are needed.
+    pub fn let_go(&mut self) {
+        self.remotes.clear();
+    }
+
+    /// Does the job on all machines, or on as many as it has connections. Calls `watch` when the windows open and when the last
+    /// has closed. `None` if the user interrupted before the windows opened.
+    ///
+    /// # Errors
+    /// The job cannot be shared or sent, or one of the generators failed. All are let go then.
+    pub fn drive(
+        &mut self,
+        request: &Request<'_>,
+        cancel: &AtomicBool,
+        watch: &load::Watch<'_>,
+    ) -> anyhow::Result<Option<Together>> {
+        let driven = self.drive_all(request, cancel, watch);
+        if !matches!(driven, Ok(Some(_))) {
+            self.let_go();
+        }
+        driven
+    }
+
+    fn drive_all(
+        &mut self,
+        request: &Request<'_>,
+        cancel: &AtomicBool,
+        watch: &load::Watch<'_>,
+    ) -> anyhow::Result<Option<Together>> {
+        let (allow_remote, Request { job, wait, .. }) = (self.allow_remote, request);
+        let remotes = self.reach()?;
+        let number = match request.cores {
+            Cores::OfJob => remotes.len(),
+            Cores::All => remotes.len().min(request.most()).max(1),
+        };
+        let remotes = &mut remotes[..number];
+        let threads = |remote: &Remote| match request.cores {
+            Cores::OfJob => job.threads.clone(),
+            Cores::All => remote.hello.cores.iter().map(|core| Some(*core)).collect(),
+        };
+        let threads: Vec<Vec<Option<usize>>> = remotes.iter().map(threads).collect();
+        let parts = job.divided(&threads).map_err(load_verb::classify)?;
+        let assignments: Vec<Assignment> =
+            parts.iter().map(|job| Assignment::of(job).map_err(Usage)).collect::<Result<_, Usage>>()?;
+        for (remote, job) in remotes.iter_mut().zip(assignments) {
+            let order = DriveOrder { job, allow_remote, wait: *wait };
+            fleet::order(remote, &Order::Drive(Box::new(order)))?;
+        }
+        let patience = job.warmup + job.timeout + wait.unwrap_or_default().min(LONGEST_WAIT) + PATIENCE;
+        if !await_ready(remotes, patience, cancel)? {
+            return Ok(None);
+        }
+        let (mut working, began, opens) = begin(remotes)?;
+        await_ends(&mut working, job, cancel, Watching { watch, opens })?;
+        let mut together = together(working, &parts)?;
+        (together.threads, together.began) = (parts.iter().map(Job::workers).sum(), began);
+        Ok(Some(together))
+    }
+}
+
+/// What to do, and what the generators need to know besides the job.
+pub struct Request<'a> {
+    pub job: &'a Job,
+    pub wait: Option<Duration>,
+    pub cores: Cores,
+}
+
+impl Request<'_> {
+    /// The most generators that have something to do.
+    fn most(&self) -> usize {
+        match self.job.stop {
+            Stop::Count(count) => self.job.connections.min(usize::try_from(count).unwrap_or(usize::MAX)),
+            Stop::After(_) => self.job.connections,
+        }
+    }
 }
 
 /// Waits until every generator is ready. Returns false if the user interrupted.
@@ -144,7 +236,7 @@ fn await_ready(remotes: &mut [Remote], patience: Duration, cancel: &AtomicBool) 
             return Ok(false);
         }
         for (remote, ready) in remotes.iter_mut().zip(&mut ready) {
-            match fleet::answer(remote, GLANCE)? {
+            match fleet::answer(remote, SHORT)? {
                 None if !*ready && Instant::now() >= deadline => {
                     bail!(remote.error("it was not ready in time"))
                 }
@@ -157,10 +249,14 @@ fn await_ready(remotes: &mut [Remote], patience: Duration, cancel: &AtomicBool) 
     Ok(true)
 }
 
-/// Reads the clocks, and names the instant at which the windows open. Returns it as the time of day since 1970.
-fn begin(remotes: Vec<Remote>) -> Result<(Vec<Working>, Duration), MachineError> {
-    let working = |mut remote: Remote| Ok(Working { clock: remote.offset()?, remote, done: None });
-    let mut working = remotes.into_iter().map(working).collect::<Result<Vec<_>, MachineError>>()?;
+/// Reads the clocks, and names the instant at which the windows open. Returns it as the time of day since 1970, and on the
+/// clock here.
+fn begin(remotes: &mut [Remote]) -> Result<(Vec<Working<'_>>, Duration, u64), MachineError> {
+    let mut working = Vec::with_capacity(remotes.len());
+    for remote in remotes {
+        let clock = remote.offset()?;
+        working.push(Working { remote, clock, closed: false, done: None });
+    }
     let farthest = working.iter().map(|generator| generator.clock.round_trip_ns).max().unwrap_or(0);
     let ahead = LEAD + Duration::from_nanos(farthest.saturating_mul(2));
     let at = fleet::clock().saturating_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX));
@@ -168,36 +264,58 @@ fn begin(remotes: Vec<Remote>) -> Result<(Vec<Working>, Duration), MachineError>
     for Working { remote, clock, .. } in &mut working {
         fleet::order(remote, &Order::Begin(clock.there(at)))?;
     }
-    Ok((working, now + ahead))
+    Ok((working, now + ahead, at))
+}
+
+/// Who is told that the windows open and close.
+struct Watching<'a> {
+    watch: &'a load::Watch<'a>,
+    /// When the windows open, on the clock here.
+    opens: u64,
 }
 
 /// Waits until every generator has said what it counted. After Ctrl-C all of them are asked to stop.
-fn await_ends(working: &mut [Working], job: &Job, cancel: &AtomicBool) -> anyhow::Result<()> {
+fn await_ends(
+    working: &mut [Working<'_>],
+    job: &Job,
+    cancel: &AtomicBool,
+    watching: Watching<'_>,
+) -> anyhow::Result<()> {
+    let Watching { watch, opens } = watching;
+    thread::sleep(Duration::from_nanos(opens.saturating_sub(fleet::clock())));
+    watch(Moment::Opened);
     let mut deadline = match job.stop {
         // Who has sent everything may still wait for answers.
         Stop::After(length) => Some(Instant::now() + length + job.timeout * 2 + job.drain + PATIENCE),
         Stop::Count(_) => None,
     };
-    let mut stopped = false;
+    let (mut stopped, mut told, mut open) = (false, false, working.len());
     while working.iter().any(|generator| generator.done.is_none()) {
         if cancel.load(Ordering::Relaxed) && !stopped {
             stopped = true;
             deadline = Some(Instant::now() + FAREWELL);
             for generator in working.iter_mut().filter(|generator| generator.done.is_none()) {
-                fleet::order(&mut generator.remote, &Order::Stop)?;
+                fleet::order(generator.remote, &Order::Stop)?;
             }
         }
         // Those that have ended are still heard, so that one that is gone is noticed before the end.
+        let glance = GLANCE / u32::try_from(working.len()).unwrap_or(u32::MAX);
         for generator in working.iter_mut() {
-            match fleet::answer(&mut generator.remote, GLANCE)? {
+            match fleet::answer(generator.remote, glance)? {
+                // Each says once that its window has closed.
+                Some(Answer::Closed) if !std::mem::replace(&mut generator.closed, true) => open -= 1,
                 Some(Answer::Driven(driven)) if generator.done.is_none() => {
                     driven.tally.check().map_err(|name| {
                         generator.remote.error(format!("its count of {name} makes no sense"))
                     })?;
                     generator.done = Some(*driven);
                 }
-                Some(_) => bail!(fleet::unasked(&generator.remote)),
+                Some(_) => bail!(fleet::unasked(generator.remote)),
                 None => {}
+            }
+            if open == 0 && !told {
+                told = true;
+                watch(Moment::Closed);
             }
             if generator.done.is_none() && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 bail!(generator.remote.error("it did not say in time what it counted"));
@@ -208,10 +326,10 @@ fn await_ends(working: &mut [Working], job: &Job, cancel: &AtomicBool) -> anyhow
 }
 
 /// Adds up what the generators counted. Their clocks are read again, because they drift.
-fn together(working: Vec<Working>, parts: &[Job]) -> anyhow::Result<Together> {
+fn together(working: Vec<Working<'_>>, parts: &[Job]) -> anyhow::Result<Together> {
     let mut together = Together::default();
     let (mut windows, mut error_ns, mut connections) = (Vec::new(), 0, 0);
-    for (Working { mut remote, clock, done }, part) in working.into_iter().zip(parts) {
+    for (Working { remote, clock, done, .. }, part) in working.into_iter().zip(parts) {
         let Some(done) = done else { bail!(remote.error("it did not say what it counted")) };
         let later = remote.offset()?;
         windows.push((done.opened_ns > 0).then(|| (clock.here(done.opened_ns), later.here(done.closed_ns))));
@@ -225,6 +343,7 @@ fn together(working: Vec<Working>, parts: &[Job]) -> anyhow::Result<Together> {
         together.generators.push(Generator {
             machine: remote.machine().clone(),
             tally: done.tally,
+            connections: part.connections,
             clock: later,
         });
     }
@@ -240,21 +359,6 @@ fn together(working: Vec<Working>, parts: &[Job]) -> anyhow::Result<Together> {
         together.skew = Skew::of(&windows, ends_by_time, error_ns, together.tally.elapsed);
     }
     Ok(together)
-}
-
-/// The first option that makes no sense with generators on other machines.
-pub fn contradiction(args: &super::Args) -> Option<&'static str> {
-    if args.generators.is_empty() {
-        return None;
-    }
-    let options = [
-        (
-            args.find_max_rate,
-            "--find-max-rate cannot be used with --gen yet: give one --rate after the other",
-        ),
-        (args.requests.any(), "--requests cannot be used with --gen yet: the generators send one request"),
-    ];
-    options.into_iter().find(|(given, _)| *given).map(|(_, why)| why)
 }
 
 #[cfg(test)]

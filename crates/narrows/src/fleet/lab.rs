@@ -1,0 +1,129 @@
+//! What is said when systems run on another machine: the tasks for its bench, and what its bench wants meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use lab::ask::Ask;
+use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
+use lab::plan::Plan;
+use lab::session::{Driven, Look, TrialError};
+use load::Assignment;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serve::CounterSnapshot;
+use systems::work::Clients;
+
+/// What the bench of a machine is asked to do, one after the other. Each ends with a [`Done`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Be ready for trials.
+    Open(Box<Opening>),
+    /// See [`lab::session::Executor::probe`].
+    Probe(BTreeSet<String>),
+    /// See [`lab::session::Executor::environment`].
+    Describe,
+    /// See [`lab::session::Executor::prepare`].
+    Prepare {
+        plan: Box<Plan>,
+        pending: Vec<u32>,
+    },
+    /// See [`lab::session::Executor::look`].
+    Look {
+        scenario: Box<Scenario>,
+        ask: Box<Ask>,
+        timing: Timing,
+        measured: bool,
+    },
+    /// See [`lab::session::Executor::execute`].
+    Execute(Box<Trial>),
+}
+
+/// What a bench needs to know.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Opening {
+    /// Where systems listen. `None` for the address at which the machine was reached.
+    pub address: Option<IpAddr>,
+}
+
+/// What a bench says of its task.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Done {
+    /// A line for a person. The task goes on.
+    Say(String),
+    /// To [`Task::Open`]: where systems listen.
+    Opened(IpAddr),
+    /// To [`Task::Probe`].
+    Missing(Ended<BTreeMap<String, String>>),
+    /// To [`Task::Describe`].
+    Described(Value),
+    /// To [`Task::Prepare`].
+    Prepared,
+    /// To [`Task::Look`].
+    Looked(Ended<Option<Look>>),
+    /// To [`Task::Execute`].
+    Executed(Ended<Outcome>),
+}
+
+/// What a bench wants of the generators in the midst of its task. Each is answered by a [`Reply`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Want {
+    /// Do this job.
+    Drive(Box<Assignment>),
+    /// Serve a client.
+    Serve(Clients),
+    /// Say what the server has counted so far.
+    Counts,
+    /// Stop the server, and say what it has counted.
+    StopServing,
+}
+
+/// What the generators answer.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// The window of the drive opens. The drive goes on.
+    WindowOpened,
+    /// The window of the drive has closed. The drive goes on.
+    WindowClosed,
+    /// To [`Want::Drive`].
+    Driven(Ended<Box<Driven>>),
+    /// To [`Want::Serve`]: where the server listens, and how many threads it has.
+    Serves(Ended<(SocketAddr, usize)>),
+    /// To [`Want::Counts`] and [`Want::StopServing`].
+    Counted(Ended<CounterSnapshot>),
+}
+
+/// How something ended, as a value.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended<T> {
+    /// With this.
+    Well(T),
+    /// It failed.
+    Failed(Failure),
+    /// The user interrupted.
+    Interrupted,
+}
+
+impl<T> From<Result<T, TrialError>> for Ended<T> {
+    fn from(result: Result<T, TrialError>) -> Self {
+        match result {
+            Ok(value) => Self::Well(value),
+            Err(TrialError::Failed(failure)) => Self::Failed(failure),
+            Err(TrialError::Interrupted) => Self::Interrupted,
+        }
+    }
+}
+
+impl<T> From<Ended<T>> for Result<T, TrialError> {
+    fn from(ended: Ended<T>) -> Self {
+        match ended {
+            Ended::Well(value) => Ok(value),
+            Ended::Failed(failure) => Err(TrialError::Failed(failure)),
+            Ended::Interrupted => Err(TrialError::Interrupted),
+        }
+    }
+}

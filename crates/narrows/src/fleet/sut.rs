@@ -1,0 +1,276 @@
+//! Trials whose systems run on another machine. Its agent has the bench; whatever drives or serves is asked from here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lab::ask::Ask;
+use lab::observation::{Outcome, Scenario, Timing, Trial};
+use lab::plan::Plan;
+use lab::session::{Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, TrialError};
+use load::Moment;
+use machines::{Machine, MachineError, Remote, Speaker};
+use systems::Limit;
+
+use super::lab::{Done, Ended, Opening, Reply, Task, Want};
+use crate::common;
+use crate::fleet::{self, Answer, Order};
+
+/// How often a wait looks whether the user interrupted.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long a system may take to stop after Ctrl-C.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// The machine on which systems run.
+pub struct Sut {
+    machine: Machine,
+    opening: Opening,
+    files: Limit,
+    cancel: Arc<AtomicBool>,
+    generator: Box<dyn Generator>,
+    /// `None` until it is reached, and after it was lost.
+    remote: Option<Remote>,
+    /// The plan for which it was prepared, so that it can be prepared again.
+    prepared: Option<Plan>,
+    /// What it said of itself.
+    environment: serde_json::Value,
+}
+
+/// Why a task has no result.
+enum Trouble {
+    Lost(MachineError),
+    Interrupted,
+}
+
+impl From<MachineError> for Trouble {
+    fn from(error: MachineError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl From<Trouble> for TrialError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Lost(error) => {
+                let stage = if error.gone { MACHINE } else { "start" };
+                Self::failed(stage, error.to_string())
+            }
+            Trouble::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl Sut {
+    /// Reaches the machine. `generator` makes the generators for systems at an address.
+    ///
+    /// # Errors
+    /// It cannot be reached, or has no bench.
+    pub fn reach(
+        machine: Machine,
+        opening: Opening,
+        files: Limit,
+        cancel: Arc<AtomicBool>,
+        generator: impl FnOnce(IpAddr) -> anyhow::Result<Box<dyn Generator>>,
+    ) -> anyhow::Result<Self> {
+        let environment = serde_json::Value::Null;
+        let (remote, prepared) = (None, None);
+        let no_generator: Box<dyn Generator> = Box::new(Here { cores: Vec::new() });
+        let mut sut =
+            Self { machine, opening, files, cancel, generator: no_generator, remote, prepared, environment };
+        let address = match sut.open() {
+            Ok(address) => address,
+            Err(Trouble::Lost(error)) => return Err(error.into()),
+            Err(Trouble::Interrupted) => anyhow::bail!("interrupted before {} was ready", sut.machine),
+        };
+        if let Ok(Done::Described(environment)) = sut.say(Task::Describe) {
+            sut.environment = environment;
+        }
+        // The same address again, should the machine have to be reached again.
+        sut.opening.address = Some(address);
+        sut.generator = generator(address)?;
+        Ok(sut)
+    }
+
+    /// Reaches the machine, unless it is reached, and opens its bench.
+    fn open(&mut self) -> Result<IpAddr, Trouble> {
+        let error = |why: anyhow::Error| MachineError { machine: self.machine.to_string(), why: why.to_string(), gone: true };
+        let mut reached = match fleet::reach(std::slice::from_ref(&self.machine), self.files) {
+            Ok(reached) => reached,
+            Err(why) => return Err(Trouble::Lost(why.downcast().unwrap_or_else(error))),
+        };
+        self.remote = reached.pop();
+        let opened = self.converse(Task::Open(Box::new(self.opening.clone())))?;
+        let Done::Opened(address) = opened else { return Err(self.unasked()) };
+        if let Some(plan) = self.prepared.clone() {
+            self.converse(Task::Prepare { plan: Box::new(plan), pending: Vec::new() })?;
+        }
+        Ok(address)
+    }
+
+    fn unasked(&mut self) -> Trouble {
+        let machine = self.machine.to_string();
+        self.remote = None;
+        Trouble::Lost(MachineError { machine, why: "it answered what was not asked".to_owned(), gone: true })
+    }
+
+    /// Gives the bench a task, and answers what it wants until the task is done. A machine that was lost is reached again.
+    fn say(&mut self, task: Task) -> Result<Done, Trouble> {
+        if self.remote.is_none() {
+            self.open()?;
+        }
+        self.converse(task)
+    }
+
+    fn converse(&mut self, task: Task) -> Result<Done, Trouble> {
+        let Some(remote) = &mut self.remote else { return Err(self.unasked()) };
+        let talk = Talk { remote, generator: &*self.generator, cancel: &self.cancel, serving: None };
+        let done = talk.until_done(task);
+        if matches!(done, Err(Trouble::Lost(_))) {
+            self.remote = None;
+        }
+        done
+    }
+}
+
+/// A task that goes on.
+struct Talk<'a> {
+    remote: &'a mut Remote,
+    generator: &'a dyn Generator,
+    cancel: &'a AtomicBool,
+    serving: Option<Box<dyn Serving + 'a>>,
+}
+
+impl Talk<'_> {
+    fn until_done(mut self, task: Task) -> Result<Done, Trouble> {
+        fleet::order(self.remote, &Order::Task(Box::new(task)))?;
+        let mut deadline = None;
+        loop {
+            if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
+                deadline = Some(Instant::now() + FAREWELL);
+                fleet::order(self.remote, &Order::Stop)?;
+            }
+            match fleet::answer(self.remote, GLANCE)? {
+                Some(Answer::Done(done)) => match *done {
+                    Done::Say(line) => common::say(line),
+                    done => return Ok(done),
+                },
+                Some(Answer::Want(want)) => self.answer(*want)?,
+                Some(_) => return Err(fleet::unasked(self.remote).into()),
+                None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    return Err(Trouble::Interrupted);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, want: Want) -> Result<(), Trouble> {
+        let reply = match want {
+            Want::Drive(assignment) => Reply::Driven(self.drive(*assignment)?.map(Box::new).into()),
+            Want::Serve(work) => Reply::Serves(
+                self.generator
+                    .serve(&work)
+                    .map(|server| {
+                        let server = self.serving.insert(server);
+                        (server.address(), server.threads())
+                    })
+                    .into(),
+            ),
+            Want::Counts => Reply::Counted(match &self.serving {
+                Some(server) => server.counts().into(),
+                None => no_server(),
+            }),
+            Want::StopServing => Reply::Counted(match self.serving.take() {
+                Some(server) => server.stop().into(),
+                None => no_server(),
+            }),
+        };
+        Ok(fleet::order(self.remote, &Order::Reply(Box::new(reply)))?)
+    }
+
+    fn drive(&mut self, assignment: load::Assignment) -> Result<Result<lab::session::Driven, TrialError>, Trouble> {
+        let job = match assignment.job() {
+            Ok(job) => job,
+            Err(why) => return Err(self.remote.error(format!("its job makes no sense: {why}")).into()),
+        };
+        let Some(speaker) = self.remote.speaker() else {
+            return Err(self.remote.error("it is gone").into());
+        };
+        let watch = |moment: Moment<'_>| match moment {
+            Moment::Opened => tell(&speaker, Reply::WindowOpened),
+            Moment::Closed => tell(&speaker, Reply::WindowClosed),
+            Moment::Passed { .. } => {}
+        };
+        Ok(self.generator.drive(&job, self.cancel, &watch))
+    }
+}
+
+fn no_server<T>() -> Ended<T> {
+    Err(TrialError::failed("drive", "no server was started")).into()
+}
+
+/// A machine that cannot be told any more is noticed by whoever listens to it.
+fn tell(speaker: &Speaker, reply: Reply) {
+    if let Ok(what) = serde_json::to_value(Order::Reply(Box::new(reply))) {
+        let _ = speaker.send(what);
+    }
+}
+
+impl Executor for Sut {
+    fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
+        match self.say(Task::Probe(systems.clone())) {
+            Ok(Done::Missing(Ended::Well(missing))) => Ok(missing),
+            Err(Trouble::Lost(error)) => {
+                common::say(error);
+                Err(Interrupted)
+            }
+            _ => Err(Interrupted),
+        }
+    }
+
+    fn environment(&self) -> serde_json::Value {
+        self.environment.clone()
+    }
+
+    fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
+        // A search adds trials to its plan, but what prepares a bench stays as it is.
+        self.prepared = Some(plan.clone());
+        let task = Task::Prepare { plan: Box::new(plan.clone()), pending: pending.to_vec() };
+        if let Err(Trouble::Lost(error)) = self.say(task) {
+            say(&error.to_string());
+        }
+    }
+
+    fn look(
+        &mut self,
+        scenario: &Scenario,
+        ask: &Ask,
+        timing: Timing,
+        measured: bool,
+    ) -> Result<Option<Look>, TrialError> {
+        let (scenario, ask) = (Box::new(scenario.clone()), Box::new(ask.clone()));
+        match self.say(Task::Look { scenario, ask, timing, measured })? {
+            Done::Looked(looked) => looked.into(),
+            _ => Err(self.unasked().into()),
+        }
+    }
+
+    fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
+        match self.say(Task::Execute(Box::new(trial.clone()))) {
+            Ok(Done::Executed(Ended::Well(outcome))) => Ok(outcome),
+            Ok(Done::Executed(Ended::Failed(failure))) => Ok(Outcome::Failed(failure)),
+            Ok(Done::Executed(Ended::Interrupted)) | Err(Trouble::Interrupted) => Err(Interrupted),
+            Ok(_) => failed(self.unasked()),
+            Err(trouble) => failed(trouble),
+        }
+    }
+}
+
+fn failed(trouble: Trouble) -> Result<Outcome, Interrupted> {
+    match trouble.into() {
+        TrialError::Failed(failure) => Ok(Outcome::Failed(failure)),
+        TrialError::Interrupted => Err(Interrupted),
+    }
+}
