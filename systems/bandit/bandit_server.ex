@@ -6,7 +6,9 @@ defmodule BanditServer do
   @behaviour Plug
 
   def main do
-    [port, length, read_length, buffer, max_requests, acceptors] = Enum.map(System.argv(), &String.to_integer/1)
+    [address | numbers] = System.argv()
+    {:ok, ip} = address |> String.to_charlist() |> :inet.parse_address()
+    [port, length, read_length, buffer, max_requests, acceptors] = Enum.map(numbers, &String.to_integer/1)
     :ok = :os.set_signal(:sigterm, :default)
     :logger.set_primary_config(:level, :error)
     {:ok, _} = Application.ensure_all_started(:bandit)
@@ -15,7 +17,7 @@ defmodule BanditServer do
     {:ok, _} =
       Bandit.start_link(
         plug: {__MODULE__, length: length, read_length: read_length, read_timeout: :infinity},
-        ip: {127, 0, 0, 1},
+        ip: ip,
         port: port,
         startup_log: false,
         http_options: [compress: false],

@@ -74,9 +74,9 @@ private:
 
 class Listener {
 public:
-    Listener(boost::asio::io_context& context, unsigned short port)
+    Listener(boost::asio::io_context& context, const char* address, unsigned short port)
         : acceptor_(context), retry_(context) {
-        tcp::endpoint endpoint(boost::asio::ip::address_v4::loopback(), port);
+        tcp::endpoint endpoint(boost::asio::ip::make_address(address), port);
         acceptor_.open(endpoint.protocol());
         acceptor_.set_option(tcp::acceptor::reuse_address(true));
         acceptor_.bind(endpoint);
@@ -102,16 +102,16 @@ private:
 };
 
 int main(int argc, char** argv) {
-    if (argc != 2) {
-        std::cerr << "usage: server PORT\n";
+    if (argc != 3) {
+        std::cerr << "usage: server ADDRESS PORT\n";
         return 1;
     }
     try {
         boost::asio::io_context context(1);
-        Listener listener(context, static_cast<unsigned short>(std::atoi(argv[1])));
+        Listener listener(context, argv[1], static_cast<unsigned short>(std::atoi(argv[2])));
         context.run();
     } catch (const std::exception& error) {
-        std::cerr << "cannot serve on port " << argv[1] << ": " << error.what() << '\n';
+        std::cerr << "cannot serve on port " << argv[2] << " of " << argv[1] << ": " << error.what() << '\n';
         return 1;
     }
 }

@@ -1,8 +1,8 @@
-# Starts Caddy in front of nginx: start.sh PORT TLS CERT KEY UPSTREAM
+# Starts Caddy in front of nginx: start.sh ADDRESS PORT TLS CERT KEY UPSTREAM
 # Caddy gets no certificates of its own, listens on no other port, and keeps its files in a folder that is removed at the end. It keeps
 # all connections to nginx; by default it keeps 32.
 set -eu
-port=$1 tls=$2 cert=$3 key=$4 upstream=$5
+address=$1 port=$2 tls=$3 cert=$4 key=$5 upstream=$6
 . ../shared/upstream.sh
 
 [ "$upstream" != unix ] || backend=unix/$backend
@@ -23,7 +23,7 @@ cat > "$dir/Caddyfile" <<CADDY
 }
 
 $scheme://:$port {
-	bind 127.0.0.1
+	bind $host
 	$secured
 	reverse_proxy $backend {
 		transport http {

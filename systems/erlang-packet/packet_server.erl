@@ -6,7 +6,8 @@
 -module(packet_server).
 -export([main/1]).
 
-main([PortArg, FramingArg, ActiveArg, BufferArg]) ->
+main([AddressArg, PortArg, FramingArg, ActiveArg, BufferArg]) ->
+    {ok, Ip} = inet:parse_address(AddressArg),
     Port = list_to_integer(PortArg),
     Framing = list_to_integer(FramingArg),
     Active = case ActiveArg of
@@ -15,7 +16,8 @@ main([PortArg, FramingArg, ActiveArg, BufferArg]) ->
                  N -> list_to_integer(N)
              end,
     ok = os:set_signal(sigterm, default),
-    Options = [binary, {packet, Framing}, {active, false}, {exit_on_close, false}, {ip, {127, 0, 0, 1}},
+    Options = [inet6 || tuple_size(Ip) =:= 8] ++
+              [binary, {packet, Framing}, {active, false}, {exit_on_close, false}, {ip, Ip},
                {reuseaddr, true}, {backlog, 4096}, {buffer, list_to_integer(BufferArg)}],
     spawn(fun() -> listen(Port, Options, Framing, Active) end).
 

@@ -6,15 +6,17 @@
 -module(socket_server).
 -export([main/1]).
 
-main([PortArg, Read, BufferArg]) ->
+main([AddressArg, PortArg, Read, BufferArg]) ->
+    {ok, Address} = inet:parse_address(AddressArg),
     ok = os:set_signal(sigterm, default),
     %% Runs in its own process, because a socket closes when its owner ends.
-    spawn(fun() -> listen(list_to_integer(PortArg), list_to_atom(Read), list_to_integer(BufferArg)) end).
+    spawn(fun() -> listen(Address, list_to_integer(PortArg), list_to_atom(Read), list_to_integer(BufferArg)) end).
 
-listen(Port, Read, Buffer) ->
-    {ok, Listener} = socket:open(inet, stream, tcp),
+listen(Address, Port, Read, Buffer) ->
+    Family = case tuple_size(Address) of 4 -> inet; 8 -> inet6 end,
+    {ok, Listener} = socket:open(Family, stream, tcp),
     ok = socket:setopt(Listener, {socket, reuseaddr}, true),
-    case socket:bind(Listener, #{family => inet, addr => {127, 0, 0, 1}, port => Port}) of
+    case socket:bind(Listener, #{family => Family, addr => Address, port => Port}) of
         ok -> ok = socket:listen(Listener, 4096), accept(Listener, Read, Buffer);
         {error, Reason} ->
             io:format(standard_error, "cannot listen on port ~b: ~0p~n", [Port, Reason]),

@@ -4,7 +4,7 @@
 // with the number of frames and of payload bytes, and closes. A goroutine per connection. Every frame is read completely into
 // one buffer, which the connection's next frame reuses.
 //
-// usage: program PORT BUFFER
+// usage: program ADDRESS PORT BUFFER
 package main
 
 import (
@@ -46,14 +46,14 @@ func receive(connection net.Conn, buffer int) {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fail("usage: program PORT BUFFER")
+	if len(os.Args) != 4 {
+		fail("usage: program ADDRESS PORT BUFFER")
 	}
-	buffer, err := strconv.Atoi(os.Args[2])
+	buffer, err := strconv.Atoi(os.Args[3])
 	if err != nil {
 		fail(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Args[1])
+	listener, err := net.Listen("tcp", net.JoinHostPort(os.Args[1], os.Args[2]))
 	if err != nil {
 		fail(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 )
 
 var (
+	address    = flag.String("address", "127.0.0.1", "the address at which it listens")
 	port       = flag.Int("port", 0, "the port on which it listens")
 	secured    = flag.String("tls", "off", "off: plain; otherwise over TLS 1.2 and 1.3")
 	cert       = flag.String("cert", "", "the file with its certificate")
@@ -41,7 +43,7 @@ func main() {
 		fmt.Fprint(answer, count)
 	})
 	http.HandleFunc("/bytes", bytes(makeText(*answerSize)))
-	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", *port)}
+	server := &http.Server{Addr: net.JoinHostPort(*address, strconv.Itoa(*port))}
 	if err := serve(server); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot serve:", err)
 		os.Exit(1)

@@ -1,7 +1,7 @@
-# Starts HAProxy in front of nginx: start.sh PORT TLS CERT UPSTREAM THREADS TICKETS. HAProxy finds the key at CERT.key.
+# Starts HAProxy in front of nginx: start.sh ADDRESS PORT TLS CERT UPSTREAM THREADS TICKETS. HAProxy finds the key at CERT.key.
 # Connections to nginx are kept and shared. Their number is limited by that of open files only. Timeouts are long, so that a trial is not interrupted.
 set -eu
-port=$1 tls=$2 cert=$3 upstream=$4 threads=$5 tickets=$6
+address=$1 port=$2 tls=$3 cert=$4 upstream=$5 threads=$6 tickets=$7
 . ../shared/upstream.sh
 
 secured=
@@ -19,7 +19,7 @@ defaults
     timeout http-keep-alive 1h
     http-reuse always
 frontend front
-    bind 127.0.0.1:$port backlog 4096 $secured
+    bind $host:$port backlog 4096 $secured
     default_backend nginx
 backend nginx
     server nginx $backend

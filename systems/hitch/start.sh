@@ -1,7 +1,7 @@
-# Starts hitch in front of nginx: start.sh PORT CERT KEY UPSTREAM WORKERS
+# Starts hitch in front of nginx: start.sh ADDRESS PORT CERT KEY UPSTREAM WORKERS
 # hitch opens a connection to nginx for each connection of a client.
 set -eu
-port=$1 cert=$2 key=$3 upstream=$4 workers=$5
+address=$1 port=$2 cert=$3 key=$4 upstream=$5 workers=$6
 . ../shared/upstream.sh
 
 # As root hitch demands another user for its workers.
@@ -10,7 +10,7 @@ user=
 group = "nogroup"'
 [ "$upstream" = unix ] || backend="[${backend%:*}]:$port"
 cat > "$dir/hitch.conf" <<CONF
-frontend = "[127.0.0.1]:$port"
+frontend = "[$address]:$port"
 backend = "$backend"
 workers = $workers
 backlog = 4096

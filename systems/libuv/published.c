@@ -3,7 +3,7 @@
  * comes the NUL byte that ends a C string, which no HTTP parser accepts.
  *
  * One fault is left out: the original took a read error for data of negative length, which may crash the program at any time.
- * The server listens on 127.0.0.1 only. */
+ * The server listens on the address that it is told only. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,16 +97,23 @@ static void on_connection(uv_stream_t *listener, int status) {
     uv_read_start((uv_stream_t *)&connection->tcp, on_wanted, on_read);
 }
 
+/* Reads an address and a port. */
+static int read_address(char **words, struct sockaddr_storage *address) {
+    int port = atoi(words[1]);
+    if (uv_ip4_addr(words[0], port, (struct sockaddr_in *)address) == 0) return 0;
+    return uv_ip6_addr(words[0], port, (struct sockaddr_in6 *)address);
+}
+
 int main(int argc, char **argv) {
     uv_tcp_t listener;
-    struct sockaddr_in address;
-    if (argc != 2) {
-        fprintf(stderr, "usage: published PORT\n");
+    struct sockaddr_storage address;
+    if (argc != 3) {
+        fprintf(stderr, "usage: published ADDRESS PORT\n");
         return 1;
     }
-    uv_ip4_addr("127.0.0.1", atoi(argv[1]), &address);
     uv_tcp_init(uv_default_loop(), &listener);
-    int status = uv_tcp_bind(&listener, (const struct sockaddr *)&address, 0);
+    int status = read_address(argv + 1, &address);
+    if (status == 0) status = uv_tcp_bind(&listener, (const struct sockaddr *)&address, 0);
     if (status == 0) status = uv_listen((uv_stream_t *)&listener, BACKLOG, on_connection);
     if (status < 0) {
         fprintf(stderr, "cannot listen: %s\n", uv_strerror(status));

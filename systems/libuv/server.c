@@ -106,21 +106,28 @@ static void on_connection(uv_stream_t *listener, int status) {
         close_connection(connection);
 }
 
+/* Reads an address and a port. */
+static int read_address(char **words, struct sockaddr_storage *address) {
+    int port = atoi(words[1]);
+    if (uv_ip4_addr(words[0], port, (struct sockaddr_in *)address) == 0) return 0;
+    return uv_ip6_addr(words[0], port, (struct sockaddr_in6 *)address);
+}
+
 int main(int argc, char **argv) {
     uv_tcp_t listener;
-    struct sockaddr_in address;
+    struct sockaddr_storage address;
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         printf("libuv %s\n", uv_version_string());
         return 0;
     }
-    if (argc != 2) {
-        fprintf(stderr, "usage: server PORT\n");
+    if (argc != 3) {
+        fprintf(stderr, "usage: server ADDRESS PORT\n");
         return 1;
     }
     uv_loop_t *loop = uv_default_loop();
-    uv_ip4_addr("127.0.0.1", atoi(argv[1]), &address);
     uv_tcp_init(loop, &listener);
-    int status = uv_tcp_bind(&listener, (const struct sockaddr *)&address, 0);
+    int status = read_address(argv + 1, &address);
+    if (status == 0) status = uv_tcp_bind(&listener, (const struct sockaddr *)&address, 0);
     if (status == 0) status = uv_listen((uv_stream_t *)&listener, 4096, on_connection);
     if (status < 0) fail("cannot listen", status);
     return uv_run(loop, UV_RUN_DEFAULT);

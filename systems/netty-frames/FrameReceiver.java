@@ -14,7 +14,7 @@ import io.netty.handler.codec.LengthFieldBasedFrameDecoder;
  * A receiver of frames: Netty's LengthFieldBasedFrameDecoder splits the stream.
  *
  * <p>Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame with the
- * number of frames and of payload bytes, and closes. Usage: FrameReceiver PORT CORES BUFFER
+ * number of frames and of payload bytes, and closes. Usage: FrameReceiver ADDRESS PORT CORES BUFFER
  */
 final class FrameReceiver extends SimpleChannelInboundHandler<ByteBuf> {
     private long frames;
@@ -41,12 +41,12 @@ final class FrameReceiver extends SimpleChannelInboundHandler<ByteBuf> {
     }
 
     public static void main(String[] words) throws InterruptedException {
-        int buffer = Integer.parseInt(words[2]);
+        int buffer = Integer.parseInt(words[3]);
         var server = new ServerBootstrap()
                 .childOption(ChannelOption.ALLOW_HALF_CLOSURE, true)
                 .childOption(ChannelOption.RECVBUF_ALLOCATOR,
                         new AdaptiveRecvByteBufAllocator(Math.min(64, buffer), Math.min(2048, buffer), buffer));
-        Listener.serve(Integer.parseInt(words[0]), Integer.parseInt(words[1]), server, new ChannelInitializer<>() {
+        Listener.serve(Listener.address(words[0], words[1]), Integer.parseInt(words[2]), server, new ChannelInitializer<>() {
             @Override
             protected void initChannel(SocketChannel channel) {
                 channel.pipeline().addLast(new LengthFieldBasedFrameDecoder(Integer.MAX_VALUE, 0, 4, 0, 4), new FrameReceiver());

@@ -27,7 +27,7 @@ import javax.net.ssl.SSLException;
  * A server for requests and uploads with Netty's HTTP codec, plain or over the JDK's TLS.
  *
  * <p>Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
- * the count. Usage: HttpServer PORT CORES TLS CERT KEY (TLS is off, or anything else)
+ * the count. Usage: HttpServer ADDRESS PORT CORES TLS CERT KEY (TLS is off, or anything else)
  */
 final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
     private static final byte[] OK = "ok".getBytes(StandardCharsets.US_ASCII);
@@ -72,8 +72,8 @@ final class HttpServer extends SimpleChannelInboundHandler<HttpObject> {
     }
 
     public static void main(String[] words) throws InterruptedException, SSLException {
-        SslContext tls = words[2].equals("off") ? null : secured(words[3], words[4]);
-        Listener.serve(Integer.parseInt(words[0]), Integer.parseInt(words[1]), new ServerBootstrap(), new ChannelInitializer<>() {
+        SslContext tls = words[3].equals("off") ? null : secured(words[4], words[5]);
+        Listener.serve(Listener.address(words[0], words[1]), Integer.parseInt(words[2]), new ServerBootstrap(), new ChannelInitializer<>() {
             @Override
             protected void initChannel(SocketChannel channel) {
                 if (tls != null) {

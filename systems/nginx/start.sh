@@ -1,8 +1,9 @@
-# Starts nginx in the foreground: start.sh OUT PORT KNOB=VALUE...
+# Starts nginx in the foreground: start.sh OUT ADDRESS PORT KNOB=VALUE...
 # With tls=off it is plain. With answer_size above 0, GET /bytes answers the text that setup.sh made.
 set -eu
-out=$1 port=$2
-shift 2
+out=$1 address=$2 port=$3
+shift 3
+. ../shared/host.sh
 for word; do
     case $word in
         keepalive_requests=* | workers=* | tls=* | cert=* | key=* | tickets=* | record_size=* | answer_size=* | gzip=* | sendfile=*)
@@ -38,4 +39,4 @@ bytes=
         }"
 
 exec sh ../shared/nginx.sh "$out" "$port" "$workers" "keepalive_requests $keepalive_requests;" \
-    "listen 127.0.0.1:$port $ssl backlog=4096;$secured$bytes"
+    "listen $host:$port $ssl backlog=4096;$secured$bytes"

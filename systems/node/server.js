@@ -3,14 +3,14 @@
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
 // the count. Node's timeouts are off, so that a long trial is not interrupted.
 //
-// usage: node server.js PORT TLS CERT KEY TICKETS   TLS is off for the http module
+// usage: node server.js ADDRESS PORT TLS CERT KEY TICKETS   TLS is off for the http module
 'use strict';
 const fs = require('fs');
 const http = require('http');
 const https = require('https');
 const { SSL_OP_NO_TICKET } = require('crypto').constants;
 
-const [port, tls, cert, key, tickets] = process.argv.slice(2);
+const [host, port, tls, cert, key, tickets] = process.argv.slice(2);
 
 function answer(response, body) {
   response.setHeader('Content-Length', body.length);
@@ -32,7 +32,7 @@ function secured() {
 
 const server = tls === 'off' ? http.createServer(patient, serve) : secured();
 server.on('error', (error) => {
-  console.error(`cannot serve on port ${port}: ${error.message}`);
+  console.error(`cannot serve on port ${port} of ${host}: ${error.message}`);
   process.exit(1);
 });
-server.listen({ host: '127.0.0.1', port: Number(port), backlog: 4096 });
+server.listen({ host, port: Number(port), backlog: 4096 });

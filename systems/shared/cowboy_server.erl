@@ -6,22 +6,23 @@
 %%
 %% With tls=1.2 or tls=1.3, cert=FILE and key=FILE, Cowboy 2 offers both versions of TLS.
 %%
-%% usage: erl -noshell ... -run cowboy_server main PORT [KNOB=NUMBER ...] [tls=off|1.2|1.3 cert=FILE key=FILE tickets=true|false]
+%% usage: erl -noshell ... -run cowboy_server main ADDRESS PORT [KNOB=NUMBER ...] [tls=off|1.2|1.3 cert=FILE key=FILE tickets=true|false]
 -module(cowboy_server).
 -export([main/1]).
 -export([init/2]).                         % Cowboy 2
 -export([init/3, handle/2, terminate/3]).  % Cowboy 1
 
-main([Port | Words]) ->
+main([Address, Port | Words]) ->
     Knobs = maps:from_list([knob(Word) || Word <- Words]),
     ok = os:set_signal(sigterm, default),
     {ok, _} = application:ensure_all_started(cowboy),
-    Listen = [{ip, {127, 0, 0, 1}}, {port, list_to_integer(Port)}, {backlog, 4096}] ++ buffer(Knobs),
+    {ok, Ip} = inet:parse_address(Address),
+    Listen = [inet6 || tuple_size(Ip) =:= 8] ++ [{ip, Ip}, {port, list_to_integer(Port)}, {backlog, 4096}] ++ buffer(Knobs),
     {module, cowboy} = code:ensure_loaded(cowboy),
     case start(erlang:function_exported(cowboy, start_clear, 3), Listen, Knobs) of
         {ok, _} -> ok;
         {error, Reason} ->
-            io:format(standard_error, "cannot listen on port ~s: ~0p~n", [Port, Reason]),
+            io:format(standard_error, "cannot listen on port ~s of ~s: ~0p~n", [Port, Address, Reason]),
             halt(1)
     end.
 

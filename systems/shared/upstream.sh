@@ -1,9 +1,10 @@
 # For a program that stands in front of nginx: starts both, and ends both when the program ends or at a signal.
 #
-# A start script sets `port` and `upstream` and reads this file, which makes the folder $dir, starts nginx at $backend (the path of a
-# Unix socket, or 127.0.0.2:PORT) and waits until it listens. The script writes its configuration into $dir and calls
+# A start script sets `address`, `port` and `upstream` and reads this file, which makes the folder $dir, starts nginx at $backend (the
+# path of a Unix socket, or 127.0.0.3:PORT) and waits until it listens. The script writes its configuration into $dir and calls
 #   front COMMAND...
-# 127.0.0.2 is this machine as well, so that nginx can have the same port there.
+# $host is the address as a URL has it. 127.0.0.3 is this machine as well, so that nginx can have the same port there.
+. ../shared/host.sh
 PATH=$PATH:/usr/sbin:/sbin
 dir=$(mktemp -d "${TMPDIR:-/tmp}/narrows-upstream.XXXXXX")
 chmod 755 "$dir" # for a program that gives up its rights
@@ -20,7 +21,10 @@ trap 'exit 0' TERM INT HUP
 
 case $upstream in
     unix) backend=$dir/nginx.sock listen=unix:$dir/nginx.sock ;;
-    loopback) backend=127.0.0.2:$port listen="127.0.0.2:$port backlog=4096" ;;
+    loopback)
+        inner=127.0.0.3
+        [ "$address" != "$inner" ] || inner=127.0.0.4
+        backend=$inner:$port listen="$inner:$port backlog=4096" ;;
 esac
 sh ../shared/nginx.sh "$dir" nginx 1 "keepalive_requests 1000000; keepalive_timeout 1h;" "listen $listen;" &
 pids=$!

@@ -2,6 +2,8 @@
 //!
 //! Reads `/proc` only. It starts and signals nothing.
 
+use std::net::SocketAddr;
+
 use crate::manifest::Attached;
 use crate::ports;
 use crate::proc;
@@ -16,17 +18,16 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// Finds the processes that listen. The error says what was found instead.
     pub(crate) fn find(attached: &Attached) -> Result<Self, String> {
-        let port = attached.listening.port().unwrap_or_default();
-        Self::at(port, attached.url.rsplit('/').next().unwrap_or_default())
+        Self::at(&attached.listening.addresses(), attached.url.rsplit('/').next().unwrap_or_default())
     }
 
-    /// Finds the processes that listen on a port of this machine, which messages show like this.
-    pub(crate) fn at(port: u16, shown: &str) -> Result<Self, String> {
-        let pids = ports::listeners(port);
-        if !pids.is_empty() {
+    /// Finds the processes that listen at the first of these addresses at which any do. Messages show the addresses like this.
+    pub(crate) fn at(addresses: &[SocketAddr], shown: &str) -> Result<Self, String> {
+        let pids = addresses.iter().map(|at| ports::listeners(*at)).find(|pids| !pids.is_empty());
+        if let Some(pids) = pids {
             return Ok(Self { pids });
         }
-        Err(match ports::port_free(port) {
+        Err(match addresses.iter().all(|at| ports::port_free(*at)) {
             true => format!("nothing listens on {shown}"),
             false => format!(
                 "{shown} is held by another user's process, which cannot be measured: run narrows as that user"

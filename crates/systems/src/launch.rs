@@ -2,6 +2,7 @@
 //!
 //! Knows manifests, and starts processes; what runs then is a [`Running`].
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -30,6 +31,8 @@ pub struct Launch<'a> {
     pub manifest: &'a Manifest,
     /// Its build folder, as [`crate::build::build`] returned it.
     pub out: &'a Path,
+    /// The address of this machine at which servers listen.
+    pub address: IpAddr,
     /// Where a server must listen; `None` for clients, and for servers that choose their port themselves.
     pub listening: Option<&'a Listening>,
     /// The path of a server's certificate, if it needs one. [`key_of`](crate::manifest::key_of) says where the key is.
@@ -68,9 +71,9 @@ impl Launch<'_> {
         if let Some(path) = self.listening.and_then(Listening::socket) {
             let _ = std::fs::remove_file(path); // A server cannot bind a path that exists.
         }
-        let port = self.listening.and_then(Listening::port);
-        if let Some(port) = port.filter(|port| !frees_up(*port)) {
-            let owner = ports::owner(port);
+        let at = self.listening.and_then(|listening| listening.addresses().first().copied());
+        if let Some(at) = at.filter(|at| !frees_up(*at)) {
+            let (port, owner) = (at.port(), ports::owner(at));
             return Err(wrong(format!("port {port} is in use by {owner}: stop it, or choose another port")));
         }
         let mut command = self.command(start).map_err(wrong)?;
@@ -179,6 +182,7 @@ impl Launch<'_> {
             out: self.out,
             cores,
             start: Some(OfStart {
+                address: self.address,
                 listening: self.listening,
                 certificate: self.certificate,
                 point: self.point,
@@ -201,6 +205,6 @@ impl Launch<'_> {
 
 /// Whether the port is free now or within a moment. A program that another thread is starting holds a copy of every
 /// socket until its exec, including the one that tested whether the port is free.
-fn frees_up(port: u16) -> bool {
-    poll(Instant::now() + Duration::from_millis(100), || ports::port_free(port))
+fn frees_up(at: SocketAddr) -> bool {
+    poll(Instant::now() + Duration::from_millis(100), || ports::port_free(at))
 }

@@ -52,7 +52,7 @@ pub use launch::Launch;
 pub use listening::Listening;
 pub use machine::{Environment, Limit, Placement, raise_file_limit};
 pub use manifest::{Draft, Manifest};
-pub use ports::{free_port, port_free};
+pub use ports::{free_port, free_port_at, port_free};
 pub use probe::{Availability, Context, Missing, availability};
 pub use process::{Exit, Running, Stopped};
 pub use sample::{Sampler, Use};

@@ -1,6 +1,6 @@
 //! Where a server listens: a port of this machine, or a Unix socket. Pure.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,17 @@ pub enum Listening {
 }
 
 impl Listening {
+    /// The address at which servers listen unless they are told otherwise.
+    pub const USUAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
     /// The usual address of a port.
     pub fn usual(port: u16) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, port).into()
+        (Self::USUAL, port).into()
+    }
+
+    /// A port of the address at which servers are told to listen. At the usual one a server may take ::1 instead.
+    pub fn at(address: IpAddr, port: u16) -> Self {
+        if address == Self::USUAL { Self::Port(port) } else { Self::Address((address, port).into()) }
     }
 
     /// The port.

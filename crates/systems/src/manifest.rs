@@ -7,6 +7,7 @@ mod read_knobs;
 mod variant;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -245,6 +246,21 @@ impl Manifest {
         }
     }
 
+    /// Why it cannot listen at this address of the machine, and what to do; `None` if it can. Clients do not listen, and a Unix
+    /// socket has no address.
+    pub fn deaf_at(&self, address: IpAddr) -> Option<String> {
+        match &self.program {
+            _ if self.role == Role::Client || address == Listening::USUAL => None,
+            Program::Attached(attached) => {
+                Some(format!("its user started it at {}, and Narrows cannot move it", attached.url))
+            }
+            program if program.uses(ADDRESS) || program.listens_on_socket() => None,
+            Program::Started(_) => {
+                Some(format!("it listens at {} only: use {{{ADDRESS}}} in start.command", Listening::USUAL))
+            }
+        }
+    }
+
     /// The defaults of its own knobs.
     pub fn defaults(&self) -> Point {
         self.knobs.iter().map(|(name, knob)| (name.clone(), knob.default.clone())).collect()
@@ -315,9 +331,14 @@ pub(crate) const VALUE: &str = "value";
 /// The placeholder for a boolean value as `on` or `off`.
 pub(crate) const ON_OFF: &str = "on_off";
 
+/// The placeholder for the address at which a server must listen.
+pub const ADDRESS: &str = "address";
+
 /// The placeholders that are not knobs.
-pub(crate) const PLACEHOLDERS: [&str; 12] =
-    ["port", "socket", "cert", "key", "tls", "memory", "narrows", "dir", "out", "home", "cores", "variant"];
+pub(crate) const PLACEHOLDERS: [&str; 13] = [
+    ADDRESS, "port", "socket", "cert", "key", "tls", "memory", "narrows", "dir", "out", "home", "cores",
+    "variant",
+];
 /// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
 pub(crate) const USERS: &str = "$NAME";
 
@@ -335,6 +356,8 @@ pub(crate) struct Fill<'a> {
 /// The values of placeholders that a start command has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfStart<'a> {
+    /// The address at which servers listen.
+    pub(crate) address: IpAddr,
     /// Where it listens.
     pub(crate) listening: Option<&'a Listening>,
     /// The path of its certificate. That of the key is beside it.
@@ -369,6 +392,7 @@ impl Fill<'_> {
             "out" => path(self.out),
             "cores" => Some(self.cores.to_string()),
             "memory" => Some(allotment::memory(self.start?.point).unwrap_or(0).to_string()),
+            ADDRESS => Some(self.start?.address.to_string()),
             "port" => self.start?.listening?.port().map(|port| port.to_string()),
             "socket" => path(self.start?.listening?.socket()?),
             "cert" => path(self.start?.certificate?),

@@ -2,24 +2,30 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::listening::Listening;
 use crate::proc;
 
 const FIRST: u32 = 10_000;
 /// How many ports a run reserves. Using each once takes longer than the 60 s for which a closed connection lingers.
 const BLOCK: u32 = 256;
 
-/// A port on which nobody listens.
+/// A port on which nobody listens at the usual address.
+pub fn free_port() -> io::Result<u16> {
+    free_port_at(Listening::USUAL)
+}
+
+/// A port on which nobody listens at this address.
 ///
 /// It lies below the range of local ports, if there is room. Otherwise one of the generator's own connections could
 /// occupy it before the server binds. Ports are used in turn, so that a server does not meet the lingering connections
 /// of the last trial.
-pub fn free_port() -> io::Result<u16> {
+pub fn free_port_at(address: IpAddr) -> io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     static CLAIMED: OnceLock<Option<Block>> = OnceLock::new();
     let blocks = ephemeral_start().saturating_sub(FIRST) / BLOCK;
@@ -27,13 +33,13 @@ pub fn free_port() -> io::Result<u16> {
         for _ in 0..BLOCK {
             let offset = block.number * BLOCK + NEXT.fetch_add(1, Ordering::Relaxed) % BLOCK;
             if let Ok(port) = u16::try_from(FIRST + offset)
-                && port_free(port)
+                && port_free((address, port).into())
             {
                 return Ok(port);
             }
         }
     }
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    Ok(TcpListener::bind((address, 0))?.local_addr()?.port())
 }
 
 /// A block of ports that no other run uses. Without it two runs at the same time could choose the same free port before
@@ -51,7 +57,7 @@ impl Block {
         let begin = std::process::id();
         (0..count).find_map(|n| {
             let number = begin.wrapping_add(n) % count;
-            let name = SocketAddr::from_abstract_name(format!("narrows-ports-{number}")).ok()?;
+            let name = UnixAddr::from_abstract_name(format!("narrows-ports-{number}")).ok()?;
             let _held = UnixDatagram::bind_addr(&name).ok()?;
             Some(Self { number, _held })
         })
@@ -63,16 +69,17 @@ fn ephemeral_start() -> u32 {
     range.split_ascii_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(32_768)
 }
 
-/// Whether a server could listen on this port, at 127.0.0.1 and at ::1 if this machine has it.
-pub fn port_free(port: u16) -> bool {
+/// Whether a server could listen there. At the usual address it may take ::1 as well, if this machine has it.
+pub fn port_free(at: SocketAddr) -> bool {
     let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
-        && !TcpListener::bind((Ipv6Addr::LOCALHOST, port)).is_err_and(|error| in_use(&error))
+    let free_at_v6 =
+        || !TcpListener::bind((Ipv6Addr::LOCALHOST, at.port())).is_err_and(|error| in_use(&error));
+    TcpListener::bind(at).is_ok() && (at.ip() != Listening::USUAL || free_at_v6())
 }
 
-/// The processes that hold a socket listening on this port. Other users' processes are visible only to root.
-pub fn listeners(port: u16) -> Vec<u32> {
-    let inodes = proc::listening(port);
+/// The processes that hold a socket listening there. Other users' processes are visible only to root.
+pub fn listeners(at: SocketAddr) -> Vec<u32> {
+    let inodes = proc::listening(at);
     if inodes.is_empty() { Vec::new() } else { holders(proc::pids(), &inodes) }
 }
 
@@ -87,44 +94,49 @@ pub(crate) enum Holder {
     Unsettled,
 }
 
-/// Finds out whether a process of this group listens on the port.
-pub(crate) fn holder(port: u16, group: u32) -> Holder {
-    let inodes = proc::listening(port);
+/// Finds out whether a process of this group listens there.
+pub(crate) fn holder(at: SocketAddr, group: u32) -> Holder {
+    let inodes = proc::listening(at);
     if proc::members(group).into_iter().any(|pid| proc::holds(pid, &inodes)) {
         return Holder::Group;
     }
     // A server may close one listener and open another between the two readings above. Only a socket that existed both
     // before and after the search belongs to someone else.
-    if proc::listening(port).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
+    if proc::listening(at).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
 }
 
 /// The ports on which processes of this group listen.
 pub(crate) fn of_group(group: u32) -> BTreeSet<u16> {
+    at_of_group(group).into_iter().map(|at| at.port()).collect()
+}
+
+/// The addresses and ports at which processes of this group listen.
+pub(crate) fn at_of_group(group: u32) -> BTreeSet<SocketAddr> {
     let held: HashSet<u64> = proc::members(group).into_iter().flat_map(proc::sockets).collect();
     let listeners = proc::listeners().into_iter().filter(|listener| held.contains(&listener.inode));
-    listeners.map(|listener| listener.port).collect()
+    listeners.map(|listener| (listener.address, listener.port).into()).collect()
 }
 
 /// Whether processes of this group listen on this port of `::1` and at no other address. Another program may have the port of
 /// 127.0.0.1 then.
 pub(crate) fn only_at_v6(port: u16, group: u32) -> bool {
-    let mut listeners = proc::listeners();
-    listeners.retain(|listener| listener.port == port);
-    if !listeners.iter().any(|listener| listener.at_v6) {
+    let at_v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+    // This is quicker than to read what each process holds.
+    if !proc::listeners().iter().any(|listener| (listener.address, listener.port) == (at_v6.ip(), port)) {
         return false;
     }
-    let held: HashSet<u64> = proc::members(group).into_iter().flat_map(proc::sockets).collect();
-    listeners.retain(|listener| held.contains(&listener.inode));
-    !listeners.is_empty() && listeners.iter().all(|listener| listener.at_v6)
+    let mut own = at_of_group(group);
+    own.retain(|at| at.port() == port);
+    own == BTreeSet::from([at_v6])
 }
 
 fn holders(pids: impl Iterator<Item = u32>, inodes: &HashSet<u64>) -> Vec<u32> {
     pids.filter(|pid| proc::holds(*pid, inodes)).collect()
 }
 
-/// Who listens on the port, as messages show it: "process 17 (nginx)".
-pub(crate) fn owner(port: u16) -> String {
-    match listeners(port).first() {
+/// Who listens there, as messages show it: "process 17 (nginx)".
+pub(crate) fn owner(at: SocketAddr) -> String {
+    match listeners(at).first() {
         Some(pid) => format!("process {pid} ({})", proc::name(*pid)),
         None => "another user's process".to_owned(),
     }
@@ -143,7 +155,7 @@ mod tests {
         assert_eq!((blocks.len(), numbers.len()), (3, 3));
         let first = numbers.iter().min().copied().expect("three");
         drop(blocks);
-        let name = SocketAddr::from_abstract_name(format!("narrows-ports-{first}")).expect("a name");
+        let name = UnixAddr::from_abstract_name(format!("narrows-ports-{first}")).expect("a name");
         assert!(UnixDatagram::bind_addr(&name).is_ok(), "it is given back");
         assert!(Block::claim(0).is_none());
     }
@@ -151,32 +163,43 @@ mod tests {
     #[test]
     fn a_listener_belongs_to_its_group_or_to_a_stranger() {
         let group = proc::stat(std::process::id()).unwrap().group;
-        let port = free_port().unwrap();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert_eq!(holder(port, group), Holder::Group);
-        assert!(of_group(group).contains(&port));
-        assert!(of_group(u32::MAX).is_empty());
-        assert_eq!(holder(port, u32::MAX), Holder::Stranger);
-        drop(listener);
-        assert_eq!(holder(port, group), Holder::Unsettled);
+        for address in ["127.0.0.1", "127.0.0.2"] {
+            let address: IpAddr = address.parse().unwrap();
+            let at = SocketAddr::from((address, free_port_at(address).unwrap()));
+            let listener = TcpListener::bind(at).unwrap();
+            assert_eq!(holder(at, group), Holder::Group);
+            assert!(at_of_group(group).contains(&at) && of_group(group).contains(&at.port()));
+            assert!(at_of_group(u32::MAX).is_empty());
+            assert_eq!(holder(at, u32::MAX), Holder::Stranger);
+            let elsewhere = SocketAddr::from(([127, 0, 0, 3], at.port()));
+            assert_eq!(holder(elsewhere, group), Holder::Unsettled, "nobody listens there");
+            drop(listener);
+            assert_eq!(holder(at, group), Holder::Unsettled);
+        }
     }
 
     #[test]
     fn free_ports_are_free_and_taken_ones_are_not() {
         let port = free_port().unwrap();
         assert_ne!(port, free_port().unwrap());
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert!(!port_free(port));
-        assert!(listeners(port).contains(&std::process::id()));
+        let usual = Listening::usual(port);
+        let elsewhere = SocketAddr::from(([127, 0, 0, 2], port));
+        let listener = TcpListener::bind(usual).unwrap();
+        assert!(!port_free(usual) && port_free(elsewhere));
+        assert!(listeners(usual).contains(&std::process::id()) && listeners(elsewhere).is_empty());
+        drop(listener);
+        let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port))).unwrap();
+        assert!(!port_free(usual) && !port_free(elsewhere));
+        assert!(listeners(elsewhere).contains(&std::process::id()));
         drop(listener);
         let group = proc::stat(std::process::id()).unwrap().group;
         if let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
-            assert!(!port_free(port));
+            assert!(!port_free(usual) && port_free(elsewhere));
             assert!(only_at_v6(port, group) && !only_at_v6(port, u32::MAX));
-            let both = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+            let both = TcpListener::bind(usual).unwrap();
             assert!(!only_at_v6(port, group));
             drop(both);
-            assert!(listeners(port).contains(&std::process::id()));
+            assert!(listeners((Ipv6Addr::LOCALHOST, port).into()).contains(&std::process::id()));
             drop(listener);
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! Knows manifests and processes; knows nothing of the traffic. A stopped system leaves no processes behind.
 
-use std::collections::BTreeSet;
+mod readiness;
+
 use std::fmt;
 use std::io::{self, Write};
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,7 +16,6 @@ use crate::attach::Theirs;
 use crate::calls::Calls;
 use crate::calls::trace::Trace;
 use crate::cgroup::MemoryLimit;
-use crate::contact::{Access, Contact};
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
 use crate::group::{Group, Waited};
@@ -24,8 +23,6 @@ use crate::launch::Launch;
 use crate::listening::Listening;
 use crate::manifest::Program;
 use crate::output::{LONGEST_LINE, Line, Tail};
-use crate::ports::{self, Holder};
-use crate::ready;
 use crate::sample::{Sampler, Whose};
 use crate::tcp;
 use crate::trace;
@@ -42,6 +39,8 @@ pub struct Running {
     http: Option<String>,
     tls: Option<tls::Dialing>,
     grace: Duration,
+    /// The address at which servers listen.
+    address: IpAddr,
     /// Where a server listens; `None` as long as it is not known, and for clients.
     listening: Option<Listening>,
     finds_port: bool,
@@ -52,9 +51,6 @@ pub struct Running {
     /// Its limit on memory. It is removed after the processes have ended.
     pub(crate) limit: Option<MemoryLimit>,
 }
-
-/// How long the ports of a server that chooses them, and the addresses of its port, must stay the same.
-const SETTLED: Duration = Duration::from_millis(100);
 
 /// A system's processes.
 pub(crate) enum Held {
@@ -113,6 +109,7 @@ impl Running {
             http: manifest.ready.http.clone(),
             tls: launch.tls.cloned(),
             grace: manifest.grace,
+            address: launch.address,
             listening: launch.listening.filter(|_| manifest.role == Role::Server).cloned(),
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
             outside: manifest.ready.outside,
@@ -185,145 +182,6 @@ impl Running {
     /// The end of its output so far, standard output and standard error mixed.
     pub fn tail(&self) -> String {
         self.tail.text()
-    }
-
-    /// Waits until a server serves: it accepts a connection or answers 200, as its manifest says, and the socket
-    /// belongs to it. For a client this returns at once, because a client announces in a line that it is ready.
-    pub fn wait_ready(&mut self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
-        if self.finds_port {
-            self.listening = Some(Listening::Port(self.find_port(deadline, cancel)?));
-        }
-        let (port, addresses) = match &self.listening {
-            None => return Ok(()),
-            Some(Listening::Socket(path)) => return self.wait_for_socket(path, deadline, cancel),
-            Some(at @ (Listening::Port(_) | Listening::Address(_))) => {
-                (at.port().unwrap_or_default(), at.addresses())
-            }
-        };
-        let mut last = String::from("nothing listened");
-        let over = || cancel.load(Ordering::Relaxed) || !self.alive();
-        let (mut holder, mut found, mut second) = (None, None, None);
-        poll(deadline, || {
-            let skipped = usize::from(addresses.len() > 1 && self.only_at_v6(port));
-            let asked = &addresses[skipped..];
-            match ready::ask(asked, self.tls.as_ref(), self.http.as_deref(), deadline, &over) {
-                // A server may open its second address a moment before the usual one.
-                Ok(address) if address != addresses[0] && !settled(&mut second) => {
-                    last = format!("only {address} serves, since a moment ago");
-                }
-                Ok(address) => (holder, found) = (self.settled_holder(port), Some(address)),
-                Err(why) => trace::not_ready(&mut last, why),
-            }
-            holder.is_some() || over()
-        });
-        if let Some(address) = found {
-            trace::ready(address, holder == Some(Holder::Group));
-            self.listening = Some(Listening::Address(address));
-        }
-        if let Some(exit) = self.held.exited() {
-            return Err(self.died(Stage::Ready, exit));
-        }
-        if cancel.load(Ordering::Relaxed) {
-            return Err(self.wrong(Stage::Ready, "interrupted"));
-        }
-        let reason = match holder {
-            Some(Holder::Stranger) if self.outside => {
-                let theirs = Theirs::at(port, &format!("port {port}"))
-                    .map_err(|why| self.wrong(Stage::Ready, &why))?;
-                self.measured = Some(theirs);
-                return Ok(());
-            }
-            Some(Holder::Stranger) => format!(
-                "port {port} is served by {}, not by the process group that was started: a system must listen \
-                 itself and must not daemonize; ready.outside = true measures that process",
-                ports::owner(port)
-            ),
-            Some(_) => return Ok(()),
-            None => {
-                let path = self.http.as_ref();
-                let what = path.map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
-                let at: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                format!("not ready in time: {what} on {}: {last}; see ready.timeout_s", at.join(" or "))
-            }
-        };
-        Err(self.wrong(Stage::Ready, &reason))
-    }
-
-    /// Waits until a Unix socket accepts a connection.
-    fn wait_for_socket(
-        &self,
-        path: &Path,
-        deadline: Instant,
-        cancel: &AtomicBool,
-    ) -> Result<(), SystemError> {
-        let over = || cancel.load(Ordering::Relaxed) || !self.alive();
-        let mut last = String::new();
-        let access = Access::plain(&Listening::Socket(path.to_owned()));
-        let mut ready = false;
-        poll(deadline, || {
-            match Contact::open(&access, ready::patience(deadline)) {
-                Ok(_) => ready = true,
-                Err(error) => trace::not_ready(&mut last, error.to_string()),
-            }
-            ready || over()
-        });
-        match self.held.exited() {
-            Some(exit) => Err(self.died(Stage::Ready, exit)),
-            None if ready => Ok(()),
-            None => {
-                let path = path.display();
-                let reason =
-                    format!("not ready in time: no connection on {path}: {last}; see ready.timeout_s");
-                Err(self.wrong(Stage::Ready, &reason))
-            }
-        }
-    }
-
-    /// Waits until its processes listen on a port.
-    fn find_port(&self, deadline: Instant, cancel: &AtomicBool) -> Result<u16, SystemError> {
-        let Held::Ours(group) = &self.held else { return Err(self.wrong(Stage::Ready, "it has no port")) };
-        // A server may open a port for its metrics a moment before its own.
-        let (mut found, mut since) = (BTreeSet::new(), Instant::now());
-        poll(deadline, || {
-            let now = ports::of_group(group.id());
-            if now != found {
-                (found, since) = (now, Instant::now());
-            }
-            let settled = !found.is_empty() && since.elapsed() >= SETTLED;
-            settled || cancel.load(Ordering::Relaxed) || !self.alive()
-        });
-        if let Some(exit) = self.held.exited() {
-            return Err(self.died(Stage::Ready, exit));
-        }
-        let mut ports = found.iter();
-        match (ports.next(), ports.next()) {
-            (Some(port), None) => Ok(*port),
-            (None, _) => {
-                Err(self.wrong(Stage::Ready, "its processes listen on no TCP port; see ready.timeout_s"))
-            }
-            (Some(_), Some(_)) => {
-                let all: Vec<String> = found.iter().map(u16::to_string).collect();
-                let reason = format!(
-                    "its processes listen on several ports, {}: tell it one with {{port}} in its command",
-                    all.join(" and ")
-                );
-                Err(self.wrong(Stage::Ready, &reason))
-            }
-        }
-    }
-
-    /// Whether it was started and listens on this port of `::1` alone.
-    fn only_at_v6(&self, port: u16) -> bool {
-        matches!(&self.held, Held::Ours(group) if ports::only_at_v6(port, group.id()))
-    }
-
-    /// Who holds the port that just answered. `None` means that the socket changed hands meanwhile: ask again.
-    fn settled_holder(&self, port: u16) -> Option<Holder> {
-        match &self.held {
-            Held::Ours(group) => Some(ports::holder(port, group.id())).filter(|h| *h != Holder::Unsettled),
-            // The system was found by its port, so the port is its own.
-            Held::Theirs(_) => Some(Holder::Group),
-        }
     }
 
     /// Sends a driver one line. A driver that does not read it within 5 s is an error.
@@ -426,11 +284,6 @@ impl Running {
     fn limited(&self) -> &'static str {
         if self.limit.is_some() { "; its limit on memory may be too low" } else { "" }
     }
-}
-
-/// Whether something has stayed the same long enough since the first call.
-fn settled(since: &mut Option<Instant>) -> bool {
-    since.get_or_insert_with(Instant::now).elapsed() >= SETTLED
 }
 
 fn nonblocking(stdin: &ChildStdin) -> io::Result<()> {

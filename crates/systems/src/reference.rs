@@ -29,6 +29,7 @@ pub(crate) fn drafts(home: &Path) -> [Draft; 2] {
                 "serve",
                 "--any",
                 "{port}",
+                "--host={address}",
                 "--tls={tls}",
                 "--cert",
                 "{cert}",

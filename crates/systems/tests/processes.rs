@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use common::{CALM, Home, eventually, late, odd_seconds, soon, with_argument};
-use systems::{Exit, Manifest, Stage, free_port};
+use systems::{Exit, Listening, Manifest, Stage, free_port};
 
 /// Not a test. Other tests start this binary again with this function as the program under test.
 #[test]
@@ -73,7 +73,7 @@ fn a_server_that_answers_something_else_is_not_ready() {
     let manifest = helper_server(&home, "HELPER_STATUS = '503 Busy'", "http='/'");
     let port = free_port().unwrap();
     let mut running = home.start(&manifest, Some(port)).unwrap();
-    eventually("it listens", || !systems::port_free(port));
+    eventually("it listens", || !systems::port_free(Listening::usual(port)));
     let error = running.wait_ready(soon(), &CALM).unwrap_err();
     assert_eq!(error.stage, Stage::Ready);
     assert!(error.reason.contains("no 200 to GET / on 127.0.0.1:"), "{error}");

@@ -3,11 +3,11 @@
 //! Contract: `GET /` answers "ok"; `POST /upload` counts the bytes of the body as they arrive, keeps none of them, and
 //! answers the count.
 //!
-//! usage: program PORT `PIPELINE_FLUSH` TLS CERT KEY TICKETS (TLS is off, or anything else)
+//! usage: program ADDRESS PORT `PIPELINE_FLUSH` TLS CERT KEY TICKETS (TLS is off, or anything else)
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,10 +65,10 @@ async fn accept(listener: TcpListener, pipeline_flush: bool, acceptor: Option<Tl
     }
 }
 
-fn listen(port: u16) -> std::io::Result<TcpListener> {
-    let socket = TcpSocket::new_v4()?;
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    socket.bind(address)?;
     socket.listen(4096)
 }
 
@@ -87,14 +87,15 @@ fn acceptor(cert: &str, key: &str, tickets: bool) -> Result<TlsAcceptor, Box<dyn
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [port, pipeline_flush, tls, cert, key, tickets] = &words[..] else {
-        return Err("usage: program PORT PIPELINE_FLUSH TLS CERT KEY TICKETS".into());
+    let [address, port, pipeline_flush, tls, cert, key, tickets] = &words[..] else {
+        return Err("usage: program ADDRESS PORT PIPELINE_FLUSH TLS CERT KEY TICKETS".into());
     };
-    let (port, pipeline_flush) = (port.parse()?, pipeline_flush.parse()?);
+    let address = SocketAddr::new(address.parse::<IpAddr>()?, port.parse()?);
+    let pipeline_flush = pipeline_flush.parse()?;
     let acceptor = if tls == "off" { None } else { Some(acceptor(cert, key, tickets.parse()?)?) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
-        let listener = listen(port).map_err(|error| format!("cannot serve on port {port}: {error}"))?;
+        let listener = listen(address).map_err(|error| format!("cannot serve on {address}: {error}"))?;
         match accept(listener, pipeline_flush, acceptor).await {}
     })
 }

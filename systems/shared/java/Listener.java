@@ -7,24 +7,29 @@ import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.nio.NioIoHandler;
 import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
-import java.net.InetAddress;
+import java.net.InetSocketAddress;
 
 /** The common part of the Netty systems: one group of NIO event loops that accepts and serves connections. */
 final class Listener {
     private Listener() {}
 
-    /** Listens on the port, with one event loop per core of the system. */
-    static void serve(int port, int cores, ServerBootstrap server, ChannelInitializer<SocketChannel> connections)
+    /** The address and the port in these words. */
+    static InetSocketAddress address(String address, String port) {
+        return new InetSocketAddress(address, Integer.parseInt(port));
+    }
+
+    /** Listens there, with one event loop per core of the system. */
+    static void serve(InetSocketAddress address, int cores, ServerBootstrap server, ChannelInitializer<SocketChannel> connections)
             throws InterruptedException {
         EventLoopGroup group = new MultiThreadIoEventLoopGroup(cores, NioIoHandler.newFactory());
         ChannelFuture bound = server.group(group)
                 .channel(NioServerSocketChannel.class)
                 .option(ChannelOption.SO_BACKLOG, 4096)
                 .childHandler(connections)
-                .bind(InetAddress.getLoopbackAddress(), port)
+                .bind(address)
                 .await();
         if (!bound.isSuccess()) {
-            System.err.println("cannot listen on port " + port + ": " + bound.cause());
+            System.err.println("cannot listen on " + address + ": " + bound.cause());
             System.exit(1);
         }
     }

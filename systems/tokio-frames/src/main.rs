@@ -3,10 +3,10 @@
 //! Contract: reads frames (4-byte big-endian length, then the payload) until the sender half-closes, answers one frame
 //! with the number of frames and of payload bytes, and closes. A task per connection; every frame becomes one buffer.
 //!
-//! usage: program PORT BUFFER
+//! usage: program ADDRESS PORT BUFFER
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -38,10 +38,10 @@ async fn receive(stream: TcpStream, buffer: usize) -> std::io::Result<()> {
     frames.get_mut().write_all(&answer).await
 }
 
-async fn serve(port: u16, buffer: usize) -> std::io::Result<Infallible> {
-    let socket = TcpSocket::new_v4()?;
+async fn serve(address: SocketAddr, buffer: usize) -> std::io::Result<Infallible> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    socket.bind(address)?;
     let listener = socket.listen(4096)?;
     loop {
         match listener.accept().await {
@@ -53,10 +53,11 @@ async fn serve(port: u16, buffer: usize) -> std::io::Result<Infallible> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [port, buffer] = &words[..] else { return Err("usage: program PORT BUFFER".into()) };
-    let (port, buffer) = (port.parse()?, buffer.parse()?);
+    let [address, port, buffer] = &words[..] else { return Err("usage: program ADDRESS PORT BUFFER".into()) };
+    let address = SocketAddr::new(address.parse::<IpAddr>()?, port.parse()?);
+    let buffer = buffer.parse()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match runtime.block_on(serve(port, buffer)) {
+    match runtime.block_on(serve(address, buffer)) {
         Ok(never) => match never {},
         Err(error) => Err(format!("cannot serve on port {port}: {error}").into()),
     }

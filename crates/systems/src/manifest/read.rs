@@ -21,7 +21,9 @@ pub(super) use raw::{
     RawAnswer, RawBuild, RawEnvironment, RawKnob, RawManifest, RawNeed, RawReady, RawStart, RawVariant,
 };
 
-use super::{Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS};
+use super::{
+    ADDRESS, Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS,
+};
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::Knob;
 use crate::listening::Listening;
@@ -30,10 +32,10 @@ use crate::work::tls;
 use crate::workload::{Role, Workload};
 
 /// The placeholders that have a value only when a system is started.
-const OF_START: [&str; 6] = ["port", "socket", "memory", "cert", "key", "tls"];
+const OF_START: [&str; 7] = [ADDRESS, "port", "socket", "memory", "cert", "key", "tls"];
 
 /// The placeholders that only servers have.
-const OF_SERVERS: [&str; 5] = ["port", "socket", "cert", "key", "tls"];
+const OF_SERVERS: [&str; 6] = [ADDRESS, "port", "socket", "cert", "key", "tls"];
 
 const DAY_S: i64 = 86_400;
 

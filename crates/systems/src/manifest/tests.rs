@@ -350,18 +350,52 @@ fn placeholders_are_filled() {
     let manifest = parse(GOOD).unwrap();
     let (narrows, out) = (Path::new("/bin/narrows"), Path::new("/out"));
     let (point, port, certificate) = (Point::new(), Listening::Port(8080), Path::new("/tmp/c/p256.pem"));
-    let start = OfStart { listening: Some(&port), certificate: Some(certificate), point: &point };
+    let address = "::1".parse().unwrap();
+    let start = OfStart { address, listening: Some(&port), certificate: Some(certificate), point: &point };
     let fill = Fill { manifest: &manifest, narrows, out, cores: 2, start: Some(start) };
-    let text = fill.text("{narrows} {dir} {out} {home} {cores} {port} {buffer} {{x}}").unwrap();
-    assert_eq!(text, "/bin/narrows /home/n/systems/cowboy2 /out /home/n 2 8080 1460 {x}");
+    let text = fill.text("{narrows} {dir} {out} {home} {cores} {address} {port} {buffer} {{x}}").unwrap();
+    assert_eq!(text, "/bin/narrows /home/n/systems/cowboy2 /out /home/n 2 ::1 8080 1460 {x}");
     assert_eq!(fill.text("{cert} {key} {tls}").unwrap(), "/tmp/c/p256.pem /tmp/c/p256.pem.key off");
     let point =
         ["buffer", "tls"].map(str::to_owned).into_iter().zip([Value::Integer(7), Value::Text("1.2".into())]);
     let point = point.collect();
-    let start = OfStart { listening: None, certificate: None, point: &point };
+    let start = OfStart { address, listening: None, certificate: None, point: &point };
     assert_eq!(Fill { start: Some(start), ..fill }.text("{buffer} {tls}").unwrap(), "7 1.2");
     assert!(Fill { start: Some(start), ..fill }.text("{cert}").is_err());
     assert!(Fill { start: None, ..fill }.text("{buffer}").is_err());
+    assert!(Fill { start: None, ..fill }.text("{address}").is_err(), "a build listens nowhere");
+}
+
+#[test]
+fn a_server_that_is_not_told_its_address_is_deaf_elsewhere() {
+    let deaf = |head: &str, address: &str| {
+        let text = format!("name='x'\nlanguage=''\nabout=''\n{head}");
+        let read = Manifest::parse(&Source::new("system.toml", text), Path::new("/h/systems/x"));
+        read.map(|all| all[0].deaf_at(address.parse().unwrap())).map_err(|error| error.one_line())
+    };
+    let server =
+        |words: &str| format!("role='server'\nworkloads=['requests']\n[start]\ncommand=['x'{words}]\n");
+    let untold = "it listens at 127.0.0.1 only: use {address} in start.command";
+    for (head, why) in [
+        (server(",'{port}'"), Some(untold)),
+        (server(",'{address}:{port}'"), None),
+        (server(",'{port}'") + "env={ HOST = '{address}' }", None),
+        (server(",'{socket}'"), None),
+        (server("") + "finds_port=true", Some(untold)),
+        (server(",'{address}'") + "finds_port=true", None),
+        ("role='client'\nworkloads=['clients']\n[start]\ncommand=['x']".to_owned(), None),
+        (
+            "role='server'\nworkloads=['requests']\nattach='http://127.0.0.1:80'\nget=''".to_owned(),
+            Some("its user started it at http://127.0.0.1:80, and Narrows cannot move it"),
+        ),
+    ] {
+        for address in ["127.0.0.2", "::1"] {
+            assert_eq!(deaf(&head, address), Ok(why.map(str::to_owned)), "{head}");
+        }
+        assert_eq!(deaf(&head, "127.0.0.1"), Ok(None), "{head}");
+    }
+    let client = "role='client'\nworkloads=['clients']\n[start]\ncommand=['x','{address}']";
+    assert!(deaf(client, "::1").unwrap_err().contains("unknown placeholder `{address}`"));
 }
 
 #[test]

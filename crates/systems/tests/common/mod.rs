@@ -88,7 +88,8 @@ impl Home {
         let listening = port.map(systems::Listening::Port);
         let listening = listening.as_ref();
         let (certificate, tls) = (None, None);
-        Launch { manifest, out: self.path(), listening, certificate, tls, point: &point, cores, narrows }
+        let (address, point) = (systems::Listening::USUAL, &point);
+        Launch { manifest, out: self.path(), address, listening, certificate, tls, point, cores, narrows }
             .start()
     }
 }
