@@ -4,6 +4,7 @@
 //! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
 //! problems that only several trials together can show, such as their spread.
 
+pub mod elsewhere;
 mod generator;
 mod resuming;
 mod schedule;
@@ -26,6 +27,12 @@ use crate::observation::Measurement;
 pub enum Doubt {
     /// The generator's busiest core was almost fully busy, or the figure cannot be told from the reference's.
     GeneratorBound,
+    /// The network between the generators and the system was the limit.
+    PathBound,
+    /// The windows of several generators were apart.
+    WindowsApart,
+    /// One of several generators did less than its part.
+    GeneratorsUnequal,
     /// An open loop could not keep its schedule.
     BehindSchedule,
     /// When the window closed, callers had waited longer than any answer took, and for at least a tenth of the window.
@@ -91,6 +98,32 @@ pub enum Evidence {
         high: f64,
         /// The number of rounds.
         rounds: u32,
+    },
+    /// The network carried almost as much as it can.
+    LinkFull {
+        /// The share of that.
+        share: f64,
+        /// What it can carry in each direction, in bytes per second.
+        bytes_per_s: f64,
+    },
+    /// Most of the time to an answer was spent on the way.
+    RoundTrips {
+        /// The share of the mean time.
+        share: f64,
+        /// The shortest time to an answer of Narrows' own server, microseconds.
+        round_trip_us: f64,
+    },
+    /// The windows of several generators were apart.
+    Skewed {
+        /// By this share of their length.
+        share: f64,
+    },
+    /// A generator did less than its part.
+    Unequal {
+        /// Its machine.
+        machine: String,
+        /// The operations of each of its connections, as a share of the mean.
+        share: f64,
     },
     /// Arrivals of an open loop were not sent when they were due.
     Behind {
@@ -252,6 +285,9 @@ impl Evidence {
             | Self::FailedBusy { .. }
             | Self::NoRateFailed { .. }
             | Self::AsTheReference { .. } => Doubt::GeneratorBound,
+            Self::LinkFull { .. } | Self::RoundTrips { .. } => Doubt::PathBound,
+            Self::Skewed { .. } => Doubt::WindowsApart,
+            Self::Unequal { .. } => Doubt::GeneratorsUnequal,
             Self::Behind { .. } => Doubt::BehindSchedule,
             Self::Starved { .. } => Doubt::Starved,
             Self::Queueing { .. } => Doubt::HiddenQueueing,
@@ -315,6 +351,7 @@ impl Doubt {
         matches!(
             self,
             Self::GeneratorBound
+                | Self::PathBound
                 | Self::BehindSchedule
                 | Self::FailFast
                 | Self::NoContinue
@@ -332,7 +369,9 @@ impl Evidence {
             Self::Behind { arrivals, dropped, .. } if figure.is_cost() => {
                 *dropped as f64 / (*arrivals).max(1) as f64 > LATE
             }
-            other => other.doubt() != Doubt::GeneratorBound || !figure.is_cost(),
+            other => {
+                !matches!(other.doubt(), Doubt::GeneratorBound | Doubt::PathBound) || !figure.is_cost()
+            }
         }
     }
 }
@@ -343,6 +382,9 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
     let steady = short && !kind.ramp;
     let found = [
         generator::bound(m),
+        elsewhere::path_bound(m, kind),
+        elsewhere::skewed(m),
+        elsewhere::unequal(m, kind),
         behind_schedule(m),
         waiting::starved(m, kind).or_else(|| waiting::hidden_queueing(m, kind)),
         fail_fast(m, kind),
@@ -453,6 +495,9 @@ fn too_short(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
 }
 
 fn cores_shared(m: &Measurement) -> Option<Evidence> {
+    if m.together.is_some() {
+        return None;
+    }
     let (system, generator) = (&m.system.cores, &m.generator.cores);
     // `narrows load` knows nothing about the system.
     if system.is_empty() && generator.is_empty() && m.system == crate::observation::SystemUse::default() {

@@ -21,7 +21,7 @@ pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
 pub use max_rate::MaxRate;
 pub use server::ServerCounts;
-pub use together::{Generated, Together};
+pub use together::{Generated, Path, Together};
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.

@@ -23,7 +23,7 @@ use serve::Server;
 use systems::{Limit, machine};
 
 use crate::common::{End, Usage};
-use crate::fleet::{self, Answer, DriveOrder, Driven, Order, ServeOrder};
+use crate::fleet::{self, Answer, At, DriveOrder, Driven, Order, ServeOrder};
 use crate::{doctor_verb, load_verb};
 
 mod bench;
@@ -171,17 +171,23 @@ impl Agent {
         Ok(())
     }
 
-    /// Starts a server for a client on another machine, at the address from which this machine reaches the other one.
+    /// Starts a server for another machine.
     fn serve(&mut self, order: &ServeOrder) -> Result<(), Lost> {
         self.server = None;
         let cores = machine::available_cores();
-        let started = bench::address_towards(order.towards)
-            .map_err(|why| format!("there is no way to {}: {why}", order.towards))
-            .and_then(|own| match lab::session::start_server(&order.work, (own, 0).into(), &cores) {
+        let own = match order.at {
+            At::Own(own) => Ok(own),
+            At::Towards(other) => {
+                bench::address_towards(other).map_err(|why| format!("there is no way to {other}: {why}"))
+            }
+        };
+        let started = own.and_then(|own| {
+            match lab::session::start_server(order.max_keepalive, order.silent, (own, 0).into(), &cores) {
                 Ok(server) => Ok(server),
                 Err(TrialError::Failed(failure)) => Err(failure.reason),
                 Err(TrialError::Interrupted) => Err("interrupted".to_owned()),
-            });
+            }
+        });
         match started {
             Ok(server) => {
                 let answer = Answer::Serves { address: server.addresses()[0], threads: cores.len() };

@@ -3,6 +3,7 @@
 pub mod driving;
 pub mod generators;
 pub mod lab;
+pub mod path;
 pub mod patient;
 pub mod sut;
 
@@ -17,7 +18,6 @@ use reactor::Time;
 use serde::{Deserialize, Serialize};
 use serve::CounterSnapshot;
 use systems::machine::Environment;
-use systems::work::Clients;
 
 use crate::doctor_verb::Examined;
 
@@ -59,13 +59,25 @@ pub enum Order {
     Reply(Box<lab::Reply>),
 }
 
-/// A server for a client.
+/// A server of Narrows' own.
 #[derive(Serialize, Deserialize)]
 pub struct ServeOrder {
-    /// What the client does.
-    pub work: Clients,
-    /// Where the client is. The server listens at the address from which this one is reached.
-    pub towards: IpAddr,
+    /// Where it listens.
+    pub at: At,
+    /// The requests after which it closes a connection; 0 for never.
+    pub max_keepalive: u64,
+    /// Whether it does not announce that.
+    pub silent: bool,
+}
+
+/// An address of a machine.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum At {
+    /// This one.
+    Own(IpAddr),
+    /// The one from which the machine reaches this address.
+    Towards(IpAddr),
 }
 
 /// A generator's part of a drive.

@@ -1,23 +1,27 @@
 //! The options that name other machines. `run`, `try` and `tune` share them.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::bail;
-use lab::session::{Executor, Generator, Here};
+use anyhow::{anyhow, bail};
+use lab::session::Executor;
 use machines::Machine;
+use serve::CounterSnapshot;
 use systems::machine::available_cores;
 use systems::{Catalog, Limit};
 
 use crate::common::Usage;
-use crate::fleet::MachineList;
 use crate::fleet::driving::Fleet;
 use crate::fleet::generators::Generators;
 use crate::fleet::lab::Opening;
-use crate::fleet::patient::Patient;
-use crate::fleet::sut::Sut;
+use crate::fleet::patient::{About, Patient};
+use crate::fleet::sut::{self, Sut};
+use crate::fleet::{MachineList, Order, path};
 use crate::lab_args;
+
+/// Where systems listen on one machine.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Other machines.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -56,31 +60,60 @@ impl FleetArgs {
         cancel: &Arc<AtomicBool>,
     ) -> anyhow::Result<Box<dyn Executor>> {
         if !self.any() {
-            return Ok(Box::new(lab_args::bench(catalog, files, cancel)?));
+            return Ok(Box::new(self.bench(catalog, files, cancel)?));
         }
-        let address = None;
-        let machines: Vec<Machine> = self.generators.iter().flat_map(|list| list.0.clone()).collect();
-        let generator = |towards: IpAddr| -> anyhow::Result<Box<dyn Generator>> {
-            if machines.is_empty() {
-                return Ok(Box::new(Here { cores: available_cores() }));
-            }
-            // The user has named the machine of the systems, or it is this one.
-            let mut generators = Generators::new(machines.clone(), files, true);
-            generators.reach()?;
-            Ok(Box::new(Fleet::new(generators, towards)))
+        let mut machines: Vec<Machine> = self.generators.iter().flat_map(|list| list.0.clone()).collect();
+        let Some(sut) = self.sut()? else {
+            let address = self.address.unwrap_or(HERE);
+            let server = lab::session::start_server(0, false, (address, 0).into(), &available_cores());
+            let server = server.map_err(|error| anyhow!("{error}"))?;
+            let far = Far {
+                server: server.addresses()[0],
+                threads: available_cores().len(),
+                counts: &mut || Ok(server.counts()),
+            };
+            let (fleet, about) = fleet(machines, address, files, far, cancel)?;
+            drop(server);
+            let bench = self.bench(catalog, files, cancel)?.driven_by(Box::new(fleet));
+            return Ok(Box::new(Patient::new(Box::new(bench), about)));
         };
-        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let executor: Box<dyn Executor> = match self.sut()? {
-            None => {
-                let generator = generator(address.unwrap_or(here))?;
-                Box::new(lab_args::bench(catalog, files, cancel)?.driven_by(generator))
-            }
-            Some(machine) => {
-                let opening = Opening { address };
-                let sut = Sut::reach(machine.clone(), opening, files, Arc::clone(cancel), generator)?;
-                Box::new(sut)
-            }
-        };
-        Ok(Box::new(Patient(executor)))
+        if machines.is_empty() {
+            machines.push(Machine::Local);
+        }
+        let usual = (*sut == Machine::Local).then_some(HERE);
+        let opening = Opening { address: self.address.or(usual) };
+        let mut about = About::default();
+        let sut = Sut::reach(sut.clone(), opening, files, Arc::clone(cancel), |address, remote| {
+            let (server, threads) = sut::serve(remote, address)?;
+            let far = Far { server, threads, counts: &mut || sut::counts(remote, &Order::Counts) };
+            let (fleet, known) = fleet(machines, address, files, far, cancel)?;
+            sut::counts(remote, &Order::StopServing)?;
+            about = About { sut: Some(remote.machine().to_string()), ..known };
+            Ok(Box::new(fleet))
+        })?;
+        Ok(Box::new(Patient::new(Box::new(sut), about)))
     }
+}
+
+/// A server of Narrows' own on the machine of the systems.
+struct Far<'a> {
+    server: SocketAddr,
+    threads: usize,
+    counts: &'a mut dyn FnMut() -> anyhow::Result<CounterSnapshot>,
+}
+
+/// Reaches the generators, and measures the way to the systems.
+fn fleet(
+    machines: Vec<Machine>,
+    address: IpAddr,
+    files: Limit,
+    far: Far<'_>,
+    cancel: &AtomicBool,
+) -> anyhow::Result<(Fleet, About)> {
+    // The user has named the machine of the systems, or it is this one.
+    let mut generators = Generators::new(machines, files, true);
+    let known = generators.reach()?.iter().map(|remote| (remote.machine().to_string(), remote.hello.clone()));
+    let known = known.collect();
+    let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel)?;
+    Ok((Fleet::new(generators, address, path), About { sut: None, generators: known, path }))
 }

@@ -13,7 +13,7 @@ use crate::common;
 use crate::fleet_args::FleetArgs;
 
 /// Where trials happen, and where they are saved.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct LabArgs {
     /// Start no systems; take figures, noise and failures from this file
     #[arg(long, value_name = "FILE", hide = true)]
@@ -29,6 +29,11 @@ pub struct LabArgs {
 }
 
 impl LabArgs {
+    /// The same, on other machines.
+    pub fn on(&self, fleet: &FleetArgs) -> Self {
+        Self { fleet: fleet.clone(), ..self.clone() }
+    }
+
     /// The executor that is asked for.
     ///
     /// # Errors

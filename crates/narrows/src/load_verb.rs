@@ -143,7 +143,8 @@ pub fn run(args: &Args, files: Limit) -> End {
         wait_for(&job.target.address, patience, &cancel)?;
     }
     if let (true, Some(slo)) = (args.find_max_rate, &args.slo) {
-        return find_max_rate(args, &job, slo, &cancel);
+        let mut here = |job: &Job| Ok((load::drive(job, &cancel, &|_| {}).map_err(classify)?, 1));
+        return find_max_rate(args, &job, slo, (&mut here, &cancel));
     }
     let hlog = args.hlog.as_deref().map(common::AtomicFile::create).transpose()?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -190,6 +191,16 @@ fn from_elsewhere(args: &Args, job: &Job, place: &Place, files: Limit, cancel: &
     let allow_remote = args.reach.allows_remote();
     let hlog = args.hlog.as_deref().map(common::AtomicFile::create).transpose()?;
     let mut generators = Generators::new(machines, files, allow_remote);
+    if let (true, Some(slo)) = (args.find_max_rate, &args.slo) {
+        let mut wait = args.wait;
+        let mut there = |job: &Job| {
+            let request = Request { job, wait: wait.take(), cores: Cores::OfJob };
+            let number = generators.number();
+            let together = generators.drive(&request, cancel, &|_| {})?;
+            Ok((together.map(|together| together.tally).unwrap_or_default(), number))
+        };
+        return find_max_rate(args, job, slo, (&mut there, cancel));
+    }
     let request = Request { job, wait: args.wait, cores: Cores::OfJob };
     let Some(together) = generators.drive(&request, cancel, &|_| {})? else {
         bail!("interrupted before the windows opened");
@@ -262,7 +273,12 @@ fn connect(address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End {
+fn find_max_rate(
+    args: &Args,
+    job: &Job,
+    slo: &Slo,
+    how: (&mut max_rate::DriveWith<'_>, &AtomicBool),
+) -> End {
     let Traffic::Http(_) = job.target.traffic else {
         bail!(Usage(
             "--find-max-rate needs requests; frames are sent as fast as the receiver accepts them".to_owned()
@@ -275,7 +291,7 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, cancel: &AtomicBool) -> End 
         }
     };
     let mut broken_pipe = Ok(());
-    let found = max_rate::find(job, schedule, slo, cancel, |step| {
+    let found = max_rate::find(job, schedule, slo, how, |step| {
         if !args.json && broken_pipe.is_ok() {
             broken_pipe = common::print(&step.line());
         }

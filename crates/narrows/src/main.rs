@@ -111,9 +111,6 @@ fn main() -> ExitCode {
 fn run(args: &run_verb::Args, files: Limit) -> End {
     let Some((unfinished, lab)) = args.unfinished()? else { return run_verb::run(args, files) };
     let command = &unfinished.header.command;
-    if !["try ", "tune "].iter().any(|verb| command.starts_with(verb)) {
-        return run_verb::resume(&unfinished, lab, files);
-    }
     // The store keeps the words and not what they were read as, and another version may read them differently.
     let words = shlex::split(command).unwrap_or_default();
     let cli = Cli::try_parse_from(std::iter::once("narrows".to_owned()).chain(words));
@@ -126,9 +123,11 @@ fn run(args: &run_verb::Args, files: Limit) -> End {
         )
     })?;
     common::say(format_args!("run {} goes on: narrows {command}", unfinished.id));
+    // It goes on on the machines on which it began.
     match cli.verb {
-        Verb::Try(args) => try_verb::resume(&args, &unfinished, lab, files),
-        Verb::Tune(args) => tune_verb::resume(&args, &unfinished, lab, files),
+        Verb::Try(args) => try_verb::resume(&args, &unfinished, &lab.on(&args.fleet), files),
+        Verb::Tune(args) => tune_verb::resume(&args, &unfinished, &lab.on(&args.lab.fleet), files),
+        Verb::Run(args) => run_verb::resume(&unfinished, &lab.on(&args.lab.fleet), files),
         _ => run_verb::resume(&unfinished, lab, files),
     }
 }

@@ -65,11 +65,11 @@ pub struct Args {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
+        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed", "sut", "generators"]
     )]
     resume: Option<String>,
     #[command(flatten)]
-    lab: LabArgs,
+    pub lab: LabArgs,
 }
 
 /// The number of trials of each scenario.

@@ -98,7 +98,7 @@ pub struct Args {
     #[command(flatten)]
     commits: CommitArgs,
     #[command(flatten)]
-    fleet: FleetArgs,
+    pub fleet: FleetArgs,
 }
 
 /// Compares the arms, and prints the answer.

@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
-    lab: LabArgs,
+    pub lab: LabArgs,
     /// The work to tune for [default: the first that the system does; `requests` for a command]
     #[arg(long, value_name = "WORKLOAD", help_heading = "What is sent")]
     workload: Option<String>,

@@ -22,6 +22,8 @@ pub struct Difference {
 
 /// Properties of a machine that make a comparison meaningless if they differ.
 const GRAVE: [&str; 2] = ["cpu", "cores"];
+/// The processors of the generators on other machines. Without it, the generator was on the machine of the systems.
+const GENERATORS: &str = "generators";
 
 /// All differences, the grave ones first.
 pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Difference> {
@@ -57,7 +59,7 @@ fn values(all: &mut Vec<Difference>, what: &str, a: &Value, b: &Value) {
     }
     let what = if what.is_empty() { "environment" } else { what };
     // An unknown value is not known to differ.
-    let grave = GRAVE.contains(&what) && !a.is_null() && !b.is_null();
+    let grave = what == GENERATORS || GRAVE.contains(&what) && !a.is_null() && !b.is_null();
     all.push(Difference { what: what.to_owned(), a: show(a), b: show(b), grave });
 }
 

@@ -9,6 +9,18 @@ pub struct Together {
     pub skew_s: f64,
     /// Each of them.
     pub generators: Vec<Generated>,
+    /// The way between them and the system, as it was before the first trial. `None` if it was not measured.
+    #[serde(default)]
+    pub path: Option<Path>,
+}
+
+/// The network between the generators and the system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// The shortest time to an answer of Narrows' own server, in microseconds.
+    pub round_trip_us: f64,
+    /// The bytes per second that it carries in each direction. `None` if the machines were the limit and not the network.
+    pub bytes_per_s: Option<f64>,
 }
 
 /// What one of several generators did.

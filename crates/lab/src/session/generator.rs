@@ -102,7 +102,7 @@ impl Generator for Here {
     }
 
     fn serve(&self, work: &Clients) -> Result<Box<dyn Serving + '_>, TrialError> {
-        start_server(work, (Ipv4Addr::LOCALHOST, 0).into(), &self.cores)
+        start_server(work.max_keepalive, work.silent, (Ipv4Addr::LOCALHOST, 0).into(), &self.cores)
             .map(|server| Box::new(OfClients { server, threads: self.cores.len() }) as Box<dyn Serving>)
     }
 
@@ -111,17 +111,23 @@ impl Generator for Here {
     }
 }
 
-/// Starts Narrows' own server for clients at this address, with one thread on each of these cores.
+/// Starts Narrows' own server for clients at this address, with one thread on each of these cores. It closes a connection
+/// after `max_keepalive` requests, if that is not 0, and does not announce it if `silent`.
 ///
 /// # Errors
 /// It cannot listen there.
-pub fn start_server(work: &Clients, address: SocketAddr, cores: &[usize]) -> Result<Server, TrialError> {
+pub fn start_server(
+    max_keepalive: u64,
+    silent: bool,
+    address: SocketAddr,
+    cores: &[usize],
+) -> Result<Server, TrialError> {
     let config = serve::Config {
         ports: vec![(address, Speaks::Http)],
         threads: cores.iter().map(|core| Some(*core)).collect(),
-        max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
+        max_keepalive: (max_keepalive > 0).then_some(max_keepalive),
         tls: None,
-        farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
+        farewell: if silent { Farewell::Silent } else { Farewell::Announced },
         backend: reactor::Backend::Auto,
     };
     serve::start(&config)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lab::observation::{Generated, Together as Saved};
+use lab::observation::{Generated, Path, Together as Saved};
 use lab::session::{Driven, Elsewhere, Generator, MACHINE, Serving, TrialError};
 use load::Job;
 use machines::MachineError;
@@ -14,7 +14,7 @@ use serve::CounterSnapshot;
 use systems::work::Clients;
 
 use super::generators::{Cores, Generators, Request, Together};
-use crate::fleet::{self, Answer, Order, ServeOrder};
+use crate::fleet::{self, Answer, At, Order, ServeOrder};
 
 /// How long a machine may take to start or stop a server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,12 +24,13 @@ pub struct Fleet {
     generators: Mutex<Generators>,
     /// Where the systems are, as seen from the generators.
     towards: IpAddr,
+    path: Option<Path>,
 }
 
 impl Fleet {
-    /// These generators, for systems at this address.
-    pub fn new(generators: Generators, towards: IpAddr) -> Self {
-        Self { generators: Mutex::new(generators), towards }
+    /// These generators, for systems at this address, and the way there.
+    pub fn new(generators: Generators, towards: IpAddr, path: Option<Path>) -> Self {
+        Self { generators: Mutex::new(generators), towards, path }
     }
 
     fn generators(&self) -> MutexGuard<'_, Generators> {
@@ -79,13 +80,17 @@ impl Generator for Fleet {
         let request = Request { job, wait: None, cores: Cores::All };
         let together = self.generators().drive(&request, cancel, watch).map_err(|error| trial_error(&error))?;
         match together {
-            Some(together) if !cancel.load(Ordering::Relaxed) => Ok(driven(together)),
+            Some(together) if !cancel.load(Ordering::Relaxed) => Ok(driven(together, self.path)),
             _ => Err(TrialError::Interrupted),
         }
     }
 
     fn serve(&self, work: &Clients) -> Result<Box<dyn Serving + '_>, TrialError> {
-        let order = Order::Serve(ServeOrder { work: *work, towards: self.towards });
+        let order = Order::Serve(ServeOrder {
+            at: At::Towards(self.towards),
+            max_keepalive: work.max_keepalive,
+            silent: work.silent,
+        });
         match self.first(&order)? {
             Answer::Serves { address, threads } => Ok(Box::new(Served { fleet: self, address, threads })),
             _ => Err(TrialError::failed(MACHINE, "a generator answered what was not asked")),
@@ -94,7 +99,7 @@ impl Generator for Fleet {
 }
 
 /// What several generators did, as it is saved.
-fn driven(together: Together) -> Driven {
+fn driven(together: Together, path: Option<Path>) -> Driven {
     let generated = |generator: &super::generators::Generator| Generated {
         machine: generator.machine.to_string(),
         successes: generator.tally.successes,
@@ -105,6 +110,7 @@ fn driven(together: Together) -> Driven {
         together: Saved {
             skew_s: together.skew.map_or(0.0, |skew| skew.distance_ns() as f64 / 1e9),
             generators: together.generators.iter().map(generated).collect(),
+            path,
         },
         stolen_s: together.disturbed.stolen_s,
         throttles: together.disturbed.throttles,

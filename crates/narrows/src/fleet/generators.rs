@@ -139,6 +139,11 @@ impl Generators {
         Self { machines, files, allow_remote, remotes: Vec::new() }
     }
 
+    /// How many there are.
+    pub fn number(&self) -> usize {
+        self.machines.len()
+    }
+
     /// Those machines, in order, whose agents have answered.
     ///
     /// # Errors

@@ -1,25 +1,29 @@
 //! Trials whose systems run on another machine. Its agent has the bench; whatever drives or serves is asked from here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use lab::ask::Ask;
 use lab::observation::{Outcome, Scenario, Timing, Trial};
 use lab::plan::Plan;
 use lab::session::{Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, TrialError};
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
+use serve::CounterSnapshot;
 use systems::Limit;
 
 use super::lab::{Done, Ended, Opening, Reply, Task, Want};
 use crate::common;
-use crate::fleet::{self, Answer, Order};
+use crate::fleet::{self, Answer, At, Order, ServeOrder};
 
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How long the machine may take to start or stop a server of Narrows.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a system may take to stop after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -72,7 +76,7 @@ impl Sut {
         opening: Opening,
         files: Limit,
         cancel: Arc<AtomicBool>,
-        generator: impl FnOnce(IpAddr) -> anyhow::Result<Box<dyn Generator>>,
+        generator: impl FnOnce(IpAddr, &mut Remote) -> anyhow::Result<Box<dyn Generator>>,
     ) -> anyhow::Result<Self> {
         let environment = serde_json::Value::Null;
         let (remote, prepared) = (None, None);
@@ -82,14 +86,16 @@ impl Sut {
         let address = match sut.open() {
             Ok(address) => address,
             Err(Trouble::Lost(error)) => return Err(error.into()),
-            Err(Trouble::Interrupted) => anyhow::bail!("interrupted before {} was ready", sut.machine),
+            Err(Trouble::Interrupted) => bail!("interrupted before {} was ready", sut.machine),
         };
         if let Ok(Done::Described(environment)) = sut.say(Task::Describe) {
             sut.environment = environment;
         }
         // The same address again, should the machine have to be reached again.
         sut.opening.address = Some(address);
-        sut.generator = generator(address)?;
+        if let Some(remote) = &mut sut.remote {
+            sut.generator = generator(address, remote)?;
+        }
         Ok(sut)
     }
 
@@ -131,6 +137,30 @@ impl Sut {
             self.remote = None;
         }
         done
+    }
+}
+
+/// Starts a server of Narrows' own at this address of the machine. Returns its address and its number of threads.
+///
+/// # Errors
+/// The machine is gone, or cannot listen there.
+pub fn serve(remote: &mut Remote, address: IpAddr) -> anyhow::Result<(SocketAddr, usize)> {
+    fleet::order(remote, &Order::Serve(ServeOrder { at: At::Own(address), max_keepalive: 0, silent: false }))?;
+    match fleet::answer(remote, PATIENCE)? {
+        Some(Answer::Serves { address, threads }) => Ok((address, threads)),
+        _ => bail!(fleet::unasked(remote)),
+    }
+}
+
+/// What that server has counted.
+///
+/// # Errors
+/// The machine is gone, or serves nobody.
+pub fn counts(remote: &mut Remote, order: &Order) -> anyhow::Result<CounterSnapshot> {
+    fleet::order(remote, order)?;
+    match fleet::answer(remote, PATIENCE)? {
+        Some(Answer::Counted(counts)) => Ok(counts),
+        _ => bail!(fleet::unasked(remote)),
     }
 }
 

@@ -13,14 +13,9 @@ pub fn contradiction(args: &super::Args) -> Option<&'static str> {
     if args.generators.is_empty() {
         return None;
     }
-    let options = [
-        (
-            args.find_max_rate,
-            "--find-max-rate cannot be used with --gen yet: give one --rate after the other",
-        ),
-        (args.requests.any(), "--requests cannot be used with --gen yet: the generators send one request"),
-    ];
-    options.into_iter().find(|(given, _)| *given).map(|(_, why)| why)
+    args.requests
+        .any()
+        .then_some("--requests cannot be used with --gen yet: the generators send one request")
 }
 
 /// A generator on another machine.

@@ -36,6 +36,8 @@ pub struct Found {
 const LOWEST: f64 = 1.0 / 1024.0;
 /// The rungs from a rate to its double. Trials at one rate differ by about as much as two neighbours.
 const OCTAVE: i32 = 16;
+/// How busy a generator may be on average that is not at its limit.
+const HEADROOM: f64 = 0.8;
 /// The number of tries at most.
 const MOST: usize = 60;
 
@@ -47,7 +49,7 @@ pub fn find(
     job: &Job,
     schedule: ArrivalSchedule,
     slo: &Slo,
-    cancel: &AtomicBool,
+    (drive, cancel): (&mut DriveWith<'_>, &AtomicBool),
     mut report: impl FnMut(&Step),
 ) -> anyhow::Result<Found> {
     let Stop::After(requested) = job.stop else { bail!("--find-max-rate needs a duration, not a number") };
@@ -74,11 +76,11 @@ pub fn find(
         let mut job = job.clone();
         job.arrivals = Arrivals::Open(ArrivalSchedule { from: rate, to: rate, ..schedule });
         job.stop = Stop::After(window.length(rate));
-        let tally = load::drive(&job, cancel, &|_| {}).map_err(super::classify)?;
+        let (tally, generators) = drive(&job)?;
         if cancel.load(Ordering::Relaxed) {
             break;
         }
-        let step = step(rate, slo, &tally);
+        let step = step(rate, slo, &tally, generators);
         search.tried(rung, step.holds);
         report(&step);
         steps.push(step);
@@ -87,13 +89,29 @@ pub fn find(
     Ok(Found { holds: rate(search.holds()), fails: rate(search.fails()), steps })
 }
 
-fn step(rate: f64, slo: &Slo, tally: &Tally) -> Step {
+/// Drives a job once. Returns what was counted, and how many generators there were.
+pub type DriveWith<'a> = dyn FnMut(&Job) -> anyhow::Result<(Tally, usize)> + 'a;
+
+fn step(rate: f64, slo: &Slo, tally: &Tally, generators: usize) -> Step {
     let busy = tally.busiest > GENERATOR_BUSY;
     let why = slo.broken(tally).map(|why| match busy {
-        true => format!("{why}; the generator was at its limit, so the target may sustain more"),
+        true => format!("{why}; {}", at_limit(rate, tally.throughput(), generators)),
         false => why.to_string(),
     });
     Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
+}
+
+/// Says that the generators were at their limit, and how many do for this rate as far as they can tell.
+fn at_limit(rate: f64, reached: f64, generators: usize) -> String {
+    if generators < 2 {
+        return "the generator was at its limit, so the target may sustain more".to_owned();
+    }
+    let each = reached / generators as f64;
+    let needed = (rate / each.max(f64::MIN_POSITIVE) / HEADROOM).ceil();
+    let more = (needed - generators as f64).max(1.0);
+    format!(
+        "the {generators} generators were at their limit, so the target may sustain more; {more:.0} more would do for this rate"
+    )
 }
 
 impl Step {

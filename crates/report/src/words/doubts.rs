@@ -2,7 +2,7 @@
 
 use lab::doubt::{Doubt, Evidence};
 
-use crate::number::{micros, per_second, percent, seconds, several, tenths};
+use crate::number::{bytes_per_second, micros, per_second, percent, seconds, several, tenths};
 
 /// What was seen.
 pub(crate) fn evidence(seen: &Evidence) -> String {
@@ -13,6 +13,22 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::FailedBusy { per_s, share } => failed_busy(per_s, share),
         Evidence::NoRateFailed { per_s } => no_rate_failed(per_s),
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
+        Evidence::LinkFull { share, bytes_per_s } => format!(
+            "the network carried {} of the {} that it can carry",
+            percent(share),
+            bytes_per_second(bytes_per_s)
+        ),
+        Evidence::RoundTrips { share, round_trip_us } => format!(
+            "{} of the time to an answer was the way there and back ({})",
+            percent(share),
+            micros(round_trip_us)
+        ),
+        Evidence::Skewed { share } => {
+            format!("the generators' windows were apart by {} of their length", percent(share))
+        }
+        Evidence::Unequal { ref machine, share } => {
+            format!("each connection of {machine} did {} of what the others did on average", percent(share))
+        }
         Evidence::Behind { arrivals, late, dropped } => behind(arrivals, late, dropped),
         Evidence::Starved { count, of, oldest_us, longest_us } => starved(count, of, oldest_us, longest_us),
         Evidence::Queueing { under_way, per_s, cycle_us, shown_us } => {
@@ -138,6 +154,13 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::GeneratorBound => {
             "give the generator more cores or threads, or the machine quiet (`narrows doctor`): the figure is a lower bound"
+        }
+        Doubt::PathBound => {
+            "a faster network, more connections if it is far, or fewer bytes in each exchange: the figure is a lower bound"
+        }
+        Doubt::WindowsApart => "a longer window, or machines with less other work",
+        Doubt::GeneratorsUnequal => {
+            "look at that machine and its way to the system (`narrows doctor --sut … --gen …`)"
         }
         Doubt::BehindSchedule => {
             "a lower rate, or more connections; the target or the generator is too slow for this one"
