@@ -21,6 +21,7 @@ mod load_openssl;
 mod load_requests;
 mod load_tls;
 mod machines;
+mod machines_run;
 mod max_rate;
 mod reach;
 mod reasons;

@@ -1,0 +1,143 @@
+//! Trials on other machines: `narrows run` and `try` with `--sut` and `--gen`. All machines are this one.
+
+use std::fs;
+
+use lab::observation::{Measurement, Outcome};
+use lab::store::Store;
+use serde_json::Value;
+
+use crate::support::home::Home;
+use crate::support::{Ended, NARROWS};
+
+const CLOSED: &str = "[[grid]]\nconnections = 4\n";
+
+/// A home with an honest server, and an experiment with it.
+fn home(workload: &str, grid: &str) -> Home {
+    let home = Home::new();
+    home.twin("twin");
+    home.timed_experiment(workload, "[\"twin\"]", 3, 0.2, grid);
+    home
+}
+
+fn run_on(home: &Home, machines: &[&str]) -> Ended {
+    home.run([&["run", "e", "--rounds", "file"][..], machines].concat())
+}
+
+/// The measurements of all trials, of which each must have some by this many generators.
+fn together(home: &Home, generators: usize) -> Vec<Measurement> {
+    let all: Vec<Measurement> = home.measured("twin");
+    assert!(!all.is_empty());
+    for m in &all {
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+        let together = m.together.as_ref().expect("several generators");
+        assert_eq!(together.generators.len(), generators, "{m:#?}");
+        let sum: u64 = together.generators.iter().map(|generator| generator.successes).sum();
+        assert_eq!(sum, m.successes, "{m:#?}");
+        assert!(together.skew_s > 0.0 && together.path.is_some_and(|path| path.round_trip_us > 0.0));
+    }
+    all
+}
+
+#[test]
+fn a_system_there_is_driven_by_several_generators() {
+    for (workload, grid) in [("requests", CLOSED), ("frames", CLOSED), ("upload", "[[grid]]\nsize = \"100K\"\nconcurrency = 4\n")] {
+        let home = home(workload, grid);
+        run_on(&home, &["--sut", "local", "--gen", "local,local"]).code(0);
+        let all = together(&home, 2);
+        // The system's side was read there.
+        assert!(all.iter().any(|m| m.system.cpu_s > 0.0 && m.system.peak_pss_bytes > 0), "{all:#?}");
+        let environment = environment(&home);
+        assert_eq!(environment["generators"].as_array().map(Vec::len), Some(2), "{environment}");
+        assert_eq!(environment["machines"]["sut"], "local", "{environment}");
+        assert!(environment["cpu"].is_string(), "{environment}");
+        home.assert_nothing_left();
+    }
+}
+
+fn environment(home: &Home) -> Value {
+    let store = Store::open(&home.path("narrows.db")).expect("the store");
+    store.header(store.resolve("last").expect("a run")).expect("its header").environment
+}
+
+#[test]
+fn a_system_here_is_driven_from_there() {
+    let home = home("requests", "[[grid]]\nconnections = [1, 4]\nrate = [0, 200]\n");
+    run_on(&home, &["--gen", "local,local"]).code(0);
+    for m in home.measured("twin") {
+        // A single connection has a single generator.
+        let generators = m.together.as_ref().map(|together| together.generators.len() as u64);
+        assert_eq!(generators, Some(m.connections.min(2)), "{m:#?}");
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
+}
+
+#[test]
+fn a_client_there_meets_the_server_of_a_generator() {
+    let home = Home::new();
+    home.twin_client("twin");
+    home.timed_experiment("clients", "[\"twin\"]", 1, 0.2, "[[grid]]\nconcurrency = 4\n");
+    run_on(&home, &["--sut", "local", "--gen", "local"]).code(0);
+    for m in home.measured("twin") {
+        let server = m.server.as_ref().expect("the server's counts");
+        assert!(m.successes > 0 && server.client_successes <= server.responses, "{m:#?}");
+        assert!(m.generator.cpu_s > 0.0, "{m:#?}");
+    }
+    home.assert_nothing_left();
+}
+
+/// A machine whose agent is killed once, when it has lived for so long. Then `after` happens. It is away while the file `away` is
+/// there.
+fn mortal(home: &Home, name: &str, after: &str) -> String {
+    let path = |name: &str| home.path(name).display().to_string();
+    let (away, spared) = (path("away"), path(&format!("{name}-spared")));
+    let script = format!(
+        "test -e {away} && exit 1\nexec 3<&0\n{NARROWS} agent <&3 &\nagent=$!\n\
+         if ! test -e {spared}; then touch {spared}; (sleep 2; {after}; kill -9 $agent) <&- >&- 2>&- & fi\nwait $agent\n"
+    );
+    home.write(name, &script);
+    format!("exec:sh {}", path(name))
+}
+
+#[test]
+fn a_trial_whose_machine_dies_is_done_again() {
+    for part in ["sut", "gen"] {
+        let home = home("requests", CLOSED);
+        let dies = mortal(&home, part, ":");
+        let (sut, generators) = match part {
+            "sut" => (dies, "local".to_owned()),
+            _ => ("local".to_owned(), format!("local,{dies}")),
+        };
+        let ended = run_on(&home, &["--sut", &sut, "--gen", &generators]).code(0);
+        ended.says(&["the trial is done again"]);
+        let seen = home.observations();
+        assert_eq!(seen.len(), home.planned());
+        assert!(seen.iter().all(|seen| matches!(seen.outcome, Outcome::Measured(_))), "{seen:#?}");
+        home.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_run_whose_machine_stays_away_goes_on_when_it_is_back() {
+    let home = home("requests", CLOSED);
+    let away = home.path("away");
+    let machine = mortal(&home, "gen", &format!("touch {}", away.display()));
+    let ended = run_on(&home, &["--gen", &machine]).code(130);
+    ended.says(&["the run stops here", "--resume"]);
+    let kept = home.observations().len();
+    assert!(kept < home.planned());
+    fs::remove_file(&away).expect("the file");
+    home.run(["run", "--resume", "last"]).code(0);
+    assert_eq!(home.observations().len(), home.planned());
+    assert!(home.measured("twin").iter().all(|m| m.together.is_some()));
+    home.assert_nothing_left();
+}
+
+#[test]
+fn other_machines_are_named_if_they_cannot_be_used() {
+    let home = home("requests", CLOSED);
+    run_on(&home, &["--sut", "exec:false"]).code(1).says(&["machine exec:false"]);
+    run_on(&home, &["--sut", "local,local"]).code(2).says(&["--sut takes one machine"]);
+    let nameless = format!("exec:env -u SSH_CONNECTION {NARROWS} agent");
+    run_on(&home, &["--sut", &nameless]).code(1).says(&["--address"]);
+    assert!(home.observations().is_empty());
+}
