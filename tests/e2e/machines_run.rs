@@ -107,7 +107,8 @@ fn a_trial_whose_machine_dies_is_done_again() {
             "sut" => (dies, "local".to_owned()),
             _ => ("local".to_owned(), format!("local,{dies}")),
         };
-        let ended = run_on(&home, &["--sut", &sut, "--gen", &generators]).code(0);
+        let machines = ["--sut", &sut, "--gen", &generators, "--address", "127.0.0.1"];
+        let ended = run_on(&home, &machines).code(0);
         ended.says(&["the trial is done again"]);
         let seen = home.observations();
         assert_eq!(seen.len(), home.planned());

@@ -49,7 +49,7 @@ pub type End = anyhow::Result<ExitCode>;
 pub const STORE: &str = "narrows.db";
 
 /// `--store`
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct StoreArg {
     /// The file in which runs are saved
     #[arg(long = "store", value_name = "FILE", default_value = STORE)]

@@ -1,11 +1,11 @@
 //! The options that name other machines. `run`, `try` and `tune` share them.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{anyhow, bail};
-use lab::session::Executor;
+use lab::session::{Bench, Executor, TrialError};
 use machines::Machine;
 use serve::CounterSnapshot;
 use systems::machine::available_cores;
@@ -33,12 +33,30 @@ pub struct FleetArgs {
     /// Drive from these machines together, or serve clients from the first; separated by commas
     #[arg(long = "gen", value_name = "MACHINES", help_heading = "Machines")]
     generators: Vec<MachineList>,
+    /// Let systems listen at this address of their machine, which {address} stands for in commands [default: 127.0.0.1; with
+    /// --sut ssh://…, the address at which the machine was reached]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Machines")]
+    pub address: Option<IpAddr>,
 }
 
 impl FleetArgs {
     /// Whether another machine is named.
     pub fn any(&self) -> bool {
         self.sut.is_some() || !self.generators.is_empty()
+    }
+
+    /// This machine, for the systems of a catalog.
+    fn bench(&self, catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Bench> {
+        let mut bench = lab_args::bench(catalog, files, cancel)?;
+        if let Some(address) = self.address {
+            TcpListener::bind((address, 0)).map_err(|error| {
+                Usage(format!(
+                    "--address {address}: nothing can listen there: {error}; `ip address` lists the addresses of this machine"
+                ))
+            })?;
+            bench.listen_at(address);
+        }
+        Ok(bench)
     }
 
     fn sut(&self) -> anyhow::Result<Option<&Machine>> {
@@ -66,7 +84,10 @@ impl FleetArgs {
         let Some(sut) = self.sut()? else {
             let address = self.address.unwrap_or(HERE);
             let server = lab::session::start_server(0, false, (address, 0).into(), &available_cores());
-            let server = server.map_err(|error| anyhow!("{error}"))?;
+            let server = server.map_err(|error| match error {
+                TrialError::Failed(failure) => anyhow!(failure.reason),
+                TrialError::Interrupted => anyhow!("interrupted"),
+            })?;
             let far = Far {
                 server: server.addresses()[0],
                 threads: available_cores().len(),

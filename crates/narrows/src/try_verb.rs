@@ -9,6 +9,7 @@ mod gate;
 mod question;
 mod save;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -209,7 +210,7 @@ impl<'a> Question<'a> {
         let ask = args.command.ask(*workload, &args.arms, args.unequal)?;
         let first = args.plan(&catalog, &arms, ask.clone(), None)?;
         if args.dry_run {
-            return Ok(dry_run(&catalog, &first)?.into());
+            return Ok(dry_run(&catalog, &first, args.fleet.address)?.into());
         }
         args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.command.tls))?;
         args.warn(&arms, lab_args::placement().system.len());
@@ -271,11 +272,11 @@ fn conclude(found: Findings, cases: &[Case]) -> Answer {
 }
 
 /// Prints the command of every point.
-fn dry_run(catalog: &Catalog, plan: &Plan) -> End {
+fn dry_run(catalog: &Catalog, plan: &Plan, address: Option<IpAddr>) -> End {
     let mut lines = String::new();
     for planned in &plan.experiments {
         for scenario in &planned.scenarios {
-            let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point)?;
+            let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point, address)?;
             lines += &format!("{}: {command}\n", planned.label(scenario));
         }
     }

@@ -118,7 +118,8 @@ fn open(
         })?,
     };
     let catalog = Catalog::load_all(&built_in::homes()?);
-    let bench = lab_args::bench(&catalog, files, cancel)?.driven_by(Box::new(asking.clone()));
+    let mut bench = lab_args::bench(&catalog, files, cancel)?.driven_by(Box::new(asking.clone()));
+    bench.listen_at(address);
     Ok((bench, address))
 }
 
