@@ -256,9 +256,18 @@ fn what_cannot_be_shared_or_sent_is_refused_before_anything_is_driven() {
     refused(&["-n", "1"], "1 requests cannot be shared by 2 generators");
     refused(&["--source", "127.0.0.1"], "--source names addresses of this machine");
     refused(&["--requests", "a"], "--requests cannot be used with --gen yet");
-    refused(&["--find-max-rate", "--slo", "p99<1s"], "--find-max-rate cannot be used with --gen yet");
     refused(&["--gen", "gen1"], "write ssh://[user@]host[:port], exec:COMMAND or local");
     assert_eq!(server.counts()[0], 0);
+}
+
+#[test]
+fn several_generators_find_the_highest_rate_together() {
+    let server = Served::start(&[]);
+    let words = [&*server.http, "--gen", "local,local", "-c", "4", "-d", "200ms", "--rate", "100"];
+    // No rate holds this objective, so the search ends soon.
+    let search = ["--find-max-rate", "--slo", "p50<1ns", "--json"];
+    let json = load(&[&words[..], &search].concat()).code(3).json();
+    assert!(json["holds"].is_null() && json["fails"].is_number(), "{json}");
 }
 
 #[test]
