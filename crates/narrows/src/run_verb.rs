@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed"]
+        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed", "address"]
     )]
     resume: Option<String>,
     #[command(flatten)]
@@ -202,7 +202,7 @@ pub fn resume(run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let catalog = Catalog::load_all(&built_in::homes()?);
     run.check_systems(&catalog)?;
-    let mut lab = lab.lab(&catalog, files, &cancel)?;
+    let mut lab = lab.lab_of(&run.header.command, &catalog, files, &cancel)?;
     // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
     let _ = lab.executor().probe(&run.systems());
     let done = carry_out(lab.executor(), run, &cancel)?;

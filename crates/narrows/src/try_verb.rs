@@ -9,6 +9,7 @@ mod gate;
 mod question;
 mod save;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::command::arms::{self, Arms, Typed};
 use crate::command::{self, CommandArgs, knobs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{Condition, FAILED, FigureChoice, say_failed};
-use crate::lab_args::{self, LabArgs};
+use crate::lab_args::{self, AddressArg, LabArgs};
 use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Run, Screen};
 use commits::{Clones, CommitArgs, Commits};
@@ -90,6 +91,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
+    address: AddressArg,
+    #[command(flatten)]
     store: common::StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
@@ -124,7 +127,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let (_, catalog) = question.arms(None)?;
     run.check_systems(&catalog)?;
     let services = question.services()?;
-    let mut lab = lab.lab(&catalog, files, &question.cancel)?;
+    let mut lab = lab.lab_of(&run.header.command, &catalog, files, &question.cancel)?;
     if !run.look_again(&mut lab)? {
         return Ok(ExitCode::from(INTERRUPTED));
     }
@@ -206,12 +209,12 @@ impl<'a> Question<'a> {
         let ask = args.command.ask(*workload, &args.arms, args.unequal)?;
         let first = args.plan(&catalog, &arms, ask.clone(), None)?;
         if args.dry_run {
-            return Ok(dry_run(&catalog, &first)?.into());
+            return Ok(dry_run(&catalog, &first, args.address.address)?.into());
         }
         args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.command.tls))?;
         args.warn(&arms, lab_args::placement().system.len());
         let services = self.services()?;
-        let mut bench = lab_args::bench(&catalog, self.files, cancel)?;
+        let mut bench = lab_args::bench(args.address.address, &catalog, self.files, cancel)?;
         let learnt = learn::learn(&mut bench, &first, ask, args.look(), args.saturated(*workload))?;
         let Some(learnt) = learnt else { return Ok(ExitCode::from(INTERRUPTED).into()) };
         let plan = args.grown(&catalog, &arms, learnt)?;
@@ -268,11 +271,11 @@ fn conclude(found: Findings, cases: &[Case]) -> Answer {
 }
 
 /// Prints the command of every point.
-fn dry_run(catalog: &Catalog, plan: &Plan) -> End {
+fn dry_run(catalog: &Catalog, plan: &Plan, address: Option<IpAddr>) -> End {
     let mut lines = String::new();
     for planned in &plan.experiments {
         for scenario in &planned.scenarios {
-            let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point)?;
+            let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point, address)?;
             lines += &format!("{}: {command}\n", planned.label(scenario));
         }
     }

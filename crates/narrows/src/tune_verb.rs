@@ -120,7 +120,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     run.check_systems(&target.catalog)?;
-    let mut lab = lab.lab(&target.catalog, files, &cancel)?;
+    let mut lab = lab.lab_of(&run.header.command, &target.catalog, files, &cancel)?;
     let services = args.services(&target, &cancel)?;
     if !target.is_command {
         // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.

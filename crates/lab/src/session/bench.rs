@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,8 @@ pub struct Bench {
     narrows: PathBuf,
     placement: Placement,
     cancel: Arc<AtomicBool>,
+    /// The address of this machine at which servers listen.
+    pub(super) address: IpAddr,
     /// The limit of open files for Narrows and its systems.
     files: Limit,
     /// The versions of what systems need, by system, as far as they were probed.
@@ -62,6 +65,7 @@ impl Bench {
             narrows,
             placement,
             cancel,
+            address: Listening::USUAL,
             files,
             versions,
             built,
@@ -70,6 +74,12 @@ impl Bench {
             sockets,
             certificates,
         }
+    }
+
+    /// Lets servers listen at this address of this machine from now on, instead of the usual one.
+    pub fn listen_at(&mut self, address: IpAddr) {
+        // The certificates of before name another address.
+        (self.address, self.certificates) = (address, None);
     }
 
     /// Records the versions that a probe found of what a system needs. The system's build depends on them.
@@ -129,6 +139,7 @@ impl Bench {
             launch: Launch {
                 manifest,
                 out: &built.out,
+                address: self.address,
                 listening: listening.as_ref(),
                 certificate: certificate.as_deref(),
                 tls: dialing.as_ref(),
@@ -168,9 +179,9 @@ impl Bench {
                 Some(Listening::Socket(std::env::temp_dir().join(name)))
             }
             (Role::Server, Program::Started(start)) if !start.finds_port => {
-                let port = systems::ports::free_port()
+                let port = systems::free_port_at(self.address)
                     .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
-                Some(Listening::Port(port))
+                Some(Listening::at(self.address, port))
             }
             (Role::Server | Role::Client, Program::Started(_)) => None,
         })
@@ -187,7 +198,7 @@ impl Bench {
         let kind = trial.scenario.work().tls().map_or(KeyKind::P256, |tls| tls.certificate);
         let certificates = match &mut self.certificates {
             Some(known) => known,
-            none => none.insert(Certificates::new().map_err(failed)?),
+            none => none.insert(Certificates::new(self.address).map_err(failed)?),
         };
         certificates.of(kind).map(Some).map_err(failed)
     }
@@ -206,6 +217,10 @@ impl Executor for Bench {
         let mut missing = BTreeMap::new();
         for name in systems {
             let Ok(manifest) = self.catalog.get(name) else { continue };
+            if let Some(why) = manifest.deaf_at(self.address) {
+                missing.insert(name.clone(), why);
+                continue;
+            }
             match probe::availability(manifest, self.context()) {
                 Availability::Ready { versions } => self.record_versions(name, &versions),
                 Availability::Missing { what } => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +15,7 @@ use tls::{Authority, Dialing, KeyKind, Leaf, Parameters, Trust};
 
 /// The name by which the generator calls every server that it starts.
 const NAME: &str = "localhost";
-/// The names in a certificate.
+/// The names in every certificate.
 const NAMES: [&str; 3] = [NAME, "127.0.0.1", "::1"];
 
 /// How long before and after its beginning a session's certificates are valid. No run is that long.
@@ -27,11 +28,14 @@ pub(super) struct Certificates {
     authority: Authority,
     valid: (SystemTime, SystemTime),
     folder: PathBuf,
+    /// The names in the certificates.
+    names: Vec<String>,
     issued: BTreeMap<KeyKind, PathBuf>,
 }
 
 impl Certificates {
-    pub(super) fn new() -> io::Result<Self> {
+    /// Those of servers that listen at this address.
+    pub(super) fn new(address: IpAddr) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now();
         let valid = (now - BEFORE, now + AFTER);
@@ -42,7 +46,9 @@ impl Certificates {
         // A run that was killed may have had the same number.
         let _ = fs::remove_dir_all(&folder);
         DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Self { authority, valid, folder, issued: BTreeMap::new() })
+        let mut names = NAMES.map(str::to_owned).to_vec();
+        names.extend(Some(address.to_string()).filter(|name| !NAMES.contains(&name.as_str())));
+        Ok(Self { authority, valid, folder, names, issued: BTreeMap::new() })
     }
 
     /// The path of a certificate with a key of this kind.
@@ -50,7 +56,8 @@ impl Certificates {
         if let Some(path) = self.issued.get(&kind) {
             return Ok(path.clone());
         }
-        let leaf = Leaf { names: &NAMES, key: kind, from: self.valid.0, until: self.valid.1 };
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let leaf = Leaf { names: &names, key: kind, from: self.valid.0, until: self.valid.1 };
         let issued = self.authority.issue(&leaf).map_err(io::Error::other)?;
         let path = self.folder.join(format!("{}.pem", kind.name()));
         write(&path, &issued.certificate)?;

@@ -9,9 +9,10 @@ mod frames;
 mod http;
 mod knobs;
 
-use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use systems::process::{Exit, Running};
 use systems::{Listening, Manifest, Point, Role, Value, Work, Workload};
 use tls::{KeyKind, Version};
@@ -96,7 +97,7 @@ pub fn conformance(bench: &mut Bench, system: &str) -> Option<Vec<Check>> {
 }
 
 const BUILD: &str = "run build.command by hand in the system's folder";
-const READY: &str = "let the started process listen on {port} of 127.0.0.1 or ::1, and read what it prints";
+const READY: &str = "let the started process listen on {port} of {address}, and read what it prints";
 const STOP: &str =
     "end at SIGTERM within stop.grace_ms, with all children; if a shell starts the program, use exec";
 
@@ -125,6 +126,42 @@ fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) ->
             check_secured(bench, manifest, *workload, checks)?;
         }
     }
+    check_address(bench, manifest, checks)
+}
+
+/// Another address of this machine.
+const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+const ADDRESS: &str = "bind {address} and no other address";
+
+/// Checks that a server listens at another address if it is told to, and at no other one then.
+fn check_address(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) -> Result<(), TrialError> {
+    let name = "listens where it is told";
+    if manifest.role == Role::Client || manifest.program.listens_on_socket() {
+        return Ok(());
+    }
+    if let Some(why) = manifest.deaf_at(ELSEWHERE) {
+        checks.excuse(name, why);
+        return Ok(());
+    }
+    let trial = trial(manifest, manifest.workloads[0], Point::new())?;
+    let told = bench.address;
+    bench.listen_at(ELSEWHERE);
+    let found = bench.with_place(&trial, |place| {
+        let running = place.start()?;
+        let port = running.address().map_or(0, |at| at.port());
+        let also = running.accepts_at(Listening::usual(port));
+        running.stop();
+        Ok(also)
+    });
+    bench.listen_at(told);
+    let found = match found {
+        Ok(false) => Ok(format!("at {ELSEWHERE}, and not at {}", Listening::USUAL)),
+        Ok(true) => Err(format!("told {ELSEWHERE}, it also listens at {}", Listening::USUAL)),
+        Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+        Err(TrialError::Failed(failure)) => Err(with_output(&failure.reason, &failure.output)),
+    };
+    checks.judge(name, found, ADDRESS);
     Ok(())
 }
 
@@ -185,16 +222,16 @@ fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError
         Work::Frames(_) => frames::check(&access, checks),
         Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, &access, checks)?,
     }
-    check_stop(place, server.port(), running, checks);
+    check_stop(place, server, running, checks);
     Ok(())
 }
 
-/// Waits until nobody listens on the port. The kernel may close sockets of io_uring a little after their process has
+/// Waits until nobody listens there. The kernel may close sockets of io_uring a little after their process has
 /// ended.
-fn wait_until_free(port: u16) -> bool {
+fn wait_until_free(at: SocketAddr) -> bool {
     let patience = Instant::now() + Duration::from_secs(1);
     loop {
-        if systems::port_free(port) {
+        if systems::port_free(at) {
             return true;
         }
         if Instant::now() >= patience {
@@ -205,7 +242,7 @@ fn wait_until_free(port: u16) -> bool {
 }
 
 /// Checks that the server stops at SIGTERM, leaves nothing behind and frees its port.
-fn check_stop(place: &Place<'_>, port: u16, running: Running, checks: &mut Checks) {
+fn check_stop(place: &Place<'_>, at: SocketAddr, running: Running, checks: &mut Checks) {
     let name = format!("{}: stops clean", place.workload());
     if place.manifest.attached().is_some() {
         checks.excuse(&name, "its user started it, so Narrows does not stop it");
@@ -226,8 +263,8 @@ fn check_stop(place: &Place<'_>, port: u16, running: Running, checks: &mut Check
         Err(format!("it did not end within {} ms of SIGTERM and was killed", grace.as_millis()))
     } else if !stopped.strays.is_empty() {
         Err(format!("it left {} behind, outside its process group", stopped.strays.join(", ")))
-    } else if !wait_until_free(port) {
-        Err(format!("port {port} is still held"))
+    } else if !wait_until_free(at) {
+        Err(format!("port {} is still held", at.port()))
     } else {
         Ok(match stopped.exit {
             Some(exit @ (Exit::Code(_) | Exit::Signal(_))) => format!("it {exit}; nothing is left"),

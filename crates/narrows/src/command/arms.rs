@@ -1,6 +1,7 @@
 //! Arms: commands with placeholders, or URLs, become systems; `--knob` becomes their knobs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -8,7 +9,7 @@ use load::target::Url;
 use systems::input::{Source, suggestion};
 use systems::knob::Knob;
 use systems::manifest::Hooks;
-use systems::{Draft, InputError, Manifest, Value, Workload, template};
+use systems::{Draft, InputError, Listening, Manifest, Point, Value, Workload, template};
 
 use super::knobs::{TypedKnob, typed};
 use super::{CommandArgs, READY};
@@ -261,7 +262,7 @@ fn environment(args: &CommandArgs) -> Result<BTreeMap<String, String>, InputErro
 }
 
 /// The placeholders that have a value without a knob.
-const GIVEN: [&str; 7] = ["port", "socket", "cert", "key", "tls", "cores", "memory"];
+const GIVEN: [&str; 8] = ["address", "port", "socket", "cert", "key", "tls", "cores", "memory"];
 
 /// Checks that every placeholder is a knob or one of `GIVEN`. Returns their names.
 fn check(source: &Source, knobs: &[TypedKnob]) -> Result<BTreeSet<String>, InputError> {
@@ -350,11 +351,12 @@ fn unique(names: &mut Vec<String>, name: &str) -> String {
 }
 
 /// The command with its knobs filled in, for people.
-pub fn shown(manifest: &Manifest, point: &systems::Point) -> anyhow::Result<String> {
+pub fn shown(manifest: &Manifest, point: &Point, address: Option<IpAddr>) -> anyhow::Result<String> {
     let cores = systems::machine::Placement::decide(&systems::machine::available_cores()).system;
     let launch = systems::Launch {
         manifest,
         out: Path::new(""),
+        address: address.unwrap_or(Listening::USUAL),
         listening: None,
         certificate: None,
         tls: None,

@@ -85,9 +85,10 @@ pub fn look_again(bench: &mut Bench, plan: &Plan) -> anyhow::Result<bool> {
 
 /// Why an arm cannot be measured, with options in place of a manifest's fields.
 pub fn failed(label: &str, failure: &Failure) -> String {
-    const OPTIONS: [(&str, &str); 4] = [
+    const OPTIONS: [(&str, &str); 5] = [
         ("; start it with: start it again", ""),
         ("see ready.timeout_s", "--ready gives it more time"),
+        ("use {address} in start.command", "use {address} in the command"),
         ("ready.outside = true measures that process", "--attach measures that process"),
         ("check start.command and whether it is installed", "is it installed, or is its path wrong?"),
     ];

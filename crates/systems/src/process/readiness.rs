@@ -92,11 +92,15 @@ impl Running {
         format!("not ready in time: {what} on {}: {last}{elsewhere}; see ready.timeout_s", at.join(" or "))
     }
 
+    /// Whether it was started and has a socket that accepts connections at this address and port.
+    pub fn accepts_at(&self, at: SocketAddr) -> bool {
+        matches!(&self.held, Held::Ours(group) if ports::holder(at, group.id()) == Holder::Group)
+    }
+
     /// Where it listens on its port, if none of these addresses leads there.
     fn elsewhere(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
         let Held::Ours(group) = &self.held else { return None };
-        let own = |at: &SocketAddr| ports::holder(*at, group.id()) == Holder::Group;
-        let port = addresses.first().filter(|_| !addresses.iter().any(own))?.port();
+        let port = addresses.first().filter(|_| !addresses.iter().any(|at| self.accepts_at(*at)))?.port();
         ports::at_of_group(group.id()).into_iter().find(|at| at.port() == port)
     }
 
