@@ -7,6 +7,7 @@ mod support;
 
 mod accounts;
 mod action;
+mod addresses;
 mod beam;
 mod builds;
 mod checks;

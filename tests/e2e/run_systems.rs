@@ -16,16 +16,22 @@ use systems::{Catalog, Manifest, Workload};
 use crate::support::home::{Home, all_took_part};
 
 /// A window in seconds in which every system has answers, even on a busy machine.
-const ENOUGH: f64 = 0.3;
+pub(crate) const ENOUGH: f64 = 0.3;
 
 /// Runs experiment `e` and returns the systems that took part besides the reference: those that are not missing here.
 /// Every planned trial, including the reference's, must be measured without an error, and the stored report must agree.
 pub(crate) fn runs(home: &Home, reference: &str) -> Vec<String> {
-    runs_with(home, reference, |errors| errors.is_empty())
+    runs_with(home, reference, &[], |errors| errors.is_empty())
 }
 
-fn runs_with(home: &Home, reference: &str, accept: impl Fn(&[String]) -> bool) -> Vec<String> {
-    let ended = home.run(["run", "e", "--rounds", "file", "--seed", "1"]);
+/// The same with these words on the command line, and with errors of classes that `accept` accepts.
+pub(crate) fn runs_with(
+    home: &Home,
+    reference: &str,
+    words: &[&str],
+    accept: impl Fn(&[String]) -> bool,
+) -> Vec<String> {
+    let ended = home.run([&["run", "e", "--rounds", "file", "--seed", "1"], words].concat());
     if !all_took_part(&ended) && ended.stderr.contains("nothing to run") {
         return Vec::new();
     }
@@ -246,7 +252,7 @@ fn silent_closes(clients: &[&str]) {
     // A request that meets the close may fail, with any error that the kernel reports for it.
     let closes =
         |classes: &[String]| classes.iter().all(|class| ["closed_early", "reset"].contains(&&**class));
-    assert_counts_agree(&home, &runs_with(&home, "reference-client", closes));
+    assert_counts_agree(&home, &runs_with(&home, "reference-client", &[], closes));
 }
 
 /// Runs each client with answers that are always too late, and with connections for only half of the callers.
@@ -259,7 +265,7 @@ fn late_answers(clients: &[&str]) {
     // Long enough for a failure in each trial, even on a slow machine.
     let all_failed = [0.5, 4.0, 16.0].into_iter().any(|window| {
         home.timed_experiment("clients", &format!("{clients:?}"), 1, window, grid);
-        runs_with(&home, "reference-client", late);
+        runs_with(&home, "reference-client", &[], late);
         home.observations().into_iter().all(failed)
     });
     assert!(all_failed);

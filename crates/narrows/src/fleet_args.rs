@@ -35,8 +35,18 @@ pub struct FleetArgs {
     generators: Vec<MachineList>,
     /// Let systems listen at this address of their machine, which {address} stands for in commands [default: 127.0.0.1; with
     /// --sut ssh://…, the address at which the machine was reached]
-    #[arg(long, value_name = "ADDRESS", help_heading = "Machines")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Machines")]
     pub address: Option<IpAddr>,
+}
+
+/// Reads an address at which systems can be reached.
+fn address(text: &str) -> Result<IpAddr, String> {
+    let address: IpAddr =
+        text.parse().map_err(|_| "write an IP address, such as 127.0.0.2, 10.0.0.1 or ::1".to_owned())?;
+    if address.is_unspecified() || address.is_multicast() {
+        return Err("it is not the address of one machine: `ip address` lists those of this one".to_owned());
+    }
+    Ok(address)
 }
 
 impl FleetArgs {

@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed", "sut", "generators"]
+        conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed", "sut", "generators", "address"]
     )]
     resume: Option<String>,
     #[command(flatten)]

@@ -1,9 +1,9 @@
-"""Answers every request with `ok`. The arguments are the port and the delay in microseconds."""
+"""Answers every request with `ok`. The arguments are the address, the port and the delay in microseconds."""
 
 import asyncio
 import sys
 
-PORT, DELAY_US = int(sys.argv[1]), int(sys.argv[2])
+ADDRESS, PORT, DELAY_US = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -23,7 +23,7 @@ async def serve(reader, writer):
 
 
 async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", PORT, backlog=1024)
+    server = await asyncio.start_server(serve, ADDRESS, PORT, backlog=1024)
     await server.serve_forever()
 
 
