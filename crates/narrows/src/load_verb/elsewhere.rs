@@ -118,7 +118,7 @@ pub fn drive(request: &Request<'_>, files: Limit, cancel: &AtomicBool) -> anyhow
     let parts = request.job.divided(request.machines.len()).map_err(super::classify)?;
     let assignments: Vec<Assignment> =
         parts.iter().map(|job| Assignment::of(job).map_err(Usage)).collect::<Result<_, Usage>>()?;
-    let mut remotes = fleet::reach(request.machines, files)?;
+    let mut remotes = fleet::reach(request.machines, files, cancel)?;
     for (remote, job) in remotes.iter_mut().zip(assignments) {
         let order = DriveOrder { job, allow_remote: request.allow_remote, wait: request.wait };
         fleet::order(remote, &Order::Drive(Box::new(order)))?;
