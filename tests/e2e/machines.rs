@@ -1,6 +1,6 @@
 //! Other machines: `narrows load --gen` and `narrows doctor --sut --gen` over pipes to `narrows agent`. All machines are this one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -256,7 +256,7 @@ fn what_cannot_be_shared_or_sent_is_refused_before_anything_is_driven() {
     refused(&["-n", "1"], "1 requests cannot be shared by 2 generators");
     refused(&["--source", "127.0.0.1"], "--source names addresses of this machine");
     refused(&["--requests", "a"], "--requests cannot be used with --gen yet");
-    refused(&["--gen", "gen1"], "write ssh://[user@]host[:port], exec:COMMAND or local");
+    refused(&["--gen", "gen1"], "write ssh://[user@]host[:port], exec:COMMAND, slurm:N or local");
     assert_eq!(server.counts()[0], 0);
 }
 
@@ -326,11 +326,12 @@ fn sshd(folder: &Path) -> Option<()> {
         // What the script that starts sshd makes.
         std::fs::create_dir_all("/run/sshd").expect("a folder");
     }
-    let bin = Path::new(NARROWS).parent().expect("a folder").display();
     let server = format!(
-        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nSetEnv PATH={bin}:/usr/bin:/bin\n",
+        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nSetEnv PATH=/usr/bin:/bin \
+         XDG_CACHE_HOME={}\n",
         at("host"),
-        at("user.pub")
+        at("user.pub"),
+        at("cache")
     );
     let client = format!(
         "Host gen1\n  ProxyCommand {} -i -f {}\n  IdentityFile {}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  \
@@ -364,10 +365,31 @@ fn a_machine_is_reached_through_ssh() {
         let mut command = narrows(["load", &server.http, "--gen", machine, "-n", "100", "-c", "2", "--json"]);
         run(command.env("PATH", &path))
     };
-    let ended = through("ssh://gen1,local").code(0);
+    // The machine has no narrows at first. Two shells there find that at the same time.
+    let ended = through("ssh://gen1,ssh://gen1").code(0);
     assert_eq!(ended.json()["completed"], 100, "{ended:#?}");
+    let programs = folder.path().join("cache/narrows/agents");
+    let stored = || -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(&programs).into_iter().flatten().flatten();
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());
+        files.flatten().map(|file| file.path()).collect()
+    };
+    let [program] = &stored()[..] else { panic!("one program: {:?}", stored()) };
+    assert!(
+        std::fs::read(program).expect("it") == std::fs::read(NARROWS).expect("this one"),
+        "it is this one"
+    );
+    let modified = || std::fs::metadata(program).and_then(|about| about.modified()).expect("a time");
+    let before = modified();
+    through("ssh://gen1,local").code(0);
+    assert_eq!(modified(), before, "it is not sent twice");
+    let clean = |machine: &str| run(narrows(["agent", "--clean", machine]).env("PATH", &path));
+    clean("ssh://gen1").code(0);
+    assert!(stored().is_empty() && !programs.exists());
+    clean("ssh://no-such-host.invalid").code(1).says(&["machine ssh://no-such-host.invalid"]);
+    clean("exec:true").code(1).says(&["nothing is sent to it"]);
     through("ssh://no-such-host.invalid")
         .code(1)
         .says(&["machine ssh://no-such-host.invalid", "exited with code 255"]);
-    assert_eq!(server.counts()[0], 100);
+    assert_eq!(server.counts()[0], 200);
 }

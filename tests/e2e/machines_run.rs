@@ -40,7 +40,9 @@ fn together(home: &Home, generators: usize) -> Vec<Measurement> {
 
 #[test]
 fn a_system_there_is_driven_by_several_generators() {
-    for (workload, grid) in [("requests", CLOSED), ("frames", CLOSED), ("upload", "[[grid]]\nsize = \"100K\"\nconcurrency = 4\n")] {
+    for (workload, grid) in
+        [("requests", CLOSED), ("frames", CLOSED), ("upload", "[[grid]]\nsize = \"100K\"\nconcurrency = 4\n")]
+    {
         let home = home(workload, grid);
         run_on(&home, &["--sut", "local", "--gen", "local,local"]).code(0);
         let all = together(&home, 2);

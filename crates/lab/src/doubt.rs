@@ -369,9 +369,7 @@ impl Evidence {
             Self::Behind { arrivals, dropped, .. } if figure.is_cost() => {
                 *dropped as f64 / (*arrivals).max(1) as f64 > LATE
             }
-            other => {
-                !matches!(other.doubt(), Doubt::GeneratorBound | Doubt::PathBound) || !figure.is_cost()
-            }
+            other => !matches!(other.doubt(), Doubt::GeneratorBound | Doubt::PathBound) || !figure.is_cost(),
         }
     }
 }

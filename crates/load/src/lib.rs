@@ -476,7 +476,10 @@ mod tests {
     #[test]
     fn too_little_work_for_all_generators_is_refused() {
         for job in [job(1, 2, Stop::Count(9)), job(1, 9, Stop::Count(2))] {
-            assert!(matches!(job.divided(&vec![job.threads.clone(); 3]), Err(LoadError::Few { count: 2, generators: 3, .. })));
+            assert!(matches!(
+                job.divided(&vec![job.threads.clone(); 3]),
+                Err(LoadError::Few { count: 2, generators: 3, .. })
+            ));
         }
     }
 }

@@ -1,7 +1,11 @@
 //! How a machine is named, and the command that gives the pipe to it. Pure, except for the path of this program.
 
 use std::fmt;
+use std::path::Path;
 use std::process::Command;
+
+use crate::program::Program;
+use crate::slurm::{Node, Request};
 
 /// A machine: a command that gives a pipe to `narrows agent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub enum Machine {
     },
     /// Through any command, whose words these are.
     Exec(Vec<String>),
+    /// A node that Slurm is asked for.
+    Slurm(Node),
 }
 
 /// What is wrong with the name of a machine.
@@ -30,11 +36,11 @@ pub struct AddressError {
 }
 
 /// How the names of machines begin.
-const BEGINNINGS: [&str; 3] = ["ssh://", "exec:", "local"];
-const EXPECTED: &str = "write ssh://[user@]host[:port], exec:COMMAND or local";
+const BEGINNINGS: [&str; 4] = ["ssh://", "exec:", "slurm:", "local"];
+const EXPECTED: &str = "write ssh://[user@]host[:port], exec:COMMAND, slurm:N or local";
 
 /// Parses machines that are separated by commas. A comma separates only where the name of another machine follows, because
-/// commands may contain commas.
+/// commands may contain commas. `slurm:N` is N machines.
 ///
 /// # Errors
 /// The first name that is wrong.
@@ -50,7 +56,8 @@ pub fn parse_list(text: &str) -> Result<Vec<Machine>, AddressError> {
             _ => names.push(part.to_owned()),
         }
     }
-    names.iter().map(|name| name.trim().parse()).collect()
+    let parsed: Vec<Machine> = names.iter().map(|name| name.trim().parse()).collect::<Result<_, _>>()?;
+    Ok(parsed.into_iter().flat_map(Machine::each).collect())
 }
 
 impl std::str::FromStr for Machine {
@@ -63,6 +70,8 @@ impl std::str::FromStr for Machine {
             exec(command)
         } else if let Some(destination) = text.strip_prefix("ssh://") {
             ssh(destination)
+        } else if let Some(request) = text.strip_prefix("slurm:") {
+            slurm(request)
         } else {
             Err(EXPECTED.to_owned())
         };
@@ -79,6 +88,19 @@ fn exec(command: &str) -> Result<Machine, String> {
         return Err("a command cannot contain a zero byte".to_owned());
     }
     Ok(Machine::Exec(words))
+}
+
+fn slurm(request: &str) -> Result<Machine, String> {
+    let mut words = shlex::split(request).ok_or("a quote in the options is not closed")?.into_iter();
+    let nodes = words.next().and_then(|number| number.parse().ok()).filter(|nodes| *nodes > 0);
+    let nodes = nodes.ok_or(
+        "a number of nodes from 1 to 65535 must follow, and options of salloc may: slurm:4 -p short",
+    )?;
+    let options: Vec<String> = words.collect();
+    if let Some(word) = options.first().filter(|word| !word.starts_with('-')) {
+        return Err(format!("{word:?} is no option of salloc, which begins with a hyphen"));
+    }
+    Ok(Machine::Slurm(Node { request: Request { nodes, options }, index: 0, granted: None }))
 }
 
 fn ssh(destination: &str) -> Result<Machine, String> {
@@ -117,8 +139,24 @@ fn ssh(destination: &str) -> Result<Machine, String> {
 }
 
 impl Machine {
-    /// The command that gives the pipe. `own` is the path of this program.
-    pub fn command(&self, own: &std::path::Path) -> Command {
+    /// The machines of one name.
+    fn each(self) -> Vec<Self> {
+        match self {
+            Self::Slurm(node) => {
+                let nodes = 0..node.request.nodes;
+                nodes.map(|index| Self::Slurm(Node { index, ..node.clone() })).collect()
+            }
+            one => vec![one],
+        }
+    }
+
+    /// Whether a shell at its other end gets this program through the pipe. Elsewhere the agent is there.
+    pub(crate) fn gets_program(&self) -> bool {
+        matches!(self, Self::Ssh { .. } | Self::Slurm(_))
+    }
+
+    /// The command that gives the pipe to an agent. `own` is the path of this program.
+    pub(crate) fn command(&self, own: &Path, program: Option<&Program>) -> Command {
         match self {
             Self::Local => {
                 let mut command = Command::new(own);
@@ -130,6 +168,15 @@ impl Machine {
                 command.args(words.iter().skip(1));
                 command
             }
+            Self::Ssh { .. } | Self::Slurm(_) => {
+                self.shell(&program.map(Program::script).unwrap_or_default())
+            }
+        }
+    }
+
+    /// The command that runs a script there, in a POSIX shell whatever the user's own shell is. The script has no `'`.
+    pub(crate) fn shell(&self, script: &str) -> Command {
+        match self {
             Self::Ssh { user, host, port } => {
                 let mut command = Command::new("ssh");
                 // No terminal, and no question for a password that nobody would see.
@@ -140,7 +187,13 @@ impl Machine {
                 if let Some(user) = user {
                     command.args(["-l", user]);
                 }
-                command.args(["--", host, "narrows", "agent"]);
+                command.args(["--", host, &format!("exec sh -c '{script}'")]);
+                command
+            }
+            Self::Slurm(Node { granted: Some(granted), .. }) => granted.command(script),
+            Self::Slurm(_) | Self::Local | Self::Exec(_) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", script]);
                 command
             }
         }
@@ -167,6 +220,14 @@ impl fmt::Display for Machine {
                 }
                 port.map_or(Ok(()), |port| write!(f, ":{port}"))
             }
+            Self::Slurm(Node { request, granted, .. }) => {
+                write!(f, "slurm:{}", request.nodes)?;
+                if !request.options.is_empty() {
+                    let joined = shlex::try_join(request.options.iter().map(String::as_str));
+                    write!(f, " {}", joined.unwrap_or_else(|_| request.options.join(" ")))?;
+                }
+                granted.as_ref().map_or(Ok(()), |granted| write!(f, " (node {})", granted.node))
+            }
         }
     }
 }
@@ -174,9 +235,13 @@ impl fmt::Display for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slurm::Granted;
 
     fn words(machine: &Machine) -> Vec<String> {
-        let command = machine.command(std::path::Path::new("/bin/own"));
+        let mut command = machine.command(Path::new("/bin/own"), None);
+        if machine.gets_program() {
+            command = machine.shell("script");
+        }
         let arguments = command.get_args();
         std::iter::once(command.get_program())
             .chain(arguments)
@@ -194,12 +259,15 @@ mod tests {
                 &["kubectl", "exec", "-i", "gen-0", "--", "narrows", "agent"],
             ),
             ("exec:sh -c 'narrows agent'", &["sh", "-c", "narrows agent"]),
-            ("ssh://gen1", &[&ssh[..], &["--", "gen1", "narrows", "agent"]].concat()),
+            ("ssh://gen1", &[&ssh[..], &["--", "gen1", "exec sh -c 'script'"]].concat()),
             (
                 "ssh://me@10.0.0.1:2222",
-                &[&ssh[..], &["-p", "2222", "-l", "me", "--", "10.0.0.1", "narrows", "agent"]].concat(),
+                &[&ssh[..], &["-p", "2222", "-l", "me", "--", "10.0.0.1", "exec sh -c 'script'"]].concat(),
             ),
-            ("ssh://[fd00::1]:22", &[&ssh[..], &["-p", "22", "--", "fd00::1", "narrows", "agent"]].concat()),
+            (
+                "ssh://[fd00::1]:22",
+                &[&ssh[..], &["-p", "22", "--", "fd00::1", "exec sh -c 'script'"]].concat(),
+            ),
         ];
         for (text, command) in table {
             let machine: Machine = text.parse().expect(text);
@@ -208,6 +276,18 @@ mod tests {
                 (text, command.iter().map(|w| (*w).to_owned()).collect())
             );
         }
+    }
+
+    #[test]
+    fn a_node_that_slurm_gave_is_named_and_reached_by_srun() {
+        let machines = parse_list("slurm:2 -p short").expect("machines");
+        let Some(Machine::Slurm(node)) = machines.into_iter().nth(1) else { panic!("a node") };
+        assert_eq!(node.index, 1);
+        let granted = Granted { job: "17".to_owned(), node: "gen3".to_owned() };
+        let machine = Machine::Slurm(Node { granted: Some(granted), ..node });
+        assert_eq!(machine.to_string(), "slurm:2 -p short (node gen3)");
+        let words = words(&machine).join(" ");
+        assert_eq!(words, "srun --jobid 17 -w gen3 -N1 -n1 --overlap --cpu-bind=none sh -c script");
     }
 
     #[test]
@@ -229,6 +309,11 @@ mod tests {
             ("ssh://-l@a", "user must be a name"),
             ("ssh://u:p@a", "without a password"),
             ("ssh://@a", "user must be a name"),
+            ("slurm:", "a number of nodes"),
+            ("slurm:0", "a number of nodes"),
+            ("slurm:70000", "a number of nodes"),
+            ("slurm:2 'x", "not closed"),
+            ("slurm:2 short", "no option of salloc"),
         ] {
             let error = parse_list(text).expect_err(text).to_string();
             assert!(error.contains(why), "{text}: {error}");
@@ -242,5 +327,6 @@ mod tests {
         };
         assert_eq!(shown("local,ssh://a, ssh://b:1"), ["local", "ssh://a", "ssh://b:1"]);
         assert_eq!(shown("exec:a -o b,c agent,local"), ["exec:a -o 'b,c' agent", "local"]);
+        assert_eq!(shown("slurm:2 -w a,b,slurm:1"), ["slurm:2 -w 'a,b'", "slurm:2 -w 'a,b'", "slurm:1"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Other machines: how each is reached, and what is said over the pipe to it.
 //!
 //! A [`Machine`] is a command that gives a pipe. At its other end runs `narrows agent`. Both sides send frames, of which each has
-//! one [`Message`]. The messages of a verb are opaque here. Knows `systems` (process groups); knows nothing of traffic, systems
+//! one [`Message`]. A machine that has not this program gets it through the pipe, and those of a Slurm cluster are asked for. The messages of a verb are opaque here. Knows `systems` (process groups); knows nothing of traffic, systems
 //! under test or statistics, and has no clock of its own: whoever makes a [`Link`] says which clock it reads.
 
 mod address;
@@ -10,7 +10,9 @@ mod error;
 mod frame;
 mod link;
 mod message;
+mod program;
 mod remote;
+mod slurm;
 
 pub use address::{AddressError, Machine, parse_list};
 pub use clock::{Offset, Round};
@@ -18,4 +20,5 @@ pub use error::MachineError;
 pub use frame::{FrameError, LONGEST, read as read_frame, write as write_frame};
 pub use link::{Clock, Link, Lost, Speaker};
 pub use message::{Hello, Message, PROTOCOL};
-pub use remote::Remote;
+pub use remote::{Caller, Remote, clean};
+pub use slurm::{Granted, Node, Request};

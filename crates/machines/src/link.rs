@@ -21,7 +21,7 @@ const BEAT: Duration = Duration::from_secs(1);
 /// Who hears nothing for so long takes the other side for dead.
 pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 /// How long the other side may take to say hello. A connection through several hosts takes seconds.
-const GREETING: Duration = Duration::from_secs(15);
+pub(crate) const GREETING: Duration = Duration::from_secs(15);
 /// How many messages wait to be taken. There are few, and each may be long.
 const WAITING: usize = 4;
 /// How many messages wait to be written.
@@ -47,6 +47,9 @@ pub enum Lost {
     /// The other side did not say hello in time.
     #[error("it did not answer within {} s", GREETING.as_secs())]
     Mute,
+    /// The user interrupted while the machine was being reached.
+    #[error("interrupted before it was reached")]
+    Interrupted,
     /// The sides do not understand each other.
     #[error("{0}")]
     Differs(String),

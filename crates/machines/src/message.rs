@@ -75,7 +75,10 @@ impl Message {
     /// The message as a frame's bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         // Strings, numbers and values have no form that JSON cannot write.
-        serde_json::to_vec(self).unwrap_or_default()
+        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
+        // Some commands, such as srun, pass on what they have when a line ends.
+        bytes.push(b'\n');
+        bytes
     }
 
     /// The message of a frame.

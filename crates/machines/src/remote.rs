@@ -1,9 +1,13 @@
 //! This side's hold on a machine: the command that gives the pipe, and what is said over it.
 
 use std::path::Path;
-use std::time::Duration;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use systems::errand;
 use systems::piped::Piped;
 
 use crate::address::Machine;
@@ -11,14 +15,34 @@ use crate::clock::{Offset, ROUNDS, Round};
 use crate::error::MachineError;
 use crate::link::{Clock, Link, Lost, Received, SILENCE, Speaker};
 use crate::message::Hello;
+use crate::program::{HandOver, Program};
+use crate::slurm::{Allocation, Node};
 
 /// How long an agent may take to end when its pipe has closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How long a machine may take to remove what was copied to it.
+const CLEANING: Duration = Duration::from_secs(60);
+
 /// How many of the last lines of a command's standard error are shown.
 const LINES: usize = 5;
 
-/// A machine whose agent has answered. Dropping it closes the pipe, so that the agent ends, and then kills the command.
+/// Who reaches machines.
+pub struct Caller<'a> {
+    /// The path of this program.
+    pub own: &'a Path,
+    /// What it says first.
+    pub hello: &'a Hello,
+    /// Its clock.
+    pub clock: Clock,
+    /// Whether the user interrupted.
+    pub cancel: &'a AtomicBool,
+    /// Shows the user what takes long.
+    pub notice: &'a dyn Fn(&str),
+}
+
+/// A machine whose agent has answered. Dropping it closes the pipe, so that the agent ends, and then kills the command. The last
+/// machine of an allocation gives it back.
 pub struct Remote {
     machine: Machine,
     /// What it said of itself.
@@ -27,44 +51,74 @@ pub struct Remote {
     /// What was said while the clock was read.
     said: Option<Value>,
     piped: Piped,
+    /// Dropped after the command.
+    _allocation: Option<Arc<Allocation>>,
 }
 
 impl Remote {
-    /// Reaches these machines at the same time. `own` is the path of this program, and `hello` is what it says.
+    /// Reaches these machines at the same time. The machines of one request to Slurm follow each other, as
+    /// [`crate::parse_list`] gives them.
     ///
     /// Call it from a thread that lives as long as the machines are needed: see [`Piped`].
     ///
     /// # Errors
     /// The first machine that cannot be reached, or whose agent is of another version.
-    pub fn reach(
-        machines: &[Machine],
-        own: &Path,
-        hello: &Hello,
-        clock: Clock,
-    ) -> Result<Vec<Self>, MachineError> {
-        let started: Vec<Self> = machines
-            .iter()
-            .map(|machine| Self::start(machine, own, hello, clock))
-            .collect::<Result<_, _>>()?;
-        let greet = |mut remote: Self| match remote.link().and_then(|link| link.greet(hello)) {
-            Ok(theirs) => {
-                remote.hello = theirs;
-                Ok(remote)
-            }
-            Err(lost) => Err(remote.unreachable(&lost, own)),
+    pub fn reach(machines: &[Machine], caller: &Caller<'_>) -> Result<Vec<Self>, MachineError> {
+        let program = match machines.iter().find(|machine| machine.gets_program()) {
+            Some(machine) => Some(Program::own().map(Arc::new).map_err(|why| MachineError {
+                machine: machine.to_string(),
+                why: format!("cannot read this program to send it there: {why}"),
+                gone: true,
+            })?),
+            None => None,
         };
-        started.into_iter().map(greet).collect()
+        let mut started = Vec::new();
+        let mut allocation = None;
+        for machine in machines {
+            let mut machine = machine.clone();
+            let held = match &mut machine {
+                Machine::Slurm(node) => Some(grant(node, &mut allocation, caller)?),
+                _ => None,
+            };
+            started.push(Self::start(machine, held, program.as_ref(), caller)?);
+        }
+        started.into_iter().map(|(remote, talk)| remote.greet(talk, caller)).collect()
     }
 
-    fn start(machine: &Machine, own: &Path, hello: &Hello, clock: Clock) -> Result<Self, MachineError> {
-        let command = machine.command(own);
-        let program = command.get_program().to_string_lossy().into_owned();
-        let error = |why| MachineError { machine: machine.to_string(), why, gone: true };
-        let (piped, input, output) = Piped::start(command).map_err(|why| {
-            error(format!("cannot start `{program}`: {why}. Install it, or correct its name"))
+    fn start(
+        machine: Machine,
+        allocation: Option<Arc<Allocation>>,
+        program: Option<&Arc<Program>>,
+        caller: &Caller<'_>,
+    ) -> Result<(Self, HandOver<Link>), MachineError> {
+        let program = program.filter(|_| machine.gets_program());
+        let command = machine.command(caller.own, program.map(Arc::as_ref));
+        let name = command.get_program().to_string_lossy().into_owned();
+        let (piped, input, output) = Piped::start(command).map_err(|why| MachineError {
+            machine: machine.to_string(),
+            why: format!("cannot start `{name}`: {why}. Install it, or correct its name"),
+            gone: true,
         })?;
-        let link = Link::new(output, input, hello, clock).map_err(|why| error(why.to_string()))?;
-        Ok(Self { machine: machine.clone(), hello: Hello::default(), link: Some(link), said: None, piped })
+        let (hello, clock) = (caller.hello.clone(), caller.clock);
+        let talk = HandOver::begin(program, input, output, move |input, output| {
+            Link::new(output, input, &hello, clock).map_err(|why| Lost::Broken(why.to_string()))
+        });
+        let (hello, link, said) = (Hello::default(), None, None);
+        Ok((Self { machine, hello, link, said, piped, _allocation: allocation }, talk))
+    }
+
+    fn greet(mut self, talk: HandOver<Link>, caller: &Caller<'_>) -> Result<Self, MachineError> {
+        let greeted = talk.finish(caller.cancel).and_then(|mut link| {
+            let hello = link.greet(caller.hello)?;
+            Ok((hello, link))
+        });
+        match greeted {
+            Ok((hello, link)) => {
+                (self.hello, self.link) = (hello, Some(link));
+                Ok(self)
+            }
+            Err(lost) => Err(self.unreachable(&lost, caller.own)),
+        }
     }
 
     /// The machine.
@@ -151,14 +205,67 @@ impl Remote {
     }
 
     fn unreachable(&mut self, lost: &Lost, own: &Path) -> MachineError {
-        if let Lost::Differs(_) = lost {
+        if let Lost::Differs(_) | Lost::Interrupted = lost {
             return self.lost(lost);
         }
-        let command = self.machine.command(own);
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-        let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
-        self.post_mortem(lost, &format!(". `narrows agent` must answer there: try `{shown}` in a shell"))
+        let remedy = if self.machine.gets_program() {
+            format!(". A shell must answer there: try `{}`", shown(&self.machine.shell("true")))
+        } else {
+            let command = self.machine.command(own, None);
+            format!(". `narrows agent` must answer there: try `{}` in a shell", shown(&command))
+        };
+        self.post_mortem(lost, &remedy)
+    }
+}
+
+/// A command as a shell takes it.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}
+
+/// Gives a node of Slurm its name. The first node of a request takes the allocation of all.
+fn grant(
+    node: &mut Node,
+    current: &mut Option<Arc<Allocation>>,
+    caller: &Caller<'_>,
+) -> Result<Arc<Allocation>, MachineError> {
+    let error = |why| MachineError { machine: Machine::Slurm(node.clone()).to_string(), why, gone: true };
+    let allocation = match current.take_if(|_| node.index > 0) {
+        Some(allocation) => allocation,
+        None => Arc::new(node.request.allocate(caller.cancel, caller.notice).map_err(error)?),
+    };
+    node.granted = allocation.nodes.get(usize::from(node.index)).cloned();
+    *current = Some(Arc::clone(&allocation));
+    Ok(allocation)
+}
+
+/// Removes the programs that were sent to a machine.
+///
+/// # Errors
+/// It cannot be reached, or nothing is sent to machines of its kind.
+pub fn clean(machine: &Machine, cancel: &AtomicBool) -> Result<(), MachineError> {
+    let error = |why: String| MachineError { machine: machine.to_string(), why, gone: true };
+    match machine {
+        Machine::Local | Machine::Ssh { .. } => {}
+        Machine::Exec(_) => {
+            return Err(error("nothing is sent to it, because its command says where narrows is".to_owned()));
+        }
+        Machine::Slurm(_) => {
+            return Err(error(
+                "name its nodes by ssh://, or clean in a job: srun -N NODES narrows agent --clean".to_owned(),
+            ));
+        }
+    }
+    let cleaned = errand::capture(machine.shell(&Program::cleaning()), Instant::now() + CLEANING, cancel);
+    match cleaned {
+        Ok(captured) if captured.is_success() => Ok(()),
+        Ok(captured) => {
+            let said = captured.err.chars().filter(|c| *c == '\n' || !c.is_control()).collect::<String>();
+            Err(error(format!("what was sent there is not removed: {said}")))
+        }
+        Err(why) => Err(error(format!("cannot start its command: {why}"))),
     }
 }
 

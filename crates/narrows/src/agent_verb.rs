@@ -22,8 +22,8 @@ use reactor::{Address, Time};
 use serve::Server;
 use systems::{Limit, machine};
 
-use crate::common::{End, Usage};
-use crate::fleet::{self, Answer, At, DriveOrder, Driven, Order, ServeOrder};
+use crate::common::{self, End, Usage};
+use crate::fleet::{self, Answer, At, DriveOrder, Driven, MachineList, Order, ServeOrder};
 use crate::{doctor_verb, load_verb};
 
 mod bench;
@@ -37,8 +37,25 @@ const SHORT: Duration = Duration::from_millis(1);
 /// How long work may take to end when it is cancelled, before it ends with the program.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Serves the other side until it closes the pipe.
-pub fn run(files: Limit) -> End {
+/// `narrows agent`
+#[derive(clap::Args)]
+pub struct Args {
+    /// Remove the programs that `--gen` and `--sut` sent to this machine, or to these: ssh://[user@]host[:port], separated by
+    /// commas. Serve nobody
+    #[arg(long, value_name = "MACHINES", num_args = 0..=1, default_missing_value = "local")]
+    clean: Vec<MachineList>,
+}
+
+/// Serves the other side until it closes the pipe, or cleans machines.
+pub fn run(args: &Args, files: Limit) -> End {
+    if !args.clean.is_empty() {
+        let cancel = common::cancellation()?;
+        args.clean
+            .iter()
+            .flat_map(|list| &list.0)
+            .try_for_each(|machine| machines::clean(machine, &cancel))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let (input, output) = (std::io::stdin(), std::io::stdout());
     if input.is_terminal() || output.is_terminal() {
         bail!(Usage(

@@ -9,16 +9,18 @@ pub mod sut;
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
 use load::{Assignment, Tally};
-use machines::{AddressError, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
+use machines::{AddressError, Caller, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
 use reactor::Time;
 use serde::{Deserialize, Serialize};
 use serve::CounterSnapshot;
 use systems::machine::Environment;
 
+use crate::common;
 use crate::doctor_verb::Examined;
 
 /// Machines that are separated by commas.
@@ -162,10 +164,16 @@ pub fn hello(files: systems::Limit) -> Hello {
 /// Reaches these machines.
 ///
 /// # Errors
-/// The first machine that cannot be reached.
-pub fn reach(machines: &[Machine], files: systems::Limit) -> anyhow::Result<Vec<Remote>> {
+/// The first machine that cannot be reached, or the user interrupted.
+pub fn reach(
+    machines: &[Machine],
+    files: systems::Limit,
+    cancel: &AtomicBool,
+) -> anyhow::Result<Vec<Remote>> {
     let own = std::env::current_exe().context("cannot find the path of this program")?;
-    Ok(Remote::reach(machines, &own, &hello(files), clock)?)
+    let hello = hello(files);
+    let caller = Caller { own: &own, hello: &hello, clock, cancel, notice: &|what| common::say(what) };
+    Ok(Remote::reach(machines, &caller)?)
 }
 
 /// Sends an order.

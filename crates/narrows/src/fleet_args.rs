@@ -139,12 +139,13 @@ fn fleet(
     address: IpAddr,
     files: Limit,
     far: Far<'_>,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Fleet, About)> {
     // The user has named the machine of the systems, or it is this one.
     let mut generators = Generators::new(machines, files, true);
-    let known = generators.reach()?.iter().map(|remote| (remote.machine().to_string(), remote.hello.clone()));
+    let known =
+        generators.reach(cancel)?.iter().map(|remote| (remote.machine().to_string(), remote.hello.clone()));
     let known = known.collect();
     let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel)?;
-    Ok((Fleet::new(generators, address, path), About { sut: None, generators: known, path }))
+    Ok((Fleet::new(generators, address, path, cancel), About { sut: None, generators: known, path }))
 }

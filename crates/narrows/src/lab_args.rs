@@ -38,7 +38,12 @@ impl LabArgs {
     ///
     /// # Errors
     /// The file of made-up figures is wrong, or the running program cannot be found.
-    pub fn lab(&self, catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Executor>> {
+    pub fn lab(
+        &self,
+        catalog: &Catalog,
+        files: Limit,
+        cancel: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Box<dyn Executor>> {
         match &self.fake {
             Some(path) => Ok(Box::new(Fake::parse(&Source::read(path)?)?)),
             None => self.fleet.lab(catalog, files, cancel),

@@ -273,12 +273,7 @@ fn connect(address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-fn find_max_rate(
-    args: &Args,
-    job: &Job,
-    slo: &Slo,
-    how: (&mut max_rate::DriveWith<'_>, &AtomicBool),
-) -> End {
+fn find_max_rate(args: &Args, job: &Job, slo: &Slo, how: (&mut max_rate::DriveWith<'_>, &AtomicBool)) -> End {
     let Traffic::Http(_) = job.target.traffic else {
         bail!(Usage(
             "--find-max-rate needs requests; frames are sent as fast as the receiver accepts them".to_owned()

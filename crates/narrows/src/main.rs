@@ -69,7 +69,7 @@ enum Verb {
     /// Check whether this machine is fit for measurements, and say what to change
     Doctor(doctor_verb::Args),
     /// Serve another narrows over standard input and output: it runs this on the machines that --gen and --sut name
-    Agent,
+    Agent(agent_verb::Args),
     /// Print completions for a shell; --help says where to put them
     Completions(generate::CompletionsArgs),
     /// Write man pages to a folder, one for each verb
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
         Verb::Load(args) => load_verb::run(&args, files),
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Doctor(args) => doctor_verb::run(&args, files),
-        Verb::Agent => agent_verb::run(files),
+        Verb::Agent(args) => agent_verb::run(&args, files),
         Verb::Completions(args) => generate::completions(&args),
         Verb::Man(args) => generate::man(&args),
         Verb::Client => client::run(),

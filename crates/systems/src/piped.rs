@@ -44,6 +44,12 @@ impl Piped {
         }
     }
 
+    /// Asks the command to end, and kills what still runs of it after `grace`. Returns the end of its standard error.
+    pub fn end(&mut self, grace: Duration) -> String {
+        self.group.stop(grace);
+        self.said.settled()
+    }
+
     /// Kills what still runs of the command. Returns the end of its standard error.
     pub fn kill(&mut self) -> String {
         self.group.kill();

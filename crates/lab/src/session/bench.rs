@@ -265,8 +265,10 @@ impl Executor for Bench {
         let Placement { generator, system, shared, .. } = &self.placement;
         say(&match (shared, generator.is_empty()) {
             (_, true) => format!("systems on cores {system:?}"),
-            (true, _) => "there is only one core: the system and the generator share it and disturb each other"
-                .to_owned(),
+            (true, _) => {
+                "there is only one core: the system and the generator share it and disturb each other"
+                    .to_owned()
+            }
             (false, _) => format!("generator on cores {generator:?}, systems on cores {system:?}"),
         });
         let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));

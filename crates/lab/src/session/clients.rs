@@ -62,11 +62,8 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     })?;
     let version = account.version.clone();
     let mut measurement = Measurement { tenths, ..account.measurement(counts) };
-    measurement.generator = GeneratorUse {
-        cpu_s,
-        busiest_core: busy_share / threads.max(1) as f64,
-        ..GeneratorUse::default()
-    };
+    measurement.generator =
+        GeneratorUse { cpu_s, busiest_core: busy_share / threads.max(1) as f64, ..GeneratorUse::default() };
     measurement.concurrency = work.concurrency;
     place.record(&window.readings(), &mut measurement);
     if !version.is_empty() {
@@ -76,7 +73,11 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
 }
 
 /// Waits until the measured window has passed. Returns the server's answers in each tenth of it.
-fn wait_for_window(place: &Place<'_>, running: &Running, server: &dyn Serving) -> Result<Vec<u64>, TrialError> {
+fn wait_for_window(
+    place: &Place<'_>,
+    running: &Running,
+    server: &dyn Serving,
+) -> Result<Vec<u64>, TrialError> {
     let (began, mut known) = (Instant::now(), server.counts()?.responses);
     let mut tenths = Vec::with_capacity(10);
     for number in 1..=10 {

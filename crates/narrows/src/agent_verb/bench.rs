@@ -114,7 +114,9 @@ fn open(
     let address = match opening.address {
         Some(address) => address,
         None => own_address().ok_or_else(|| {
-            anyhow::anyhow!("its own address is not known: name it with --address, as the generators reach it")
+            anyhow::anyhow!(
+                "its own address is not known: name it with --address, as the generators reach it"
+            )
         })?,
     };
     let catalog = Catalog::load_all(&built_in::homes()?);

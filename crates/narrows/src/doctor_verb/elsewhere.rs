@@ -64,13 +64,13 @@ pub fn run(args: &Args, files: Limit, cancel: &AtomicBool) -> End {
     };
     let wanted = [named(&args.sut, Use::Sut), named(&args.generators, Use::Gen)].concat();
     let machines: Vec<Machine> = wanted.iter().map(|(machine, _)| machine.clone()).collect();
-    let mut remotes = fleet::reach(&machines, files)?;
+    let mut remotes = fleet::reach(&machines, files, cancel)?;
     let mut found = Vec::new();
-    for (remote, (machine, purpose)) in remotes.iter_mut().zip(wanted) {
+    for (remote, (_, purpose)) in remotes.iter_mut().zip(wanted) {
         let path = Path { clock: remote.offset()?, pipe_bytes_per_s: bandwidth(remote, cancel)? };
         let doctor = examine(remote, cancel)?;
         found.push(Found {
-            machine: machine.to_string(),
+            machine: remote.machine().to_string(),
             purpose,
             agent: remote.hello.clone(),
             path,

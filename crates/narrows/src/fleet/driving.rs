@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lab::observation::{Generated, Path, Together as Saved};
@@ -25,12 +25,18 @@ pub struct Fleet {
     /// Where the systems are, as seen from the generators.
     towards: IpAddr,
     path: Option<Path>,
+    cancel: Arc<AtomicBool>,
 }
 
 impl Fleet {
     /// These generators, for systems at this address, and the way there.
-    pub fn new(generators: Generators, towards: IpAddr, path: Option<Path>) -> Self {
-        Self { generators: Mutex::new(generators), towards, path }
+    pub fn new(
+        generators: Generators,
+        towards: IpAddr,
+        path: Option<Path>,
+        cancel: &Arc<AtomicBool>,
+    ) -> Self {
+        Self { generators: Mutex::new(generators), towards, path, cancel: Arc::clone(cancel) }
     }
 
     fn generators(&self) -> MutexGuard<'_, Generators> {
@@ -40,7 +46,7 @@ impl Fleet {
     /// Sends an order to the first machine, and waits for its answer.
     fn first(&self, order: &Order) -> Result<Answer, TrialError> {
         let mut generators = self.generators();
-        let answer = generators.reach().and_then(|remotes| {
+        let answer = generators.reach(&self.cancel).and_then(|remotes| {
             let Some(first) = remotes.first_mut() else { anyhow::bail!("there is no generator") };
             fleet::order(first, order)?;
             match fleet::answer(first, PATIENCE)? {
@@ -78,7 +84,8 @@ impl Generator for Fleet {
             ));
         }
         let request = Request { job, wait: None, cores: Cores::All };
-        let together = self.generators().drive(&request, cancel, watch).map_err(|error| trial_error(&error))?;
+        let together =
+            self.generators().drive(&request, cancel, watch).map_err(|error| trial_error(&error))?;
         match together {
             Some(together) if !cancel.load(Ordering::Relaxed) => Ok(driven(together, self.path)),
             _ => Err(TrialError::Interrupted),

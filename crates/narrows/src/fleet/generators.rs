@@ -148,9 +148,9 @@ impl Generators {
     ///
     /// # Errors
     /// The first machine that cannot be reached.
-    pub fn reach(&mut self) -> anyhow::Result<&mut [Remote]> {
+    pub fn reach(&mut self, cancel: &AtomicBool) -> anyhow::Result<&mut [Remote]> {
         if self.remotes.is_empty() {
-            self.remotes = fleet::reach(&self.machines, self.files)?;
+            self.remotes = fleet::reach(&self.machines, self.files, cancel)?;
         }
         Ok(&mut self.remotes)
     }
@@ -185,7 +185,7 @@ impl Generators {
         watch: &load::Watch<'_>,
     ) -> anyhow::Result<Option<Together>> {
         let (allow_remote, Request { job, wait, .. }) = (self.allow_remote, request);
-        let remotes = self.reach()?;
+        let remotes = self.reach(cancel)?;
         let number = match request.cores {
             Cores::OfJob => remotes.len(),
             Cores::All => remotes.len().min(request.most()).max(1),

@@ -24,17 +24,9 @@ pub enum Task {
     /// See [`lab::session::Executor::environment`].
     Describe,
     /// See [`lab::session::Executor::prepare`].
-    Prepare {
-        plan: Box<Plan>,
-        pending: Vec<u32>,
-    },
+    Prepare { plan: Box<Plan>, pending: Vec<u32> },
     /// See [`lab::session::Executor::look`].
-    Look {
-        scenario: Box<Scenario>,
-        ask: Box<Ask>,
-        timing: Timing,
-        measured: bool,
-    },
+    Look { scenario: Box<Scenario>, ask: Box<Ask>, timing: Timing, measured: bool },
     /// See [`lab::session::Executor::execute`].
     Execute(Box<Trial>),
 }

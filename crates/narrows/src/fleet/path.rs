@@ -36,7 +36,9 @@ pub fn measure(
     cancel: &AtomicBool,
 ) -> anyhow::Result<Option<Path>> {
     let one = Http::get(&server.to_string(), "/");
-    let Some(short) = drive(generators, job(server, one, 1, Duration::ZERO), cancel)? else { return Ok(None) };
+    let Some(short) = drive(generators, job(server, one, 1, Duration::ZERO), cancel)? else {
+        return Ok(None);
+    };
     if short.successes == 0 {
         return Ok(None);
     }

@@ -48,9 +48,7 @@ impl Executor for Patient {
         let mut environment = self.inner.environment();
         let About { sut, generators, path } = &self.about;
         // Runs on unlike sets of machines are not compared. Their names and the way do not matter for that.
-        let kind = |(_, hello): &(String, Hello)| {
-            json!({"cpu": hello.cpu, "cores": hello.cores.len(), "architecture": hello.architecture})
-        };
+        let kind = |(_, hello): &(String, Hello)| json!({"cpu": hello.cpu, "cores": hello.cores.len(), "architecture": hello.architecture});
         environment["generators"] = generators.iter().map(kind).collect();
         let names: Vec<&String> = generators.iter().map(|(name, _)| name).collect();
         environment["machines"] = json!({"sut": sut, "generators": names, "path": path});

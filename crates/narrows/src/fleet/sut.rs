@@ -101,8 +101,12 @@ impl Sut {
 
     /// Reaches the machine, unless it is reached, and opens its bench.
     fn open(&mut self) -> Result<IpAddr, Trouble> {
-        let error = |why: anyhow::Error| MachineError { machine: self.machine.to_string(), why: why.to_string(), gone: true };
-        let mut reached = match fleet::reach(std::slice::from_ref(&self.machine), self.files) {
+        let error = |why: anyhow::Error| MachineError {
+            machine: self.machine.to_string(),
+            why: why.to_string(),
+            gone: true,
+        };
+        let mut reached = match fleet::reach(std::slice::from_ref(&self.machine), self.files, &self.cancel) {
             Ok(reached) => reached,
             Err(why) => return Err(Trouble::Lost(why.downcast().unwrap_or_else(error))),
         };
@@ -145,7 +149,10 @@ impl Sut {
 /// # Errors
 /// The machine is gone, or cannot listen there.
 pub fn serve(remote: &mut Remote, address: IpAddr) -> anyhow::Result<(SocketAddr, usize)> {
-    fleet::order(remote, &Order::Serve(ServeOrder { at: At::Own(address), max_keepalive: 0, silent: false }))?;
+    fleet::order(
+        remote,
+        &Order::Serve(ServeOrder { at: At::Own(address), max_keepalive: 0, silent: false }),
+    )?;
     match fleet::answer(remote, PATIENCE)? {
         Some(Answer::Serves { address, threads }) => Ok((address, threads)),
         _ => bail!(fleet::unasked(remote)),
@@ -220,7 +227,10 @@ impl Talk<'_> {
         Ok(fleet::order(self.remote, &Order::Reply(Box::new(reply)))?)
     }
 
-    fn drive(&mut self, assignment: load::Assignment) -> Result<Result<lab::session::Driven, TrialError>, Trouble> {
+    fn drive(
+        &mut self,
+        assignment: load::Assignment,
+    ) -> Result<Result<lab::session::Driven, TrialError>, Trouble> {
         let job = match assignment.job() {
             Ok(job) => job,
             Err(why) => return Err(self.remote.error(format!("its job makes no sense: {why}")).into()),

@@ -13,9 +13,7 @@ pub fn contradiction(args: &super::Args) -> Option<&'static str> {
     if args.generators.is_empty() {
         return None;
     }
-    args.requests
-        .any()
-        .then_some("--requests cannot be used with --gen yet: the generators send one request")
+    args.requests.any().then_some("--requests cannot be used with --gen yet: the generators send one request")
 }
 
 /// A generator on another machine.

@@ -15,8 +15,8 @@ use systems::machine::Disturbance;
 use tls::Kind;
 
 use super::by_name::{self, ByName};
-use crate::fleet::generators::Together;
 use super::generators;
+use crate::fleet::generators::Together;
 
 /// The object of `--json`.
 #[derive(Serialize)]
