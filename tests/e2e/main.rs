@@ -14,6 +14,7 @@ mod clients;
 mod commits;
 mod doctor;
 mod homes;
+mod killed;
 mod load_errors;
 mod load_frames;
 mod load_http;
