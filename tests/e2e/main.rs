@@ -12,6 +12,7 @@ mod builds;
 mod checks;
 mod clients;
 mod commits;
+mod crashes;
 mod doctor;
 mod homes;
 mod killed;
