@@ -178,3 +178,61 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
         assert!(failure.reason.contains(reason) && failure.output.contains(output), "{name}: {failure:#?}");
     }
 }
+
+#[test]
+fn a_system_that_floods_its_output_is_measured_all_the_same() {
+    let home = Home::new();
+    // Both streams, as fast as pipes take it.
+    let script = "yes 'a line of a log that nobody reads' &\nyes 'another' >&2 &\nexec \"$narrows\" serve --any \"$port\"";
+    home.shell_server("loud", script, "");
+    home.experiment("requests", "[\"loud\"]", 2, "[[grid]]\nconnections = 2\n");
+    home.run(["run", "e", "--rounds", "file"]).code(0);
+    assert_eq!((home.measured("loud").len(), home.measured("reference").len()), (2, 2));
+}
+
+/// A server of Node.js that does this at its sixth request, when it is being measured.
+fn at_the_sixth(home: &Home, act: &str) {
+    let script = format!(
+        "let n = 0;\nrequire('http').createServer((request, answer) => {{ if (++n === 6) {{ {act} }} answer.end('ok'); }})\
+         .listen(port, '127.0.0.1');"
+    );
+    home.node_server("bad", &script, "[ready]\nhttp = \"/\"\ntimeout_s = 120");
+}
+
+#[test]
+fn a_system_that_stops_itself_costs_its_own_trials_and_is_ended() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    at_the_sixth(&home, "process.kill(process.pid, 'SIGSTOP');");
+    home.twin("good");
+    home.timed_experiment("requests", "[\"bad\", \"good\"]", 1, 2.0, "[[grid]]\nconnections = 2\n");
+    let text = std::fs::read_to_string(home.path("experiments/e.toml")).expect("it");
+    home.write("experiments/e.toml", &text.replace("measure_s", "timeout_s = 1\nmeasure_s"));
+    home.run(["run", "e", "--rounds", "file"]).code(0);
+    for measured in home.measured("bad") {
+        assert!(measured.errors.contains_key("request_timeout"), "{measured:#?}");
+    }
+    assert_eq!((home.measured("good").len(), home.measured("reference").len()), (1, 1));
+}
+
+#[test]
+fn a_system_that_fills_its_memory_is_ended_at_its_limit() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    at_the_sixth(&home, "const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1));");
+    home.twin("good");
+    home.experiment("requests", "[\"bad\", \"good\"]", 1, "[[grid]]\nconnections = 2\nmemory = \"256M\"\n");
+    home.run(["run", "e", "--rounds", "file"]);
+    let failure = home.failed("bad").remove(0);
+    // Where no control group may be made, every trial with a limit fails and says so.
+    if !failure.reason.contains("no control group may be made here") {
+        assert_eq!(failure.stage, "system", "{failure:#?}");
+        let reason = "was killed by signal 9; its limit on memory may be too low";
+        assert!(failure.reason.contains(reason), "{failure:#?}");
+        assert_eq!(home.measured("good").len(), 1);
+    }
+}

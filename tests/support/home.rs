@@ -188,6 +188,11 @@ impl Home {
         Store::read(&self.path("narrows.db")).ok()
     }
 
+    /// Whether the store has a run.
+    pub fn has_run(&self) -> bool {
+        self.store().is_some_and(|store| store.resolve("last").is_ok())
+    }
+
     /// The number of trials that the last run planned.
     pub fn planned(&self) -> usize {
         let store = self.store().expect("a store");

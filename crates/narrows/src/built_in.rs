@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use systems::{CatalogError, Home, homes};
+use systems::{CatalogError, Fleeting, Home, homes};
 
 /// The path of each file, whether it is a program, and its content.
 const FILES: &[(&str, bool, &[u8])] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
@@ -33,11 +33,8 @@ fn unpack(cache: &Path) -> io::Result<PathBuf> {
     }
     // Whoever finds the folder finds all of it, because it gets its name at the end.
     fs::create_dir_all(cache)?;
-    let unfinished = cache.join(format!("{NAME}.{}.new", std::process::id()));
-    let made = write(&unfinished).and_then(|()| fs::rename(&unfinished, &folder));
-    if made.is_err() {
-        let _ = fs::remove_dir_all(&unfinished);
-    }
+    let unfinished = Fleeting::new(cache.join(format!("{NAME}.{}.new", std::process::id())));
+    let made = write(unfinished.path()).and_then(|()| fs::rename(unfinished.path(), &folder));
     // Another narrows may have made it in the meantime.
     if folder.is_dir() { Ok(folder) } else { made.map(|()| folder) }
 }

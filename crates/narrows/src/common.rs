@@ -14,7 +14,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub use load::duration;
 use miette::MietteHandlerOpts;
-use systems::{CatalogError, InputError, trace};
+use systems::{CatalogError, Fleeting, InputError, trace};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// The exit code after Ctrl-C, as in shells: 128 plus the signal's number.
@@ -66,7 +66,7 @@ pub struct AtomicFile {
     path: PathBuf,
     file: File,
     /// The file to rename; `None` if the path is a pipe or a device, which is written directly.
-    temporary: Option<PathBuf>,
+    temporary: Option<Fleeting>,
 }
 
 impl AtomicFile {
@@ -82,8 +82,8 @@ impl AtomicFile {
         let path = if known.is_some() { path.canonicalize().with_context(context)? } else { path.to_owned() };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = File::create(&temporary).with_context(context)?;
+        let temporary = Fleeting::new(path.with_file_name(name));
+        let file = File::create(temporary.path()).with_context(context)?;
         if let Some(known) = known {
             let _ = file.set_permissions(known.permissions());
         }
@@ -94,18 +94,9 @@ impl AtomicFile {
     pub fn write(mut self, text: &str) -> anyhow::Result<()> {
         let mut written = self.file.write_all(text.as_bytes());
         if let (Ok(()), Some(temporary)) = (&written, &self.temporary) {
-            written = std::fs::rename(temporary, &self.path);
+            written = std::fs::rename(temporary.path(), &self.path);
         }
         written.with_context(|| format!("cannot write {}", self.path.display()))
-    }
-}
-
-impl Drop for AtomicFile {
-    /// Removes an unfinished file. After `write` it has been renamed, and there is nothing to remove.
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = std::fs::remove_file(temporary);
-        }
     }
 }
 

@@ -78,12 +78,19 @@ enum Verb {
     /// Run the reference client for `narrows run`: the driver contract on standard input and output
     #[command(hide = true)]
     Client,
+    /// Wait for the end of another narrows, and end what it leaves
+    #[command(name = KEEP, hide = true)]
+    Keep { run: String },
 }
+
+/// The verb of the keeper.
+const KEEP: &str = "keep";
 
 fn main() -> ExitCode {
     // Load can need tens of thousands of sockets. The verbs report the limit where it matters.
     let files = systems::machine::raise_file_limit();
     let cli = Cli::parse();
+    systems::keeper::appoint(KEEP);
     if let Err(error) = common::begin_trace() {
         return common::exit(Err(error));
     }
@@ -103,8 +110,14 @@ fn main() -> ExitCode {
         Verb::Completions(args) => generate::completions(&args),
         Verb::Man(args) => generate::man(&args),
         Verb::Client => client::run(),
+        Verb::Keep { run } => {
+            systems::keeper::keep(&run, std::io::stdin());
+            Ok(ExitCode::SUCCESS)
+        }
     };
-    common::exit(end)
+    let code = common::exit(end);
+    systems::keeper::dismiss();
+    code
 }
 
 /// Runs experiments, or continues a saved run as the verb that began it.

@@ -5,16 +5,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use systems::Fleeting;
+
 use crate::{Repository, Result, Trouble};
 
 /// The most bytes that clones may take together before those that were not used for longest are removed.
 pub const LIMIT_BYTES: u64 = 10 << 30;
 
-/// A folder that is still unfinished after this time belongs to a process that was killed.
+/// A folder that is still unfinished after this time belongs to a process that was killed together with its keeper.
 const UNFINISHED_AGE: Duration = Duration::from_secs(86_400);
 
 /// A folder that is removed unless it gets its final name.
-pub(crate) struct Unfinished(PathBuf);
+pub(crate) struct Unfinished(Fleeting);
 
 impl Unfinished {
     /// Makes an empty folder below `parent`.
@@ -24,27 +26,21 @@ impl Unfinished {
         let path = parent.join(format!("{}-{count}.new", std::process::id()));
         // One of a killed process with the same id may be there.
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).map_err(|e| cannot("make", &path, e))?;
-        Ok(Self(path))
+        let folder = Fleeting::new(path);
+        fs::create_dir_all(folder.path()).map_err(|e| cannot("make", folder.path(), e))?;
+        Ok(Self(folder))
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// Gives it its name, unless a folder has it already.
     pub(crate) fn settle(self, name: &Path) -> Result<()> {
-        match fs::rename(&self.0, name) {
+        match fs::rename(self.path(), name) {
             Err(_) if name.is_dir() => Ok(()),
             moved => moved.map_err(|e| cannot("make", name, e)),
         }
-    }
-}
-
-impl Drop for Unfinished {
-    /// After `settle` there is nothing to remove.
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

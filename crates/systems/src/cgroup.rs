@@ -11,11 +11,14 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::keeper::{self, Charge};
+use crate::proc;
 use crate::wait::poll;
 
 /// A control group with a memory limit. Dropping it removes it; its processes must have ended.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
+    kept: Charge,
     folder: PathBuf,
     processes: File,
 }
@@ -45,11 +48,13 @@ impl MemoryLimit {
         let name = format!("narrows-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mut why = String::new();
         for parent in parents {
+            sweep(&parent);
             let folder = parent.join(&name);
             match Self::make(&folder, file, bytes) {
                 Ok(limit) => return Ok(limit),
                 Err(error) => {
                     let _ = fs::remove_dir(&folder);
+                    keeper::release(&Charge::Confined(folder.clone()));
                     why = format!("{}: {error}", folder.display());
                 }
             }
@@ -58,6 +63,8 @@ impl MemoryLimit {
     }
 
     fn make(folder: &Path, file: &str, bytes: u64) -> io::Result<Self> {
+        let kept = Charge::Confined(folder.to_owned());
+        keeper::take(&kept);
         fs::create_dir(folder)?;
         fs::write(folder.join(file), bytes.to_string())?;
         // Without swap the limit is one of all memory. Not every kernel counts swap.
@@ -68,7 +75,7 @@ impl MemoryLimit {
                 .and_then(|mut f| f.write_all(limit.as_bytes()));
         }
         let processes = OpenOptions::new().write(true).open(folder.join("cgroup.procs"))?;
-        Ok(Self { folder: folder.to_owned(), processes })
+        Ok(Self { kept, folder: folder.to_owned(), processes })
     }
 
     /// Lets the command join the group before it begins.
@@ -90,6 +97,19 @@ impl Drop for MemoryLimit {
     fn drop(&mut self) {
         // The kernel may count a process for a moment after its end.
         poll(Instant::now() + Duration::from_secs(1), || fs::remove_dir(&self.folder).is_ok());
+        keeper::release(&self.kept);
+    }
+}
+
+/// Removes the groups of processes that were killed together with their keeper. The kernel refuses to remove one in which
+/// something runs.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix("narrows-")?.split('-').next());
+        if owner.and_then(|pid| pid.parse().ok()).is_some_and(|pid| proc::stat(pid).is_none()) {
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 

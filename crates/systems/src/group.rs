@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::keeper::{self, Charge};
 use crate::machine;
 use crate::proc;
 use crate::trace;
@@ -69,7 +70,7 @@ pub(crate) struct Group {
 }
 
 /// The environment variable by which descendants that left the group are found.
-const MARK: &str = "NARROWS_GROUP";
+pub(crate) const MARK: &str = "NARROWS_GROUP";
 /// A helper outside the group, such as Erlang's, ends shortly after its program. This is how long we wait for it.
 const HELPERS: Duration = Duration::from_millis(500);
 /// How often a wait for the end of a process looks whether the user interrupted.
@@ -80,22 +81,21 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 impl Group {
     /// Starts `command`, pinned to `cores` unless the slice is empty.
     ///
-    /// The kernel kills the child when the *thread* that called this ends, so nothing survives a crash. Call it from a
-    /// thread that lives as long as the child should.
+    /// The kernel kills the child when the *thread* that called this ends, so call it from a thread that lives as long as
+    /// the child should. If Narrows is killed, its keeper ends the child's descendants.
     pub(crate) fn spawn(mut command: Command, cores: &[usize]) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         adopt_orphans();
-        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        keeper::begin();
+        let mark = format!("{}-{}", keeper::run(), COUNT.fetch_add(1, Ordering::Relaxed));
         // What is started is the same with a trace as without.
         command.env_remove(trace::VARIABLE);
         command.env(MARK, &mark).process_group(0);
         prepare(&mut command, cores);
-        // Hold the lock until the child is in the set: otherwise another thread could take it for an orphan.
-        let mut leaders = leaders();
-        let child = command.spawn().inspect_err(|error| {
+        let child = adopt(&mut command).inspect_err(|error| {
             trace::say(|| format!("cannot start, {error}: {}", trace::command(&command, cores)));
         })?;
-        leaders.insert(child.id());
+        keeper::take(&Charge::Group(child.id()));
         trace::say(|| format!("started {}: {}", child.id(), trace::command(&command, cores)));
         Ok(Self { child, mark: format!("{MARK}={mark}"), ended: None })
     }
@@ -177,7 +177,12 @@ impl Group {
         let me = std::process::id();
         let outside =
             |pid: &u32| *pid != me && proc::stat(*pid).is_some_and(|s| s.group != group && s.lives());
-        proc::carrying(&self.mark).into_iter().filter(outside).collect()
+        self.marked().into_iter().filter(outside).collect()
+    }
+
+    /// Descendants, wherever they are.
+    fn marked(&self) -> Vec<u32> {
+        proc::pids().filter(|pid| proc::carries(*pid, |entry| entry == self.mark.as_bytes())).collect()
     }
 
     /// Sends SIGKILL to the group and to descendants that left it, and reaps them.
@@ -199,6 +204,7 @@ impl Group {
         let _ = self.child.wait();
         leaders().remove(&group);
         reap(group);
+        keeper::release(&Charge::Group(group));
         self.kill_strays();
         reap_orphans();
     }
@@ -207,7 +213,7 @@ impl Group {
         // Repeat: a stray may have started a child during the search.
         for _ in 0..10 {
             let me = std::process::id();
-            let strays = proc::carrying(&self.mark).into_iter().filter(|pid| *pid != me).collect::<Vec<_>>();
+            let strays = self.marked().into_iter().filter(|pid| *pid != me).collect::<Vec<_>>();
             if strays.is_empty() {
                 return;
             }
@@ -279,7 +285,16 @@ fn signal_group(group: u32, signal: i32) {
     unsafe { libc::kill(-group.cast_signed(), signal) };
 }
 
-/// The children that their [`Group`] will reap.
+/// Starts a child that its owner will reap.
+pub(crate) fn adopt(command: &mut Command) -> io::Result<Child> {
+    // Hold the lock until the child is in the set: otherwise another thread could take it for an orphan.
+    let mut leaders = leaders();
+    let child = command.spawn()?;
+    leaders.insert(child.id());
+    Ok(child)
+}
+
+/// The children that their owner, such as their [`Group`], will reap.
 fn leaders() -> MutexGuard<'static, HashSet<u32>> {
     static LEADERS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)

@@ -77,13 +77,10 @@ pub(crate) fn living(group: u32) -> Vec<u32> {
     pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group && stat.lives())).collect()
 }
 
-/// The processes that were started with `variable` (`NAME=value`) in their environment.
-pub(crate) fn carrying(variable: &str) -> Vec<u32> {
-    let carries = |pid: &u32| {
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-    };
-    pids().filter(carries).collect()
+/// Whether a process was started with an entry (`NAME=value`) in its environment that fits.
+pub(crate) fn carries(pid: u32, fits: impl Fn(&[u8]) -> bool) -> bool {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environ.split(|byte| *byte == 0).any(fits)
 }
 
 /// The program's name, for messages. The kernel keeps only its first bytes. The whole name is then among the words of

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use systems::machine::{Environment, Limit, Placement};
 use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
 use systems::trace;
-use systems::{Catalog, Launch, Listening, Point, Role, SystemError};
+use systems::{Catalog, Launch, Listening, Point, Role, Scratch, SystemError};
 use tls::KeyKind;
 
 use crate::ask::Ask;
@@ -48,6 +48,8 @@ pub struct Bench {
     certificates: Option<Certificates>,
     /// What drives servers and serves clients.
     generator: Box<dyn Generator>,
+    /// Where sockets and certificates are. None until one is needed.
+    scratch: Option<Scratch>,
 }
 
 impl Bench {
@@ -61,7 +63,7 @@ impl Bench {
     ) -> Self {
         let (versions, built) = (HashMap::new(), HashMap::new());
         let (asks, set_up) = (HashMap::new(), HashMap::new());
-        let (sockets, certificates) = (0, None);
+        let (sockets, certificates, scratch) = (0, None, None);
         let generator = Box::new(Here { cores: placement.generator.clone() });
         Self {
             catalog,
@@ -77,6 +79,7 @@ impl Bench {
             sockets,
             certificates,
             generator,
+            scratch,
         }
     }
 
@@ -190,9 +193,12 @@ impl Bench {
         Ok(match (manifest.role, &manifest.program) {
             (_, Program::Attached(attached)) => Some(attached.listening.clone()),
             (Role::Server, program) if program.listens_on_socket() => {
-                let name = format!("narrows-{}-{}.socket", std::process::id(), self.sockets);
+                let folder = scratch(&mut self.scratch).map_err(|error| {
+                    TrialError::failed("start", format!("no folder for its socket: {error}"))
+                })?;
+                let name = format!("{}.socket", self.sockets);
                 self.sockets += 1;
-                Some(Listening::Socket(std::env::temp_dir().join(name)))
+                Some(Listening::Socket(folder.join(name)))
             }
             (Role::Server, Program::Started(start)) if !start.finds_port => {
                 let port = systems::free_port_at(self.address)
@@ -214,7 +220,10 @@ impl Bench {
         let kind = trial.scenario.work().tls().map_or(KeyKind::P256, |tls| tls.certificate);
         let certificates = match &mut self.certificates {
             Some(known) => known,
-            none => none.insert(Certificates::new(self.address).map_err(failed)?),
+            none => {
+                let folder = scratch(&mut self.scratch).map_err(failed)?;
+                none.insert(Certificates::new(folder.to_owned(), self.address).map_err(failed)?)
+            }
         };
         certificates.of(kind).map(Some).map_err(failed)
     }
@@ -332,4 +341,13 @@ fn ended(end: &Result<Measurement, TrialError>) -> String {
         Err(TrialError::Failed(failure)) => format!("--- failed at `{}`: {}", failure.stage, failure.reason),
         Err(TrialError::Interrupted) => "--- interrupted".to_owned(),
     }
+}
+
+/// The folder for sockets and certificates, which is made when it is first needed.
+fn scratch(known: &mut Option<Scratch>) -> io::Result<&Path> {
+    let scratch = match known {
+        Some(scratch) => scratch,
+        none => none.insert(Scratch::new()?),
+    };
+    Ok(scratch.path())
 }

@@ -1,12 +1,11 @@
-//! The certificates of the servers that a session starts: an authority of its own, and files that go when it ends.
+//! The certificates of the servers that a session starts: an authority of its own, and files in a folder that it is given.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use systems::Work;
@@ -22,7 +21,7 @@ const NAMES: [&str; 3] = [NAME, "127.0.0.1", "::1"];
 const BEFORE: Duration = Duration::from_secs(24 * 3600);
 const AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// An authority, and what it has issued so far, as files in a folder of its own. The folder is removed in the end.
+/// An authority, and what it has issued so far, as files.
 #[derive(Debug)]
 pub(super) struct Certificates {
     authority: Authority,
@@ -34,18 +33,11 @@ pub(super) struct Certificates {
 }
 
 impl Certificates {
-    /// Those of servers that listen at this address.
-    pub(super) fn new(address: IpAddr) -> io::Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
+    /// An authority whose certificates will be in `folder`, for servers that listen at this address.
+    pub(super) fn new(folder: PathBuf, address: IpAddr) -> io::Result<Self> {
         let now = SystemTime::now();
         let valid = (now - BEFORE, now + AFTER);
         let authority = Authority::new(valid.0, valid.1).map_err(io::Error::other)?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("narrows-{}-{number}.certificates", std::process::id()));
-        // A run that was killed may have had the same number.
-        let _ = fs::remove_dir_all(&folder);
-        DirBuilder::new().mode(0o700).create(&folder)?;
         let mut names = NAMES.map(str::to_owned).to_vec();
         names.extend(Some(address.to_string()).filter(|name| !NAMES.contains(&name.as_str())));
         Ok(Self { authority, valid, folder, names, issued: BTreeMap::new() })
@@ -69,12 +61,6 @@ impl Certificates {
     /// The root that they lead to.
     pub(super) fn root(&self) -> Vec<u8> {
         self.authority.certificate().into_bytes()
-    }
-}
-
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

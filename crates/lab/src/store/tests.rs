@@ -92,6 +92,24 @@ fn headers_and_observations_are_read_as_they_were_written() {
 }
 
 #[test]
+fn every_digit_of_a_time_survives() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let header = header(500);
+    let run = store.begin(&header).unwrap();
+    // Times of a clock in nanoseconds have all the digits that a number can have.
+    let at = |trial: usize| 1_700_000_000.1 + trial as f64 * 0.987_654_321;
+    for trial in 0..500 {
+        let took_s = (trial as f64 + 1.0).ln();
+        let seen = Observation { began_unix_s: at(trial), took_s, ..observation(&header, trial) };
+        store.append(run, &seen).unwrap();
+    }
+    for (trial, seen) in store.observations(run).unwrap().iter().enumerate() {
+        assert_eq!((seen.began_unix_s, seen.took_s), (at(trial), (trial as f64 + 1.0).ln()), "{trial}");
+    }
+}
+
+#[test]
 fn a_trial_is_stored_only_once_and_only_in_an_existing_run() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();

@@ -1,0 +1,335 @@
+//! The keeper: a small process that ends what Narrows has started, and removes what it has made, if Narrows itself is killed.
+//!
+//! It is this program again. It reads from a pipe what it has charge of. Only Narrows holds the other end of the pipe, so
+//! the kernel closes it when Narrows ends, however it ends. The keeper has a session of its own, so Ctrl-C in the
+//! terminal does not reach it. It knows processes and paths; knows nothing of systems.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::group::{self, MARK};
+use crate::proc;
+use crate::trace;
+use crate::wait::{self, poll};
+
+/// How long the keeper tries to end processes. One that survives SIGKILL for so long hangs in the kernel.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long no process may be found before all have ended. While a process executes another program, the kernel shows no
+/// environment of it for a moment.
+const QUIET: Duration = Duration::from_millis(100);
+/// How long Narrows waits for the end of its keeper, so that the keeper is not left to be reaped by others.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// What Narrows says before it ends by itself.
+const OVER: &[u8] = b".";
+
+/// Something that must not outlive Narrows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Charge {
+    /// A process group.
+    Group(u32),
+    /// A control group and the processes in it.
+    Confined(PathBuf),
+    /// A file or a folder.
+    Path(PathBuf),
+}
+
+impl Charge {
+    /// It as a message without the byte that ends it. `sign` is `+` if it begins, and `-` if it has ended.
+    fn message(&self, sign: u8) -> Vec<u8> {
+        let (kind, number);
+        let text = match self {
+            Self::Group(group) => {
+                (kind, number) = (b'g', group.to_string());
+                number.as_bytes()
+            }
+            Self::Confined(path) => {
+                kind = b'c';
+                path.as_os_str().as_bytes()
+            }
+            Self::Path(path) => {
+                kind = b'p';
+                path.as_os_str().as_bytes()
+            }
+        };
+        [&[sign, kind], text].concat()
+    }
+
+    fn read(kind: u8, text: &[u8]) -> Option<Self> {
+        let path = || PathBuf::from(OsStr::from_bytes(text));
+        match kind {
+            b'g' => {
+                Some(Self::Group(std::str::from_utf8(text).ok()?.parse().ok().filter(|group| *group > 1)?))
+            }
+            b'c' => Some(Self::Confined(path())),
+            b'p' => Some(Self::Path(path())),
+            _ => None,
+        }
+    }
+}
+
+/// A path that is removed when this is dropped, with all that is in it. If Narrows is killed, its keeper removes it.
+#[derive(Debug)]
+pub struct Fleeting(Charge, PathBuf);
+
+impl Fleeting {
+    /// Takes charge of a path before something is made there.
+    pub fn new(path: PathBuf) -> Self {
+        // The keeper has another current folder.
+        let charge = Charge::Path(std::path::absolute(&path).unwrap_or_else(|_| path.clone()));
+        take(&charge);
+        Self(charge, path)
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.1
+    }
+}
+
+impl Drop for Fleeting {
+    fn drop(&mut self) {
+        remove(&self.1);
+        release(&self.0);
+    }
+}
+
+/// Narrows' side of the pipe.
+struct Keeper {
+    /// The argument that makes this program a keeper; `None` where a test or another program uses this crate.
+    verb: Option<&'static str>,
+    child: Option<Child>,
+    /// It was started once. A keeper that somebody killed is not replaced.
+    begun: bool,
+}
+
+fn keeper() -> MutexGuard<'static, Keeper> {
+    static KEEPER: Mutex<Keeper> = Mutex::new(Keeper { verb: None, child: None, begun: false });
+    KEEPER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name of this invocation. It is part of every mark, so that a descendant of an earlier or of another Narrows with
+/// the same process id, such as one in a container, is not taken for one of ours.
+pub(crate) fn run() -> &'static str {
+    static RUN: OnceLock<String> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{}.{:x}", std::process::id(), since.as_nanos())
+    })
+}
+
+/// Lets this program have a keeper, which is started when there is something to keep. `verb` and the name of the run are
+/// the arguments with which this program calls [`keep`].
+pub fn appoint(verb: &'static str) {
+    keeper().verb = Some(verb);
+}
+
+/// Starts the keeper unless it was started. Without one, the kernel still kills the first process of each group.
+pub(crate) fn begin() {
+    keeper().begin();
+}
+
+/// Tells the keeper what it has charge of from now on.
+pub(crate) fn take(charge: &Charge) {
+    keeper().say(&charge.message(b'+'));
+}
+
+/// Tells the keeper what has ended.
+pub(crate) fn release(charge: &Charge) {
+    keeper().say(&charge.message(b'-'));
+}
+
+/// Ends the keeper, at the end of the program.
+pub fn dismiss() {
+    let mut keeper = keeper();
+    if keeper.child.is_some() {
+        keeper.say(OVER);
+    }
+    if let Some(mut child) = keeper.child.take() {
+        drop(child.stdin.take());
+        wait::for_end(child.id(), Instant::now() + FAREWELL);
+        let _ = child.try_wait();
+    }
+}
+
+impl Keeper {
+    fn begin(&mut self) {
+        let Some(verb) = self.verb.filter(|_| !std::mem::replace(&mut self.begun, true)) else { return };
+        // The program's file may have been replaced by a newer one since it was started.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("narrows").args([verb, run()]).current_dir("/");
+        // A Narrows that started this one must not take the keeper for a stray, because it is still needed then.
+        command.env_remove(MARK).env_remove(trace::VARIABLE);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // SAFETY: between fork and exec the closure makes only async-signal-safe calls.
+        unsafe { command.pre_exec(stand_apart) };
+        match group::adopt(&mut command) {
+            Ok(child) => self.child = Some(child),
+            Err(why) => trace::say(|| format!("cannot start the keeper: {why}")),
+        }
+    }
+
+    fn say(&mut self, message: &[u8]) {
+        self.begin();
+        let Some(pipe) = self.child.as_mut().and_then(|child| child.stdin.as_mut()) else { return };
+        if let Err(why) = pipe.write_all(&[message, &[0]].concat()) {
+            trace::say(|| format!("the keeper is gone: {why}"));
+            self.child = None;
+        }
+    }
+}
+
+/// Gives the process a session of its own, and lets it ignore the signals that ask Narrows to end.
+fn stand_apart() -> io::Result<()> {
+    // SAFETY: plain system calls. A signal that is ignored stays so in the program that is executed.
+    unsafe {
+        libc::setsid();
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+    }
+    Ok(())
+}
+
+/// The keeper's side: reads what it has charge of until Narrows ends, and then ends what is left of the run.
+pub fn keep(run: &str, pipe: impl Read) {
+    // `killall -9 narrows` must not find it.
+    // SAFETY: a plain system call; the kernel copies the name.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"keeper".as_ptr()) };
+    let (charges, over) = attend(BufReader::new(pipe));
+    if !over || !charges.is_empty() {
+        end(run, &charges);
+    }
+}
+
+/// Reads messages until the pipe closes. Returns what is left, and whether Narrows said that it ends.
+fn attend(mut pipe: impl BufRead) -> (BTreeSet<Charge>, bool) {
+    let (mut charges, mut over, mut message) = (BTreeSet::new(), false, Vec::new());
+    while pipe.read_until(0, &mut message).is_ok_and(|read| read > 0) {
+        if message.pop() != Some(0) {
+            break; // Narrows was killed in the middle of it.
+        }
+        match &message[..] {
+            OVER => over = true,
+            [sign, kind, text @ ..] => {
+                if let Some(charge) = Charge::read(*kind, text) {
+                    let _ = if *sign == b'+' { charges.insert(charge) } else { charges.remove(&charge) };
+                }
+            }
+            _ => {}
+        }
+        message.clear();
+    }
+    (charges, over)
+}
+
+/// Kills all processes of a run, and then removes its files.
+fn end(run: &str, charges: &BTreeSet<Charge>) {
+    let mark = format!("{MARK}={run}-");
+    let mut quiet = Instant::now();
+    poll(Instant::now() + PATIENCE, || {
+        let living = living(&mark, charges);
+        for pid in &living {
+            // SAFETY: a plain system call. The process carries the mark of the run, or is in one of its groups.
+            unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+        }
+        if !living.is_empty() {
+            quiet = Instant::now();
+        }
+        quiet.elapsed() >= QUIET
+    });
+    for charge in charges {
+        match charge {
+            Charge::Group(_) => {}
+            Charge::Path(path) => remove(path),
+            Charge::Confined(folder) => {
+                // The kernel may count a process for a moment after its end.
+                poll(Instant::now() + Duration::from_secs(1), || {
+                    fs::remove_dir(folder).is_ok() || !folder.exists()
+                });
+            }
+        }
+    }
+}
+
+/// The processes of a run that have not ended.
+fn living(mark: &str, charges: &BTreeSet<Charge>) -> Vec<u32> {
+    let mut confined = BTreeSet::new();
+    for charge in charges {
+        if let Charge::Confined(folder) = charge {
+            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            confined.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+        }
+    }
+    let ours = |pid: &u32| {
+        let Some(stat) = proc::stat(*pid).filter(proc::Stat::lives) else { return false };
+        charges.contains(&Charge::Group(stat.group))
+            || confined.contains(pid)
+            || proc::carries(*pid, |entry| entry.starts_with(mark.as_bytes()))
+    };
+    proc::pids().filter(|pid| *pid != std::process::id()).filter(ours).collect()
+}
+
+/// Removes a file or a folder with all that is in it, if it is there.
+fn remove(path: &Path) {
+    let _ = match fs::symlink_metadata(path) {
+        Ok(known) if known.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(why) => Err(why),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(messages: &[Vec<u8>]) -> (BTreeSet<Charge>, bool) {
+        let text: Vec<u8> = messages.iter().flat_map(|message| [&message[..], &[0]].concat()).collect();
+        attend(&text[..])
+    }
+
+    #[test]
+    fn what_was_taken_and_not_released_is_left() {
+        let odd = Charge::Path(PathBuf::from(OsStr::from_bytes(b"/a b\n\xff")));
+        let (group, confined) = (Charge::Group(4711), Charge::Confined("/c".into()));
+        let taken: Vec<_> = [&odd, &group, &confined].map(|charge| charge.message(b'+')).to_vec();
+        assert_eq!(said(&taken), (BTreeSet::from([odd.clone(), group.clone(), confined.clone()]), false));
+        let more = [taken, vec![odd.message(b'-'), confined.message(b'-')]].concat();
+        assert_eq!(said(&more), (BTreeSet::from([group.clone()]), false));
+        let all = [more, vec![group.message(b'-'), OVER.to_vec()]].concat();
+        assert_eq!(said(&all), (BTreeSet::new(), true));
+    }
+
+    #[test]
+    fn nothing_is_done_for_messages_that_make_no_sense() {
+        // A group of 0 or 1 would mean other processes to kill(2).
+        for text in [&b"+g0"[..], b"+g1", b"+g-5", b"+gx", b"+x", b"+", b"", b"+g\xff"] {
+            assert_eq!(said(&[text.to_vec()]), (BTreeSet::new(), false), "{text:?}");
+        }
+        // The pipe was cut in the middle of a message.
+        assert_eq!(attend(&b"+p/a\0+p/b"[..]).0, BTreeSet::from([Charge::Path("/a".into())]));
+    }
+
+    #[test]
+    fn a_path_goes_with_its_owner_whatever_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, tree, link] = ["file", "tree", "link"].map(|name| folder.path().join(name));
+        let kept = [&file, &tree, &link].map(|path| Fleeting::new(path.clone()));
+        fs::write(&file, "").unwrap();
+        fs::create_dir_all(tree.join("a/b")).unwrap();
+        fs::create_dir(folder.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).unwrap();
+        drop(kept);
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert_eq!(left, ["elsewhere"]);
+        // What got another name stays, and so does its owner's calm.
+        drop(Fleeting::new(folder.path().join("never made")));
+    }
+}
