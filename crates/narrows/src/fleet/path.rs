@@ -35,7 +35,7 @@ pub fn measure(
     counts: &mut dyn FnMut() -> anyhow::Result<CounterSnapshot>,
     cancel: &AtomicBool,
 ) -> anyhow::Result<Option<Path>> {
-    let one = Http::get(&server.to_string(), "/");
+    let one = Http::get(server.to_string(), "/");
     let Some(short) = drive(generators, job(server, one, 1, Duration::ZERO), cancel)? else {
         return Ok(None);
     };
@@ -46,7 +46,7 @@ pub fn measure(
         method: "POST".to_owned(),
         body: Body::Bytes(Arc::new(vec![b'x'; BODY])),
         expect: Expect { length: Some(BODY as u64), ..Expect::default() },
-        ..Http::get(&server.to_string(), "/echo")
+        ..Http::get(server.to_string(), "/echo")
     };
     let connections = CONNECTIONS * generators.number();
     let before = counts()?;

@@ -13,16 +13,8 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::FailedBusy { per_s, share } => failed_busy(per_s, share),
         Evidence::NoRateFailed { per_s } => no_rate_failed(per_s),
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
-        Evidence::LinkFull { share, bytes_per_s } => format!(
-            "the network carried {} of the {} that it can carry",
-            percent(share),
-            bytes_per_second(bytes_per_s)
-        ),
-        Evidence::RoundTrips { share, round_trip_us } => format!(
-            "{} of the time to an answer was the way there and back ({})",
-            percent(share),
-            micros(round_trip_us)
-        ),
+        Evidence::LinkFull { share, bytes_per_s } => link_full(share, bytes_per_s),
+        Evidence::RoundTrips { share, round_trip_us } => round_trips(share, round_trip_us),
         Evidence::Skewed { share } => {
             format!("the generators' windows were apart by {} of their length", percent(share))
         }
@@ -41,16 +33,8 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::NoContinue { count, of, waited_s } => {
             format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
         }
-        Evidence::SessionsRefused { refused, of } => format!(
-            "the server refused {} of the offered sessions, so these are full handshakes",
-            share(refused, of)
-        ),
-        Evidence::NoSessions { without, of } => {
-            format!(
-                "{} of the connections had no session to offer, so they made full handshakes",
-                share(without, of)
-            )
-        }
+        Evidence::SessionsRefused { refused, of } => sessions_refused(refused, of),
+        Evidence::NoSessions { without, of } => no_sessions(without, of),
         Evidence::NothingEnded { attempts, window_s } => {
             format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
         }
@@ -81,6 +65,24 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
             format!("the processor slowed itself down for heat {}", several(times, "time"))
         }
     }
+}
+
+fn sessions_refused(refused: u64, of: u64) -> String {
+    format!("the server refused {} of the offered sessions, so these are full handshakes", share(refused, of))
+}
+
+fn no_sessions(without: u64, of: u64) -> String {
+    format!("{} of the connections had no session to offer, so they made full handshakes", share(without, of))
+}
+
+fn link_full(share: f64, bytes_per_s: f64) -> String {
+    let (share, whole) = (percent(share), bytes_per_second(bytes_per_s));
+    format!("the network carried {share} of the {whole} that it can carry")
+}
+
+fn round_trips(share: f64, round_trip_us: f64) -> String {
+    let (share, way) = (percent(share), micros(round_trip_us));
+    format!("{share} of the time to an answer was the way there and back ({way})")
 }
 
 fn share(part: u64, of: u64) -> String {
