@@ -135,8 +135,10 @@ fn run(args: &run_verb::Args, files: Limit) -> End {
             unfinished.id
         )
     })?;
-    common::say(format_args!("run {} goes on: narrows {command}", unfinished.id));
-    // It goes on on the machines on which it began.
+    if !matches!(cli.verb, Verb::Run(_)) {
+        common::say(format_args!("run {} goes on: narrows {command}", unfinished.id));
+    }
+    // The machines are those with which it began.
     match cli.verb {
         Verb::Try(args) => try_verb::resume(&args, &unfinished, &lab.on(&args.fleet), files),
         Verb::Tune(args) => tune_verb::resume(&args, &unfinished, &lab.on(&args.lab.fleet), files),
