@@ -7,7 +7,7 @@ use std::time::Duration;
 use answers::{Check, Statuses};
 use reactor::{Address, Backend};
 use serde::{Deserialize, Serialize};
-use tls::{Dialing, Parameters, Trust};
+use tls::Dialing;
 use wire::frames::Prefix;
 use wire::proxy;
 
@@ -68,7 +68,7 @@ struct HttpValue {
     expect_continue: bool,
     ids: bool,
     expect: ExpectValue,
-    tls: Option<DialingValue>,
+    tls: Option<Dialing>,
     decode: bool,
     max_answer: u64,
 }
@@ -86,13 +86,6 @@ struct ExpectValue {
     body: Option<Vec<u8>>,
     length: Option<u64>,
     checks: Vec<Check>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct DialingValue {
-    name: String,
-    trust: Trust,
-    parameters: Parameters,
 }
 
 /// The most bytes of a body that are sent along.
@@ -270,17 +263,12 @@ impl HttpValue {
             Body::Bytes(bytes) => BodyValue::Bytes(bytes.to_vec()),
         };
         let tls = match tls.as_deref() {
-            None => None,
             Some(Dialing { identity: Some(_), .. }) => {
                 return Err(
                     "a client's key is not sent to other machines: leave --cert and --key out with --gen",
                 );
             }
-            Some(Dialing { name, trust, identity: None, parameters }) => Some(DialingValue {
-                name: name.clone(),
-                trust: trust.clone(),
-                parameters: parameters.clone(),
-            }),
+            dialing => dialing.cloned(),
         };
         let Expect { status, body: required, length, checks } = expect;
         Ok(Self {
@@ -306,9 +294,6 @@ impl HttpValue {
 
     fn http(self) -> Http {
         let ExpectValue { status, body, length, checks } = self.expect;
-        let dialing = |DialingValue { name, trust, parameters }| {
-            Arc::new(Dialing { name, trust, identity: None, parameters })
-        };
         Http {
             method: self.method,
             host: self.host,
@@ -324,7 +309,7 @@ impl HttpValue {
             ids: self.ids,
             expect: Expect { status, body, length, checks },
             list: None,
-            tls: self.tls.map(dialing),
+            tls: self.tls.map(Arc::new),
             decode: self.decode,
             max_answer: self.max_answer,
         }

@@ -53,6 +53,14 @@ impl Catalog {
         Self::of(vec![Home::named(home)])
     }
 
+    /// A catalog of these systems, such as those that another machine has sent, in addition to Narrows' own endpoints. A system
+    /// replaces one of the same name.
+    pub fn of_systems(home: &Path, systems: impl IntoIterator<Item = Manifest>) -> Self {
+        let mut catalog = Self::new(home);
+        systems.into_iter().for_each(|system| catalog.insert(system));
+        catalog
+    }
+
     /// Loads all manifests of a home, in addition to Narrows' own endpoints.
     pub fn load(home: &Path) -> Self {
         Self::load_all(&[Home::named(home)])

@@ -53,7 +53,7 @@ pub enum Kind {
 }
 
 /// The definition of a knob.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knob {
     /// The type of its values.
     pub kind: Kind,

@@ -4,12 +4,15 @@
 
 mod read;
 mod read_knobs;
+mod sent;
 mod variant;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::allotment;
 use crate::input::{InputError, Source};
@@ -22,8 +25,10 @@ use crate::workload::{Role, Workload};
 pub use read::Draft;
 pub use variant::Variant;
 
-/// A checked manifest. Every field is as docs/contracts.md allows.
-#[derive(Debug, Clone, PartialEq)]
+/// A checked manifest. Every field is as docs/contracts.md allows, also of one that was deserialised: what could not have been read
+/// from a file is refused. One whose clients have a key of their own cannot be serialised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Manifest {
     /// The folder's name. For a variant, `SYSTEM@VARIANT`.
     pub name: String,
@@ -64,7 +69,7 @@ pub struct Manifest {
 }
 
 /// Something that must be installed on the machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
     /// Its usual name.
     pub name: String,
@@ -80,7 +85,7 @@ pub struct Need {
 }
 
 /// How a system is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     /// The command, which runs in the system's folder. May contain placeholders.
     pub command: Vec<String>,
@@ -95,7 +100,7 @@ pub struct Build {
 }
 
 /// Something that a build reads. When it changes, the system is built again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BuildInput {
     /// The value of an environment variable.
     Variable(String),
@@ -104,7 +109,7 @@ pub enum BuildInput {
 }
 
 /// How a system is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Program {
     /// Narrows starts it for each trial and stops it.
     Started(Start),
@@ -136,7 +141,7 @@ impl Program {
 }
 
 /// A server that its user starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// Its URL, as in the manifest.
     pub url: String,
@@ -147,7 +152,7 @@ pub struct Attached {
 }
 
 /// An answer to `GET /` that differs from docs/contracts.md, because a published program gave it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// All bytes of the body. The answer announces their number.
     pub body: String,
@@ -165,7 +170,7 @@ impl Answer {
 }
 
 /// How a system is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// The command. May contain placeholders.
     pub command: Vec<String>,
@@ -180,7 +185,7 @@ pub struct Start {
 }
 
 /// Commands that run around the trials of a system.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooks {
     /// Runs once for each point, before its first trial.
     pub setup: Option<Vec<String>>,
@@ -202,7 +207,7 @@ impl Hooks {
 }
 
 /// How a server shows that it is ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// The path of a GET that must answer 200. If `None`, it is enough that the server accepts a connection.
     pub http: Option<String>,

@@ -14,6 +14,7 @@ use std::process::Command;
 use crate::manifest::{Build, BuildInput, Manifest};
 use crate::probe::Context;
 use crate::template;
+pub(crate) use tree::is_leftover;
 use tree::{Look, Without, text};
 
 /// The hashes of a build's inputs, by name. Two builds with the same stamp have the same result.

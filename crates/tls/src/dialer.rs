@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use rustls::ClientConfig;
 use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser};
 
 use crate::channel::{Channel, ClientChannel};
 use crate::clock::Clock;
@@ -29,17 +29,23 @@ pub enum Trust {
     Anyone,
 }
 
-/// What the connections of a client are made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the connections of a client are made from. A client's own certificate is not serialised, because its key is a secret:
+/// serialising a `Dialing` with one is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialing {
     /// The server's name or IP address: its certificate must be for it. A DNS name is also sent to the server (SNI).
     pub name: String,
     /// Whose certificates are accepted.
     pub trust: Trust,
     /// The client's own certificate, if the server asks for one.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none", serialize_with = "secret")]
     pub identity: Option<Identity>,
     /// What to agree on.
     pub parameters: Parameters,
+}
+
+fn secret<S: Serializer>(_: &Option<Identity>, _: S) -> Result<S::Ok, S::Error> {
+    Err(ser::Error::custom("a client's key is a secret, and stays on its machine"))
 }
 
 /// Makes the connections of clients that share everything but their sessions.

@@ -6,6 +6,7 @@ mod draft;
 mod inputs;
 mod raw;
 mod secured;
+mod sent;
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -57,6 +58,25 @@ pub(super) fn drafted(draft: Draft) -> Result<Manifest, InputError> {
     let raw = RawManifest::from(draft);
     reader.word(&raw.name, "system")?;
     Ok(Manifest { version, ..reader.check(raw, &dir, &home)?.remove(0) })
+}
+
+/// Checks a manifest that was made elsewhere. Returns what a file with the same content would have been read as.
+pub(super) fn sent(manifest: &Manifest) -> Result<Manifest, InputError> {
+    let source = Source::new(manifest.name.as_str(), "");
+    let reader = Reader { source: &source };
+    let raw = RawManifest::from(manifest.clone());
+    reader.word(&raw.name, "system")?;
+    if let Some(path) = [&manifest.dir, &manifest.home].into_iter().find(|path| !path.is_absolute()) {
+        let message = format!("`{}` is not the whole path of its folder", path.display());
+        return reader.wrong(raw.name.span(), message, "begin with a slash");
+    }
+    let mut read = reader.check(raw, &manifest.dir, &manifest.home)?.remove(0);
+    read.version = manifest.version.clone();
+    if let Some(variant) = &manifest.variant {
+        read.name = format!("{}@{}", read.name, variant.name);
+        read.variant = Some(reader.sent_variant(variant)?);
+    }
+    Ok(read)
 }
 
 pub(super) struct Reader<'a> {

@@ -35,7 +35,8 @@ impl Reader<'_> {
         }
         // These words have another meaning in a block of an experiment or as a placeholder.
         if PLACEHOLDERS.contains(&word) || word == "systems" || allotment::knob(word).is_some() {
-            let help = "rename the knob; these words are taken: port, socket, cert, key, tls, narrows, dir, out, home, cores, memory, variant, systems";
+            let help =
+                format!("rename the knob; these words are taken: {}, systems", PLACEHOLDERS.join(", "));
             return self.wrong(name.span(), format!("`{word}` is already the name of something else"), help);
         }
         if let Some(workload) = workloads.iter().find(|workload| workload.knob(word).is_some()) {

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::Command;
 
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::read::{RawVariant, Read, Reader};
+use super::read::{RawEnvironment, RawVariant, Read, Reader};
 use super::{Manifest, Program, USERS};
 use crate::template;
 
 /// What a variant adds to its [`Manifest`]: the environment of all of its commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
     /// The name after the `@`.
     pub name: String,
@@ -114,19 +115,31 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    fn variant(&self, plain: &Manifest, name: &Spanned<String>, raw: RawVariant) -> Read<Manifest> {
+    /// What a variant adds to the environment of its commands.
+    pub(super) fn added(
+        &self,
+        name: &Spanned<String>,
+        path: Option<&Spanned<String>>,
+        env: &RawEnvironment,
+        get: Option<String>,
+    ) -> Read<Variant> {
         self.word(name, "variant")?;
         let known = ["dir", "home", "variant", USERS];
-        let path = raw.path.as_ref().map(|path| self.placeholders(path, &known)).transpose()?;
-        let env = self.environment(&raw.env, &known)?;
+        let path = path.map(|path| self.placeholders(path, &known)).transpose()?;
+        let env = self.environment(env, &known)?;
         let users = env.values().chain(&path).any(|text| text.contains("{$"));
-        if users && raw.get.is_none() {
+        if users && get.is_none() {
             let help = "add get = \"…\": what to set, and how a person gets it";
             return self.wrong(name.span(), "it does not say how to get what the user must set", help);
         }
         if env.contains_key("PATH") && path.is_some() {
             return self.wrong(name.span(), "path and env.PATH at once", "keep one");
         }
+        Ok(Variant { name: name.get_ref().clone(), path, env, get: get.unwrap_or_default() })
+    }
+
+    fn variant(&self, plain: &Manifest, name: &Spanned<String>, raw: RawVariant) -> Read<Manifest> {
+        let added = self.added(name, raw.path.as_ref(), &raw.env, raw.get)?;
         let mut variant = plain.clone();
         variant.name = format!("{}@{}", plain.name, name.get_ref());
         variant.about = raw.about.unwrap_or_else(|| plain.about.clone());
@@ -150,8 +163,7 @@ impl Reader<'_> {
         if raw.answer.is_some() {
             variant.answer = self.answer(raw.answer.as_ref(), &plain.workloads)?;
         }
-        let get = raw.get.unwrap_or_default();
-        variant.variant = Some(Variant { name: name.get_ref().clone(), path, env, get });
+        variant.variant = Some(added);
         Ok(variant)
     }
 }

@@ -19,6 +19,11 @@ const DEEPEST: usize = 200;
 /// How many bytes of content are read, which takes some hundredths of a second.
 const MOST_BYTES: u64 = 32 << 20;
 
+/// Whether a file or folder of this name is left out: tools leave it beside the sources, or the name begins with a dot.
+pub(crate) fn is_leftover(name: &str) -> bool {
+    name.starts_with('.') || LEFTOVERS.contains(&name)
+}
+
 /// What a digest leaves out besides leftovers and names that begin with a dot.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Without<'a> {
@@ -110,8 +115,7 @@ impl Look {
         for name in &names {
             let shown = name.to_string_lossy();
             let extension = shown.rsplit_once('.').map_or("", |(_, extension)| extension);
-            let left_out = shown.starts_with('.')
-                || LEFTOVERS.contains(&&*shown)
+            let left_out = is_leftover(&shown)
                 || without.names.contains(&&*shown)
                 || without.extensions.contains(&extension);
             if !left_out {

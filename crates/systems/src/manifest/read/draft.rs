@@ -52,11 +52,11 @@ pub struct Draft {
 }
 
 /// A value that comes from no file, so it has no position.
-fn spanned<T>(value: T) -> Spanned<T> {
+pub(super) fn spanned<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-fn words(command: Vec<String>) -> RawCommand {
+pub(super) fn words(command: Vec<String>) -> RawCommand {
     spanned(command.into_iter().map(spanned).collect())
 }
 
@@ -112,7 +112,7 @@ impl From<Draft> for RawManifest {
     }
 }
 
-fn raw(knob: Knob) -> RawKnob {
+pub(super) fn raw(knob: Knob) -> RawKnob {
     let value = |value: Value| {
         spanned(match value {
             Value::Boolean(flag) => Toml::Boolean(flag),

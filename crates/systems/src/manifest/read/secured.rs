@@ -31,8 +31,8 @@ impl Reader<'_> {
     /// What connections in TLS are made from, if the manifest says it. Files are relative to `dir`. A server that its user
     /// has started needs it; for one that Narrows starts, the run makes the certificate.
     pub(super) fn dialing(&self, raw: &RawManifest, dir: &Path) -> Read<Option<Dialing>> {
-        if raw.dialing.is_some() {
-            return Ok(raw.dialing.clone());
+        if let Some(dialing) = &raw.dialing {
+            return self.sound(raw.name.span(), dialing.clone()).map(Some);
         }
         let secured = raw.attach.as_ref().filter(|url| url.get_ref().starts_with("https://"));
         let Some(table) = &raw.tls else {
