@@ -15,6 +15,7 @@ mod driver;
 mod fake;
 mod look;
 mod place;
+mod room;
 mod trial_error;
 mod window;
 
