@@ -3,7 +3,7 @@
 
 use crate::support::home::Home;
 use crate::support::{Ended, has, squeezed};
-use lab::observation::Failure;
+use lab::observation::{Failure, Outcome};
 
 /// Runs `bad` and an honest server. The two trials of `bad` must fail at this stage, for this reason, with this text in
 /// their output. The others must be measured, the reference once in each round.
@@ -235,4 +235,29 @@ fn a_system_that_fills_its_memory_is_ended_at_its_limit() {
         assert!(failure.reason.contains(reason), "{failure:#?}");
         assert_eq!(home.measured("good").len(), 1);
     }
+}
+
+#[test]
+fn a_trial_with_more_connections_than_the_machine_allows_fails_before_its_system_starts() {
+    let home = Home::new();
+    home.shell_server("noted", "echo >> starts; exec \"$narrows\" serve --any \"$port\"", "");
+    // No address has a million ports, and few processes may open so many files.
+    home.experiment("requests", "[\"noted\"]", 1, "[[grid]]\nconnections = [2, 1000000]\n");
+    home.run(["run", "e", "--rounds", "file"]);
+    let (mut failed, mut measured) = (0, 0);
+    for seen in home.observations() {
+        match (seen.trial.scenario.work().connections(), seen.outcome) {
+            (2, Outcome::Measured(_)) => measured += 1,
+            (1_000_000, Outcome::Failed(failure)) => {
+                assert_eq!(failure.stage, "start", "{failure:#?}");
+                assert!(failure.reason.starts_with("1000000 connections"), "{failure:#?}");
+                assert!(failure.reason.ends_with("or ask for fewer"), "{failure:#?}");
+                failed += 1;
+            }
+            (_, outcome) => panic!("{outcome:#?}"),
+        }
+    }
+    assert!(failed >= 1 && measured >= 2, "{failed} {measured}");
+    let starts = std::fs::read_to_string(home.path("systems/noted/starts")).expect("it was started");
+    assert_eq!(starts.lines().count(), 1);
 }

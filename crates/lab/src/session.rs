@@ -16,6 +16,7 @@ mod fake;
 mod generator;
 mod look;
 mod place;
+mod room;
 mod trial_error;
 mod window;
 

@@ -161,6 +161,17 @@ pub fn ports() -> u64 {
     }
 }
 
+/// How many connections may wait to be accepted by one listening socket (net.core.somaxconn). 0 if it is unknown.
+pub fn backlog() -> u64 {
+    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// The memory that programs can still get without swapping, in bytes. 0 if it is unknown.
+pub fn available_memory() -> u64 {
+    meminfo("MemAvailable").unwrap_or(0)
+}
+
 /// The number of sockets in TIME_WAIT. Each of them occupies a port for a minute.
 pub fn time_wait() -> u64 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
@@ -271,7 +282,12 @@ fn field(path: &str, name: &str) -> Option<String> {
 }
 
 fn memory() -> Option<u64> {
-    let kilobytes: u64 = field("/proc/meminfo", "MemTotal")?.strip_suffix("kB")?.trim().parse().ok()?;
+    meminfo("MemTotal")
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+fn meminfo(name: &str) -> Option<u64> {
+    let kilobytes: u64 = field("/proc/meminfo", name)?.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
 

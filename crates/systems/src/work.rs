@@ -75,10 +75,20 @@ impl Work {
         self.rate().is_some()
     }
 
+    /// How many connections are open at once. A client may make fewer.
+    pub fn connections(&self) -> u64 {
+        match self {
+            Self::Upload(work) => work.concurrency,
+            Self::Frames(work) => work.connections,
+            Self::Requests(work) => work.connections,
+            Self::Clients(work) => work.pools.saturating_mul(work.pool_size),
+        }
+    }
+
     /// The most connections that a client was told to make. `None` for servers.
     pub fn pool_cap(&self) -> Option<u64> {
         match self {
-            Self::Clients(work) => Some(work.pools.saturating_mul(work.pool_size)),
+            Self::Clients(_) => Some(self.connections()),
             Self::Upload(_) | Self::Frames(_) | Self::Requests(_) => None,
         }
     }

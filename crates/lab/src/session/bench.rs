@@ -22,6 +22,7 @@ use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
 use crate::session::place::Place;
+use crate::session::room::Room;
 use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted, Look, clients, drive};
 
@@ -140,6 +141,10 @@ impl Bench {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
         let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
+        let tcp = listening.as_ref().and_then(Listening::socket).is_none();
+        if let Some(lacks) = Room::read().lacks(trial.scenario.work(), tcp) {
+            return Err(TrialError::failed("start", lacks));
+        }
         let manifest =
             self.catalog.get(system).map_err(|error| TrialError::failed("build", error.to_string()))?;
         let version = match (built.version.clone(), self.versions.get(system)) {
@@ -281,6 +286,10 @@ impl Executor for Bench {
             (false, _) => format!("generator on cores {generator:?}, systems on cores {system:?}"),
         });
         let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
+        let most = pending.clone().map(|trial| trial.scenario.work().connections()).max();
+        if let Some(caution) = most.and_then(|most| Room::read().caution(most)) {
+            say(&caution);
+        }
         let systems: BTreeSet<&str> = pending.map(|trial| trial.scenario.system.as_str()).collect();
         for system in systems {
             if let Err(error) = self.build(system) {

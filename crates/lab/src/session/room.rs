@@ -1,0 +1,116 @@
+//! Whether this machine has room for the connections of a trial: files, ports, memory, and the queue of a listening socket.
+//!
+//! Reads the machine's limits. What they allow is decided by values.
+
+use systems::{Work, machine};
+
+/// Files of a process besides its connections.
+const OTHER_FILES: u64 = 64;
+/// The least memory that a connection takes at both of its ends together, in bytes. 60,000 idle ones took 12 KB each.
+const CONNECTION_BYTES: u64 = 8 << 10;
+
+/// What there is of each limit; 0 where the kernel does not say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Open files of Narrows. Systems have as many.
+    pub(super) files: u64,
+    /// Local ports for connections to one address.
+    pub(super) ports: u64,
+    /// Memory that programs can still get, in bytes.
+    pub(super) memory: u64,
+    /// Connections that may wait to be accepted.
+    pub(super) backlog: u64,
+}
+
+impl Room {
+    pub(super) fn read() -> Self {
+        Self {
+            files: machine::file_limit(),
+            ports: machine::ports(),
+            memory: machine::available_memory(),
+            backlog: machine::backlog(),
+        }
+    }
+
+    /// What there is too little of for this work, and how to get more. `tcp` says whether its connections need ports.
+    pub(super) fn lacks(&self, work: &Work, tcp: bool) -> Option<String> {
+        let connections = work.connections();
+        let lacks = |there_is: u64, needed: u64| there_is > 0 && there_is < needed;
+        let files = connections.saturating_add(OTHER_FILES);
+        if lacks(self.files, files) {
+            let limit = self.files;
+            return Some(format!(
+                "{connections} connections need {files} open files, and the limit is {limit}: raise it with `ulimit -n {files}` \
+                 (as root: `ulimit -Hn {files}` first), or ask for fewer"
+            ));
+        }
+        if tcp && lacks(self.ports, connections) {
+            let ports = self.ports;
+            return Some(format!(
+                "{connections} connections to one address need as many local ports, and there are {ports}: widen \
+                 net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range='1024 65535'`), or ask for fewer"
+            ));
+        }
+        let memory = connections.saturating_mul(CONNECTION_BYTES);
+        if lacks(self.memory, memory) {
+            let (needed, free) = (memory >> 20, self.memory >> 20);
+            return Some(format!(
+                "{connections} connections need {needed} MB of memory at least, and {free} MB are free: end other programs, \
+                 or ask for fewer"
+            ));
+        }
+        None
+    }
+
+    /// What a person should know before trials with so many connections begin.
+    pub(super) fn caution(&self, connections: u64) -> Option<String> {
+        let backlog = self.backlog;
+        (backlog > 0 && connections > backlog).then(|| {
+            format!(
+                "{connections} connections are opened at once, and only {backlog} may wait to be accepted: where a system accepts \
+                 slowly, some open a second later; `sysctl -w net.core.somaxconn={connections}` gives them room if the \
+                 system asks for it"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systems::{Point, Value, Workload};
+
+    use super::*;
+    use crate::observation::Scenario;
+
+    fn work(workload: Workload, knobs: &[(&str, i64)]) -> Work {
+        let knobs = knobs.iter().map(|(name, value)| ((*name).to_owned(), Value::Integer(*value)));
+        let scenario = Scenario::new("e", "s", workload, knobs.collect::<Point>()).expect("its knobs");
+        *scenario.work()
+    }
+
+    #[test]
+    fn each_limit_is_named_with_what_is_needed_and_the_remedy() {
+        let work = work(Workload::Requests, &[("connections", 60_000)]);
+        let room = Room { files: 100_000, ports: 64_512, memory: 1 << 30, backlog: 4096 };
+        assert_eq!(room.lacks(&work, true), None);
+        let lacks = |room: Room, words: &[&str]| {
+            let said = room.lacks(&work, true).expect("it lacks something");
+            assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        };
+        lacks(Room { files: 20_000, ..room }, &["60064 open files", "20000", "ulimit -Hn 60064"]);
+        lacks(Room { ports: 28_232, ..room }, &["28232", "sysctl -w net.ipv4.ip_local_port_range"]);
+        lacks(Room { memory: 100 << 20, ..room }, &["468 MB", "100 MB are free"]);
+        // A Unix socket has no ports, and what is unknown is not too little.
+        assert_eq!(Room { ports: 28_232, ..room }.lacks(&work, false), None);
+        assert_eq!(Room { files: 0, ports: 0, memory: 0, backlog: 0 }.lacks(&work, true), None);
+    }
+
+    #[test]
+    fn connections_are_those_of_all_pools() {
+        let clients = work(Workload::Clients, &[("pools", 3), ("pool_size", 10_000)]);
+        let room = Room { files: 20_000, ports: 0, memory: 0, backlog: 128 };
+        assert!(room.lacks(&clients, true).is_some_and(|said| said.contains("30064")));
+        assert!(room.caution(129).is_some_and(|said| said.contains("net.core.somaxconn=129")));
+        assert_eq!(room.caution(128), None);
+    }
+}
