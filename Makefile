@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
+.PHONY: run check test machines fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -28,6 +28,13 @@ test: install-test lint
 	NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast -- --test-threads=4
 	cargo test --workspace --locked --lib simulation -- --ignored
 	@if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
+
+# Generators on other machines: four machines as network namespaces, with links, sshd, clocks and Slurm of their own. As root. It
+# prints what it saw.
+machines:
+	cargo test --locked -p narrows --test machines --no-run
+	scripts/machines run --slurm cargo test -q --locked --offline -p narrows --test machines -- \
+		--ignored --nocapture --test-threads=1
 
 # Runs `make run` and `make test` in new root folders where nothing is installed: as root, with sudo, and without. FRESH=short takes
 # ten minutes.

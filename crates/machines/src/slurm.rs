@@ -68,7 +68,7 @@ impl Request {
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
         // A generator that shares its machine with other jobs measures them, too.
-        command.args(["-c", KEEP, "salloc", "--exclusive", "-N", &self.nodes.to_string()]);
+        command.args(["-c", KEEP, "salloc", "-J", "narrows", "--exclusive", "-N", &self.nodes.to_string()]);
         command.args(&self.options).args(["sh", "-c", HOLD]);
         command
     }
