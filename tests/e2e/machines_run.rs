@@ -87,6 +87,33 @@ fn a_client_there_meets_the_server_of_a_generator() {
     home.assert_nothing_left();
 }
 
+/// A machine that shares nothing with this one but the program: another cache, another folder, other systems.
+fn stranger(home: &Home) -> String {
+    let cache = home.path("cache").display().to_string();
+    home.write("stranger", &format!("cd /; XDG_CACHE_HOME={cache} NARROWS_HOME= exec {NARROWS} agent"));
+    format!("exec:sh {}", home.path("stranger").display())
+}
+
+#[test]
+fn a_machine_gets_the_systems_that_it_lacks() {
+    let home = home("requests", CLOSED);
+    let (machine, systems) = (stranger(&home), home.path("cache/narrows/agents/systems"));
+    let on_it = ["--sut", &machine, "--gen", "local", "--address", "127.0.0.1"];
+    run_on(&home, &on_it).code(0);
+    together(&home, 1);
+    let sent = || fs::read_dir(&systems).map(|folders| folders.count()).unwrap_or_default();
+    assert_eq!(sent(), 1, "the files of one system");
+    run_on(&home, &on_it).code(0);
+    assert_eq!(sent(), 1, "they are sent once");
+    // A command that was typed runs there, too.
+    let command = format!("{NARROWS} serve --host {{address}} -p {{port}}");
+    let short = ["--rounds", "3", "-d", "200ms", "--warmup", "50ms"];
+    let ended = home.run([&["try", &command][..], &short, &on_it].concat()).code(0);
+    assert!(ended.stdout.contains("narrows"), "{ended:#?}");
+    home.run([&["try", &command, "--git", "HEAD"][..], &on_it].concat()).code(2).says(&["--git", "--sut"]);
+    home.assert_nothing_left();
+}
+
 /// A machine whose agent is killed once, when it has lived for so long. Then `after` happens. It is away while the file `away` is
 /// there.
 fn mortal(home: &Home, name: &str, after: &str) -> String {

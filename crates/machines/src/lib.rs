@@ -20,5 +20,6 @@ pub use error::MachineError;
 pub use frame::{FrameError, LONGEST, read as read_frame, write as write_frame};
 pub use link::{Clock, Link, Lost, Speaker};
 pub use message::{Hello, Message, PROTOCOL};
+pub use program::CACHE;
 pub use remote::{Caller, Remote, clean};
 pub use slurm::{Granted, Node, Request};

@@ -25,6 +25,8 @@ const PIECE: usize = 64 << 10;
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// The folder of all programs that were sent to a machine, in words of a shell.
+/// Its name in the cache of narrows. Whatever was sent to a machine is kept there.
+pub const CACHE: &str = "agents";
 const FOLDER: &str = r#""${XDG_CACHE_HOME:-$HOME/.cache}/narrows/agents""#;
 
 /// What a shell does at the other end. It has no `'`, no `\` and no `!`, so that in single quotes every login shell takes it as it

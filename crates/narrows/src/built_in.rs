@@ -25,6 +25,11 @@ pub fn homes() -> Result<Vec<Home>, CatalogError> {
     })
 }
 
+/// Whether a home came with this program, so that another machine with the same program has it, too.
+pub fn is_home(home: &Path) -> bool {
+    homes::cache().is_some_and(|cache| cache.join(NAME) == home)
+}
+
 /// The folder with the files, which is made unless it is there.
 fn unpack(cache: &Path) -> io::Result<PathBuf> {
     let folder = cache.join(NAME);

@@ -214,6 +214,11 @@ impl CommandArgs {
         Ok(vec![("tls", word(version.name())), ("sessions", word(sessions))])
     }
 
+    /// Whether services run beside the system.
+    pub fn has_services(&self) -> bool {
+        !self.start.services.is_empty()
+    }
+
     /// Starts the services. They stop when they are dropped.
     ///
     /// # Errors

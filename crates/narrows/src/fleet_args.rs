@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use lab::session::{Bench, Executor, TrialError};
 use machines::Machine;
 use serve::CounterSnapshot;
@@ -53,6 +53,23 @@ impl FleetArgs {
     /// Whether another machine is named.
     pub fn any(&self) -> bool {
         self.sut.is_some() || !self.generators.is_empty()
+    }
+
+    /// Checks that a command line asks nothing of another machine that happens here only.
+    ///
+    /// # Errors
+    /// The option that does.
+    pub fn check_commands(&self, commits: bool, services: bool) -> Result<(), Usage> {
+        let wrong = match (&self.sut, commits, services) {
+            (Some(_), true, _) => {
+                "--git builds on this machine, so it cannot be used with --sut: build there, and compare the programs"
+            }
+            (Some(_), _, true) => {
+                "--service starts its command on this machine: start it on the machine of --sut yourself"
+            }
+            _ => return Ok(()),
+        };
+        Err(Usage(wrong.to_owned()))
     }
 
     /// This machine, for the systems of a catalog.
@@ -114,14 +131,15 @@ impl FleetArgs {
         let usual = (*sut == Machine::Local).then_some(HERE);
         let opening = Opening { address: self.address.or(usual) };
         let mut about = About::default();
-        let sut = Sut::reach(sut.clone(), opening, files, Arc::clone(cancel), |address, remote| {
-            let (server, threads) = sut::serve(remote, address)?;
-            let far = Far { server, threads, counts: &mut || sut::counts(remote, &Order::Counts) };
-            let (fleet, known) = fleet(machines, address, files, far, cancel)?;
-            sut::counts(remote, &Order::StopServing)?;
-            about = About { sut: Some(remote.machine().to_string()), ..known };
-            Ok(Box::new(fleet))
-        })?;
+        let sut =
+            Sut::reach(sut.clone(), catalog, opening, (files, Arc::clone(cancel)), |address, remote| {
+                let (server, threads) = sut::serve(remote, address)?;
+                let far = Far { server, threads, counts: &mut || sut::counts(remote, &Order::Counts) };
+                let (fleet, known) = fleet(machines, address, files, far, cancel)?;
+                sut::counts(remote, &Order::StopServing)?;
+                about = About { sut: Some(remote.machine().to_string()), ..known };
+                Ok(Box::new(fleet))
+            })?;
         Ok(Box::new(Patient::new(Box::new(sut), about)))
     }
 }
@@ -146,6 +164,11 @@ fn fleet(
     let known =
         generators.reach(cancel)?.iter().map(|remote| (remote.machine().to_string(), remote.hello.clone()));
     let known = known.collect();
-    let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel)?;
+    let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel).with_context(|| {
+        format!(
+            "the generators do not reach {address}: name the address of the systems' machine with --address, as the generators \
+             know it"
+        )
+    })?;
     Ok((Fleet::new(generators, address, path, cancel), About { sut: None, generators: known, path }))
 }

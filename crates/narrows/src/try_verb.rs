@@ -161,6 +161,7 @@ impl From<ExitCode> for Answer {
 
 impl<'a> Question<'a> {
     fn read(args: &'a Args, files: Limit) -> anyhow::Result<Self> {
+        args.fleet.check_commands(!args.commits.git.is_empty(), args.command.has_services())?;
         let cancel = common::cancellation()?;
         let workload = args.command.workload(&args.arms);
         let conditions = args.conditions(workload)?;

@@ -13,7 +13,7 @@ use systems::machine::{Environment, Limit, Placement};
 use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
 use systems::trace;
-use systems::{Catalog, Launch, Listening, Point, Role, Scratch, SystemError};
+use systems::{Catalog, Launch, Listening, Manifest, Point, Role, Scratch, SystemError};
 use tls::KeyKind;
 
 use crate::ask::Ask;
@@ -82,6 +82,12 @@ impl Bench {
             generator,
             scratch,
         }
+    }
+
+    /// Adds a system, and replaces one of the same name.
+    pub fn know(&mut self, manifest: Manifest) {
+        self.built.remove(&manifest.name);
+        self.catalog.insert(manifest);
     }
 
     /// Lets another generator drive the servers and serve the clients. The systems then have all cores of this machine.

@@ -1,6 +1,7 @@
 //! The bench of an agent: systems run here, and the other side of the pipe drives them.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +12,10 @@ use load::{Assignment, Job, Moment};
 use machines::Speaker;
 use serve::CounterSnapshot;
 use systems::work::Clients;
-use systems::{Catalog, Limit};
+use systems::{Catalog, Limit, Parcel, homes, parcel};
 
 use crate::fleet::Answer;
-use crate::fleet::lab::{Done, Opening, Reply, Task, Want};
+use crate::fleet::lab::{Brought, Done, Opening, Reply, Task, Want};
 use crate::{built_in, lab_args};
 
 /// A bench on a thread of its own, which lives as long as the agent: the kernel kills a system when the thread that started it
@@ -79,6 +80,8 @@ fn work(tasks: &Receiver<Task>, asking: &Asking, files: Limit, cancel: &Arc<Atom
                 }
                 Err(why) => Err(format!("{why:#}")),
             },
+            (Task::Know(brought), Some(bench)) => know(*brought, bench),
+            (Task::Unpack(parcel), Some(_)) => unpack(&parcel),
             (task, Some(bench)) => Ok(do_task(task, bench, asking)),
             (_, None) => Err("its bench is not open".to_owned()),
         };
@@ -89,7 +92,7 @@ fn work(tasks: &Receiver<Task>, asking: &Asking, files: Limit, cancel: &Arc<Atom
 fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
     let interrupted = |_| TrialError::Interrupted;
     match task {
-        Task::Open(_) => Done::Prepared,
+        Task::Open(_) | Task::Know(_) | Task::Unpack(_) => Done::Known,
         Task::Probe(systems) => Done::Missing(bench.probe(&systems).map_err(interrupted).into()),
         Task::Describe => Done::Described(bench.environment()),
         Task::Prepare { plan, pending } => {
@@ -102,6 +105,34 @@ fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
         }
         Task::Execute(trial) => Done::Executed(bench.execute(&trial).map_err(interrupted).into()),
     }
+}
+
+/// Lets the bench know a system that the other side has brought.
+fn know(brought: Brought, bench: &mut Bench) -> Result<Done, String> {
+    let Brought { manifest, parcel } = brought;
+    let home = match &parcel {
+        None => std::env::current_dir().map_err(|why| format!("it has no current folder: {why}"))?,
+        Some(hash) => match parcel::unpacked(&homes_folder()?, hash) {
+            None => return Ok(Done::Lacks),
+            Some(home) => home,
+        },
+    };
+    bench.know(manifest.in_home(&home));
+    Ok(Done::Known)
+}
+
+fn unpack(parcel: &Parcel) -> Result<Done, String> {
+    let folder = homes_folder()?;
+    match parcel.unpack(&folder) {
+        Ok(_) => Ok(Done::Known),
+        Err(why) => Err(format!("cannot unpack the files of a system into {}: {why}", folder.display())),
+    }
+}
+
+/// Where the files of systems are that were sent here. `narrows agent --clean` removes them.
+fn homes_folder() -> Result<PathBuf, String> {
+    let cache = homes::cache().ok_or("its user has no home folder, so nothing can be kept there")?;
+    Ok(cache.join(machines::CACHE).join("systems"))
 }
 
 /// A bench for the systems that are known here.

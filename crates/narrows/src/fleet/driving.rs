@@ -77,11 +77,18 @@ fn trial_error(error: &anyhow::Error) -> TrialError {
 
 impl Generator for Fleet {
     fn drive(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError> {
-        if let Address::Unix(_) = job.target.address {
-            return Err(TrialError::failed(
-                "drive",
-                "other machines cannot reach a Unix socket: let the system listen on {address} and {port}",
-            ));
+        let unreachable = match &job.target.address {
+            Address::Unix(_) => Some("a Unix socket".to_owned()),
+            Address::Tcp(address) if address.ip().is_loopback() && !self.towards.is_loopback() => {
+                Some(address.to_string())
+            }
+            Address::Tcp(_) => None,
+        };
+        if let Some(what) = unreachable {
+            let why = format!(
+                "other machines cannot reach {what}: let the system listen at {{address}} and {{port}}"
+            );
+            return Err(TrialError::failed("drive", why));
         }
         let request = Request { job, wait: None, cores: Cores::All };
         let together =

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serve::CounterSnapshot;
 use systems::work::Clients;
+use systems::{Manifest, Parcel};
 
 /// What the bench of a machine is asked to do, one after the other. Each ends with a [`Done`].
 #[derive(Serialize, Deserialize)]
@@ -19,6 +20,10 @@ use systems::work::Clients;
 pub enum Task {
     /// Be ready for trials.
     Open(Box<Opening>),
+    /// Know this system, and replace one of the same name.
+    Know(Box<Brought>),
+    /// Unpack the files of a system.
+    Unpack(Box<Parcel>),
     /// See [`lab::session::Executor::probe`].
     Probe(BTreeSet<String>),
     /// See [`lab::session::Executor::environment`].
@@ -38,6 +43,15 @@ pub struct Opening {
     pub address: Option<IpAddr>,
 }
 
+/// A system that the machine may not have.
+#[derive(Serialize, Deserialize)]
+pub struct Brought {
+    /// The system.
+    pub manifest: Manifest,
+    /// The hash of its files, if it has a folder of its own. The commands of others run in the agent's current folder.
+    pub parcel: Option<String>,
+}
+
 /// What a bench says of its task.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +60,10 @@ pub enum Done {
     Say(String),
     /// To [`Task::Open`]: where systems listen.
     Opened(IpAddr),
+    /// To [`Task::Know`] and [`Task::Unpack`].
+    Known,
+    /// To [`Task::Know`]: its files are missing. The task is to be given again when they have come.
+    Lacks,
     /// To [`Task::Probe`].
     Missing(Ended<BTreeMap<String, String>>),
     /// To [`Task::Describe`].

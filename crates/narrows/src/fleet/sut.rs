@@ -14,11 +14,11 @@ use lab::session::{Executor, Generator, Here, Interrupted, Look, MACHINE, Servin
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
 use serve::CounterSnapshot;
-use systems::Limit;
+use systems::{Catalog, Limit, Parcel, is_reference};
 
-use super::lab::{Done, Ended, Opening, Reply, Task, Want};
-use crate::common;
+use super::lab::{Brought, Done, Ended, Opening, Reply, Task, Want};
 use crate::fleet::{self, Answer, At, Order, ServeOrder};
+use crate::{built_in, common};
 
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -36,6 +36,9 @@ pub struct Sut {
     generator: Box<dyn Generator>,
     /// `None` until it is reached, and after it was lost.
     remote: Option<Remote>,
+    catalog: Catalog,
+    /// The systems that it knows.
+    known: BTreeSet<String>,
     /// The plan for which it was prepared, so that it can be prepared again.
     prepared: Option<Plan>,
     /// What it said of itself.
@@ -73,16 +76,26 @@ impl Sut {
     /// It cannot be reached, or has no bench.
     pub fn reach(
         machine: Machine,
+        catalog: &Catalog,
         opening: Opening,
-        files: Limit,
-        cancel: Arc<AtomicBool>,
+        (files, cancel): (Limit, Arc<AtomicBool>),
         generator: impl FnOnce(IpAddr, &mut Remote) -> anyhow::Result<Box<dyn Generator>>,
     ) -> anyhow::Result<Self> {
         let environment = serde_json::Value::Null;
         let (remote, prepared) = (None, None);
         let no_generator: Box<dyn Generator> = Box::new(Here { cores: Vec::new() });
-        let mut sut =
-            Self { machine, opening, files, cancel, generator: no_generator, remote, prepared, environment };
+        let mut sut = Self {
+            machine,
+            opening,
+            files,
+            cancel,
+            generator: no_generator,
+            remote,
+            catalog: catalog.clone(),
+            known: BTreeSet::new(),
+            prepared,
+            environment,
+        };
         let address = match sut.open() {
             Ok(address) => address,
             Err(Trouble::Lost(error)) => return Err(error.into()),
@@ -113,7 +126,9 @@ impl Sut {
         self.remote = reached.pop();
         let opened = self.converse(Task::Open(Box::new(self.opening.clone())))?;
         let Done::Opened(address) = opened else { return Err(self.unasked()) };
+        self.known.clear();
         if let Some(plan) = self.prepared.clone() {
+            self.bring(&systems_of(&plan))?;
             self.converse(Task::Prepare { plan: Box::new(plan), pending: Vec::new() })?;
         }
         Ok(address)
@@ -123,6 +138,42 @@ impl Sut {
         let machine = self.machine.to_string();
         self.remote = None;
         Trouble::Lost(MachineError { machine, why: "it answered what was not asked".to_owned(), gone: true })
+    }
+
+    /// Lets the machine know these systems, and sends it their files if it lacks them.
+    fn bring(&mut self, names: &BTreeSet<String>) -> Result<(), Trouble> {
+        for name in names {
+            // The other side has what came with the program. A system that nobody knows fails there.
+            let Ok(manifest) = self.catalog.get(name).cloned() else { continue };
+            if is_reference(name) || built_in::is_home(manifest.home()) || !self.known.insert(name.clone()) {
+                continue;
+            }
+            let parcel = match manifest.dir == manifest.home() {
+                // A command that was typed has no files of its own.
+                true => None,
+                false => Some(Parcel::of(&manifest).map_err(|why| self.unusable(why))?),
+            };
+            let hash = parcel.as_ref().map(Parcel::hash);
+            let brought = |hash| Task::Know(Box::new(Brought { manifest: manifest.clone(), parcel: hash }));
+            if let (Done::Lacks, Some(parcel)) = (self.converse(brought(hash.clone()))?, parcel) {
+                self.converse(Task::Unpack(Box::new(parcel)))?;
+                self.converse(brought(hash))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unusable(&self, why: String) -> Trouble {
+        Trouble::Lost(MachineError { machine: self.machine.to_string(), why, gone: false })
+    }
+
+    /// The same as `say`, for a task with these systems.
+    fn say_with(&mut self, systems: &BTreeSet<String>, task: Task) -> Result<Done, Trouble> {
+        if self.remote.is_none() {
+            self.open()?;
+        }
+        self.bring(systems)?;
+        self.converse(task)
     }
 
     /// Gives the bench a task, and answers what it wants until the task is done. A machine that was lost is reached again.
@@ -169,6 +220,11 @@ pub fn counts(remote: &mut Remote, order: &Order) -> anyhow::Result<CounterSnaps
         Some(Answer::Counted(counts)) => Ok(counts),
         _ => bail!(fleet::unasked(remote)),
     }
+}
+
+fn systems_of(plan: &Plan) -> BTreeSet<String> {
+    let scenarios = plan.experiments.iter().flat_map(|planned| &planned.scenarios);
+    scenarios.map(|scenario| scenario.system.clone()).collect()
 }
 
 /// A task that goes on.
@@ -260,7 +316,7 @@ fn tell(speaker: &Speaker, reply: Reply) {
 
 impl Executor for Sut {
     fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
-        match self.say(Task::Probe(systems.clone())) {
+        match self.say_with(systems, Task::Probe(systems.clone())) {
             Ok(Done::Missing(Ended::Well(missing))) => Ok(missing),
             Err(Trouble::Lost(error)) => {
                 common::say(error);
@@ -278,7 +334,7 @@ impl Executor for Sut {
         // A search adds trials to its plan, but what prepares a bench stays as it is.
         self.prepared = Some(plan.clone());
         let task = Task::Prepare { plan: Box::new(plan.clone()), pending: pending.to_vec() };
-        if let Err(Trouble::Lost(error)) = self.say(task) {
+        if let Err(Trouble::Lost(error)) = self.say_with(&systems_of(plan), task) {
             say(&error.to_string());
         }
     }
@@ -290,15 +346,17 @@ impl Executor for Sut {
         timing: Timing,
         measured: bool,
     ) -> Result<Option<Look>, TrialError> {
+        let systems = BTreeSet::from([scenario.system.clone()]);
         let (scenario, ask) = (Box::new(scenario.clone()), Box::new(ask.clone()));
-        match self.say(Task::Look { scenario, ask, timing, measured })? {
+        match self.say_with(&systems, Task::Look { scenario, ask, timing, measured })? {
             Done::Looked(looked) => looked.into(),
             _ => Err(self.unasked().into()),
         }
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
-        match self.say(Task::Execute(Box::new(trial.clone()))) {
+        let systems = BTreeSet::from([trial.scenario.system.clone()]);
+        match self.say_with(&systems, Task::Execute(Box::new(trial.clone()))) {
             Ok(Done::Executed(Ended::Well(outcome))) => Ok(outcome),
             Ok(Done::Executed(Ended::Failed(failure))) => Ok(Outcome::Failed(failure)),
             Ok(Done::Executed(Ended::Interrupted)) | Err(Trouble::Interrupted) => Err(Interrupted),
