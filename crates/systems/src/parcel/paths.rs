@@ -42,7 +42,7 @@ pub(super) fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
-            Component::ParentDir => _ = plain.pop().then_some(())?,
+            Component::ParentDir => plain.pop().then_some(())?,
             Component::CurDir => {}
             part => plain.push(part),
         }
