@@ -393,3 +393,63 @@ fn a_machine_is_reached_through_ssh() {
         .says(&["machine ssh://no-such-host.invalid", "exited with code 255"]);
     assert_eq!(server.counts()[0], 200);
 }
+
+/// A folder with a `salloc`, an `srun` and a `scontrol` that know this machine only. `salloc` says in `log` what it was asked for, and
+/// how its allocation ended. If `waits` exists, nothing is granted.
+fn slurm(folder: &Path) -> String {
+    let bin = folder.join("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    let log = folder.join("log").display().to_string();
+    let waits = folder.join("waits").display().to_string();
+    let salloc = format!(
+        "echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\n\
+         if [ -e {waits} ]; then trap 'echo withdrawn >>{log}; exit 1' TERM; sleep 600 & wait $!; fi\n\
+         export SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n1 n2'\n\"$@\"\necho given back >>{log}"
+    );
+    let srun = format!("echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\nexec \"$@\"");
+    for (name, text) in [("salloc", salloc), ("srun", srun), ("scontrol", "echo $3".to_owned())] {
+        let path = bin.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a file");
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, executable).expect("it can be executed");
+    }
+    format!("{}:{}", bin.display(), std::env::var("PATH").expect("a path"))
+}
+
+#[test]
+fn an_allocation_of_slurm_is_used_and_given_back_on_every_way_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = slurm(folder.path());
+    let server = Served::start(&[]);
+    let mark_of_it = new_mark();
+    let command = |machines: &str, words: &[&str]| {
+        let mut command = narrows([&["load", &server.http, "--gen", machines, "--json"], words].concat());
+        mark(&mut command, &mark_of_it).env("PATH", &path).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        command
+    };
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    let ended = |what: &str| log().matches(what).count();
+
+    let json = run(&mut command("slurm:2 -p short", &["-n", "100", "-c", "2"])).code(0).json();
+    let names: Vec<&Value> = generators(&json).iter().map(|generator| &generator["machine"]).collect();
+    assert_eq!(names, ["slurm:2 -p short (node n1)", "slurm:2 -p short (node n2)"], "{json}");
+    assert!(log().contains("-N 2 -p short sh -c") && log().contains("--jobid 17 -w n2 "), "{}", log());
+    assert_eq!(ended("given back"), 1, "{}", log());
+
+    run(&mut command("slurm:3", &["-n", "100", "-c", "3"])).code(1).says(&["`salloc` gave no 3 nodes"]);
+    assert_eq!(ended("given back"), 2, "{}", log());
+
+    let drive = Guarded::spawn(&mut command("slurm:2", &["-d", "30s", "-c", "4"]));
+    assert!(until(|| connections_to(&server.http) >= 4), "both drive");
+    drive.signal(libc::SIGKILL);
+    assert!(!drive.end().status.success());
+    assert!(until(|| ended("given back") == 3), "{}", log());
+
+    std::fs::write(folder.path().join("waits"), "").expect("a file");
+    let waits = Guarded::spawn(&mut command("slurm:2", &["-n", "100", "-c", "2"]));
+    assert!(until(|| log().lines().filter(|line| line.contains("--exclusive")).count() == 4), "{}", log());
+    waits.signal(libc::SIGINT);
+    waits.end().code(1).says(&["interrupted while it waited for Slurm"]);
+    assert_eq!(ended("withdrawn"), 1, "{}", log());
+    assert_nothing_left(&mark_of_it);
+}

@@ -195,9 +195,11 @@ fn d_merged_percentiles_are_those_of_one_generator() {
         assert_eq!((json["completed"].as_u64(), server.served()), (Some(12_000), 12_000), "{json}");
         json["response_time_us"].clone()
     };
-    let (one, three) = (drive("ssh://gen1"), drive(GENERATORS));
+    // Whatever else this machine does only adds to a time, so the less of two is nearer to the truth.
+    let drives = ["ssh://gen1", GENERATORS, GENERATORS, "ssh://gen1"].map(drive);
     for name in ["p50", "p99", "p99_9"] {
-        let (one, three) = (number(&one, name), number(&three, name));
+        let [one, three] =
+            [[0, 3], [1, 2]].map(|[n, m]| number(&drives[n], name).min(number(&drives[m], name)));
         let apart = (three / one - 1.0).abs();
         let verdict = if apart < 0.01 { "within" } else { "NOT within" };
         say(&format!("{name}: {:.3} ms of one, {:.3} ms of three: {verdict} 1 %", one / 1e3, three / 1e3));

@@ -136,6 +136,7 @@ impl Allocation {
     /// What `salloc` said, when it has ended.
     fn refusal(&mut self) -> String {
         self.input = None;
+        let _ = self.held.wait(FAREWELL);
         self.held.end(FAREWELL)
     }
 }

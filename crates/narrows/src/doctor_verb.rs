@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Examine these machines instead, on which systems will run: ssh://[user@]host[:port], exec:COMMAND that gives a pipe
-    /// to `narrows agent`, or local; separated by commas
+    /// to `narrows agent`, slurm:N for nodes of a Slurm cluster, or local; separated by commas
     #[arg(long, value_name = "MACHINES")]
     sut: Vec<MachineList>,
     /// Examine these machines instead, on which generators will run

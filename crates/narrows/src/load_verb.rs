@@ -79,8 +79,8 @@ pub struct Args {
     /// Write the latencies to this file, as an HdrHistogram log
     #[arg(long, value_name = "FILE", conflicts_with = "find_max_rate")]
     hlog: Option<PathBuf>,
-    /// Drive from these machines together: ssh://[user@]host[:port], exec:COMMAND that gives a pipe to `narrows agent`, or local;
-    /// separated by commas
+    /// Drive from these machines together: ssh://[user@]host[:port], exec:COMMAND that gives a pipe to `narrows agent`, slurm:N for
+    /// nodes of a Slurm cluster, or local; separated by commas
     #[arg(long = "gen", value_name = "MACHINES")]
     generators: Vec<MachineList>,
     /// Print one JSON object
