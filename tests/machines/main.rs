@@ -6,6 +6,7 @@
 mod support;
 
 mod delays;
+mod runs;
 mod slurm;
 
 use std::process::Command;

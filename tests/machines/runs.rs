@@ -1,0 +1,156 @@
+//! Runs whose systems are on one machine and whose generators are on three others.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use lab::observation::Outcome;
+
+use crate::support::home::Home;
+use crate::support::{Guarded, until};
+use crate::{GENERATORS, agents, command, say};
+
+/// The rates of the systems of experiment `e`: the median of all rounds.
+fn rates(home: &Home) -> BTreeMap<String, f64> {
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for seen in home.observations() {
+        let Outcome::Measured(m) = &seen.outcome else { panic!("{seen:#?}") };
+        assert!(m.successes > 0 && m.errors.is_empty(), "{seen:#?}");
+        all.entry(seen.trial.scenario.system).or_default().push(m.units as f64 / m.elapsed_s);
+    }
+    let middle = |mut rates: Vec<f64>| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    };
+    all.into_iter().map(|(system, rates)| (system, middle(rates))).collect()
+}
+
+#[test]
+#[ignore = "needs the machines of scripts/machines"]
+fn h_runs_over_four_machines_and_over_one_agree() {
+    for (workload, systems) in
+        [("requests", ["nginx", "node"]), ("frames", ["erlang-packet", "erlang-socket"])]
+    {
+        let home = Home::with(&systems);
+        let grid = "[[grid]]\nconnections = 12\n";
+        home.timed_experiment(workload, &format!("{systems:?}"), 6, 0.5, grid);
+        let mut said = Vec::new();
+        let three = ["--sut", "ssh://sut", "--gen", GENERATORS];
+        for (name, machines) in [("one machine", &[][..]), ("four machines", &three[..])] {
+            let began = Instant::now();
+            home.run([&["run", "e", "--rounds", "file", "--seed", "1"][..], machines].concat()).code(0);
+            let took = began.elapsed();
+            assert_eq!(home.observations().len(), home.planned());
+            let in_trials: f64 = home.observations().iter().map(|seen| seen.took_s).sum();
+            let rates = rates(&home);
+            let [a, b] = systems.map(|system| rates.get(system).copied().unwrap_or(f64::NAN));
+            said.push(format!(
+                "{workload}, {name}: {} {a:.0}/s, {} {b:.0}/s, ratio {:.2}; {:.1} s in trials, {:.1} s around them",
+                systems[0],
+                systems[1],
+                a / b,
+                in_trials,
+                took.as_secs_f64() - in_trials
+            ));
+        }
+        said.iter().for_each(|line| say(line));
+        assert!(until(|| agents() == 0), "no agent is left");
+    }
+}
+
+/// A small generator of numbers, so that a sequence of kills can be had again.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// Processes whose command line contains this.
+fn processes(words: &[u8]) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = all.filter(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        line.windows(words.len()).any(|part| part == words)
+    });
+    found.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Kills an agent or an ssh, or drops a link for longer than silence is borne. Returns what it did.
+fn harm(numbers: &mut Numbers) -> String {
+    let choice = numbers.below(5);
+    if choice == 0 {
+        let link = ["to-sut", "to-gen1", "to-gen2", "to-gen3"][numbers.below(4) as usize];
+        command(&["ip", "link", "set", link, "down"]).code(0);
+        std::thread::sleep(Duration::from_secs(7));
+        command(&["ip", "link", "set", link, "up"]).code(0);
+        return format!("dropped {link}");
+    }
+    let (what, found) = match choice {
+        1 => ("an ssh", processes(b"ssh\0-T\0")),
+        _ => ("an agent", processes(b"narrows\0agent\0")),
+    };
+    if found.is_empty() {
+        return format!("found no {what}");
+    }
+    let pid = found[numbers.below(found.len() as u64) as usize];
+    // SAFETY: a plain system call. In these machines all such processes belong to this test.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    format!("killed {what}")
+}
+
+#[test]
+#[ignore = "needs the machines of scripts/machines"]
+fn i_kills_at_random_moments_cost_no_finished_trial() {
+    let kills: u64 = std::env::var("NARROWS_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let home = Home::new();
+    home.twin("twin");
+    home.timed_experiment("requests", "[\"twin\"]", 12, 0.3, "[[grid]]\nconnections = 6\n");
+    let mut numbers = Numbers(0x5eed);
+    let (mut harms, mut resumed, mut runs) = (BTreeMap::<String, u32>::new(), 0, 0);
+    let mut done = 0;
+    while done < kills {
+        let began = ["run", "e", "--rounds", "file", "--sut", "ssh://sut", "--gen", GENERATORS];
+        let mut run = Guarded::spawn(&mut home.narrows(began));
+        runs += 1;
+        loop {
+            std::thread::sleep(Duration::from_millis(500 + numbers.below(4000)));
+            if !run.running() {
+                break;
+            }
+            if done < kills {
+                *harms.entry(harm(&mut numbers)).or_default() += 1;
+                done += 1;
+            }
+        }
+        let mut code = run.end().status.code();
+        while code != Some(0) {
+            assert!(matches!(code, Some(130 | 1)), "{code:?}");
+            resumed += 1;
+            assert!(resumed < 2 * kills + 5, "it does not get done");
+            if home.observations().is_empty() {
+                break; // The machines were lost before the run was saved.
+            }
+            code = home.run(["run", "--resume", "last"]).status.code();
+        }
+        let seen = home.observations();
+        let mut indices: Vec<u32> = seen.iter().map(|seen| seen.trial.index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        assert_eq!(indices.len(), seen.len(), "no trial is there twice");
+        for seen in &seen {
+            let Outcome::Measured(m) = &seen.outcome else { panic!("{seen:#?}") };
+            assert_eq!(m.attempts, m.successes + m.errors.values().sum::<u64>() + m.in_flight, "{m:#?}");
+            assert_eq!(m.together.as_ref().map(|together| together.generators.len()), Some(3), "{m:#?}");
+        }
+        if code == Some(0) {
+            assert_eq!(seen.len(), home.planned());
+        }
+        assert!(until(|| agents() == 0), "no agent is left");
+        assert!(until(|| processes(b"narrows\0serve\0").is_empty()), "no system is left");
+    }
+    say(&format!("{done} times harm was done in {runs} runs, which were resumed {resumed} times: {harms:?}"));
+}
