@@ -114,14 +114,23 @@ fn a_machine_gets_the_systems_that_it_lacks() {
     home.assert_nothing_left();
 }
 
-/// A machine whose agent is killed once, when it has lived for so long. Then `after` happens. It is away while the file `away` is
-/// there.
+/// A home whose server says by a file that it was started.
+fn home_with_sign() -> Home {
+    let home = Home::new();
+    let started = home.path("started").display().to_string();
+    home.shell_server("twin", &format!("touch {started}; exec \"$narrows\" serve --any \"$port\""), "");
+    home.timed_experiment("requests", "[\"twin\"]", 3, 0.5, CLOSED);
+    home
+}
+
+/// A machine whose agent is killed once, in the midst of the first trial of the system. Before that, `after` happens. It is away
+/// while the file `away` is there.
 fn mortal(home: &Home, name: &str, after: &str) -> String {
     let path = |name: &str| home.path(name).display().to_string();
-    let (away, spared) = (path("away"), path(&format!("{name}-spared")));
+    let (away, spared, started) = (path("away"), path(&format!("{name}-spared")), path("started"));
     let script = format!(
         "test -e {away} && exit 1\nexec 3<&0\n{NARROWS} agent <&3 &\nagent=$!\n\
-         if ! test -e {spared}; then touch {spared}; (sleep 2; {after}; kill -9 $agent) <&- >&- 2>&- & fi\nwait $agent\n"
+         if ! test -e {spared}; then touch {spared}; (until test -e {started}; do sleep 0.05; done; sleep 0.3; {after}; kill -9 $agent) <&- >&- 2>&- & fi\nwait $agent\n"
     );
     home.write(name, &script);
     format!("exec:sh {}", path(name))
@@ -130,7 +139,7 @@ fn mortal(home: &Home, name: &str, after: &str) -> String {
 #[test]
 fn a_trial_whose_machine_dies_is_done_again() {
     for part in ["sut", "gen"] {
-        let home = home("requests", CLOSED);
+        let home = home_with_sign();
         let dies = mortal(&home, part, ":");
         let (sut, generators) = match part {
             "sut" => (dies, "local".to_owned()),
@@ -148,7 +157,7 @@ fn a_trial_whose_machine_dies_is_done_again() {
 
 #[test]
 fn a_run_whose_machine_stays_away_goes_on_when_it_is_back() {
-    let home = home("requests", CLOSED);
+    let home = home_with_sign();
     let away = home.path("away");
     let machine = mortal(&home, "gen", &format!("touch {}", away.display()));
     let ended = run_on(&home, &["--gen", &machine]).code(130);

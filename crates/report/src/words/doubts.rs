@@ -155,7 +155,7 @@ fn failures_every(requests: u64, count: u64, of: u64) -> String {
 pub(super) fn remedy(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::GeneratorBound => {
-            "give the generator more cores or threads, or the machine quiet (`narrows doctor`): the figure is a lower bound"
+            "give the generator more cores, threads or machines (--gen), or a quiet machine (`narrows doctor`): the figure is a lower bound"
         }
         Doubt::PathBound => {
             "a faster network, more connections if it is far, or fewer bytes in each exchange: the figure is a lower bound"
