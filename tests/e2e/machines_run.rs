@@ -130,7 +130,7 @@ fn mortal(home: &Home, name: &str, after: &str) -> String {
     let (away, spared, started) = (path("away"), path(&format!("{name}-spared")), path("started"));
     let script = format!(
         "test -e {away} && exit 1\nexec 3<&0\n{NARROWS} agent <&3 &\nagent=$!\n\
-         if ! test -e {spared}; then touch {spared}; (until test -e {started}; do sleep 0.05; done; sleep 0.3; {after}; kill -9 $agent) <&- >&- 2>&- & fi\nwait $agent\n"
+         if ! test -e {spared}; then touch {spared}; (until test -e {started} || ! kill -0 $agent; do sleep 0.05; done; sleep 0.3; {after}; kill -9 $agent) <&- >&- 2>&- & fi\nwait $agent\n"
     );
     home.write(name, &script);
     format!("exec:sh {}", path(name))

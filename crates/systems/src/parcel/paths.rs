@@ -42,8 +42,8 @@ pub(super) fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
-            Component::ParentDir => plain.pop().then_some(())?,
-            Component::CurDir => {}
+            Component::ParentDir if !plain.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
             part => plain.push(part),
         }
     }
