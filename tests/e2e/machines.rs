@@ -265,7 +265,7 @@ fn several_generators_find_the_highest_rate_together() {
     let server = Served::start(&[]);
     let words = [&*server.http, "--gen", "local,local", "-c", "4", "-d", "200ms", "--rate", "100"];
     // No rate holds this objective, so the search ends soon.
-    let search = ["--find-max-rate", "--slo", "p50<1us", "--json"];
+    let search = ["--find-max-rate", "--slo", "p50<0.0001ms", "--json"];
     let json = load(&[&words[..], &search].concat()).code(3).json();
     assert!(json["holds"].is_null() && json["fails"].is_number(), "{json}");
 }

@@ -68,6 +68,9 @@ const GRACE: Duration = Duration::from_millis(200);
 /// The loop turns at least this often, to check the time and cancellation.
 const TURN: Duration = Duration::from_millis(20);
 
+/// The same while the instant at which the window opens is not there yet. It is named some milliseconds before.
+const RENDEZVOUS_TURN: Duration = Duration::from_millis(1);
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     WarmUp,

@@ -243,6 +243,11 @@ fn listen<R: Read>(
             Ok(Heeded::Received(received)) => Ok(received),
             Err(lost) => Err(lost),
         };
+        // A beat at once carries the acknowledgement. A ssh without a terminal sends a short message only when the one before it
+        // has been acknowledged (Nagle's algorithm), which the other side would else put off for 40 ms.
+        if let (Ok(Received::Says(_)), Some(out)) = (&received, pongs.upgrade()) {
+            let _ = out.try_send(Outgoing::Frame(Message::Beat.bytes()));
+        }
         let over = received.is_err();
         if taken.send(received).is_err() || over {
             return;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reactor::{Io, Time};
 
-use super::{Driver, Ending, GRACE, Moment, Phase, Share, TURN};
+use super::{Driver, Ending, GRACE, Moment, Phase, RENDEZVOUS_TURN, Share, TURN};
 use crate::pacer::{Pace, Pacer, Stop};
 use crate::protocol::Protocol;
 
@@ -60,7 +60,8 @@ impl<P: Protocol> Driver<'_, P> {
             until = until.min(self.gate.until);
         }
         if let Some(meets_at) = self.share.meets_at().filter(|_| self.opened.is_none()) {
-            until = until.min(meets_at);
+            // The instant becomes known between two turns.
+            until = until.min(meets_at).min(now + RENDEZVOUS_TURN);
         }
         if self.is_open() && matches!(self.phase, Phase::WarmUp | Phase::Measure) {
             return match self.pacer.pace(now.since(self.since), self.begun) {
