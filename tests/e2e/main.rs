@@ -22,6 +22,7 @@ mod load_requests;
 mod load_tls;
 mod machines;
 mod max_rate;
+mod peers;
 mod reach;
 mod reasons;
 mod report_html;

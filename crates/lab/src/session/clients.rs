@@ -102,6 +102,7 @@ pub(super) fn start_server(work: &Clients, cores: &[usize]) -> Result<Server, Tr
         max_keepalive: (work.max_keepalive > 0).then_some(work.max_keepalive),
         tls: None,
         farewell: if work.silent { Farewell::Silent } else { Farewell::Announced },
+        limits: serve::Limits::default(),
         backend: reactor::Backend::Auto,
     };
     serve::start(&config)
