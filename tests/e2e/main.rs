@@ -13,6 +13,7 @@ mod checks;
 mod clients;
 mod commits;
 mod doctor;
+mod harm;
 mod homes;
 mod load_errors;
 mod load_frames;

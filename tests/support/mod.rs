@@ -56,6 +56,7 @@ pub fn plain(command: &mut Command) {
     }
     // The user's own systems must not change the output.
     command.env("TERM", "xterm-256color").env("XDG_DATA_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
 }
 

@@ -33,6 +33,11 @@ pub enum Lab {
 }
 
 impl LabArgs {
+    /// Whether the figures are made up, so that no system is started.
+    pub fn is_fake(&self) -> bool {
+        self.fake.is_some()
+    }
+
     /// The executor that is asked for.
     ///
     /// # Errors
