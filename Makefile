@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test machines fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
+.PHONY: run check test machines fuzz soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -68,6 +68,14 @@ pictures: build install-test
 		cargo test --workspace --locked --test check -- --ignored --exact --nocapture documents::real_runs
 	$(if $(PAGE),,NARROWS_PICTURES=$(CURDIR)/target/pictures.db:$(CURDIR)/docs/pictures \
 		cargo test --workspace --locked --test e2e -- --ignored --exact report_html::pictures)
+
+# Fuzzes what is read from outside, each target for a minute; FUZZ='600 request' fuzzes one for ten.
+fuzz:
+	scripts/fuzz $(FUZZ)
+
+# Load, churn and runs for half an hour each, and whether anything grows; SOAK='--minutes 2 churn' is shorter.
+soak: build
+	scripts/soak $(SOAK)
 
 # Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes forty minutes on a quiet
 # machine.

@@ -4,6 +4,7 @@
 mod support;
 
 mod compare;
+mod deterministic;
 mod documents;
 mod formats;
 mod published;

@@ -56,6 +56,7 @@ pub fn plain(command: &mut Command) {
     }
     // The user's own systems must not change the output.
     command.env("TERM", "xterm-256color").env("XDG_DATA_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
 }
 
@@ -124,9 +125,16 @@ impl Guarded {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> Ended {
-        let mut status = None;
+    pub fn end(self) -> Ended {
+        self.end_with_peak().0
+    }
+
+    /// Waits for its end. Returns also the most memory that it was seen to use, in bytes.
+    pub fn end_with_peak(mut self) -> (Ended, u64) {
+        let (mut status, mut peak) = (None, 0);
         let ended = until(|| {
+            // A process that has just begun may still show the memory of the one that started it, so the last counts.
+            peak = Some(peak_memory(self.pid())).filter(|peak| *peak > 0).unwrap_or(peak);
             status = self.child.try_wait().expect("its state");
             status.is_some()
         });
@@ -137,7 +145,7 @@ impl Guarded {
             pipe.as_ref().and_then(|pipe| pipe.recv_timeout(Duration::from_secs(20)).ok()).unwrap_or_default()
         });
         let status = status.unwrap_or_else(|| panic!("it did not end; it said {stdout} and {stderr}"));
-        Ended { status, stdout, stderr }
+        (Ended { status, stdout, stderr }, peak)
     }
 
     fn kill(&mut self) {
@@ -160,6 +168,13 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
+}
+
+/// The most memory that a process has used so far, in bytes; 0 if it has ended.
+pub fn peak_memory(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 /// Runs a command to its end.

@@ -129,6 +129,40 @@ impl Connection {
         self.reader.get_ref().peek(&mut [0; 1]).expect("something comes");
     }
 
+    /// Takes what has arrived, or arrives next.
+    pub fn take_some(&mut self) {
+        let taken = self.reader.fill_buf().map_or(0, <[u8]>::len);
+        self.reader.consume(taken);
+    }
+
+    /// Carries everything between the connection and another server, and calls `came` when that has sent something.
+    pub fn relay(self, server: &str, came: impl Fn()) {
+        let here = self.reader.into_inner();
+        let there = TcpStream::connect(server).expect("the other server");
+        let (mut from, mut to) = (here.try_clone().expect("a socket"), there.try_clone().expect("a socket"));
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(std::net::Shutdown::Both);
+        });
+        let (mut from, mut to, mut piece) = (there, here, [0; 4096]);
+        while let Ok(length @ 1..) = from.read(&mut piece) {
+            if to.write_all(&piece[..length]).is_err() {
+                return;
+            }
+            came();
+        }
+    }
+
+    /// Ends the sending side; receiving goes on.
+    pub fn half_close(&mut self) {
+        let _ = self.reader.get_ref().shutdown(std::net::Shutdown::Write);
+    }
+
+    /// Closes with a reset, whatever was read.
+    pub fn reset(self) {
+        reset(self.reader.into_inner());
+    }
+
     /// Whether the other side has closed or reset the connection. Reads nothing.
     pub fn abandoned(&mut self) -> bool {
         use std::os::fd::AsRawFd;
@@ -181,6 +215,19 @@ impl Connection {
     pub fn count(&mut self, frames: u64, bytes: u64) {
         self.send(count(frames, bytes));
     }
+}
+
+/// Closes a connection with a reset, whatever was read.
+pub fn reset(stream: TcpStream) {
+    use std::os::fd::AsRawFd;
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = size_of_val(&at_once) as libc::socklen_t;
+    let fd = stream.as_raw_fd();
+    // SAFETY: the value outlives the call, and `length` is its size.
+    let set = unsafe {
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), length)
+    };
+    assert_eq!(set, 0, "a socket's option");
 }
 
 /// The answer to a stream of frames.

@@ -135,6 +135,8 @@ pub enum Seen {
     Tls(tls::Fault),
     /// The server speaks TLS where plain text was expected.
     SpeaksTls,
+    /// A success before the request's body was sent.
+    Early,
     /// More of something than is accepted.
     Limit {
         /// The most that is accepted.
@@ -230,6 +232,7 @@ impl fmt::Display for Fault {
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
             Seen::Tls(fault) => fault.fmt(f),
             Seen::SpeaksTls => f.write_str("the server speaks TLS: use https://"),
+            Seen::Early => f.write_str("a success before the body of its request was sent"),
             Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {
                 write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())

@@ -169,7 +169,11 @@ impl<S: Source> Requests<S> {
 
     /// Judges a complete answer.
     fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
-        let result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
+        let mut result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
+        if state.body != BodyState::None && result.is_ok() {
+            // The bytes that were not sent would count as work that was done.
+            result = Err(Fault::new(ErrorClass::Protocol, Seen::Early));
+        }
         let number = state.next_answer();
         // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
         // the whole body is sent, the connection is in the middle of a request.

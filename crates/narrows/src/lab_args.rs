@@ -34,6 +34,11 @@ impl LabArgs {
         Self { fleet: fleet.clone(), ..self.clone() }
     }
 
+    /// Whether the figures are made up, so that no system is started.
+    pub fn is_fake(&self) -> bool {
+        self.fake.is_some()
+    }
+
     /// The executor that is asked for.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod common;
 mod compare_verb;
 mod condition;
 mod doctor_verb;
+mod first_use;
 mod fleet;
 mod fleet_args;
 mod generate;

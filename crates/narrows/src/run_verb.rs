@@ -23,6 +23,7 @@ use report::number;
 use crate::built_in;
 use crate::command::learn;
 use crate::common::{self, AtomicFile, End, INTERRUPTED};
+use crate::first_use;
 use crate::lab_args::LabArgs;
 use crate::report_verb;
 
@@ -200,6 +201,9 @@ pub fn resume(run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let catalog = Catalog::load_all(&built_in::homes()?);
     run.check_systems(&catalog)?;
     let mut executor = lab.lab(&catalog, files, &cancel)?;
+    if !lab.is_fake() {
+        first_use::show_named(&catalog, &run.systems());
+    }
     // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
     let _ = executor.probe(&run.systems());
     let done = carry_out(&mut *executor, run, &cancel)?;
@@ -251,7 +255,11 @@ fn plan(args: &Args, catalog: &Catalog, executor: &mut dyn Executor) -> anyhow::
     for (folder, error) in catalog.broken() {
         common::say(format_args!("systems/{folder} is left out: {}", error.one_line()));
     }
-    let Ok(missing) = executor.probe(&needed(&requests)) else { return Ok(None) };
+    let needed = needed(&requests);
+    if !args.lab.is_fake() {
+        first_use::show_named(catalog, &needed);
+    }
+    let Ok(missing) = executor.probe(&needed) else { return Ok(None) };
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut plan = plan::plan(&requests, catalog, &missing, seed)?;
     if args.experiments.is_empty() {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use serve::{Farewell, Speaks};
+use serve::{Farewell, Limits, Speaks};
 
 use crate::common::{self, End, Usage};
 
@@ -48,6 +48,15 @@ pub struct Args {
     /// Do not announce the close with `Connection: close`
     #[arg(long, requires = "max_keepalive")]
     silent_close: bool,
+    /// The most connections at once; those that come then are closed
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    max_connections: u64,
+    /// The longest body of a request; a longer one is refused with 413
+    #[arg(long, value_name = "SIZE", default_value = "16G", value_parser = common::size)]
+    max_body: u64,
+    /// Close a connection on which nothing becomes complete for this long: no request, frame or answer
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = common::duration)]
+    patience: Duration,
     /// The number of threads; default: one per core
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -94,6 +103,7 @@ pub fn run(args: &Args) -> End {
         max_keepalive: args.max_keepalive,
         tls: args.listener()?.map(Arc::new),
         farewell: if args.silent_close { Farewell::Silent } else { Farewell::Announced },
+        limits: Limits { connections: args.max_connections, body: args.max_body, patience: args.patience },
         backend: args.reactor.into(),
     };
     let wanted: Vec<String> = config.ports.iter().map(|(address, _)| address.to_string()).collect();

@@ -11,6 +11,7 @@ use systems::probe::Context;
 
 use crate::built_in;
 use crate::common::{self, End};
+use crate::first_use;
 
 /// `narrows systems`
 #[derive(clap::Args)]
@@ -40,10 +41,15 @@ pub fn run(args: &Args) -> End {
             [] => list::chosen(&catalog, args.all),
             names => names.iter().map(|name| catalog.get(name)).collect::<Result<_, _>>()?,
         };
+        first_use::show(&catalog, chosen.iter().copied());
         install::install(&chosen, context, !names.is_empty())
     } else if args.check.is_empty() {
-        list::list(&list::chosen(&catalog, args.all), &catalog, context, args.json)
+        let chosen = list::chosen(&catalog, args.all);
+        first_use::show(&catalog, chosen.iter().copied());
+        list::list(&chosen, &catalog, context, args.json)
     } else {
+        let named = args.check.iter().filter_map(|name| catalog.get(name).ok());
+        first_use::show(&catalog, named);
         check::check(args, &catalog, context, &cancel)
     }
 }

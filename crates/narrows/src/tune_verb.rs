@@ -21,6 +21,7 @@ use systems::machine::Limit;
 use crate::command::{self, CommandArgs};
 use crate::common::{self, End, INTERRUPTED};
 use crate::condition::FigureChoice;
+use crate::first_use;
 use crate::lab_args::{self, LabArgs};
 use crate::run_verb::{self, Run, Screen};
 use target::Target;
@@ -101,7 +102,9 @@ pub fn run(args: &Args, files: Limit) -> End {
     let question = args.question(&target)?;
     let mut executor = args.lab.lab(&target.catalog, files, &cancel)?;
     if !target.is_command {
-        let Ok(missing) = executor.probe(&BTreeSet::from([target.system.clone()])) else {
+        let system = BTreeSet::from([target.system.clone()]);
+        first_use::show_named(&target.catalog, &system);
+        let Ok(missing) = executor.probe(&system) else {
             return Ok(ExitCode::from(INTERRUPTED));
         };
         if let Some(reason) = missing.get(&target.system) {
@@ -124,6 +127,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let mut executor = lab.lab(&target.catalog, files, &cancel)?;
     let services = args.services(&target, &cancel)?;
     if !target.is_command {
+        first_use::show_named(&target.catalog, &run.systems());
         // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
         let _ = executor.probe(&run.systems());
     } else if !run.look_again(&mut *executor)? {

@@ -93,9 +93,9 @@ impl Epoll {
     }
 
     /// Tells epoll what the connection waits for now.
-    fn watch(&mut self, slots: &mut Slots, conn: Conn) {
+    pub(crate) fn watch(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
-        let reading = if slot.reading { libc::EPOLLIN } else { 0 };
+        let reading = if slot.reading && !slot.paused { libc::EPOLLIN } else { 0 };
         let writing = if slot.unsent() { libc::EPOLLOUT } else { 0 };
         let Some(fd) = slot.fd() else { return };
         if let Err(error) = self.control(libc::EPOLL_CTL_MOD, fd, reading | writing, conn) {

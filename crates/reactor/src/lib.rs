@@ -241,6 +241,31 @@ impl Io {
         }
     }
 
+    /// Receives nothing more on this connection until [`Io::resume`]. What the kernel has delivered already still arrives as
+    /// events; the rest waits in the socket, and in the end the peer must wait.
+    pub fn pause(&mut self, conn: Conn) {
+        let Some(slot) = self.slots.get(conn) else { return };
+        if !std::mem::replace(&mut slot.paused, true) {
+            match &mut self.kernel {
+                Kernel::Uring(uring) => uring.rebuffer(&mut self.slots, conn),
+                Kernel::Epoll(epoll) => epoll.watch(&mut self.slots, conn),
+            }
+        }
+    }
+
+    /// Receives again after [`Io::pause`].
+    pub fn resume(&mut self, conn: Conn) {
+        let Some(slot) = self.slots.get(conn) else { return };
+        if std::mem::replace(&mut slot.paused, false) {
+            match &mut self.kernel {
+                Kernel::Uring(uring) if !slot.reading => uring.receive(&mut self.slots, conn),
+                // When the kernel has released the receive that was cancelled, a new one starts.
+                Kernel::Uring(_) => {}
+                Kernel::Epoll(epoll) => epoll.watch(&mut self.slots, conn),
+            }
+        }
+    }
+
     /// Closes the sending side; receiving continues. Call it when no send is in flight: after the last [`Event::Sent`], and
     /// not after sends without an event.
     pub fn half_close(&mut self, conn: Conn) {
@@ -257,6 +282,15 @@ impl Io {
             Kernel::Uring(uring) => uring.close(&mut self.slots, conn),
             Kernel::Epoll(epoll) => epoll.close(&mut self.slots, conn),
         }
+    }
+
+    /// Closes the connection with a reset. What its peer has not taken is lost, and the kernel keeps none of it: after a plain
+    /// close it would offer the rest to a peer that reads nothing for minutes.
+    pub fn abort(&mut self, conn: Conn) {
+        if let Some(fd) = self.slots.fd(conn) {
+            socket::close_by_reset(fd);
+        }
+        self.close(conn);
     }
 
     /// The backend's name: `io_uring` or `epoll`.

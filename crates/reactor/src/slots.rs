@@ -41,6 +41,8 @@ pub(crate) struct Slot {
     pub(crate) closing: bool,
     /// A receive is pending, or epoll watches for reading.
     pub(crate) reading: bool,
+    /// The owner wants nothing more for now: no receive begins before it asks for more.
+    pub(crate) paused: bool,
     /// Why the ring could not create the socket.
     pub(crate) errno: Option<i32>,
     /// The connection carries one exchange. Receives are requested one by one, so that none is pending at the close.
@@ -89,6 +91,7 @@ impl Slots {
             pending: 0,
             closing: false,
             reading: false,
+            paused: false,
             errno: None,
             once: false,
             bulk: false,

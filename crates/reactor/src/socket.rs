@@ -240,6 +240,14 @@ pub(crate) fn no_delay(fd: RawFd) {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
 }
 
+/// Makes the close of a socket a reset, so that the kernel frees what it could not deliver.
+pub(crate) fn close_by_reset(fd: RawFd) {
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = size_of_val(&at_once) as libc::socklen_t;
+    // SAFETY: the option's value is alive during the call, and `length` is its size. Failure is harmless.
+    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), length) };
+}
+
 /// Switches an option on. Failure is harmless (the socket may not be TCP).
 fn set(fd: RawFd, level: libc::c_int, name: libc::c_int) {
     let on: libc::c_int = 1;

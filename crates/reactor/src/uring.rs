@@ -187,7 +187,7 @@ impl Uring {
         self.operate(slots, conn, Op::Accept, entry);
     }
 
-    fn receive(&mut self, slots: &mut Slots, conn: Conn) {
+    pub(crate) fn receive(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
         slot.reading = true;
         slot.reading_bulk = slot.bulk;
@@ -212,7 +212,8 @@ impl Uring {
         }
     }
 
-    /// Cancels the pending receive. When the kernel has released it, a new one starts with the other buffers.
+    /// Cancels the pending receive. When the kernel has released it, a new one starts, with the other buffers if they are wanted
+    /// now, unless the connection is paused.
     pub(crate) fn rebuffer(&mut self, slots: &mut Slots, conn: Conn) {
         if let Some(slot) = slots.get(conn).filter(|slot| slot.reading) {
             let op = receive_op(slot);
@@ -422,13 +423,13 @@ impl Uring {
     ) -> Option<(Conn, Done)> {
         let result = entry.result();
         let slot = slots.get(conn)?;
-        let (bulk, once) = (slot.reading_bulk, slot.once);
+        let (bulk, once, paused) = (slot.reading_bulk, slot.once, slot.paused);
         let delivery = self.delivery(entry, bulk, once);
         let ended = delivery.map_or(result == 0, |delivery| delivery.len == 0);
         // A multishot receive may end by itself (no buffer was free), or because we cancelled it to change buffers. It
         // starts again.
         let interrupted = [-libc::ENOBUFS, -libc::ECANCELED].contains(&result);
-        if !more && (interrupted || result > 0 && !once && !ended) {
+        if !more && !paused && (interrupted || result > 0 && !once && !ended) {
             self.receive(slots, conn);
         }
         match delivery {

@@ -54,6 +54,11 @@ impl Counters {
         self.peak.fetch_max(open, Relaxed) < open
     }
 
+    /// The connections that are open now.
+    pub(crate) fn open(&self) -> u64 {
+        self.open.load(Relaxed)
+    }
+
     /// Lowers the peak by one: the connection that raised it replaced another.
     pub(crate) fn replaced(&self) {
         self.peak.fetch_sub(1, Relaxed);

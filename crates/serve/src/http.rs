@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use wire::http::{
-    BodyLength, CONTINUE, Connection, HttpEvent, Method, RequestDecoder, RequestHead, encode_response_head,
+    BodyLength, CONTINUE, Connection, HttpEvent, Limits, Method, RequestDecoder, RequestHead,
+    encode_response_head,
 };
 
+use crate::limits::HEAD;
 use crate::{Counters, Farewell};
 
 /// The header that answers repeat.
 const ID: &str = "x-request-id";
 /// The longest body that `/echo` accepts, in bytes.
 const ECHO_LIMIT: usize = 16 * 1024 * 1024;
-/// How many answers may wait on one connection. A peer that sends more requests without reading is disconnected.
-const PIPELINE_LIMIT: usize = 65_536;
 /// The longest `/wait`.
 const WAIT_LIMIT: Duration = Duration::from_secs(3600);
 /// An upload of at least this length is worth larger buffers.
@@ -25,6 +25,10 @@ const BULK: u64 = 64 * 1024;
 pub(crate) struct Rules {
     pub max_keepalive: Option<u64>,
     pub farewell: Farewell,
+    /// The longest body in bytes.
+    pub body: u64,
+    /// How many bytes more may be held for `/echo`.
+    pub room: usize,
 }
 
 /// What the server must do for a connection after bytes arrived.
@@ -34,7 +38,9 @@ pub(crate) struct Wants {
     pub wake: Option<Instant>,
     /// Use larger buffers.
     pub bulk: bool,
-    /// Close the connection: too many answers wait.
+    /// A request or a frame became complete.
+    pub whole: bool,
+    /// Close the connection: nothing more can be understood.
     pub abort: bool,
 }
 
@@ -46,6 +52,7 @@ impl Wants {
             (one, other) => one.or(other),
         };
         self.bulk |= more.bulk;
+        self.whole |= more.whole;
         self.abort |= more.abort;
     }
 }
@@ -80,6 +87,8 @@ pub(crate) struct Dialogue {
     decoder: RequestDecoder,
     request: Option<PendingRequest>,
     answers: VecDeque<QueuedAnswer>,
+    /// The bytes of all answers that wait.
+    waiting: usize,
     served: u64,
     /// Whether the last request has been read. The connection ends after the waiting answers.
     last: bool,
@@ -90,9 +99,10 @@ pub(crate) struct Dialogue {
 impl Default for Dialogue {
     fn default() -> Self {
         Self {
-            decoder: RequestDecoder::watching(ID),
+            decoder: RequestDecoder::watching(ID).with_limits(Limits { head: HEAD, ..Limits::default() }),
             request: None,
             answers: VecDeque::new(),
+            waiting: 0,
             served: 0,
             last: false,
             told: false,
@@ -115,22 +125,30 @@ impl Dialogue {
                 HttpEvent::Head(head) => {
                     wants.bulk |= matches!(head.body, BodyLength::Exact(len) if len >= BULK);
                     let interim = head.expect_continue && head.body != BodyLength::None;
-                    self.request = Some(PendingRequest::new(&head));
+                    let request = PendingRequest::new(&head);
+                    if matches!(head.body, BodyLength::Exact(length) if length > rules.body) {
+                        self.refuse(413, now);
+                        break;
+                    }
+                    self.request = Some(request);
                     if interim {
-                        self.answers.push_back(QueuedAnswer { due: now, bytes: CONTINUE.to_vec() });
+                        self.queue(now, CONTINUE.to_vec());
                     }
                 }
                 HttpEvent::Body(data) => {
                     if let Some(request) = &mut self.request {
-                        request.body(data);
+                        request.body(data, rules.room);
+                        if request.received > rules.body {
+                            self.refuse(413, now);
+                        }
                     }
                 }
                 HttpEvent::End => {
                     counts.requested(1);
+                    wants.whole = true;
                     self.answer(now, rules, &mut wants);
                 }
             }
-            wants.abort |= self.answers.len() > PIPELINE_LIMIT;
         }
         wants
     }
@@ -151,13 +169,19 @@ impl Dialogue {
         if !wait.is_zero() {
             wants.add(Wants { wake: Some(due), ..Wants::default() });
         }
-        self.answers.push_back(QueuedAnswer { due, bytes: request.encode(connection) });
+        self.queue(due, request.encode(connection));
+    }
+
+    fn queue(&mut self, due: Instant, bytes: Vec<u8>) {
+        self.waiting += bytes.len();
+        self.answers.push_back(QueuedAnswer { due, bytes });
     }
 
     fn refuse(&mut self, status: u16, now: Instant) {
         let mut bytes = Vec::new();
         encode_response_head(&mut bytes, status, Connection::Close, None, 0);
-        self.answers.push_back(QueuedAnswer { due: now, bytes });
+        self.queue(now, bytes);
+        self.request = None;
         self.last = true;
     }
 
@@ -169,6 +193,7 @@ impl Dialogue {
         let mut count = 0;
         while self.answers.front().is_some_and(|answer| answer.due <= now) {
             let Some(answer) = self.answers.pop_front() else { break };
+            self.waiting -= answer.bytes.len();
             count += u64::from(answer.bytes != CONTINUE);
             if out.is_empty() {
                 *out = answer.bytes;
@@ -177,6 +202,20 @@ impl Dialogue {
             }
         }
         count
+    }
+
+    /// The bytes of the answers that wait, and those that are kept of the request being read.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let kept = match &self.request {
+            Some(PendingRequest { route: Route::Echo(held), .. }) => held.len(),
+            _ => 0,
+        };
+        (self.waiting, kept)
+    }
+
+    /// Whether the next answer is not due yet: the server lets the peer wait.
+    pub(crate) fn keeps_waiting(&self, now: Instant) -> bool {
+        self.answers.front().is_some_and(|answer| answer.due > now)
     }
 
     /// Whether the peer may still be sending when the server closes.
@@ -200,11 +239,13 @@ impl PendingRequest {
         }
     }
 
-    fn body(&mut self, data: &[u8]) {
+    fn body(&mut self, data: &[u8], room: usize) {
         self.received += data.len() as u64;
         if let Route::Echo(held) = &mut self.route {
             if held.len() + data.len() > ECHO_LIMIT {
                 self.route = Route::Refused(413);
+            } else if data.len() > room {
+                self.route = Route::Refused(503);
             } else {
                 held.extend_from_slice(data);
             }
@@ -254,7 +295,7 @@ fn millis(digits: &[u8]) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    const LOOSE: Rules = Rules { max_keepalive: None, farewell: Farewell::Announced };
+    const LOOSE: Rules = Rules { max_keepalive: None, farewell: Farewell::Announced, body: 10, room: 1000 };
 
     fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counters) {
         let (mut dialogue, counts, now) = (Dialogue::default(), Counters::default(), Instant::now());
@@ -304,7 +345,7 @@ mod tests {
         let said = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3);
         let table = [(Farewell::Announced, true), (Farewell::Silent, false)];
         for (farewell, announced) in table {
-            let rules = Rules { max_keepalive: Some(2), farewell };
+            let rules = Rules { max_keepalive: Some(2), farewell, ..LOOSE };
             let (answers, dialogue, counts) = talk(&said, rules, Duration::ZERO);
             assert_eq!(answers.matches("HTTP/1.1 200").count(), 2);
             assert_eq!(answers.to_lowercase().contains("connection: close"), announced);

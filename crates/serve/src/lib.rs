@@ -6,6 +6,7 @@
 
 mod counters;
 mod http;
+mod limits;
 mod peer;
 mod replaced;
 mod secure;
@@ -20,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use reactor::Backend;
 
 pub use counters::{CounterSnapshot, Counters};
+pub use limits::Limits;
 
 /// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub struct Config {
     pub max_keepalive: Option<u64>,
     /// How it closes the connection then.
     pub farewell: Farewell,
+    /// What one peer may take.
+    pub limits: Limits,
     /// What the TLS of [`Speaks::Https`] is made from.
     pub tls: Option<Arc<tls::Listener>>,
     /// The reactor's backend.

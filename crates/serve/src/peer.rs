@@ -33,8 +33,9 @@ impl Peer {
             Self::Unknown => Wants::default(),
             Self::Http(dialogue) => dialogue.hear(bytes, now, rules, counts),
             Self::Frames(counter) => {
+                let before = counter.frames();
                 counter.push(bytes);
-                Wants { bulk: true, ..Wants::default() }
+                Wants { bulk: true, whole: counter.frames() > before, ..Wants::default() }
             }
         }
     }
@@ -59,6 +60,19 @@ impl Peer {
             Self::Http(dialogue) => dialogue.answers(now, out),
             Self::Unknown | Self::Frames(_) => 0,
         }
+    }
+
+    /// The bytes of the answers that wait, and those that are kept of the request being read.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        match self {
+            Self::Http(dialogue) => dialogue.held(),
+            Self::Unknown | Self::Frames(_) => (0, 0),
+        }
+    }
+
+    /// Whether the server lets the peer wait for its next answer.
+    pub(crate) fn keeps_waiting(&self, now: Instant) -> bool {
+        matches!(self, Self::Http(dialogue) if dialogue.keeps_waiting(now))
     }
 
     /// Whether the peer may still be sending when the server closes.

@@ -9,10 +9,11 @@ use reactor::timers::Timers;
 use reactor::{Conn, Event, Handler, Io, Payload, Reactor, ReactorConfig};
 
 use crate::http::{Rules, Wants};
+use crate::limits::{HELD, UNSENT};
 use crate::peer::Peer;
 use crate::replaced::RecentPeaks;
 use crate::secure::Secure;
-use crate::{Config, Counters, Speaks};
+use crate::{Config, Counters, Limits, Speaks};
 
 /// The loop turns at least this often. A stop wakes it through its listeners; this is in case that fails.
 const TURN: Duration = Duration::from_millis(50);
@@ -22,6 +23,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// One serving thread.
 struct Worker<'a> {
     rules: Rules,
+    limits: Limits,
     counts: &'a Counters,
     /// The protocol of each listener.
     ports: Vec<(Conn, Speaks)>,
@@ -29,6 +31,10 @@ struct Worker<'a> {
     seats: Vec<Option<Seat>>,
     timers: Timers<Conn>,
     recent_peaks: RecentPeaks,
+    /// The bytes that all connections hold.
+    held: usize,
+    /// When to look for connections that stand still.
+    next_look: Instant,
 }
 
 /// A connection and its protocol state.
@@ -39,9 +45,16 @@ struct Seat {
     out: Vec<u8>,
     /// How many answers are in `out`.
     queued: u64,
-    /// How many answers are in the payload that the kernel has.
+    /// How many answers are in the payload that the kernel has, and its bytes.
     under_way: u64,
+    sent_bytes: usize,
     sending: bool,
+    /// Its bytes in [`Worker::held`].
+    held: usize,
+    /// Whether the server reads nothing more before the peer has taken answers.
+    paused: bool,
+    /// When it last began, or something became complete: a request, a frame, an answer.
+    moved: Instant,
     /// When it was accepted.
     since: Instant,
     heard_all: bool,
@@ -65,10 +78,13 @@ pub(crate) fn serve(
         .into_iter()
         .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
         .collect::<io::Result<Vec<_>>>()?;
-    let rules = Rules { max_keepalive: config.max_keepalive, farewell: config.farewell };
+    let Config { max_keepalive, farewell, limits, .. } = *config;
+    let rules = Rules { max_keepalive, farewell, body: limits.body, room: HELD };
     let (seats, timers, recent_peaks) = (Vec::new(), Timers::default(), RecentPeaks::default());
     let tls = config.tls.as_deref();
-    let mut worker = Worker { rules, counts, ports, tls, seats, timers, recent_peaks };
+    let (held, next_look) = (0, Instant::now() + limits.patience);
+    let mut worker =
+        Worker { rules, limits, counts, ports, tls, seats, timers, recent_peaks, held, next_look };
     let mut worked = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let wait = worker.timers.wait(Instant::now()).unwrap_or(TURN).min(TURN);
@@ -110,6 +126,17 @@ impl Seat {
         }
     }
 
+    /// The bytes that it holds: not yet sent, and kept of the request being read.
+    fn weight(&self) -> (usize, usize) {
+        let (waiting, kept) = self.peer.held();
+        (waiting + self.out.len() + self.sent_bytes, kept)
+    }
+
+    /// Whether it has stood still for longer than this, although the server did not let it wait.
+    fn stands_still(&self, patience: Duration, now: Instant) -> bool {
+        now.duration_since(self.moved) > patience && !self.peer.keeps_waiting(now)
+    }
+
     /// Whether neither side has ended the connection.
     fn is_open(&self) -> bool {
         !self.heard_all && self.lingers_until.is_none()
@@ -135,6 +162,9 @@ impl Worker<'_> {
             // The system has no random numbers.
             Some(Err(_)) => return io.close(conn),
         };
+        if self.counts.open() >= self.limits.connections {
+            return io.close(conn);
+        }
         if self.counts.opened() {
             self.recent_peaks.note(now);
         }
@@ -145,7 +175,11 @@ impl Worker<'_> {
             out: Vec::new(),
             queued: 0,
             under_way: 0,
+            sent_bytes: 0,
             sending: false,
+            held: 0,
+            paused: false,
+            moved: now,
             since: now,
             heard_all: false,
             lingers_until: None,
@@ -163,10 +197,17 @@ impl Worker<'_> {
 
     fn leave(&mut self, io: &mut Io, conn: Conn) {
         if self.seat(conn).is_some() {
-            if self.seats[conn.index()].take().is_some_and(|seat| seat.is_open()) {
-                self.counts.closed();
-            }
+            self.forget(conn);
             io.close(conn);
+        }
+    }
+
+    /// Gives up the seat of a connection.
+    fn forget(&mut self, conn: Conn) {
+        let Some(seat) = self.seats.get_mut(conn.index()).and_then(Option::take) else { return };
+        self.held -= seat.held;
+        if seat.is_open() {
+            self.counts.closed();
         }
     }
 
@@ -193,16 +234,53 @@ impl Worker<'_> {
         while let Some(conn) = self.timers.due(now) {
             self.speak(io, conn, now);
         }
+        if now >= self.next_look {
+            self.next_look = now + self.limits.patience / 8;
+            self.end_still(io, now);
+        }
+    }
+
+    /// Closes the connections on which nothing becomes complete.
+    #[cold]
+    fn end_still(&mut self, io: &mut Io, now: Instant) {
+        let patience = self.limits.patience;
+        let still = self.seats.iter().flatten().filter(|seat| seat.stands_still(patience, now));
+        for conn in still.map(|seat| seat.conn).collect::<Vec<_>>() {
+            self.forget(conn);
+            io.abort(conn);
+        }
+    }
+
+    /// Counts what a connection holds, and stops reading from a peer that does not take its answers.
+    fn weigh(&mut self, io: &mut Io, conn: Conn) {
+        let Some(seat) =
+            self.seats.get_mut(conn.index()).and_then(Option::as_mut).filter(|seat| seat.conn == conn)
+        else {
+            return;
+        };
+        let (unsent, kept) = seat.weight();
+        let before = std::mem::replace(&mut seat.held, unsent + kept);
+        self.held = self.held - before + unsent + kept;
+        match (unsent > UNSENT, seat.paused) {
+            (true, false) => io.pause(conn),
+            (false, true) => io.resume(conn),
+            _ => return,
+        }
+        seat.paused = !seat.paused;
     }
 
     fn hear(&mut self, io: &mut Io, conn: Conn, bytes: &[u8]) {
         let now = Instant::now();
-        let (rules, counts) = (self.rules, self.counts);
+        let rules = Rules { room: HELD.saturating_sub(self.held), ..self.rules };
+        let counts = self.counts;
         let Some(seat) = self.seat(conn) else { return };
         let wants = seat.hear(bytes, now, &rules, counts);
         if wants.abort {
             self.speak(io, conn, now);
             return self.leave(io, conn);
+        }
+        if wants.whole {
+            seat.moved = now;
         }
         if wants.bulk {
             io.expect_bulk(conn);
@@ -215,6 +293,11 @@ impl Worker<'_> {
 
     /// Sends what is due, and ends the connection when everything is sent.
     fn speak(&mut self, io: &mut Io, conn: Conn, now: Instant) {
+        self.send_due(io, conn, now);
+        self.weigh(io, conn);
+    }
+
+    fn send_due(&mut self, io: &mut Io, conn: Conn, now: Instant) {
         let Some(seat) = self.seat(conn) else { return };
         seat.answer(now);
         if seat.sending {
@@ -222,6 +305,7 @@ impl Worker<'_> {
         }
         if !seat.out.is_empty() {
             seat.under_way = std::mem::take(&mut seat.queued);
+            (seat.sent_bytes, seat.moved) = (seat.out.len(), now);
             seat.sending = io.send(conn, Payload::Owned(std::mem::take(&mut seat.out))).is_ok();
         } else if seat.peer.over(seat.heard_all) {
             match seat.lingers_until {
@@ -242,6 +326,7 @@ impl Handler for Worker<'_> {
             Event::Sent(_) => {
                 let Some(seat) = self.seat(conn) else { return };
                 seat.sending = false;
+                seat.sent_bytes = 0;
                 let sent = std::mem::take(&mut seat.under_way);
                 self.counts.responded(sent);
                 self.speak(io, conn, Instant::now());

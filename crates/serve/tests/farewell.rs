@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use reactor::Backend;
-use serve::{Config, Farewell, Speaks};
+use serve::{Config, Farewell, Limits, Speaks};
 
 /// The number of requests after which the server closes.
 const KEEP: usize = 100;
@@ -17,6 +17,7 @@ fn config(farewell: Farewell, backend: Backend) -> Config {
         max_keepalive: Some(KEEP as u64),
         tls: None,
         farewell,
+        limits: Limits::default(),
         backend,
     }
 }

@@ -128,6 +128,7 @@ pub fn start_server(
         max_keepalive: (max_keepalive > 0).then_some(max_keepalive),
         tls: None,
         farewell: if silent { Farewell::Silent } else { Farewell::Announced },
+        limits: serve::Limits::default(),
         backend: reactor::Backend::Auto,
     };
     serve::start(&config)

@@ -45,6 +45,7 @@ pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<Tri
         max_keepalive: None,
         tls: None,
         farewell: Farewell::Announced,
+        limits: serve::Limits::default(),
         backend: reactor::Backend::Auto,
     })
     .context("the reference endpoints do not start")?;
