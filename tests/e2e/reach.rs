@@ -455,5 +455,5 @@ fn servers_at_ipv6_are_tried() {
     // An address in a URL is meant as it is.
     let v4 = format!("http://127.0.0.1:{port}");
     let ended = home.run(["try", &*v4, "--ready", "1s"].into_iter().chain(SHORT)).code(1);
-    ended.says(&[&format!("no connection on 127.0.0.1:{port}")]);
+    ended.says(&[&format!("nothing listens on 127.0.0.1:{port}")]);
 }

@@ -55,11 +55,13 @@ impl FleetArgs {
         self.sut.is_some() || !self.generators.is_empty()
     }
 
-    /// Checks that a command line asks nothing of another machine that happens here only.
+    /// Checks that systems can listen at the address, and that a command line asks nothing of another machine that happens here
+    /// only.
     ///
     /// # Errors
-    /// The option that does.
+    /// The option that is wrong.
     pub fn check_commands(&self, commits: bool, services: bool) -> Result<(), Usage> {
+        self.check_address()?;
         let wrong = match (&self.sut, commits, services) {
             (Some(_), true, _) => {
                 "--git builds on this machine, so it cannot be used with --sut: build there, and compare the programs"
@@ -76,14 +78,21 @@ impl FleetArgs {
     fn bench(&self, catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Bench> {
         let mut bench = lab_args::bench(catalog, files, cancel)?;
         if let Some(address) = self.address {
-            TcpListener::bind((address, 0)).map_err(|error| {
-                Usage(format!(
-                    "--address {address}: nothing can listen there: {error}; `ip address` lists the addresses of this machine"
-                ))
-            })?;
+            self.check_address()?;
             bench.listen_at(address);
         }
         Ok(bench)
+    }
+
+    /// Checks an address of this machine. That of another machine shows when systems start there.
+    fn check_address(&self) -> Result<(), Usage> {
+        let Some(address) = self.address.filter(|_| self.sut.is_none()) else { return Ok(()) };
+        let bound = TcpListener::bind((address, 0)).map(drop);
+        bound.map_err(|error| {
+            Usage(format!(
+                "--address {address}: nothing can listen there: {error}; `ip address` lists the addresses of this machine"
+            ))
+        })
     }
 
     fn sut(&self) -> anyhow::Result<Option<&Machine>> {

@@ -27,7 +27,7 @@ impl Theirs {
         if let Some(pids) = pids {
             return Ok(Self { pids });
         }
-        Err(match addresses.iter().all(|at| ports::port_free(*at)) {
+        Err(match addresses.iter().all(|at| ports::is_unheld(*at)) {
             true => format!("nothing listens on {shown}"),
             false => format!(
                 "{shown} is held by another user's process, which cannot be measured: run narrows as that user"

@@ -69,11 +69,14 @@ fn ephemeral_start() -> u32 {
     range.split_ascii_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(32_768)
 }
 
+/// Whether nobody holds exactly this address and port.
+pub(crate) fn is_unheld(at: SocketAddr) -> bool {
+    !TcpListener::bind(at).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+}
+
 /// Whether a server could listen there. At the usual address it may take ::1 as well, if this machine has it.
 pub fn port_free(at: SocketAddr) -> bool {
-    let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
-    let free_at_v6 =
-        || !TcpListener::bind((Ipv6Addr::LOCALHOST, at.port())).is_err_and(|error| in_use(&error));
+    let free_at_v6 = || is_unheld((Ipv6Addr::LOCALHOST, at.port()).into());
     TcpListener::bind(at).is_ok() && (at.ip() != Listening::USUAL || free_at_v6())
 }
 
