@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::{self, Ended, Guarded, NARROWS, assert_nothing_left, has, mark, narrows, new_mark, run};
 
-const SHORT: [&str; 10] = ["--rounds", "5", "-d", "300ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
+const SHORT: [&str; 10] = ["--rounds", "5", "-d", "800ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
 
 /// A user's repository, whose runs and clones go to folders of their own.
 struct Project {
