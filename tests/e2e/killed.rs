@@ -67,10 +67,11 @@ fn a_server_that_escapes_ends_and_its_port_is_free() {
     let script = format!("{}trap '' TERM\n\"$narrows\" serve --any \"$port\" &\nwait", escape(&home));
     home.write("start.sh", &format!("narrows=$1 port=$2\n{script}\n"));
     let start = format!("sh start.sh {} {{port}}", NARROWS);
-    let port = || fs::read_to_string(home.path("up")).ok().and_then(|text| text.trim().parse().ok());
-    let serves = || port().is_some_and(|port| !systems::port_free(port));
+    let port = || -> Option<u16> { fs::read_to_string(home.path("up")).ok()?.trim().parse().ok() };
+    let at = || port().map(systems::Listening::usual);
+    let serves = || at().is_some_and(|at| !systems::port_free(at));
     kill(&home, &["try", &start, "-d", "1h"], serves);
-    assert!(systems::port_free(port().expect("a port")));
+    assert!(systems::port_free(at().expect("a port")));
 }
 
 #[test]

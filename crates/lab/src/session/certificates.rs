@@ -64,9 +64,9 @@ impl Certificates {
     }
 }
 
-/// Writes a file that only its owner may read.
+/// Writes a file that only its owner may read. It replaces that of an earlier authority, in a folder that is the session's own.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 /// How the generator speaks TLS in a trial; `None` for plain text. `root` is that of the session's own authority.
