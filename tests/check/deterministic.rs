@@ -35,7 +35,11 @@ fn reports_of_a_stored_run_are_the_same_bytes_everywhere() {
         let first = report(&[], &folders[0]);
         assert!(!first.is_empty(), "{format}");
         for (place, folder) in PLACES.iter().zip(folders.iter().cycle()) {
-            assert!(report(place, folder) == first, "{format} differs with {place:?} in {}", folder.display());
+            assert!(
+                report(place, folder) == first,
+                "{format} differs with {place:?} in {}",
+                folder.display()
+            );
         }
     }
 }
@@ -48,7 +52,8 @@ fn a_seed_makes_the_same_plan_and_findings_everywhere() {
         run(lab.home.narrows(words).envs(place.iter().copied())).code(0);
         let store = Store::open(&lab.home.path("narrows.db")).expect("a store");
         let id = store.resolve("last").expect("a run");
-        let plan = serde_json::to_string(&store.header(id).expect("its header").plan).expect("a plan is JSON");
+        let plan =
+            serde_json::to_string(&store.header(id).expect("its header").plan).expect("a plan is JSON");
         let seen: Vec<_> = store.observations(id).expect("its observations");
         let outcomes = seen.iter().map(|seen| serde_json::to_string(&seen.outcome).expect("JSON"));
         (plan, outcomes.collect::<Vec<_>>(), lab.report("markdown"))
