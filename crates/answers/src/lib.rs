@@ -2,6 +2,9 @@
 //!
 //! Pure: an answer is bytes, and a verdict is a value. Knows nothing of requests, connections or time.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod check;
 mod coding;
 mod found;

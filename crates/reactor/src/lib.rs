@@ -4,6 +4,9 @@
 //! send, half-close, close. There is no receive call: every open connection delivers what arrives. The reactor knows
 //! sockets and nothing of what travels in them. It belongs to one thread.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod epoll;
 mod payload;
 mod slots;

@@ -3,6 +3,9 @@
 //! Knows text; knows no sockets, no clock and no codec. What is read comes from the caller as a stream, and one request at a
 //! time goes back to the caller. So reading requests needs only the memory of the longest one.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod access_log;
 mod bounded;
 mod data;

@@ -4,6 +4,9 @@
 //! answers `ok` after that many milliseconds. Every answer repeats the request's `x-request-id`. Frames: the server counts
 //! what arrives, and answers the half-close with the counts. Knows `reactor`, `wire` and `tls`; knows nothing of `load`.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod counters;
 mod http;
 mod limits;

@@ -3,6 +3,9 @@
 //! Knows processes, files, `/proc`, and how a server is reached; knows nothing of the traffic that work becomes, of statistics or
 //! of reports.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 pub mod allotment;
 mod attach;
 pub mod build;

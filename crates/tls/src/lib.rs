@@ -14,6 +14,9 @@
 //! answers does not depend on how the reads cut the stream. The protocol and its cryptography are those of rustls and ring
 //! (docs/decisions/0011); callers need no type of theirs.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod authority;
 mod channel;
 mod clock;

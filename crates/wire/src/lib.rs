@@ -5,6 +5,9 @@
 //! Narrows, so that the generator, the reference server and the fuzzer run the same code. Nothing that a peer sends may
 //! make it panic or allocate without bound. Its answers do not depend on how the reads cut the stream.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 pub mod frames;
 pub mod http;
 pub mod pattern;
