@@ -192,6 +192,18 @@ impl Link {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
+        let deadline = Instant::now() + patience;
+        loop {
+            // Silence is noticed in time, however long a caller may wait.
+            let slice = deadline.saturating_duration_since(Instant::now()).min(BEAT);
+            match self.take_within(slice)? {
+                None if Instant::now() < deadline => {}
+                received => return Ok(received),
+            }
+        }
+    }
+
+    fn take_within(&mut self, patience: Duration) -> Result<Option<Received>, Lost> {
         let lost = match self.incoming.recv_timeout(patience) {
             Ok(Ok(received)) => return Ok(Some(received)),
             Ok(Err(lost)) => lost,

@@ -250,7 +250,7 @@ pub fn clean(machine: &Machine, cancel: &AtomicBool) -> Result<(), MachineError>
     match machine {
         Machine::Local | Machine::Ssh { .. } => {}
         Machine::Exec(_) => {
-            return Err(error("nothing is sent to it, because its command says where narrows is".to_owned()));
+            return Err(error("run `narrows agent --clean` there".to_owned()));
         }
         Machine::Slurm(_) => {
             return Err(error(

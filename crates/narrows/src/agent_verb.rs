@@ -40,7 +40,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// `narrows agent`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Remove the programs that `--gen` and `--sut` sent to this machine, or to these: ssh://[user@]host[:port], separated by
+    /// Remove the programs and systems that `--gen` and `--sut` sent to this machine, or to these: ssh://[user@]host[:port], separated by
     /// commas. Serve nobody
     #[arg(long, value_name = "MACHINES", num_args = 0..=1, default_missing_value = "local")]
     clean: Vec<MachineList>,

@@ -22,6 +22,8 @@ use crate::wait::{self, poll};
 
 /// How long the keeper tries to end processes. One that survives SIGKILL for so long hangs in the kernel.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long processes have to end by themselves when they are told to.
+const GRACE: Duration = Duration::from_secs(2);
 /// How long no process may be found before all have ended. While a process executes another program, the kernel shows no
 /// environment of it for a moment.
 const QUIET: Duration = Duration::from_millis(100);
@@ -230,16 +232,16 @@ fn attend(mut pipe: impl BufRead) -> (BTreeSet<Charge>, bool) {
     (charges, over)
 }
 
-/// Kills all processes of a run, and then removes its files.
+/// Ends all processes of a run, and then removes its files.
 fn end(run: &str, charges: &BTreeSet<Charge>) {
     let mark = format!("{MARK}={run}-");
+    // Some give something back when they are told to end, such as an allocation of machines.
+    signal(&living(&mark, charges), libc::SIGTERM);
+    poll(Instant::now() + GRACE, || living(&mark, charges).is_empty());
     let mut quiet = Instant::now();
     poll(Instant::now() + PATIENCE, || {
         let living = living(&mark, charges);
-        for pid in &living {
-            // SAFETY: a plain system call. The process carries the mark of the run, or is in one of its groups.
-            unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
-        }
+        signal(&living, libc::SIGKILL);
         if !living.is_empty() {
             quiet = Instant::now();
         }
@@ -256,6 +258,13 @@ fn end(run: &str, charges: &BTreeSet<Charge>) {
                 });
             }
         }
+    }
+}
+
+fn signal(processes: &[u32], signal: libc::c_int) {
+    for pid in processes {
+        // SAFETY: a plain system call. The process carries the mark of the run, or is in one of its groups.
+        unsafe { libc::kill(pid.cast_signed(), signal) };
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Its owner removes it, or the keeper if Narrows is killed. If both are killed, the next Narrows removes it.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -42,12 +42,12 @@ impl Scratch {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}{}-{number}{}", NAME[0], std::process::id(), NAME[1]);
             let path = parent.join(name);
-            // It may belong to a process of a container, which has the same id.
-            if path.symlink_metadata().is_ok() {
-                continue;
+            match DirBuilder::new().mode(0o700).create(&path) {
+                // It may belong to a process of a container, which has the same id.
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
             }
             let folder = Fleeting::new(path);
-            DirBuilder::new().mode(0o700).create(folder.path())?;
             let lock = File::create(folder.path().join(LOCK))?;
             lock.lock()?;
             return Ok(Self { folder, _lock: lock });
@@ -77,7 +77,9 @@ fn sweep(parent: &Path, young: Duration) {
 }
 
 fn in_use(folder: &Path) -> bool {
-    match File::open(folder.join(LOCK)) {
+    // Whoever may write here could put a pipe there, which blocks whoever opens it.
+    let options = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    match OpenOptions::new().read(true).custom_flags(options).open(folder.join(LOCK)) {
         Ok(lock) => lock.try_lock().is_err(),
         // Another user's folder may not be entered.
         Err(why) => why.kind() != io::ErrorKind::NotFound,

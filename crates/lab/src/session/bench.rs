@@ -148,7 +148,7 @@ impl Bench {
         let built = self.build(system)?;
         let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
         let tcp = listening.as_ref().and_then(Listening::socket).is_none();
-        if let Some(lacks) = Room::read().lacks(trial.scenario.work(), tcp) {
+        if let Some(lacks) = Room::read().lacks(trial.scenario.work(), tcp && self.generator.is_here()) {
             return Err(TrialError::failed("start", lacks));
         }
         let manifest =

@@ -83,7 +83,7 @@ fn wait_for_window(
     for number in 1..=10 {
         wait(place, running, began + seconds(place.trial.timing.measure_s) * number / 10)?;
         let now = server.counts()?.responses;
-        tenths.push(now - known);
+        tenths.push(now.saturating_sub(known));
         known = now;
     }
     Ok(tenths)

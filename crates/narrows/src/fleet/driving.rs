@@ -79,14 +79,17 @@ impl Generator for Fleet {
     fn drive(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError> {
         let unreachable = match &job.target.address {
             Address::Unix(_) => Some("a Unix socket".to_owned()),
-            Address::Tcp(address) if address.ip().is_loopback() && !self.towards.is_loopback() => {
-                Some(address.to_string())
+            // No other machine than the one that the user has named is driven.
+            Address::Tcp(address) => {
+                let same =
+                    address.ip() == self.towards || address.ip().is_loopback() && self.towards.is_loopback();
+                (!same).then(|| address.to_string())
             }
-            Address::Tcp(_) => None,
         };
         if let Some(what) = unreachable {
             let why = format!(
-                "other machines cannot reach {what}: let the system listen at {{address}} and {{port}}"
+                "the generators drive {} only, and not {what}: let the system listen at {{address}} and {{port}}",
+                self.towards
             );
             return Err(TrialError::failed("drive", why));
         }

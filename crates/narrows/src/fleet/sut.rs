@@ -145,7 +145,7 @@ impl Sut {
         for name in names {
             // The other side has what came with the program. A system that nobody knows fails there.
             let Ok(manifest) = self.catalog.get(name).cloned() else { continue };
-            if is_reference(name) || built_in::is_home(manifest.home()) || !self.known.insert(name.clone()) {
+            if is_reference(name) || built_in::is_home(manifest.home()) || self.known.contains(name) {
                 continue;
             }
             let parcel = match manifest.dir == manifest.home() {
@@ -159,6 +159,7 @@ impl Sut {
                 self.converse(Task::Unpack(Box::new(parcel)))?;
                 self.converse(brought(hash))?;
             }
+            self.known.insert(name.clone());
         }
         Ok(())
     }
@@ -316,8 +317,21 @@ fn tell(speaker: &Speaker, reply: Reply) {
 
 impl Executor for Sut {
     fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
-        match self.say_with(systems, Task::Probe(systems.clone())) {
-            Ok(Done::Missing(Ended::Well(missing))) => Ok(missing),
+        // A system that cannot be sent takes no part.
+        let cannot = |name: &&String| {
+            let manifest = self.catalog.get(name).ok()?;
+            let stays =
+                built_in::is_home(manifest.home()) || is_reference(name) || manifest.dir == manifest.home();
+            let why = Parcel::of(manifest).err().filter(|_| !stays)?;
+            Some(((*name).clone(), why))
+        };
+        let mut unsent: BTreeMap<String, String> = systems.iter().filter_map(|name| cannot(&name)).collect();
+        let sent = systems.iter().filter(|name| !unsent.contains_key(*name)).cloned().collect();
+        match self.say_with(&sent, Task::Probe(sent.clone())) {
+            Ok(Done::Missing(Ended::Well(missing))) => {
+                unsent.extend(missing);
+                Ok(unsent)
+            }
             Err(Trouble::Lost(error)) => {
                 common::say(error);
                 Err(Interrupted)
