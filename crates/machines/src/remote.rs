@@ -163,7 +163,10 @@ impl Remote {
     pub fn offset(&mut self) -> Result<Offset, MachineError> {
         let rounds = (0..ROUNDS).map(|_| self.round()).collect::<Result<Vec<_>, Lost>>();
         let offset = rounds.and_then(|rounds| {
-            Offset::of(&rounds).ok_or_else(|| Lost::Broken("its clock makes no sense".to_owned()))
+            let offset = Offset::of(&rounds);
+            // A longer way would have been taken for silence.
+            let offset = offset.filter(|offset| u128::from(offset.round_trip_ns) < SILENCE.as_nanos());
+            offset.ok_or_else(|| Lost::Broken("its clock makes no sense".to_owned()))
         });
         offset.map_err(|lost| self.lost(&lost))
     }

@@ -24,6 +24,8 @@ use crate::{built_in, common};
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long the machine may take to start or stop a server of Narrows.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The most characters of a line that the machine says.
+const LONGEST_LINE: usize = 1000;
 /// How long a system may take to stop after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -101,9 +103,12 @@ impl Sut {
             Err(Trouble::Lost(error)) => return Err(error.into()),
             Err(Trouble::Interrupted) => bail!("interrupted before {} was ready", sut.machine),
         };
-        if let Ok(Done::Described(environment)) = sut.say(Task::Describe) {
-            sut.environment = environment;
-        }
+        sut.environment = match sut.say(Task::Describe) {
+            Ok(Done::Described(environment)) if environment.is_object() => environment,
+            Err(Trouble::Lost(error)) => return Err(error.into()),
+            Err(Trouble::Interrupted) => bail!("interrupted before {} was ready", sut.machine),
+            Ok(_) => bail!("machine {}: it answered what was not asked", sut.machine),
+        };
         // The same address again, should the machine have to be reached again.
         sut.opening.address = Some(address);
         if let Some(remote) = &mut sut.remote {
@@ -245,16 +250,19 @@ impl Talk<'_> {
                 deadline = Some(Instant::now() + FAREWELL);
                 fleet::order(self.remote, &Order::Stop)?;
             }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(Trouble::Interrupted);
+            }
             match fleet::answer(self.remote, GLANCE)? {
                 Some(Answer::Done(done)) => match *done {
-                    Done::Say(line) => common::say(line),
+                    // What another machine says does not control this terminal.
+                    Done::Say(line) => common::say(
+                        line.chars().filter(|c| !c.is_control()).take(LONGEST_LINE).collect::<String>(),
+                    ),
                     done => return Ok(done),
                 },
                 Some(Answer::Want(want)) => self.answer(*want)?,
                 Some(_) => return Err(fleet::unasked(self.remote).into()),
-                None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                    return Err(Trouble::Interrupted);
-                }
                 None => {}
             }
         }
