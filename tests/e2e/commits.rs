@@ -10,7 +10,9 @@ use tempfile::TempDir;
 
 use crate::support::{self, Ended, Guarded, NARROWS, assert_nothing_left, has, mark, narrows, new_mark, run};
 
-const SHORT: [&str; 10] = ["--rounds", "5", "-d", "800ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
+const SHORT: [&str; 10] = ["--rounds", "5", "-d", "300ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
+/// Long enough for a slow commit to give more than twenty answers.
+const LONGER: [&str; 10] = ["--rounds", "5", "-d", "800ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
 
 /// A user's repository, whose runs and clones go to folders of their own.
 struct Project {
@@ -122,13 +124,13 @@ fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
     }
     let project = Project::waiting(&[20, 100]);
     let words = ["node built.js {port}", "--git", "v0..HEAD", "--build", "cp app.js built.js"];
-    let ended = project.tries(&[&words[..], &SHORT].concat()).code(0);
+    let ended = project.tries(&[&words[..], &LONGER].concat()).code(0);
     assert!(ended.stdout.contains("v0 leads") && ended.stdout.contains("than HEAD"), "{ended:#?}");
     assert!(ended.stderr.contains("building v0 (") && ended.stderr.contains("\"this is v1\""), "{ended:#?}");
     assert_eq!(project.clones().len(), 2);
     assert!(project.root.path().join("state/narrows/narrows.db").is_file());
 
-    let gate = [&words[..], &SHORT, &["--fail-if", "rate<0.9"]].concat();
+    let gate = [&words[..], &LONGER, &["--fail-if", "rate<0.9"]].concat();
     project.tries(&gate).code(3).says(&["failed: HEAD"]);
     // The clones of a run are not saved with it.
     let store = project.root.path().join("state/narrows/narrows.db");
@@ -139,7 +141,7 @@ fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
     project.write("app.js", "require('./new.js')(20);\n");
     project.write("new.js", &format!("module.exports = (ms) => {{ {} }};\n", waits(20)));
     let words = ["node app.js {port}", "--git", "HEAD..dirty"];
-    let ended = project.tries(&[&words[..], &SHORT].concat()).code(0);
+    let ended = project.tries(&[&words[..], &LONGER].concat()).code(0);
     assert!(ended.stdout.contains("dirty leads") && ended.stdout.contains("than HEAD"), "{ended:#?}");
 }
 

@@ -387,7 +387,7 @@ fn a_machine_is_reached_through_ssh() {
     clean("ssh://gen1").code(0);
     assert!(stored().is_empty() && !programs.exists());
     clean("ssh://no-such-host.invalid").code(1).says(&["machine ssh://no-such-host.invalid"]);
-    clean("exec:true").code(1).says(&["nothing is sent to it"]);
+    clean("exec:true").code(1).says(&["run `narrows agent --clean` there"]);
     through("ssh://no-such-host.invalid")
         .code(1)
         .says(&["machine ssh://no-such-host.invalid", "exited with code 255"]);
