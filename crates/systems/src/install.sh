@@ -37,6 +37,8 @@ apt update || echo "apt-get update failed; continuing with the old package lists
 apt install --no-install-recommends "$@" && exit 0
 
 echo "The packages could not be installed together; installing them one by one."
+# A dpkg that was interrupted installs nothing before it has ended what it began.
+$as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a </dev/null || echo "dpkg --configure -a failed."
 failed=
 for package; do
     apt install --no-install-recommends "$package" || failed="$failed $package"
