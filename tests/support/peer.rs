@@ -79,7 +79,7 @@ impl Request {
 }
 
 impl Connection {
-    fn new(stream: TcpStream) -> Self {
+    pub fn new(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
         Self { reader: BufReader::new(stream) }

@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{MEMORY, Row, assert_documented, rows};
+use super::{MEMORY, Row, allow_mute, assert_documented, rows};
 use crate::support::peer::reset;
 use crate::support::{PATIENCE, Served, backends, peak_memory, until};
 
@@ -277,9 +277,10 @@ fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
                     "frames" => &frames,
                     _ => &http,
                 };
+                let began = Instant::now();
                 let seen = (case.treat)(Client::new(to));
                 assert_eq!(seen, case.sees, "{}, {io}", case.peer);
-                Row { peer: case.peer, class: seen }
+                Row::new(case.peer, &seen, began.elapsed(), None)
             });
             over.store(true, Ordering::Relaxed);
             assert!(beside.join().expect("a healthy connection saw an error") > 0);
@@ -291,7 +292,7 @@ fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
             server.counts();
         }
     }
-    assert_documented(heading, ["the client", "sees"], &table);
+    assert_documented(heading, &["the client", "sees", "time"], &table);
 }
 
 #[test]
@@ -309,8 +310,10 @@ fn clients_that_stand_still() {
     assert_table("Clients that stand still", &["--patience", "3s", "--max-body", "16M"], &[SLOW]);
 }
 
-/// Opens silent connections in a server that allows `most` of them, and one more than that.
-fn silent(most: usize) {
+/// Opens silent connections in a server that allows `most` of them, and one more than that. Returns how long the
+/// longer backend took, and the larger peak of memory in bytes.
+fn silent(most: usize) -> (Duration, u64) {
+    let (mut longest, mut peak) = (Duration::ZERO, 0);
     for io in backends() {
         let number = (most + 1).to_string();
         let server = Served::start(&[
@@ -325,6 +328,7 @@ fn silent(most: usize) {
         ]);
         let address = server.http.split_once("://").expect("a URL").1.to_owned();
         let over = AtomicBool::new(false);
+        let began = Instant::now();
         thread::scope(|scope| {
             let beside = Client::new(&address);
             let beside = scope.spawn(|| healthy(beside, &over));
@@ -334,9 +338,12 @@ fn silent(most: usize) {
             over.store(true, Ordering::Relaxed);
             assert!(beside.join().expect("a healthy connection saw an error") > 0);
         });
-        assert!(peak_memory(server.pid()) < MEMORY);
+        longest = longest.max(began.elapsed());
+        peak = peak.max(peak_memory(server.pid()));
+        assert!(peak < MEMORY, "{io}: {peak} bytes");
         assert_eq!(server.counts()[2], most as u64 + 1, "{io}");
     }
+    (longest, peak)
 }
 
 #[test]
@@ -345,7 +352,9 @@ fn connections_that_never_speak_have_a_limit() {
 }
 
 #[test]
-#[ignore = "needs 10,000 files in two processes, and ports"]
 fn ten_thousand_connections_never_speak() {
-    silent(10_000);
+    let Some(_one) = allow_mute(10_000) else { return };
+    let (longest, peak) = silent(10_000);
+    let row = Row::new("nothing, ever", "nothing", longest, Some(peak));
+    assert_documented("10,000 clients that never speak", &["the client", "sees", "time", "memory"], &[row]);
 }

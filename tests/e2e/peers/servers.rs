@@ -1,5 +1,7 @@
 //! Hostile servers, which `narrows load` drives.
 
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{MEMORY, Row, assert_documented, rows};
+use super::{MEMORY, Row, allow_mute, assert_documented, rows};
 use crate::support::peer::{Connection, Peer, count};
 use crate::support::{Guarded, Served, assert_adds_up, backends, narrows, until};
 
@@ -25,6 +27,7 @@ struct Case {
     class: Option<&'static str>,
 }
 
+const COLUMNS: &[&str] = &["the server", "class", "time", "memory"];
 const HEAD: &str = "HTTP/1.1 200 OK\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -311,9 +314,20 @@ fn well(scheme: &str, mut connection: Connection, secured: &str, answered: &Atom
     }
 }
 
-/// Treats the first connection well, and the others as the case says, once the first was answered. Returns the generator's
-/// JSON, how many connections there were, and how often the first was answered.
-fn drive(case: &Case, io: &str, secured: &str) -> (Value, u64, u64) {
+/// What a case came to.
+struct Driven {
+    json: Value,
+    /// How many connections there were.
+    connections: u64,
+    /// How often the first one was answered.
+    answers: u64,
+    took: Duration,
+    /// The most memory of the generator, in bytes.
+    peak: u64,
+}
+
+/// Treats the first connection well, and the others as the case says, once the first was answered.
+fn drive(case: &Case, io: &str, secured: &str) -> Driven {
     let answers = Arc::new(AtomicU64::new(0));
     let (first, answered, secured) = (AtomicBool::new(true), Arc::clone(&answers), secured.to_owned());
     let (scheme, treat) = (case.scheme, case.treat);
@@ -332,12 +346,16 @@ fn drive(case: &Case, io: &str, secured: &str) -> (Value, u64, u64) {
     let mut command = narrows([&usual, case.words, trust].concat());
     let (ended, peak) = Guarded::spawn(&mut command).end_with_peak();
     assert!(peak < MEMORY, "{}, {io}: {peak} bytes", case.peer);
-    (ended.json(), peer.connections(), answers.load(Ordering::Relaxed))
+    let json = ended.json();
+    let took = Duration::from_secs_f64(json["elapsed_s"].as_f64().expect("a number"));
+    Driven { json, connections: peer.connections(), answers: answers.load(Ordering::Relaxed), took, peak }
 }
 
 fn attempt(case: &Case, secured: &str) -> Row {
+    let (mut most, mut longest) = (0, Duration::ZERO);
     for io in backends() {
-        let (json, connections, answers) = drive(case, io, secured);
+        let Driven { json, connections, answers, took, peak } = drive(case, io, secured);
+        (most, longest) = (most.max(peak), longest.max(took));
         assert_adds_up(&json);
         let errors = json["errors"].as_object().expect("errors");
         let classes: Vec<&str> = errors.keys().map(String::as_str).collect();
@@ -348,14 +366,15 @@ fn attempt(case: &Case, secured: &str) -> Row {
         let healthy = case.scheme == "http" && completed == answers || failed < connections;
         assert!(completed > 0 && (healthy || case.class.is_none()), "{}, {io}: {json}", case.peer);
     }
-    Row { peer: case.peer, class: case.class.map_or("none".to_owned(), |class| format!("`{class}`")) }
+    let class = case.class.map_or("none".to_owned(), |class| format!("`{class}`"));
+    Row::new(case.peer, &class, longest, Some(most))
 }
 
 fn assert_table(heading: &str, cases: &[&[Case]]) {
     let server = Served::start(&["--tls"]);
     let secured = server.http.replace("https://", "");
     let rows = rows(&cases.concat(), |case| attempt(case, &secured));
-    assert_documented(heading, ["the server", "class"], &rows);
+    assert_documented(heading, COLUMNS, &rows);
 }
 
 #[test]
@@ -371,4 +390,49 @@ fn orders_and_ends_of_hostile_servers() {
 #[test]
 fn frames_and_handshakes_of_hostile_servers() {
     assert_table("Frames and TLS", &[FRAMES, TLS]);
+}
+
+/// One connection is answered; all others never are. The answers wait for the last connection.
+#[test]
+fn ten_thousand_servers_never_speak() {
+    const MUTE: usize = 10_000;
+    let Some(_one) = allow_mute(MUTE) else { return };
+    let (mut most, mut longest) = (0, Duration::ZERO);
+    for io in backends() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        // All of them come at once. The kernel shortens the queue to what it allows.
+        // SAFETY: the call takes no pointers.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), MUTE as i32) }, 0);
+        let url = format!("http://{}/", listener.local_addr().expect("its address"));
+        let number = (MUTE + 1).to_string();
+        let words = ["load", &url, "-n", &number, "-c", &number, "-t", "1", "--json", "--reactor", io];
+        let load = Guarded::spawn(&mut narrows([&words[..], &["--timeout", "2s"]].concat()));
+        let (first, _) = listener.accept().expect("a connection");
+        let beside = thread::spawn(move || {
+            let mut connection = Connection::new(first);
+            let mut answered = 0_u64;
+            while connection.request().is_some() {
+                connection.ok();
+                answered += 1;
+            }
+            answered
+        });
+        let mute: Vec<_> = (0..MUTE).map(|_| listener.accept().expect("a connection")).collect();
+        let (ended, peak) = load.end_with_peak();
+        let json = ended.json();
+        assert_adds_up(&json);
+        assert!(peak < MEMORY, "{io}: {peak} bytes");
+        assert_eq!(
+            json["completed"].as_u64(),
+            Some(beside.join().expect("no error beside mute servers")),
+            "{io}: {json}"
+        );
+        let classes = json["errors"].as_object().expect("errors");
+        assert!(classes.keys().all(|class| class == "request_timeout"), "{io}: {json}");
+        drop(mute);
+        longest = longest.max(Duration::from_secs_f64(json["elapsed_s"].as_f64().expect("a number")));
+        most = most.max(peak);
+    }
+    let row = Row::new("nothing, ever", "`request_timeout`", longest, Some(most));
+    assert_documented("10,000 servers that never speak", COLUMNS, &[row]);
 }

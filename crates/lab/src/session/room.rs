@@ -16,6 +16,8 @@ pub(super) struct Room {
     pub(super) files: u64,
     /// Local ports for connections to one address.
     pub(super) ports: u64,
+    /// Those of them that closed connections may still hold.
+    pub(super) waiting: u64,
     /// Memory that programs can still get, in bytes.
     pub(super) memory: u64,
     /// Connections that may wait to be accepted.
@@ -27,6 +29,7 @@ impl Room {
         Self {
             files: machine::file_limit(),
             ports: machine::ports(),
+            waiting: machine::waiting_ports(),
             memory: machine::available_memory(),
             backlog: machine::backlog(),
         }
@@ -49,6 +52,14 @@ impl Room {
             return Some(format!(
                 "{connections} connections to one address need as many local ports, and there are {ports}: widen \
                  net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range='1024 65535'`), or ask for fewer"
+            ));
+        }
+        if tcp && lacks(self.ports, connections.saturating_add(self.waiting)) {
+            let (ports, waiting) = (self.ports, self.waiting);
+            return Some(format!(
+                "{connections} connections to one address need as many local ports, and closed connections may hold {waiting} of \
+                 {ports} for a minute (TIME_WAIT): wait, or let the kernel give them again \
+                 (`sysctl -w net.ipv4.tcp_tw_reuse=1`)"
             ));
         }
         let memory = connections.saturating_mul(CONNECTION_BYTES);
@@ -91,7 +102,7 @@ mod tests {
     #[test]
     fn each_limit_is_named_with_what_is_needed_and_the_remedy() {
         let work = work(Workload::Requests, &[("connections", 60_000)]);
-        let room = Room { files: 100_000, ports: 64_512, memory: 1 << 30, backlog: 4096 };
+        let room = Room { files: 100_000, ports: 64_512, waiting: 0, memory: 1 << 30, backlog: 4096 };
         assert_eq!(room.lacks(&work, true), None);
         let lacks = |room: Room, words: &[&str]| {
             let said = room.lacks(&work, true).expect("it lacks something");
@@ -99,16 +110,17 @@ mod tests {
         };
         lacks(Room { files: 20_000, ..room }, &["60064 open files", "20000", "ulimit -Hn 60064"]);
         lacks(Room { ports: 28_232, ..room }, &["28232", "sysctl -w net.ipv4.ip_local_port_range"]);
+        lacks(Room { waiting: 5000, ..room }, &["5000 of 64512", "TIME_WAIT", "net.ipv4.tcp_tw_reuse"]);
         lacks(Room { memory: 100 << 20, ..room }, &["468 MB", "100 MB are free"]);
         // A Unix socket has no ports, and what is unknown is not too little.
         assert_eq!(Room { ports: 28_232, ..room }.lacks(&work, false), None);
-        assert_eq!(Room { files: 0, ports: 0, memory: 0, backlog: 0 }.lacks(&work, true), None);
+        assert_eq!(Room { files: 0, ports: 0, waiting: 0, memory: 0, backlog: 0 }.lacks(&work, true), None);
     }
 
     #[test]
     fn connections_are_those_of_all_pools() {
         let clients = work(Workload::Clients, &[("pools", 3), ("pool_size", 10_000)]);
-        let room = Room { files: 20_000, ports: 0, memory: 0, backlog: 128 };
+        let room = Room { files: 20_000, ports: 0, waiting: 0, memory: 0, backlog: 128 };
         assert!(room.lacks(&clients, true).is_some_and(|said| said.contains("30064")));
         assert!(room.caution(129).is_some_and(|said| said.contains("net.core.somaxconn=129")));
         assert_eq!(room.caution(128), None);
