@@ -12,13 +12,14 @@ use systems::contact::Access;
 use systems::relay::Relay;
 use systems::trace;
 use systems::work::Upload;
-use systems::{Listening, Work};
+use systems::{Listening, Work, machine};
 use wire::frames::Prefix;
 
 use crate::ask::{Ask, Payload};
 use crate::observation::{Measurement, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::generator::{Driven, Generator};
+use crate::session::room;
 use crate::session::trial_error::TrialError;
 
 /// The orders to the driver.
@@ -109,6 +110,9 @@ impl Driver<'_> {
             connections as usize,
             window,
         );
+        if let (true, Address::Tcp(to)) = (self.generator.is_here(), &job.target.address) {
+            job.sources = room::sources(connections, to.ip(), machine::ports());
+        }
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
         job.arrivals = orders.arrivals.clone();

@@ -2,12 +2,31 @@
 //!
 //! Reads the machine's limits. What they allow is decided by values.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use systems::{Work, machine};
 
 /// Files of a process besides its connections.
 const OTHER_FILES: u64 = 64;
 /// The least memory that a connection takes at both of its ends together, in bytes. 60,000 idle ones took 12 KB each.
 const CONNECTION_BYTES: u64 = 8 << 10;
+
+/// Addresses of this machine that connections to one of its loopback addresses may come from: 127.0.0.1 to 127.0.0.254.
+const SOURCES: u64 = 254;
+
+/// The addresses that so many connections to this address come from, each from the next one in turn; empty if the kernel may choose.
+/// It finds a free port slowly when half of an address's ports are taken.
+pub(super) fn sources(connections: u64, to: IpAddr, ports: u64) -> Vec<IpAddr> {
+    let loopback = matches!(to, IpAddr::V4(to) if to.is_loopback());
+    if !loopback || ports == 0 || connections.saturating_mul(2) <= ports {
+        return Vec::new();
+    }
+    let addresses = connections.saturating_mul(2).div_ceil(ports).min(SOURCES);
+    (1..=addresses)
+        .filter_map(|last| u8::try_from(last).ok())
+        .map(|last| Ipv4Addr::new(127, 0, 0, last).into())
+        .collect()
+}
 
 /// What there is of each limit; 0 where the kernel does not say.
 #[derive(Debug, Clone, Copy)]
@@ -47,15 +66,17 @@ impl Room {
                  (as root: `ulimit -Hn {files}` first), or ask for fewer"
             ));
         }
-        if tcp && lacks(self.ports, connections) {
-            let ports = self.ports;
+        // A client chooses its addresses itself, and has one.
+        let addresses = if matches!(work, Work::Clients(_)) { 1 } else { SOURCES };
+        let ports = self.ports.saturating_mul(addresses);
+        if tcp && lacks(ports, connections) {
             return Some(format!(
                 "{connections} connections to one address need as many local ports, and there are {ports}: widen \
                  net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range='1024 65535'`), or ask for fewer"
             ));
         }
-        if tcp && lacks(self.ports, connections.saturating_add(self.waiting)) {
-            let (ports, waiting) = (self.ports, self.waiting);
+        if tcp && lacks(ports, connections.saturating_add(self.waiting)) {
+            let waiting = self.waiting;
             return Some(format!(
                 "{connections} connections to one address need as many local ports, and closed connections may hold {waiting} of \
                  {ports} for a minute (TIME_WAIT): wait, or let the kernel give them again \
@@ -109,11 +130,11 @@ mod tests {
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
         };
         lacks(Room { files: 20_000, ..room }, &["60064 open files", "20000", "ulimit -Hn 60064"]);
-        lacks(Room { ports: 28_232, ..room }, &["28232", "sysctl -w net.ipv4.ip_local_port_range"]);
-        lacks(Room { waiting: 5000, ..room }, &["5000 of 64512", "TIME_WAIT", "net.ipv4.tcp_tw_reuse"]);
+        // The generator's connections come from several addresses.
+        assert_eq!(Room { ports: 28_232, waiting: 5000, ..room }.lacks(&work, true), None);
         lacks(Room { memory: 100 << 20, ..room }, &["468 MB", "100 MB are free"]);
         // A Unix socket has no ports, and what is unknown is not too little.
-        assert_eq!(Room { ports: 28_232, ..room }.lacks(&work, false), None);
+        assert_eq!(Room { ports: 100, ..room }.lacks(&work, false), None);
         assert_eq!(Room { files: 0, ports: 0, waiting: 0, memory: 0, backlog: 0 }.lacks(&work, true), None);
     }
 
@@ -121,8 +142,34 @@ mod tests {
     fn connections_are_those_of_all_pools() {
         let clients = work(Workload::Clients, &[("pools", 3), ("pool_size", 10_000)]);
         let room = Room { files: 20_000, ports: 0, waiting: 0, memory: 0, backlog: 128 };
+        let ports = |ports, waiting| {
+            let said = Room { files: 0, ports, waiting, ..room }
+                .lacks(&clients, true)
+                .expect("there are too few ports");
+            assert!(said.contains("net.ipv4."), "{said}");
+            said
+        };
+        assert!(ports(28_232, 0).contains("there are 28232"));
+        assert!(ports(32_000, 5000).contains("5000 of 32000 for a minute (TIME_WAIT)"));
         assert!(room.lacks(&clients, true).is_some_and(|said| said.contains("30064")));
         assert!(room.caution(129).is_some_and(|said| said.contains("net.core.somaxconn=129")));
         assert_eq!(room.caution(128), None);
+    }
+
+    #[test]
+    fn many_connections_come_from_several_addresses() {
+        let number =
+            |connections, to: &str, ports| sources(connections, to.parse().expect("an address"), ports).len();
+        assert_eq!(number(14_116, "127.0.0.1", 28_232), 0);
+        assert_eq!(number(14_117, "127.0.0.1", 28_232), 2);
+        assert_eq!(number(60_000, "127.0.0.1", 28_232), 5);
+        assert_eq!(number(u64::MAX, "127.0.0.1", 1), 254);
+        assert_eq!(number(60_000, "127.0.0.1", 0), 0);
+        assert_eq!(number(60_000, "::1", 28_232), 0);
+        assert_eq!(number(60_000, "10.0.0.1", 28_232), 0);
+        assert_eq!(
+            sources(2, IpAddr::from([127, 0, 0, 9]), 2),
+            [[127, 0, 0, 1], [127, 0, 0, 2]].map(IpAddr::from)
+        );
     }
 }
