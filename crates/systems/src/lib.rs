@@ -40,6 +40,8 @@ pub mod sample;
 pub mod scratch;
 mod service;
 mod stamp;
+#[allow(unsafe_code, reason = "the one module for it")]
+mod sys;
 pub mod tcp;
 pub mod template;
 pub mod trace;
