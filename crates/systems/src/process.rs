@@ -294,7 +294,7 @@ fn write_within(stdin: &mut ChildStdin, mut bytes: &[u8], patience: Duration) ->
     let done = poll(Instant::now() + patience, || {
         while !bytes.is_empty() {
             match stdin.write(bytes) {
-                Ok(n) => bytes = &bytes[n..],
+                Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
