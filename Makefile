@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test machines fuzz soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
+.PHONY: run check test machines fuzz sanitize soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -72,6 +72,10 @@ pictures: build install-test
 # Fuzzes what is read from outside, each target for a minute; FUZZ='600 request' fuzzes one for ten.
 fuzz:
 	scripts/fuzz $(FUZZ)
+
+# Tests under Miri and AddressSanitizer; SANITIZE=address runs one of them.
+sanitize:
+	scripts/sanitize $(SANITIZE)
 
 # Load, churn and runs for half an hour each, and whether anything grows; SOAK='--minutes 2 churn' is shorter.
 soak: build

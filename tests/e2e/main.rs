@@ -2,6 +2,8 @@
 //! parallel. Tests that need the machine for themselves are in `tests/serial`, those that need no server in
 //! `tests/check`.
 
+#![allow(unsafe_code, reason = "signals, limits and sockets as a hostile peer uses them")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

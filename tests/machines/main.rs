@@ -2,6 +2,8 @@
 //! namespaces that `scripts/machines` makes; the tests run in its place `here`, one after the other. They assert counts, names and
 //! what is left, and print times and rates.
 
+#![allow(unsafe_code, reason = "signals, limits and sockets as a hostile peer uses them")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

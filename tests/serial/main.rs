@@ -1,6 +1,8 @@
 //! Tests that need the machine for themselves: they compare times, or other work would hide what they look for. They
 //! run one at a time, however they are started, because each holds [`alone`].
 
+#![allow(unsafe_code, reason = "signals, limits and sockets as a hostile peer uses them")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

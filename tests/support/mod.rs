@@ -2,7 +2,7 @@
 //! left.
 
 // Each test binary uses only a part of this.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, unsafe_code)]
 
 pub mod browser;
 pub mod fake;

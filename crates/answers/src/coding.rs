@@ -175,6 +175,7 @@ impl Out {
         if self.bytes.len() as u64 > self.limit { Err(Broken::Limit) } else { Ok(()) }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "a reader fills in no more than the piece has")]
     fn fill(&mut self, reader: &mut impl Read) -> Result<(), Broken> {
         let mut piece = [0; PIECE];
         loop {
@@ -189,6 +190,10 @@ impl Out {
         }
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the decoder counts what it read of the body and wrote to the piece"
+    )]
     fn brotli<'a>(&mut self, body: &'a [u8]) -> Result<&'a [u8], Broken> {
         let memory = StandardAlloc::default;
         // Strict: without the large windows that are no part of the standard.

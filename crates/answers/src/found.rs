@@ -19,7 +19,7 @@ impl Excerpt {
     pub fn of(bytes: &[u8]) -> Self {
         let mut kept = [0; KEPT];
         let len = bytes.len().min(KEPT);
-        kept[..len].copy_from_slice(&bytes[..len]);
+        kept.iter_mut().zip(bytes).for_each(|(kept, byte)| *kept = *byte);
         Self { bytes: kept, len: len as u8, cut: len < bytes.len() }
     }
 
@@ -45,7 +45,7 @@ impl Write for Excerpt {
 impl fmt::Display for Excerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let more = if self.cut { "…" } else { "" };
-        write!(f, "{}{more}", self.bytes[..usize::from(self.len)].escape_ascii())
+        write!(f, "{}{more}", self.bytes.get(..usize::from(self.len)).unwrap_or_default().escape_ascii())
     }
 }
 

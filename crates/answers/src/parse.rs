@@ -51,7 +51,7 @@ pub(crate) fn test(text: &str) -> Parsed<Test> {
 
 impl<'a> Reader<'a> {
     fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+        self.text.get(self.at..).unwrap_or_default()
     }
 
     /// Skips this text if it comes next.
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
     /// Reads up to one of these characters.
     fn until(&mut self, ends: &[char]) -> &'a str {
         let rest = self.rest();
-        let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        let word = rest.split(ends).next().unwrap_or(rest);
         self.at += word.len();
         word
     }
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
     }
 
     fn wrong(&self, why: impl Into<String>) -> CheckError {
-        CheckError { at: self.text[..self.at].chars().count() + 1, why: why.into() }
+        CheckError { at: self.text.get(..self.at).unwrap_or_default().chars().count() + 1, why: why.into() }
     }
 
     fn order(&mut self) -> Parsed<Order> {
@@ -114,9 +114,9 @@ impl<'a> Reader<'a> {
         if digits.len() != 2 * digest.len() {
             return Err(self.wrong(wrong));
         }
-        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |at: usize| char::from(pair[at]).to_digit(16);
-            let (Some(high), Some(low)) = (digit(0), digit(1)) else { return Err(self.wrong(wrong)) };
+        for (byte, [high, low]) in digest.iter_mut().zip(digits.as_chunks().0) {
+            let digit = |digit: &u8| char::from(*digit).to_digit(16);
+            let (Some(high), Some(low)) = (digit(high), digit(low)) else { return Err(self.wrong(wrong)) };
             *byte = (high * 16 + low) as u8;
             self.at += 2;
         }

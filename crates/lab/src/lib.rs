@@ -5,16 +5,21 @@
 
 pub mod ask;
 mod climb;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod compare;
 pub mod doubt;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod experiment;
 mod figures;
 pub mod findings;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod observation;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod plan;
 pub mod rounds;
 pub mod search;
 pub mod session;
 #[cfg(test)]
 mod simulation;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod store;

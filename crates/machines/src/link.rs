@@ -300,7 +300,7 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
 }
 
 fn foreign(bytes: &[u8]) -> Lost {
-    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]);
+    let shown = String::from_utf8_lossy(bytes.get(..SHOWN).unwrap_or(bytes));
     let shown = shown.trim_end().escape_debug().to_string();
     Lost::Broken(format!(
         "it said \"{shown}\", which is no message of `narrows agent`: nothing else may write to its standard output, such as a \

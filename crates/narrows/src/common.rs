@@ -117,10 +117,8 @@ pub fn status_line(template: &str, steps: Option<u64>) -> ProgressBar {
 
 /// The terminal's width in columns; 100 if standard output is no terminal.
 pub fn width() -> usize {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: `size` outlives the call. Without a terminal it stays zero.
-    unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    if size.ws_col == 0 { 100 } else { usize::from(size.ws_col) }
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
+    if columns == 0 { 100 } else { usize::from(columns) }
 }
 
 /// Wraps text at `width` columns. The first line begins with `first`, the others with `further`. Words are not broken,

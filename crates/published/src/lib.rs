@@ -7,8 +7,10 @@
 
 mod audit;
 mod beside;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod csv;
 mod found;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod read;
 mod record;
 mod rows;

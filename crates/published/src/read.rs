@@ -59,6 +59,7 @@ fn listed(named: BTreeMap<String, OneOrMany>) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Reads a table from the texts of its TOML and CSV files.
+#[expect(clippy::indexing_slicing, reason = "`csv::fields` gives a line at least one field")]
 pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, InputError> {
     let file: Head = input::parse(head)?;
     let stem = head.path.file_stem().unwrap_or_default().to_string_lossy();

@@ -4,6 +4,8 @@
 //! send, half-close, close. There is no receive call: every open connection delivers what arrives. The reactor knows
 //! sockets and nothing of what travels in them. It belongs to one thread.
 
+// It speaks to io_uring, epoll and sockets itself.
+#![allow(unsafe_code)]
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 

@@ -27,6 +27,7 @@ pub(crate) fn read(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>) -> Resu
 }
 
 /// The request of a line; `None` if it had a body, which the log does not have.
+#[expect(clippy::string_slice, reason = "both ends are found in the line, and are those of single bytes")]
 fn parse(line: &str) -> Result<Option<Request>, InLine> {
     let expected = |at: usize, what: &str| {
         (at + 1, format!("{what} is missing, as in `127.0.0.1 - - [{TIME}] \"GET / HTTP/1.1\" 200 2`"))
@@ -84,6 +85,7 @@ fn expected_status(status: u16) -> Option<String> {
 }
 
 /// The path as it was asked for. nginx writes `"`, `\` and what is not printable ASCII as `\xNN`.
+#[expect(clippy::string_slice, reason = "the escape and its digits are there, and are ASCII")]
 fn as_asked(path: &str) -> String {
     let mut asked = String::with_capacity(path.len());
     let mut rest = path;

@@ -47,6 +47,10 @@ impl Rows {
     ///
     /// # Panics
     /// If there is no such row or column.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "it says that it panics; callers have the row from `len` and the column from the names"
+    )]
     #[inline]
     pub fn value(&self, row: usize, column: usize) -> &[u8] {
         let at = row * self.columns.len() + column;
@@ -56,7 +60,10 @@ impl Rows {
 
     /// The line of the first row whose value in this column is not right.
     pub fn find(&self, column: usize, right: impl Fn(&[u8]) -> bool) -> Option<u64> {
-        (0..self.len()).find(|row| !right(self.value(*row, column))).map(|row| u64::from(self.lines[row]))
+        (0..self.len())
+            .find(|row| !right(self.value(*row, column)))
+            .and_then(|row| self.lines.get(row))
+            .map(|line| u64::from(*line))
     }
 
     fn push<'v>(&mut self, line: u64, values: impl Iterator<Item = &'v [u8]>) -> Result<(), InLine> {

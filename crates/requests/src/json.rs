@@ -193,7 +193,7 @@ impl Texts<'_, '_, '_, '_> {
     fn parse(&self, text: &str) -> Result<Text, InLine> {
         self.reading.text(text.as_bytes()).map_err(|(at, why)| {
             let rest = text.get(at - 1..).unwrap_or_default();
-            let placeholder = rest.find("}}").map_or(rest, |end| &rest[..end + 2]);
+            let placeholder = rest.find("}}").and_then(|end| rest.get(..end + 2)).unwrap_or(rest);
             (self.column(placeholder), why)
         })
     }

@@ -5,6 +5,7 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod access_log;
 mod bounded;
@@ -209,7 +210,7 @@ impl Reading<'_, '_> {
             return Ok(Text::literal(bytes));
         }
         self.text(&bytes).map_err(|(column, why)| {
-            let before = &bytes[..column - 1];
+            let before = bytes.get(..column - 1).unwrap_or(&bytes);
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             (1, format!("{name}:{line}:{}: {why}", column - start))

@@ -70,7 +70,7 @@ pub(crate) fn beginning(input: &mut dyn BufRead) -> io::Result<Vec<u8>> {
         if from == 0 && start.starts_with(MARK) {
             start.drain(..MARK.len());
         }
-        let line = start[from..].trim_ascii();
+        let line = start.get(from..).unwrap_or_default().trim_ascii();
         if read == 0 || !(line.is_empty() || line == b"{" || line.starts_with(b"#")) {
             return Ok(start);
         }

@@ -45,6 +45,7 @@ impl Text {
     }
 
     /// Parses a text. `columns` are the columns of the data.
+    #[expect(clippy::indexing_slicing, reason = "`at` is behind what was found in the text")]
     pub(crate) fn parse(text: &[u8], columns: &[String]) -> Result<Self, InLine> {
         let mut parsed = Self::default();
         let mut at = 0;

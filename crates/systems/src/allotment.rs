@@ -19,7 +19,7 @@ pub const NAMES: [&str; 2] = [CORES, MEMORY];
 pub fn knob(name: &str) -> Option<&'static Knob> {
     static KNOBS: LazyLock<[Knob; 2]> = LazyLock::new(|| [cores_knob(), memory_knob()]);
     let index = NAMES.iter().position(|known| *known == name)?;
-    Some(&KNOBS[index])
+    KNOBS.get(index)
 }
 
 fn cores_knob() -> Knob {
@@ -63,7 +63,9 @@ pub(crate) fn memory(point: &Point) -> Option<u64> {
 /// The cores of a system at this point.
 pub fn cores<'a>(all: &'a [usize], point: &Point) -> &'a [usize] {
     match point.get(CORES) {
-        Some(Value::Integer(count)) => &all[..all.len().min(usize::try_from(*count).unwrap_or(all.len()))],
+        Some(Value::Integer(count)) => {
+            usize::try_from(*count).ok().and_then(|count| all.get(..count)).unwrap_or(all)
+        }
         _ => all,
     }
 }

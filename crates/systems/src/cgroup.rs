@@ -4,15 +4,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::keeper::{self, Charge};
 use crate::proc;
+use crate::sys;
 use crate::wait::poll;
 
 /// A control group with a memory limit. Dropping it removes it; its processes must have ended.
@@ -20,7 +20,7 @@ use crate::wait::poll;
 pub(crate) struct MemoryLimit {
     kept: Charge,
     folder: PathBuf,
-    processes: File,
+    processes: Arc<File>,
 }
 
 /// Where control groups with a memory limit can be made.
@@ -75,21 +75,12 @@ impl MemoryLimit {
                 .and_then(|mut f| f.write_all(limit.as_bytes()));
         }
         let processes = OpenOptions::new().write(true).open(folder.join("cgroup.procs"))?;
-        Ok(Self { kept, folder: folder.to_owned(), processes })
+        Ok(Self { kept, folder: folder.to_owned(), processes: Arc::new(processes) })
     }
 
     /// Lets the command join the group before it begins.
     pub(crate) fn confine(&self, command: &mut Command) {
-        let file = self.processes.as_raw_fd();
-        let join = move || {
-            // SAFETY: write(2) is async-signal-safe, and the descriptor stays open until after the spawn.
-            match unsafe { libc::write(file, b"0".as_ptr().cast(), 1) } {
-                1 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        };
-        // SAFETY: between fork and exec the closure only calls write(2).
-        unsafe { command.pre_exec(join) };
+        sys::enlist(command, Arc::clone(&self.processes));
     }
 }
 

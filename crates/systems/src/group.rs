@@ -11,9 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, getpid};
+
 use crate::keeper::{self, Charge};
 use crate::machine;
 use crate::proc;
+use crate::sys;
 use crate::trace;
 use crate::wait::{self, poll};
 
@@ -91,7 +94,7 @@ impl Group {
         // What is started is the same with a trace as without.
         command.env_remove(trace::VARIABLE);
         command.env(MARK, &mark).process_group(0);
-        prepare(&mut command, cores);
+        sys::tie_to_us(&mut command, (!cores.is_empty()).then(|| machine::core_set(cores)));
         let child = adopt(&mut command).inspect_err(|error| {
             trace::say(|| format!("cannot start, {error}: {}", trace::command(&command, cores)));
         })?;
@@ -112,22 +115,9 @@ impl Group {
     /// How the leader ended, if it has. Does not reap it.
     pub(crate) fn exited(&self) -> Option<Exit> {
         self.ended.or_else(|| {
-            // SAFETY: siginfo_t is plain data for which zeros are valid.
-            let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-            // SAFETY: `info` outlives the call.
-            let answer = unsafe { libc::waitid(libc::P_PID, self.id(), &mut info, flags) };
-            // SAFETY: waitid filled `info` in (or left the zeros), so these fields are the valid ones of the union.
-            let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-            if answer != 0 || pid == 0 {
-                return None;
-            }
-            match info.si_code {
-                libc::CLD_EXITED => Some(Exit::Code(status)),
-                libc::CLD_KILLED | libc::CLD_DUMPED => Some(Exit::Signal(status)),
-                // It stopped for its tracer, which is a thread of this process.
-                _ => None,
-            }
+            let status = sys::ended(self.id())?;
+            // Neither is there if it stopped for its tracer, which is a thread of this process.
+            status.exit_status().map(Exit::Code).or(status.terminating_signal().map(Exit::Signal))
         })
     }
 
@@ -153,7 +143,7 @@ impl Group {
         if self.ended.is_some() {
             return Ended::default();
         }
-        signal_group(group, libc::SIGTERM);
+        sys::signal_group(group, Signal::TERM);
         trace::say(|| format!("sent SIGTERM to the group of {group}"));
         let left = wait::until_none(Instant::now() + grace, || self.living());
         let strays = wait::until_none(Instant::now() + HELPERS, || self.strays(group));
@@ -194,7 +184,7 @@ impl Group {
         if trace::on() && (self.exited().is_none() || !proc::living(group).is_empty()) {
             trace::say(|| format!("sends SIGKILL to the group of {group}, in which something still runs"));
         }
-        signal_group(group, libc::SIGKILL);
+        sys::signal_group(group, Signal::KILL);
         let Waited::Exited(exit) = self.wait(Instant::now() + KILL_PATIENCE, &AtomicBool::new(false)) else {
             return;
         };
@@ -219,13 +209,11 @@ impl Group {
             }
             for pid in strays {
                 trace::say(|| format!("sends SIGKILL to {pid}, {}, which left its group", proc::name(pid)));
-                // SAFETY: a plain system call. The process carries our mark, so it is a descendant of this child.
-                unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+                sys::signal(pid, Signal::KILL);
                 let deadline = Instant::now() + KILL_PATIENCE;
                 wait::for_end(pid, deadline);
                 poll(deadline, || {
-                    // SAFETY: a plain system call. It fails harmlessly if the process is not our child.
-                    unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+                    sys::reap(pid);
                     proc::stat(pid).is_none_or(|stat| !stat.lives())
                 });
             }
@@ -239,50 +227,15 @@ impl Drop for Group {
     }
 }
 
-/// Prepares what happens in the child between fork and exec: death signal, cores, limit of open files.
-fn prepare(command: &mut Command, cores: &[usize]) {
-    let parent = std::process::id();
-    let set = (!cores.is_empty()).then(|| machine::core_set(cores));
-    let before_exec = move || {
-        // SAFETY: plain system calls that are safe between fork and exec. Nothing here allocates.
-        unsafe {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // If the parent died before prctl took effect, nobody would ever kill us.
-            if libc::getppid().cast_unsigned() != parent {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            if let Some(set) = &set
-                && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) != 0
-            {
-                return Err(io::Error::last_os_error());
-            }
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-                limit.rlim_cur = limit.rlim_max;
-                libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-            }
-        }
-        Ok(())
-    };
-    // SAFETY: the closure makes only async-signal-safe calls and touches only what it owns.
-    unsafe { command.pre_exec(before_exec) };
-}
-
 /// Makes this process adopt orphaned descendants, so that it can reap them. An init process might leave them as
 /// zombies.
 fn adopt_orphans() {
     static ONCE: Once = Once::new();
-    // SAFETY: a plain system call. If it fails, orphans go to init, as usual.
-    ONCE.call_once(|| unsafe {
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+    // If it fails, orphans go to init, as usual.
+    ONCE.call_once(|| {
+        // Any process switches it on.
+        let _ = rustix::process::set_child_subreaper(Some(getpid()));
     });
-}
-
-fn signal_group(group: u32, signal: i32) {
-    // SAFETY: a plain system call. The group is ours, because its leader has not been reaped.
-    unsafe { libc::kill(-group.cast_signed(), signal) };
 }
 
 /// Starts a child that its owner will reap.
@@ -304,12 +257,10 @@ fn leaders() -> MutexGuard<'static, HashSet<u32>> {
 fn reap(group: u32) {
     let deadline = Instant::now() + KILL_PATIENCE;
     poll(deadline, || {
-        // SAFETY: a plain system call without a status. It reaps only children of this group.
-        let reap_one = || unsafe { libc::waitpid(-group.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
-        let last = std::iter::repeat_with(reap_one).find(|answer| *answer <= 0);
+        let none_left = sys::reap_group(group);
         let living = proc::living(group);
         living.iter().for_each(|pid| wait::for_end(*pid, deadline));
-        last.is_some_and(|answer| answer < 0) && living.is_empty()
+        none_left && living.is_empty()
     });
 }
 
@@ -325,8 +276,7 @@ fn reap_orphans() {
         let orphan = proc::stat(pid)
             .is_some_and(|stat| stat.parent == me && !stat.lives() && Some(stat.group) != own_group);
         if orphan {
-            // SAFETY: a plain system call without a status. The process is a dead child that nobody else waits for.
-            unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
+            sys::reap(pid);
         }
     }
 }

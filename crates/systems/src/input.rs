@@ -111,10 +111,10 @@ impl InputError {
 
     /// Line and column, both from 1, columns in characters; `None` if the file itself could not be read.
     pub fn position(&self) -> Option<(usize, usize)> {
-        let before = &self.0.text[..self.0.span.start];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let before = self.0.text.get(..self.0.span.start).unwrap_or_default();
+        let last = before.rsplit('\n').next().unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        (!self.0.text.is_empty()).then(|| (line, before[line_start..].chars().count() + 1))
+        (!self.0.text.is_empty()).then(|| (line, last.chars().count() + 1))
     }
 
     /// `path:line:column: message (help)`.

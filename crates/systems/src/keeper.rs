@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::process::Signal;
+
 use crate::group::{self, MARK};
 use crate::proc;
+use crate::sys;
 use crate::trace;
 use crate::wait::{self, poll};
 
@@ -170,8 +173,7 @@ impl Keeper {
         // A Narrows that started this one must not take the keeper for a stray, because it is still needed then.
         command.env_remove(MARK).env_remove(trace::VARIABLE);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // SAFETY: between fork and exec the closure makes only async-signal-safe calls.
-        unsafe { command.pre_exec(stand_apart) };
+        sys::set_apart(&mut command);
         match group::adopt(&mut command) {
             Ok(child) => self.child = Some(child),
             Err(why) => trace::say(|| format!("cannot start the keeper: {why}")),
@@ -188,23 +190,10 @@ impl Keeper {
     }
 }
 
-/// Gives the process a session of its own, and lets it ignore the signals that ask Narrows to end.
-fn stand_apart() -> io::Result<()> {
-    // SAFETY: plain system calls. A signal that is ignored stays so in the program that is executed.
-    unsafe {
-        libc::setsid();
-        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-    }
-    Ok(())
-}
-
 /// The keeper's side: reads what it has charge of until Narrows ends, and then ends what is left of the run.
 pub fn keep(run: &str, pipe: impl Read) {
     // `killall -9 narrows` must not find it.
-    // SAFETY: a plain system call; the kernel copies the name.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"keeper".as_ptr()) };
+    let _ = rustix::thread::set_name(c"keeper");
     let (charges, over) = attend(BufReader::new(pipe));
     if !over || !charges.is_empty() {
         end(run, &charges);
@@ -236,12 +225,12 @@ fn attend(mut pipe: impl BufRead) -> (BTreeSet<Charge>, bool) {
 fn end(run: &str, charges: &BTreeSet<Charge>) {
     let mark = format!("{MARK}={run}-");
     // Some give something back when they are told to end, such as an allocation of machines.
-    signal(&living(&mark, charges), libc::SIGTERM);
+    living(&mark, charges).into_iter().for_each(|pid| sys::signal(pid, Signal::TERM));
     poll(Instant::now() + GRACE, || living(&mark, charges).is_empty());
     let mut quiet = Instant::now();
     poll(Instant::now() + PATIENCE, || {
         let living = living(&mark, charges);
-        signal(&living, libc::SIGKILL);
+        living.iter().for_each(|pid| sys::signal(*pid, Signal::KILL));
         if !living.is_empty() {
             quiet = Instant::now();
         }
@@ -258,13 +247,6 @@ fn end(run: &str, charges: &BTreeSet<Charge>) {
                 });
             }
         }
-    }
-}
-
-fn signal(processes: &[u32], signal: libc::c_int) {
-    for pid in processes {
-        // SAFETY: a plain system call. The process carries the mark of the run, or is in one of its groups.
-        unsafe { libc::kill(pid.cast_signed(), signal) };
     }
 }
 

@@ -187,7 +187,7 @@ pub fn parse_size(text: &str) -> Result<i64, String> {
     let last = text.chars().next_back().ok_or_else(wrong)?.to_ascii_uppercase();
     let unit = UNITS.iter().find(|(letter, _)| *letter == last);
     let (digits, factor) = match unit {
-        Some((_, factor)) => (&text[..text.len() - 1], *factor),
+        Some((_, factor)) => (text.get(..text.len() - 1).unwrap_or_default(), *factor),
         None => (text, 1),
     };
     // `parse` alone would accept "+5" and "-5".

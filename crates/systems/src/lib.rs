@@ -5,6 +5,7 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 pub mod allotment;
 mod attach;
@@ -40,6 +41,8 @@ pub mod sample;
 pub mod scratch;
 mod service;
 mod stamp;
+#[allow(unsafe_code, reason = "the one module for it")]
+mod sys;
 pub mod tcp;
 pub mod template;
 pub mod trace;

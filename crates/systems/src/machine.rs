@@ -5,7 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
+
+use crate::sys;
 
 /// The limit on open files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,19 +25,11 @@ pub struct Limit {
 
 /// Raises the soft limit on open files to the hard limit. If that fails, the limit stays as it was.
 pub fn raise_file_limit() -> Limit {
-    let found = limits();
-    let wanted = libc::rlimit { rlim_cur: found.rlim_max, rlim_max: found.rlim_max };
-    // SAFETY: `wanted` outlives the call.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) };
-    let now = limits();
-    Limit { before: found.rlim_cur, now: now.rlim_cur, hard: now.rlim_max }
-}
-
-fn limits() -> libc::rlimit {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` outlives the call. It stays zero if the call fails.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    limit
+    let before = getrlimit(Resource::Nofile).current;
+    let _ = sys::raise_file_limit();
+    let now = getrlimit(Resource::Nofile);
+    let [before, now, hard] = [before, now.current, now.maximum].map(|limit| limit.unwrap_or(u64::MAX));
+    Limit { before, now, hard }
 }
 
 /// The cores that this thread may use, ascending; never empty.
@@ -43,26 +40,14 @@ pub fn available_cores() -> Vec<usize> {
 
 /// The cores that a process may use, ascending; empty if it is gone. Process 0 means the calling thread.
 pub fn cores_of(pid: u32) -> Vec<usize> {
-    // SAFETY: cpu_set_t is plain data for which zeros are valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` outlives the call and its size is given.
-    let answer =
-        unsafe { libc::sched_getaffinity(pid.cast_signed(), size_of::<libc::cpu_set_t>(), &mut set) };
-    // SAFETY: every index is below the set's size.
-    let cores = (0..SET_SIZE).filter(|core| answer == 0 && unsafe { libc::CPU_ISSET(*core, &set) });
-    cores.collect()
+    let set = sched_getaffinity(sys::process(pid)).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
-const SET_SIZE: usize = libc::CPU_SETSIZE.unsigned_abs() as usize;
-
 /// The cores as the kernel's set. Numbers that do not fit into it are left out.
-pub(crate) fn core_set(cores: &[usize]) -> libc::cpu_set_t {
-    // SAFETY: cpu_set_t is plain data for which zeros are valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for core in cores.iter().filter(|core| **core < SET_SIZE) {
-        // SAFETY: the index is below the set's size.
-        unsafe { libc::CPU_SET(*core, &mut set) };
-    }
+pub(crate) fn core_set(cores: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
     set
 }
 
@@ -72,8 +57,7 @@ pub fn stolen_s() -> f64 {
     // cpu user nice system idle iowait irq softirq steal: proc(5)
     let words = stat.lines().next().unwrap_or_default().split_ascii_whitespace();
     let steal: f64 = words.skip(8).take(1).filter_map(|word| word.parse::<f64>().ok()).sum();
-    // SAFETY: sysconf(3) takes no pointers.
-    steal / (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
+    steal / clock_ticks_per_second().max(1) as f64
 }
 
 /// What these cores have done since the machine started, in clock ticks.
@@ -148,7 +132,7 @@ fn throttles_of(folder: &std::path::Path) -> u64 {
 
 /// The soft limit on open files of this process.
 pub fn file_limit() -> u64 {
-    limits().rlim_cur
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Connections that were closed here and keep their ports for a minute (TIME_WAIT), as far as new connections cannot have these

@@ -38,7 +38,7 @@ impl Tail {
 
     fn push(&self, bytes: &[u8]) {
         let mut state = self.lock();
-        let bytes = &bytes[bytes.len().saturating_sub(state.keep)..];
+        let bytes = bytes.get(bytes.len().saturating_sub(state.keep)..).unwrap_or_default();
         let excess = (state.bytes.len() + bytes.len()).saturating_sub(state.keep);
         state.bytes.drain(..excess);
         state.bytes.extend(bytes);
@@ -72,6 +72,7 @@ impl Tail {
         receiver
     }
 
+    #[expect(clippy::indexing_slicing, reason = "a read fills in no more than the buffer has")]
     fn pump(&self, mut stream: impl Read + Send + 'static, mut deliver: impl FnMut(&[u8]) + Send + 'static) {
         self.lock().open += 1;
         let tail = self.clone();

@@ -34,7 +34,7 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
 
 fn parse_stat(text: &str) -> Option<Stat> {
     // The program's name is in parentheses. It can contain anything, even parentheses and spaces.
-    let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
     Some(Stat {
         state: fields.first()?.chars().next()?,
@@ -207,6 +207,7 @@ fn parse_listening(table: impl BufRead) -> Vec<Listener> {
 }
 
 /// Reads an address of such a table: one word, or four for IPv6, each in the order of the machine.
+#[expect(clippy::indexing_slicing, reason = "there are four words of four bytes")]
 fn parse_address(text: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     match text.len() {

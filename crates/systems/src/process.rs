@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use rustix::io::ioctl_fionbio;
+
 use crate::attach::Theirs;
 use crate::calls::Calls;
 use crate::calls::trace::Trace;
@@ -191,8 +193,9 @@ impl Running {
         };
         trace::say(|| format!("wrote to its standard input: {line:.200}"));
         let text = format!("{line}\n");
-        let written =
-            nonblocking(stdin).and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
+        let written = ioctl_fionbio(&*stdin, true)
+            .map_err(io::Error::from)
+            .and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
         written.map_err(|e| match self.held.exited() {
             Some(exit) => self.died(Stage::System, exit),
             None => self.wrong(Stage::System, &format!("it does not read its standard input: {e}")),
@@ -286,23 +289,12 @@ impl Running {
     }
 }
 
-fn nonblocking(stdin: &ChildStdin) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let fd = stdin.as_raw_fd();
-    // SAFETY: plain system calls on a descriptor that `stdin` keeps open.
-    let answer = unsafe {
-        let flags = libc::fcntl(fd, libc::F_GETFL);
-        libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK)
-    };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 fn write_within(stdin: &mut ChildStdin, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
     let mut outcome = Ok(());
     let done = poll(Instant::now() + patience, || {
         while !bytes.is_empty() {
             match stdin.write(bytes) {
-                Ok(n) => bytes = &bytes[n..],
+                Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
@@ -334,7 +326,7 @@ mod tests {
         )
         .unwrap();
         let mut stdin = group.child().stdin.take().unwrap();
-        nonblocking(&stdin).unwrap();
+        ioctl_fionbio(&stdin, true).unwrap();
         write_within(&mut stdin, b"fits", Duration::ZERO).unwrap();
         let error = write_within(&mut stdin, &vec![0; 1 << 20], Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -6,13 +6,15 @@
 mod course;
 
 use std::collections::HashMap;
-use std::mem::MaybeUninit;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::param::{clock_ticks_per_second, page_size};
+
 use crate::attach::Theirs;
 use crate::proc::{self, Scheduled};
+use crate::sys;
 use course::Course;
 
 /// What a system's processes used during a window.
@@ -146,7 +148,7 @@ impl Sampler {
             pss_course: pss.into_points(),
             peak_rss_bytes: state.rss.max(rss),
             context_switches: now.switches_since(&self.marked),
-            socket_memory_bytes: growth * page_size(),
+            socket_memory_bytes: growth * page_size() as u64,
             waited_s: now.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
             page_faults: now.faults.saturating_sub(self.marked.faults),
         }
@@ -253,37 +255,10 @@ fn total_pss(members: &[u32]) -> u64 {
 /// nanosecond, the children's to a clock tick.
 fn cpu_and_faults(pid: u32) -> Option<(u64, u64)> {
     let stat = proc::stat(pid)?;
-    let own = clock_ns(pid).unwrap_or(stat.own_ticks * tick_ns());
+    let own = sys::cpu_time_ns(pid).unwrap_or(stat.own_ticks * tick_ns());
     Some((own + stat.children_ticks * tick_ns(), stat.faults))
 }
 
-fn clock_ns(pid: u32) -> Option<u64> {
-    let mut clock = MaybeUninit::<libc::clockid_t>::uninit();
-    // SAFETY: `clock` outlives the call and is read only if the call succeeded.
-    let clock = unsafe {
-        if libc::clock_getcpuclockid(pid.cast_signed(), clock.as_mut_ptr()) != 0 {
-            return None;
-        }
-        clock.assume_init()
-    };
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` outlives the call.
-    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
-        return None;
-    }
-    let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
-    Some(seconds * 1_000_000_000 + nanos)
-}
-
 fn tick_ns() -> u64 {
-    1_000_000_000 / sysconf(libc::_SC_CLK_TCK, 100)
-}
-
-fn page_size() -> u64 {
-    sysconf(libc::_SC_PAGESIZE, 4096)
-}
-
-fn sysconf(name: i32, default: u64) -> u64 {
-    // SAFETY: sysconf(3) takes no pointers.
-    u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|value| *value > 0).unwrap_or(default)
+    1_000_000_000 / clock_ticks_per_second().max(1)
 }

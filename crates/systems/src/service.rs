@@ -34,7 +34,7 @@ impl Service {
         let name = words.first().map_or("", String::as_str);
         let wrong = |reason: String| SystemError::new(Stage::Start, name, format!("the service {reason}"));
         let mut command = Command::new(name);
-        command.args(&words[1.min(words.len())..]).current_dir(dir);
+        command.args(words.iter().skip(1)).current_dir(dir);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         trace::say(|| format!("--- the service {name}"));
         let mut group = Group::spawn(command, cores).map_err(|e| wrong(format!("cannot be started: {e}")))?;

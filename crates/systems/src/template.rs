@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 /// Replaces each `{name}` in `text` with `value(name)`. The error says what is wrong.
+#[expect(clippy::string_slice, reason = "places begin and end at braces of this text, one behind the other")]
 pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let literal = |part: &str| part.replace("{{", "{").replace("}}", "}");
     let (mut out, mut end) = (String::with_capacity(text.len()), 0);
@@ -15,6 +16,7 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     Ok(out)
 }
 
+#[expect(clippy::string_slice, reason = "places begin and end at braces of this text")]
 fn single_brace(text: &str, (place, why): Place) -> String {
     let brace = &text[place];
     format!("{why}: write a literal brace twice, `{brace}{brace}`")
@@ -27,6 +29,7 @@ pub type Place = (Range<usize>, String);
 ///
 /// # Errors
 /// A single brace: where it stands, and what is wrong.
+#[expect(clippy::string_slice, reason = "a brace is one byte, and was found there")]
 pub fn places(text: &str) -> Result<Vec<Place>, Place> {
     let mut found = Vec::new();
     let mut at = 0;

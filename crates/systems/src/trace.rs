@@ -65,7 +65,7 @@ pub(crate) fn ready(address: SocketAddr, own: bool) {
 /// The beginning of what was sent or received, with its line ends and other control characters written out.
 pub(crate) fn beginning(bytes: &[u8]) -> String {
     let more = if bytes.len() > SHOWN { "…" } else { "" };
-    format!("{} bytes \"{}\"{more}", bytes.len(), bytes[..bytes.len().min(SHOWN)].escape_ascii())
+    format!("{} bytes \"{}\"{more}", bytes.len(), bytes.get(..SHOWN).unwrap_or(bytes).escape_ascii())
 }
 
 /// A command with its folder, what it adds to the environment, and its cores.

@@ -62,6 +62,7 @@ pub enum FrameError {
 ///
 /// # Errors
 /// If `len` does not fit the prefix. `out` is then unchanged.
+#[expect(clippy::indexing_slicing, reason = "a prefix has at most eight bytes")]
 pub fn put_prefix(out: &mut Vec<u8>, prefix: Prefix, len: usize) -> Result<(), FrameError> {
     if len as u64 > prefix.max() {
         return Err(FrameError::DoesNotFit { len, prefix: prefix.len() });
@@ -81,7 +82,7 @@ impl Partial {
     /// Takes the missing bytes from `input`. Returns how many it took, and the length once the prefix is complete.
     fn take(&mut self, prefix: Prefix, input: &[u8]) -> (usize, Option<u64>) {
         let taken = (prefix.len() - self.have).min(input.len());
-        for &byte in &input[..taken] {
+        for &byte in input.iter().take(taken) {
             self.value = self.value << 8 | u64::from(byte);
         }
         self.have += taken;
@@ -113,6 +114,10 @@ impl FrameCounter {
     }
 
     /// Counts the bytes that arrived.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "positions are those of bytes that were taken from the input"
+    )]
     pub fn push(&mut self, input: &[u8]) {
         let mut pos = 0;
         // First finish the frame that the last push left open, then count whole frames, then open the last one.
@@ -246,6 +251,10 @@ impl FrameReader {
     ///
     /// # Errors
     /// If a frame announces more than the limit. Every later call returns the same error.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "positions are those of bytes that were taken from the input"
+    )]
     pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<(usize, Option<&'a [u8]>), FrameError> {
         if let Some(error) = self.failed {
             return Err(error);

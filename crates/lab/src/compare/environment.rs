@@ -91,7 +91,9 @@ fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentF
     let base = |e: &ExperimentFindings| e.base.as_ref().map_or("-".to_owned(), |base| base.command.clone());
     add("base".to_owned(), base(a), base(b), true);
     add("form".to_owned(), form(a), form(b), false);
-    for system in a.versions.keys().filter(|system| b.versions.contains_key(*system)) {
-        add(format!("version of {system}"), a.versions[system].clone(), b.versions[system].clone(), false);
+    for (system, version) in &a.versions {
+        if let Some(other) = b.versions.get(system) {
+            add(format!("version of {system}"), version.clone(), other.clone(), false);
+        }
     }
 }

@@ -46,9 +46,12 @@ impl ExperimentFile {
         let figure = self.workload_figure(source, &self.figure)?;
         let also = self.also.iter().map(|figure| self.workload_figure(source, figure));
         let also = also.collect::<Result<Vec<_>, _>>()?;
-        let twice = |(index, other): &(usize, &Figure)| **other == figure || also[..*index].contains(other);
-        if let Some((index, _)) = also.iter().enumerate().find(twice) {
-            return Err(source.error(self.also[index].span(), "named twice", "remove one"));
+        let twice = |(index, other): &(usize, &Figure)| {
+            **other == figure || also.iter().take(*index).any(|earlier| earlier == *other)
+        };
+        let double = also.iter().enumerate().find(twice).and_then(|(index, _)| self.also.get(index));
+        if let Some(double) = double {
+            return Err(source.error(double.span(), "named twice", "remove one"));
         }
         let objective = rate::objective(source, &self)?;
         let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
@@ -198,7 +201,7 @@ pub(super) fn check_systems(source: &Source, systems: &[Spanned<String>]) -> Res
         if is_reference(system.get_ref()) {
             return Err(source.error(system.span(), "the reference is always added", "remove it here"));
         }
-        if systems[..i].iter().any(|earlier| earlier.get_ref() == system.get_ref()) {
+        if systems.iter().take(i).any(|earlier| earlier.get_ref() == system.get_ref()) {
             return Err(source.error(system.span(), "named twice", "remove one"));
         }
     }

@@ -138,7 +138,7 @@ pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), In
         for (index, text) in request.overrides.set.iter().enumerate() {
             let (knob, _) = split(text)?;
             let same = |earlier: &&String| split(earlier).is_ok_and(|(known, _)| known == knob);
-            if let Some(earlier) = request.overrides.set[..index].iter().find(same) {
+            if let Some(earlier) = request.overrides.set.iter().take(index).find(same) {
                 let message = format!("`{knob}` is set twice: `{earlier}` and `{text}`");
                 let help = format!("write all its values after one --set {knob}=");
                 return Err(Source::new("--set", text.as_str()).error(0..knob.len(), message, help));
@@ -333,6 +333,7 @@ impl Grid {
     }
 
     /// Records the values of a knob.
+    #[expect(clippy::indexing_slicing, reason = "the axis was found at this position, or was just added")]
     fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
         let index = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
             self.axes.push(Axis {

@@ -11,15 +11,17 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::thread::gettid;
+
 use super::READS;
 use crate::proc;
+use crate::sys::{self, Ask, ptrace};
 
 /// The system calls of some processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +43,6 @@ impl Trace {
     /// Attaches to every thread of these processes. `None` if the kernel refuses even one of them (Yama, seccomp, another
     /// tracer), because a part of the calls says nothing.
     pub fn begin(processes: &[u32]) -> Option<Self> {
-        catch_wake_up();
         let ended = Arc::new(AtomicBool::new(false));
         let (attached, begun) = sync_channel(1);
         let (processes, seen) = (processes.to_vec(), Arc::clone(&ended));
@@ -62,9 +63,7 @@ impl Trace {
         self.ended.store(true, Ordering::Release);
         // The thread waits for stops that may never come. A single signal could arrive just before it waits.
         while !thread.is_finished() {
-            // Its type is a pointer with musl and an integer with glibc.
-            // SAFETY: the thread has not been joined, so its id is valid. Its signal has a handler, which does nothing.
-            unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, wake_up()) };
+            sys::interrupt_call(&thread);
             thread::sleep(Duration::from_millis(1));
         }
         thread.join().ok().flatten()
@@ -79,31 +78,6 @@ impl Drop for Trace {
 
 /// How long tracees may take to stop, so that they can be let go. One that takes longer hangs in the kernel.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// With these options a tracee's threads and children are traced, and stops for system calls are told from signals.
-const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
-    | libc::PTRACE_O_TRACECLONE
-    | libc::PTRACE_O_TRACEFORK
-    | libc::PTRACE_O_TRACEVFORK
-    | libc::PTRACE_O_TRACEEXEC
-    | libc::PTRACE_O_TRACEEXIT;
-
-/// The signal that interrupts the thread's wait.
-fn wake_up() -> i32 {
-    libc::SIGRTMIN() + 3
-}
-
-/// Makes that signal interrupt calls, and do nothing else.
-fn catch_wake_up() {
-    extern "C" fn nothing(_: i32) {}
-    static ONCE: Once = Once::new();
-    // SAFETY: sigaction is plain data for which zeros are valid: no flags, so that calls are interrupted, and no mask. The
-    // handler does nothing.
-    ONCE.call_once(|| unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
-        libc::sigaction(wake_up(), &action, std::ptr::null_mut());
-    });
-}
 
 /// Why a tracee stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,7 +163,7 @@ impl Tracer {
             let new: Vec<i32> = tasks.filter(|task| !self.tracees.contains(task)).collect();
             let mut found = false;
             for task in new {
-                match ptrace(libc::PTRACE_SEIZE, task, 0, OPTIONS.cast_unsigned() as usize) {
+                match ptrace(task, Ask::Seize) {
                     Ok(()) => found = self.tracees.insert(task),
                     // It has ended, or it came with the thread that started it.
                     Err(_) if !lives(task) || traced_by_us(task) => {}
@@ -209,7 +183,7 @@ impl Tracer {
 
     /// Has every tracee stop. Forgets those that are not there any more.
     fn interrupt(&mut self) {
-        self.tracees.retain(|task| ptrace(libc::PTRACE_INTERRUPT, *task, 0, 0).is_ok());
+        self.tracees.retain(|task| ptrace(*task, Ask::Interrupt).is_ok());
     }
 
     /// Counts a call, and lets the tracee run to its next stop. A request fails only if the tracee was killed meanwhile.
@@ -218,14 +192,14 @@ impl Tracer {
         let _ = match stop {
             Stop::End => {
                 self.tracees.remove(&task);
-                ptrace(libc::PTRACE_DETACH, task, 0, 0)
+                ptrace(task, Ask::Detach(0))
             }
-            Stop::Stopped => ptrace(libc::PTRACE_LISTEN, task, 0, 0),
+            Stop::Stopped => ptrace(task, Ask::Listen),
             Stop::Call | Stop::Signal(_) | Stop::Other => {
                 if stop == Stop::Call {
                     self.count(task);
                 }
-                ptrace(libc::PTRACE_SYSCALL, task, 0, stop.signal().cast_unsigned() as usize)
+                ptrace(task, Ask::GoOn(stop.signal()))
             }
         };
     }
@@ -248,7 +222,7 @@ impl Tracer {
         while !self.tracees.is_empty() && Instant::now() < deadline {
             match wait() {
                 Event::Stop(task, stop) => {
-                    let _ = ptrace(libc::PTRACE_DETACH, task, 0, stop.signal().cast_unsigned() as usize);
+                    let _ = ptrace(task, Ask::Detach(stop.signal()));
                     self.tracees.remove(&task);
                 }
                 Event::Interrupted => {}
@@ -260,17 +234,11 @@ impl Tracer {
 
 /// Waits for the stop of a tracee of this thread. It does not reap processes.
 fn wait() -> Event {
-    // SAFETY: siginfo_t is plain data for which zeros are valid.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let flags = libc::WSTOPPED | libc::__WALL | libc::__WNOTHREAD;
-    // SAFETY: `info` outlives the call.
-    if unsafe { libc::waitid(libc::P_ALL, 0, &mut info, flags) } != 0 {
-        let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        return if interrupted { Event::Interrupted } else { Event::NoneLeft };
+    match sys::wait_for_stop() {
+        Ok((task, status)) => Event::Stop(task, Stop::from_status(status)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Event::Interrupted,
+        Err(_) => Event::NoneLeft,
     }
-    // SAFETY: waitid filled `info` in, so these fields are the valid ones of the union.
-    let (task, status) = unsafe { (info.si_pid(), info.si_status()) };
-    Event::Stop(task, Stop::from_status(status))
 }
 
 /// Whether a task has not ended. One that nobody has waited for yet cannot be traced, and makes no calls.
@@ -280,25 +248,14 @@ fn lives(task: i32) -> bool {
 
 /// Whether this thread traces a task already.
 fn traced_by_us(task: i32) -> bool {
-    // SAFETY: a plain system call.
-    let me = unsafe { libc::gettid() };
+    let me = gettid();
     let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-    status
-        .lines()
-        .any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() == me.to_string()))
+    status.lines().any(|line| {
+        line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() == me.as_raw_nonzero().to_string())
+    })
 }
 
-/// Makes a request that moves no memory.
-fn ptrace(request: impl Into<i64>, task: i32, address: usize, data: usize) -> io::Result<()> {
-    let request: i64 = request.into();
-    // SAFETY: none of the requests made with this reads or writes memory of this process.
-    let answer = unsafe { libc::ptrace(request as _, task, address, data) };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// `PTRACE_GET_SYSCALL_INFO`, which not every C library names.
-const GET_SYSCALL_INFO: i64 = 0x420e;
-/// What it says of a tracee that enters a system call.
+/// What the kernel says of a tracee that enters a system call.
 const ENTERS: u8 = 1;
 /// The bit of an architecture (audit(7)) whose words have 64 bits.
 const WIDE: u32 = 0x8000_0000;
@@ -308,12 +265,7 @@ const WIDE: u32 = 0x8000_0000;
 fn entered(task: i32) -> io::Result<Option<i64>> {
     // struct ptrace_syscall_info: what it is (1 byte, and 3 unused), the architecture (4), two pointers (8 each), and of an
     // entry the number (8) and the arguments.
-    let mut info = [0_u8; 88];
-    // SAFETY: the kernel writes at most as many bytes as it is told, which `info` has.
-    let written = unsafe { libc::ptrace(GET_SYSCALL_INFO as _, task, info.len(), info.as_mut_ptr()) };
-    if written < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let info = sys::syscall_info(task)?;
     let architecture = u32::from_ne_bytes([info[4], info[5], info[6], info[7]]);
     let number = i64::from_ne_bytes(info[24..32].try_into().unwrap_or_default());
     Ok((info[0] == ENTERS).then_some(if architecture & WIDE == 0 { -1 } else { number }))

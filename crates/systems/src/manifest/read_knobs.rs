@@ -46,6 +46,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    #[expect(clippy::indexing_slicing, reason = "both have a place for each value")]
     fn knob(&self, raw: &Spanned<RawKnob>, system: &[Workload]) -> Read<Knob> {
         let (span, raw) = (raw.span(), raw.get_ref());
         let mut knob = Knob {

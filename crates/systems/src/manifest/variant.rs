@@ -107,9 +107,9 @@ impl Reader<'_> {
         plain: Manifest,
         raw: BTreeMap<Spanned<String>, RawVariant>,
     ) -> Read<Vec<Manifest>> {
-        let mut all = vec![plain];
+        let mut all = vec![plain.clone()];
         for (name, raw) in raw {
-            let variant = self.variant(&all[0], &name, raw)?;
+            let variant = self.variant(&plain, &name, raw)?;
             all.push(variant);
         }
         Ok(all)

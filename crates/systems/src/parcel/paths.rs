@@ -13,7 +13,7 @@ pub(super) fn check(path: &str) -> Result<(), String> {
 
 /// The folders above a path.
 pub(super) fn above(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('/').map(|(index, _)| &path[..index])
+    path.match_indices('/').filter_map(|(index, _)| path.get(..index))
 }
 
 /// Where a link at `path` leads, if it stays inside. It may go up first and then down, but not up again: on the way down it may

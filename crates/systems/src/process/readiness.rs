@@ -25,6 +25,10 @@ const SETTLED: Duration = Duration::from_millis(100);
 impl Running {
     /// Waits until a server serves: it accepts a connection or answers 200, as its manifest says, and the socket
     /// belongs to it. For a client this returns at once, because a client announces in a line that it is ready.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "what listens has an address, and none is skipped unless there are two"
+    )]
     pub fn wait_ready(&mut self, deadline: Instant, cancel: &AtomicBool) -> Result<(), SystemError> {
         if self.finds_port {
             self.listening = Some(Listening::at(self.address, self.find_port(deadline, cancel)?));

@@ -26,7 +26,8 @@ impl Course {
             _ => {}
         }
         if self.points.len() == MOST {
-            self.points = self.points.chunks(2).map(|two| higher(two[0], two[two.len() - 1])).collect();
+            self.points =
+                self.points.chunks(2).filter_map(|two| Some(higher(*two.first()?, *two.last()?))).collect();
             self.halved += 1;
         }
         self.points.push((ms, value));

@@ -158,6 +158,10 @@ pub(crate) fn flag(workload: Workload, default: bool, about: &str) -> Knob {
     knob(workload, Kind::Boolean, vec![Value::Boolean(default), Value::Boolean(!default)], about)
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the functions above give values, which are constants of this program"
+)]
 fn knob(workload: Workload, kind: Kind, values: Vec<Value>, about: &str) -> Knob {
     Knob {
         kind,

@@ -46,6 +46,10 @@ impl Chunked {
     }
 
     /// Returns how many bytes were consumed, and what was in them.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`pos` is that of a byte of the input, and `take` at most the length of the rest"
+    )]
     pub(super) fn push<'a>(
         &mut self,
         input: &'a [u8],

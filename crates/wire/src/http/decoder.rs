@@ -86,6 +86,7 @@ impl<S: Syntax> Machine<S> {
         matches!(self.state, State::Head) && S::negligible(&self.gathered)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`take` is at most the length of the input")]
     #[inline]
     pub(super) fn push<'a>(
         &'a mut self,
@@ -195,6 +196,7 @@ impl<S: Syntax> Machine<S> {
         self.parse(bytes)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "a head that was parsed is not longer than its bytes")]
     fn parse(&mut self, bytes: &[u8]) -> Result<S::Parsed, HttpError> {
         let parsed = S::parse(bytes, self.watch.as_bytes())?;
         if parsed.len() > self.limits.head {
@@ -209,6 +211,7 @@ impl<S: Syntax> Machine<S> {
     }
 
     /// The slow path: heads that arrive in pieces, are too long or are wrong.
+    #[expect(clippy::indexing_slicing, reason = "`take` is at most what is left of the input")]
     #[cold]
     #[inline(never)]
     fn gather<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a, Raw<'a, S::Parsed>>, HttpError> {

@@ -127,7 +127,7 @@ impl RequestLine<'_> {
         }
         let single = ["host", "content-length", "user-agent", "expect"];
         if single.iter().any(|one| name.eq_ignore_ascii_case(one))
-            && self.headers[..index].iter().any(|(before, _)| before.eq_ignore_ascii_case(name))
+            && self.headers.iter().take(index).any(|(before, _)| before.eq_ignore_ascii_case(name))
         {
             return Err(EncodeError::Repeated(name.to_owned()));
         }
@@ -213,6 +213,7 @@ fn has_body(status: u16) -> bool {
 }
 
 /// Appends a number in decimal, without an allocation.
+#[expect(clippy::indexing_slicing, reason = "a number of 64 bits has at most 20 digits")]
 fn put_decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut pos = digits.len();

@@ -7,6 +7,7 @@
 use super::{BodyLength, HttpError, Version};
 
 /// The characters of a token (RFC 9110 section 5.6.2).
+#[expect(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -65,6 +66,7 @@ pub(super) enum Scan {
 
 /// Looks for the empty line, and for line ends that are not CR LF, from `from` on. The bytes before it have already been
 /// searched.
+#[expect(clippy::indexing_slicing, reason = "`pos` is that of a byte, and what is subtracted is not more")]
 pub(super) fn find_end(bytes: &[u8], from: usize) -> Scan {
     for (pos, _) in bytes.iter().enumerate().skip(from).filter(|&(_, &b)| b == b'\n') {
         if pos == 0 || bytes[pos - 1] != b'\r' {
@@ -78,8 +80,14 @@ pub(super) fn find_end(bytes: &[u8], from: usize) -> Scan {
     Scan::Unfinished
 }
 
+#[inline(always)]
+#[expect(clippy::indexing_slicing, reason = "the table has an entry for every byte")]
+fn of_token(byte: u8) -> bool {
+    TOKEN[usize::from(byte)]
+}
+
 pub(super) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
+    !bytes.is_empty() && bytes.iter().all(|&byte| of_token(byte))
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -113,13 +121,13 @@ pub(super) fn token_end(bytes: &[u8], mut pos: usize) -> usize {
                 continue;
             }
             pos += before_flag(stops);
-            if !bytes.get(pos).is_some_and(|&byte| TOKEN[usize::from(byte)]) {
+            if !bytes.get(pos).is_some_and(|&byte| of_token(byte)) {
                 return pos;
             }
             pos += 1;
         }
         match bytes.get(pos) {
-            Some(&byte) if TOKEN[usize::from(byte)] => pos += 1,
+            Some(&byte) if of_token(byte) => pos += 1,
             _ => return pos,
         }
     }
@@ -215,6 +223,10 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Reads header lines from `pos` to the empty line. With `REQUEST`, also looks at Host and Expect.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`token_end` and `text_end` return no less than they were given, and no more than the length"
+    )]
     #[inline]
     pub(super) fn read<const REQUEST: bool>(
         bytes: &[u8],
@@ -330,6 +342,7 @@ impl Fields {
 }
 
 /// A value without the surrounding blanks, which are not part of it (RFC 9110 section 5.5).
+#[expect(clippy::indexing_slicing, reason = "the caller found both in these bytes")]
 fn trimmed(bytes: &[u8], start: usize, stop: usize) -> Span {
     let value = &bytes[start..stop];
     let before = value.len() - value.trim_ascii_start().len();

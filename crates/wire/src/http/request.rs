@@ -69,6 +69,7 @@ struct RequestSyntax;
 impl Syntax for RequestSyntax {
     type Parsed = ParsedRequest;
 
+    #[expect(clippy::indexing_slicing, reason = "`blank` is found behind `start`")]
     #[inline]
     fn parse(bytes: &[u8], watch: &[u8]) -> Result<ParsedRequest, HttpError> {
         // One empty line before a request is ignored (RFC 9112 section 2.2).
@@ -123,13 +124,17 @@ fn target(bytes: &[u8], start: usize) -> Result<((usize, usize), usize), HttpErr
         // The line, or the input, ended before the version.
         return Err(if stop < bytes.len() { HttpError::BadVersion } else { HttpError::ClosedEarly });
     };
-    if length == 0 || text[length] != b' ' {
+    if length == 0 || text.get(length) != Some(&b' ') {
         return Err(HttpError::BadTarget);
     }
     Ok(((start, start + length), start + length + 1))
 }
 
 /// The path in a target: all of it, or in an absolute URL the part after the authority (RFC 9112 section 3.2.2).
+#[expect(
+    clippy::indexing_slicing,
+    reason = "`target` found both ends in these bytes, and the scheme is their beginning"
+)]
 fn path(bytes: &[u8], (start, end): (usize, usize)) -> Span {
     let target = &bytes[start..end];
     let absolute = [&b"http://"[..], b"https://"]

@@ -80,8 +80,11 @@ impl Syntax for ResponseSyntax {
 
     fn early(start: &[u8]) -> Result<(), HttpError> {
         const HTTP: &[u8] = b"HTTP/1.";
-        let known = start.len().min(HTTP.len());
-        if start[..known] == HTTP[..known] { Ok(()) } else { Err(HttpError::BadVersion) }
+        if start.iter().zip(HTTP).all(|(byte, right)| byte == right) {
+            Ok(())
+        } else {
+            Err(HttpError::BadVersion)
+        }
     }
 
     fn negligible(bytes: &[u8]) -> bool {
