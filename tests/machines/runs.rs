@@ -34,8 +34,10 @@ fn h_runs_over_four_machines_and_over_one_agree() {
         let grid = "[[grid]]\nconnections = 12\n";
         home.timed_experiment(workload, &format!("{systems:?}"), 6, 0.5, grid);
         let mut said = Vec::new();
-        let three = ["--sut", "ssh://sut", "--gen", GENERATORS];
-        for (name, machines) in [("one machine", &[][..]), ("four machines", &three[..])] {
+        let [one, three] = ["ssh://gen1", GENERATORS].map(|all| ["--sut", "ssh://sut", "--gen", all]);
+        let places =
+            [("one machine", &[][..]), ("one generator", &one[..]), ("three generators", &three[..])];
+        for (name, machines) in places {
             let began = Instant::now();
             home.run([&["run", "e", "--rounds", "file", "--seed", "1"][..], machines].concat()).code(0);
             let took = began.elapsed();
