@@ -113,7 +113,7 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
     home.twin("twin");
     home.timed_experiment("requests", "[\"twin\"]", 12, 0.3, "[[grid]]\nconnections = 6\n");
     let mut numbers = Numbers(0x5eed);
-    let (mut harms, mut resumed, mut runs) = (BTreeMap::<String, u32>::new(), 0, 0);
+    let (mut harms, mut resumed, mut runs, mut trials) = (BTreeMap::<String, u32>::new(), 0, 0, 0);
     let mut done = 0;
     while done < kills {
         let began = ["run", "e", "--rounds", "file", "--sut", "ssh://sut", "--gen", GENERATORS];
@@ -151,9 +151,13 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
         }
         if code == Some(0) {
             assert_eq!(seen.len(), home.planned());
+            trials += seen.len();
         }
         assert!(until(|| agents() == 0), "no agent is left");
         assert!(until(|| processes(b"narrows\0serve\0").is_empty()), "no system is left");
     }
-    say(&format!("{done} times harm was done in {runs} runs, which were resumed {resumed} times: {harms:?}"));
+    assert!(trials > 0, "no run had a trial");
+    say(&format!(
+        "{done} times harm was done in {runs} runs of {trials} trials, which were resumed {resumed} times: {harms:?}"
+    ));
 }
