@@ -30,10 +30,10 @@ test: install-test lint
 	@if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
 
 # Generators on other machines: four machines as network namespaces, with links, sshd, clocks and Slurm of their own. As root. It
-# prints what it saw.
+# prints what it saw, of the program as it is given away.
 machines:
-	cargo test --locked -p narrows --test machines --no-run
-	scripts/machines run --slurm cargo test -q --locked --offline -p narrows --test machines -- \
+	cargo test --release --locked -p narrows --test machines --no-run
+	scripts/machines run --slurm cargo test -q --release --locked --offline -p narrows --test machines -- \
 		--ignored --nocapture --test-threads=1
 
 # Runs `make run` and `make test` in new root folders where nothing is installed: as root, with sudo, and without. FRESH=short takes

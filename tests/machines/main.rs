@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod costs;
 mod delays;
 mod runs;
 mod slurm;

@@ -34,8 +34,10 @@ fn h_runs_over_four_machines_and_over_one_agree() {
         let grid = "[[grid]]\nconnections = 12\n";
         home.timed_experiment(workload, &format!("{systems:?}"), 6, 0.5, grid);
         let mut said = Vec::new();
-        let three = ["--sut", "ssh://sut", "--gen", GENERATORS];
-        for (name, machines) in [("one machine", &[][..]), ("four machines", &three[..])] {
+        let [one, three] = ["ssh://gen1", GENERATORS].map(|all| ["--sut", "ssh://sut", "--gen", all]);
+        let places =
+            [("one machine", &[][..]), ("one generator", &one[..]), ("three generators", &three[..])];
+        for (name, machines) in places {
             let began = Instant::now();
             home.run([&["run", "e", "--rounds", "file", "--seed", "1"][..], machines].concat()).code(0);
             let took = began.elapsed();
@@ -111,7 +113,7 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
     home.twin("twin");
     home.timed_experiment("requests", "[\"twin\"]", 12, 0.3, "[[grid]]\nconnections = 6\n");
     let mut numbers = Numbers(0x5eed);
-    let (mut harms, mut resumed, mut runs) = (BTreeMap::<String, u32>::new(), 0, 0);
+    let (mut harms, mut resumed, mut runs, mut trials) = (BTreeMap::<String, u32>::new(), 0, 0, 0);
     let mut done = 0;
     while done < kills {
         let began = ["run", "e", "--rounds", "file", "--sut", "ssh://sut", "--gen", GENERATORS];
@@ -149,9 +151,13 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
         }
         if code == Some(0) {
             assert_eq!(seen.len(), home.planned());
+            trials += seen.len();
         }
         assert!(until(|| agents() == 0), "no agent is left");
         assert!(until(|| processes(b"narrows\0serve\0").is_empty()), "no system is left");
     }
-    say(&format!("{done} times harm was done in {runs} runs, which were resumed {resumed} times: {harms:?}"));
+    assert!(trials > 0, "no run had a trial");
+    say(&format!(
+        "{done} times harm was done in {runs} runs of {trials} trials, which were resumed {resumed} times: {harms:?}"
+    ));
 }

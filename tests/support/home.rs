@@ -84,7 +84,7 @@ impl Home {
 
     /// An honest server: the reference under another name.
     pub fn twin(&self, name: &str) {
-        let command = r#"["{narrows}", "serve", "--any", "{port}"]"#;
+        let command = r#"["{narrows}", "serve", "--any", "{port}", "--host", "{address}"]"#;
         self.server_of(name, r#"["upload", "frames", "requests"]"#, command, "");
     }
 

@@ -3,7 +3,7 @@
 //!
 //! A thread reads and another one writes, so nothing that the other side does or leaves undone blocks the caller.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -128,6 +128,9 @@ impl Link {
         thread::Builder::new()
             .name("pipe-in".to_owned())
             .spawn(move || listen(input, &taken, &pongs, clock))?;
+        // A length that went out before its message would be sent as a packet of its own by ssh, and the message would wait until
+        // that is acknowledged.
+        let output = BufWriter::new(output);
         thread::Builder::new().name("pipe-out".to_owned()).spawn(move || speak(output, &to_write, clock))?;
         Ok(Self { out: Speaker(out), incoming, heard, clock, greeted: false, lost: None })
     }

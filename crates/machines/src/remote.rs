@@ -11,7 +11,7 @@ use systems::errand;
 use systems::piped::Piped;
 
 use crate::address::Machine;
-use crate::clock::{Offset, ROUNDS, Round};
+use crate::clock::{FEWEST, MOST, Offset, Round};
 use crate::error::MachineError;
 use crate::link::{Clock, Link, Lost, Received, SILENCE, Speaker};
 use crate::message::Hello;
@@ -156,23 +156,50 @@ impl Remote {
         received.map_err(|lost| self.lost(&lost))
     }
 
-    /// Measures how far the machine's clock is ahead.
+    /// Measures how far the machine's clock is ahead, as well as it can be known.
     ///
     /// # Errors
     /// The machine is gone, or says more than what one order answers.
     pub fn offset(&mut self) -> Result<Offset, MachineError> {
-        let rounds = (0..ROUNDS).map(|_| self.round()).collect::<Result<Vec<_>, Lost>>();
-        let offset = rounds.and_then(|rounds| {
-            let offset = Offset::of(&rounds);
-            // A longer way would have been taken for silence.
-            let offset = offset.filter(|offset| u128::from(offset.round_trip_ns) < SILENCE.as_nanos());
-            offset.ok_or_else(|| Lost::Broken("its clock makes no sense".to_owned()))
-        });
-        offset.map_err(|lost| self.lost(&lost))
+        let mut offsets = Self::offsets(&mut [&mut *self], Duration::ZERO)?;
+        offsets.pop().ok_or_else(|| self.senseless())
     }
 
-    fn round(&mut self) -> Result<Round, Lost> {
-        self.link()?.ping()?;
+    /// Measures how far the clocks of these machines are ahead, of all at the same time. It ends as soon as the error of each is
+    /// `enough`, because every round trip makes a trial longer.
+    ///
+    /// # Errors
+    /// The first machine that is gone, or that says more than what one order answers.
+    pub fn offsets(remotes: &mut [&mut Self], enough: Duration) -> Result<Vec<Offset>, MachineError> {
+        let mut rounds = vec![Vec::new(); remotes.len()];
+        let mut offsets = Vec::new();
+        for round in 1..=MOST {
+            for remote in remotes.iter_mut() {
+                remote.ping().map_err(|lost| remote.lost(&lost))?;
+            }
+            // A pong has the time of its arrival, so it does not matter when it is taken.
+            for (remote, rounds) in remotes.iter_mut().zip(&mut rounds) {
+                rounds.push(remote.pong().map_err(|lost| remote.lost(&lost))?);
+            }
+            offsets = rounds.iter().map(|rounds| Offset::of(rounds)).collect();
+            let good = |offset: &Option<Offset>| {
+                offset.is_some_and(|offset| u128::from(offset.error_ns) <= enough.as_nanos())
+            };
+            if round >= FEWEST && offsets.iter().all(good) {
+                break;
+            }
+        }
+        let known = |(offset, remote): (Option<Offset>, &mut &mut Self)| {
+            offset.filter(possible).ok_or_else(|| remote.senseless())
+        };
+        offsets.into_iter().zip(remotes).map(known).collect()
+    }
+
+    fn ping(&mut self) -> Result<(), Lost> {
+        self.link()?.ping()
+    }
+
+    fn pong(&mut self) -> Result<Round, Lost> {
         loop {
             match self.link()?.take(SILENCE)? {
                 Some(Received::Pong(round)) => return Ok(round),
@@ -181,6 +208,10 @@ impl Remote {
                 None => return Err(Lost::Silent),
             }
         }
+    }
+
+    fn senseless(&mut self) -> MachineError {
+        self.lost(&Lost::Broken("its clock makes no sense".to_owned()))
     }
 
     /// The error of a machine that says what nobody expects, or too late.
@@ -219,6 +250,11 @@ impl Remote {
         };
         self.post_mortem(lost, &remedy)
     }
+}
+
+/// A longer way would have been taken for silence.
+fn possible(offset: &Offset) -> bool {
+    u128::from(offset.round_trip_ns) < SILENCE.as_nanos()
 }
 
 /// A command as a shell takes it.

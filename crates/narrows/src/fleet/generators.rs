@@ -32,6 +32,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const LEAD: Duration = Duration::from_millis(10);
 /// The largest share of the window by which windows may be apart without a warning.
 const SKEW: f64 = 0.01;
+/// A clock's error may be the window divided by this. The errors of two clocks are then a tenth of a skew that is too large.
+const WINDOWS_TO_ERROR: u32 = 2000;
+/// A clock's error may not be more than this, however long the window is.
+const LARGEST_ERROR: Duration = Duration::from_millis(1);
 
 /// What several generators did together.
 #[derive(Default)]
@@ -207,9 +211,9 @@ impl Generators {
         if !await_ready(remotes, patience, cancel)? {
             return Ok(None);
         }
-        let (mut working, began, opens) = begin(remotes)?;
+        let (mut working, began, opens) = begin(remotes, clock_error(job))?;
         await_ends(&mut working, job, cancel, Watching { watch, opens })?;
-        let mut together = together(working, &parts)?;
+        let mut together = together(&mut working, &parts, clock_error(job))?;
         (together.threads, together.began) = (parts.iter().map(Job::workers).sum(), began);
         Ok(Some(together))
     }
@@ -254,14 +258,24 @@ fn await_ready(remotes: &mut [Remote], patience: Duration, cancel: &AtomicBool) 
     Ok(true)
 }
 
+/// How large the error of a clock may be.
+fn clock_error(job: &Job) -> Duration {
+    match job.stop {
+        Stop::After(length) => (length / WINDOWS_TO_ERROR).min(LARGEST_ERROR),
+        Stop::Count(_) => LARGEST_ERROR,
+    }
+}
+
 /// Reads the clocks, and names the instant at which the windows open. Returns it as the time of day since 1970, and on the
 /// clock here.
-fn begin(remotes: &mut [Remote]) -> Result<(Vec<Working<'_>>, Duration, u64), MachineError> {
-    let mut working = Vec::with_capacity(remotes.len());
-    for remote in remotes {
-        let clock = remote.offset()?;
-        working.push(Working { remote, clock, closed: false, done: None });
-    }
+fn begin(
+    remotes: &mut [Remote],
+    enough: Duration,
+) -> Result<(Vec<Working<'_>>, Duration, u64), MachineError> {
+    let clocks = Remote::offsets(&mut remotes.iter_mut().collect::<Vec<_>>(), enough)?;
+    let working = remotes.iter_mut().zip(clocks);
+    let mut working: Vec<Working<'_>> =
+        working.map(|(remote, clock)| Working { remote, clock, closed: false, done: None }).collect();
     let farthest = working.iter().map(|generator| generator.clock.round_trip_ns).max().unwrap_or(0);
     let ahead = LEAD + Duration::from_nanos(farthest.saturating_mul(2));
     let at = fleet::clock().saturating_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX));
@@ -331,12 +345,13 @@ fn await_ends(
 }
 
 /// Adds up what the generators counted. Their clocks are read again, because they drift.
-fn together(working: Vec<Working<'_>>, parts: &[Job]) -> anyhow::Result<Together> {
+fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> anyhow::Result<Together> {
     let mut together = Together::default();
+    let mut remotes: Vec<&mut Remote> = working.iter_mut().map(|generator| &mut *generator.remote).collect();
+    let clocks = Remote::offsets(&mut remotes, enough)?;
     let (mut windows, mut error_ns, mut connections) = (Vec::new(), 0, 0);
-    for (Working { remote, clock, done, .. }, part) in working.into_iter().zip(parts) {
-        let Some(done) = done else { bail!(remote.error("it did not say what it counted")) };
-        let later = remote.offset()?;
+    for ((Working { remote, clock, done, .. }, part), later) in working.iter_mut().zip(parts).zip(clocks) {
+        let Some(done) = done.take() else { bail!(remote.error("it did not say what it counted")) };
         windows.push((done.opened_ns > 0).then(|| (clock.here(done.opened_ns), later.here(done.closed_ns))));
         error_ns = clock.error_ns.max(later.error_ns).max(error_ns);
         together.tally.merge(&done.tally, connections);

@@ -1,0 +1,119 @@
+//! What other machines cost: a run and a trial over four of them beside the same here, and many agents for the one that drives them.
+
+use std::time::{Duration, Instant};
+
+use crate::support::home::Home;
+use crate::support::{Guarded, until};
+use crate::{GENERATORS, HERE, agents, load, number, say};
+
+/// The figure in the middle.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// A run of experiment `e`: the time around its trials, and the median time of those in which nothing is counted, in seconds.
+fn timed(home: &Home, machines: &[&str]) -> [f64; 2] {
+    let began = Instant::now();
+    home.run([&["run", "e", "--rounds", "file", "--seed", "1"][..], machines].concat()).code(0);
+    let took = began.elapsed().as_secs_f64();
+    let seen = home.observations();
+    assert_eq!(seen.len(), home.planned());
+    let usual = seen.iter().filter(|seen| !seen.trial.counted).map(|seen| seen.took_s).collect();
+    [took - seen.iter().map(|seen| seen.took_s).sum::<f64>(), median(usual)]
+}
+
+#[test]
+#[ignore = "needs the machines of scripts/machines"]
+fn l_what_a_run_over_four_machines_costs() {
+    let home = Home::new();
+    home.twin("twin");
+    home.timed_experiment("requests", "[\"twin\"]", 6, 0.3, "[[grid]]\nconnections = 12\n");
+    let four = ["--sut", "ssh://sut", "--gen", GENERATORS];
+    // The first run copies the program.
+    timed(&home, &four);
+    // What else this machine does is the same for both runs of a pair.
+    let pairs: Vec<[f64; 2]> = (0..5)
+        .map(|n| {
+            let ([here, there], turned) = ([&[][..], &four[..]], n % 2 == 1);
+            let first = timed(&home, if turned { there } else { here });
+            let second = timed(&home, if turned { here } else { there });
+            let sign = if turned { 1.0 } else { -1.0 };
+            [0, 1].map(|k| (first[k] - second[k]) * sign)
+        })
+        .collect();
+    let [run, trial] = [0, 1].map(|k| median(pairs.iter().map(|pair| pair[k]).collect()));
+    say(&format!(
+        "over four machines a run takes {run:.2} s more around its trials, and each trial {:.0} ms more, medians of 5 pairs",
+        trial * 1e3
+    ));
+}
+
+/// What a process has used, as it was last seen.
+#[derive(Debug, Default, Clone, Copy)]
+struct Used {
+    cpu_s: f64,
+    received: f64,
+    sent: f64,
+    /// The most memory, in bytes.
+    peak: f64,
+}
+
+impl Used {
+    /// What is seen of a process now. `None` if it is gone.
+    fn of(pid: i32) -> Option<Self> {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+        let (io, stat, status) = (read("io")?, read("stat")?, read("status")?);
+        let after = |text: &str, word: &str| -> Option<f64> {
+            text.split_once(word)?.1.split_whitespace().next()?.parse().ok()
+        };
+        let ticks =
+            |n: usize| -> Option<f64> { stat.rsplit_once(')')?.1.split_whitespace().nth(n)?.parse().ok() };
+        Some(Self {
+            cpu_s: (ticks(11)? + ticks(12)?) / 100.0,
+            received: after(&io, "rchar:")?,
+            sent: after(&io, "wchar:")?,
+            peak: after(&status, "VmHWM:")? * 1024.0,
+        })
+    }
+}
+
+/// Drives with so many agents, and says what this costs the one that drives.
+fn fleet(size: usize) -> Used {
+    let server = super::Delays::serve(HERE);
+    let machines = vec!["local"; size].join(",");
+    let [connections, rate] = [2 * size, 4 * size].map(|number| number.to_string());
+    let words = ["-c", &connections, "--rate", &rate, "-d", "10s", "--warmup", "1s", "-t", "1"];
+    let mut drive = Guarded::spawn(&mut load(&server.url(), &machines, &words));
+    let mut used = Used::default();
+    while drive.running() {
+        used = Used::of(drive.pid()).unwrap_or(used);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let json = drive.end().code(0).json();
+    assert_eq!(json["generators"].as_array().map(Vec::len), Some(size), "{json}");
+    assert_eq!(number(&json, "arrivals"), (40 * size) as f64, "{json}");
+    assert!(until(|| agents() == 0), "no agent is left");
+    used
+}
+
+#[test]
+#[ignore = "needs the machines of scripts/machines"]
+fn m_what_a_fleet_costs_the_one_that_drives() {
+    let (few, many) = (fleet(50), fleet(200));
+    let figures: [(&str, fn(Used) -> f64); 4] = [
+        ("CPU ms", |used| used.cpu_s * 1e3),
+        ("KB received", |used| used.received / 1e3),
+        ("KB sent", |used| used.sent / 1e3),
+        ("KB of memory", |used| used.peak / 1e3),
+    ];
+    for (what, of) in figures {
+        let each = (of(many) - of(few)) / 150.0;
+        say(&format!(
+            "{what}: {:.0} with 50 agents, {:.0} with 200: {each:.1} for each more, {:.0} with 1,000 if that goes on",
+            of(few),
+            of(many),
+            of(many) + 800.0 * each
+        ));
+    }
+}
