@@ -1,8 +1,10 @@
-//! Whatever comes through the pipe of another machine is frames of messages, and jobs, or an error.
+//! Whatever comes through the pipe of another machine is frames of messages, jobs, tallies and measurements, or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use load::Assignment;
+use lab::doubt::{TrialKind, doubts};
+use lab::observation::{Latency, Measurement};
+use load::{Assignment, Tally};
 use machines::{Message, read_frame};
 
 fuzz_target!(|input: &[u8]| {
@@ -11,10 +13,23 @@ fuzz_target!(|input: &[u8]| {
         let Ok(message) = serde_json::from_slice::<Message>(&frame) else { continue };
         let again = serde_json::to_vec(&message).expect("a message is JSON");
         assert_eq!(serde_json::from_slice::<Message>(&again).expect("the same"), message);
-        if let Message::Says { what } = message
-            && let Ok(assignment) = serde_json::from_value::<Assignment>(what)
-        {
+        let Message::Says { what } = message else { continue };
+        if let Ok(assignment) = serde_json::from_value::<Assignment>(what.clone()) {
             let _ = assignment.job();
+        }
+        if let Ok(tally) = serde_json::from_value::<Tally>(what.clone())
+            && tally.check().is_ok()
+        {
+            // Several generators may say the same.
+            let mut sum = Tally::default();
+            (0..3).for_each(|_| sum.merge(&tally, 1));
+            let _ = Measurement::from_tally(&sum).check();
+        }
+        if let Ok(measured) = serde_json::from_value::<Measurement>(what)
+            && measured.check().is_ok()
+        {
+            let _ = doubts(&measured, &TrialKind::default());
+            let _ = Latency::together([&measured.service_us, &measured.service_us].into_iter());
         }
     }
 });

@@ -296,10 +296,12 @@ fn doctor_examines_each_machine_and_the_pipe_to_it() {
         assert_eq!(machine["agent"]["architecture"], std::env::consts::ARCH);
         let findings = machine["doctor"]["findings"].as_array().expect("findings");
         assert!(findings.iter().any(|finding| finding["what"] == "floor"), "{machine}");
+        assert_eq!(machine["interface"]["name"], "lo", "{machine}");
     }
+    assert!(machines[1]["way"]["round_trip_us"].as_f64() > Some(0.0), "{json}");
     let ended = run(&mut narrows(["doctor", "--gen", "local"])).code(0);
     assert!(ended.stdout.contains("local (generator; narrows"), "{ended:#?}");
-    assert!(ended.stdout.contains("  path: round trip "), "{ended:#?}");
+    assert!(ended.stdout.contains("  pipe: round trip "), "{ended:#?}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn together(home: &Home, generators: usize) -> Vec<Measurement> {
         assert_eq!(together.generators.len(), generators, "{m:#?}");
         let sum: u64 = together.generators.iter().map(|generator| generator.successes).sum();
         assert_eq!(sum, m.successes, "{m:#?}");
-        assert!(together.skew_s > 0.0 && together.path.is_some_and(|path| path.round_trip_us > 0.0));
+        assert!(together.skew_s > Some(0.0) && together.path.is_some_and(|path| path.round_trip_us > 0.0));
     }
     all
 }
@@ -160,8 +160,8 @@ fn a_run_whose_machine_stays_away_goes_on_when_it_is_back() {
     let home = home_with_sign();
     let away = home.path("away");
     let machine = mortal(&home, "gen", &format!("touch {}", away.display()));
-    let ended = run_on(&home, &["--gen", &machine]).code(130);
-    ended.says(&["the run stops here", "--resume"]);
+    let ended = run_on(&home, &["--gen", &machine]).code(1);
+    ended.says(&["the trial is done again in 1 s", "in 5 s", &format!("machine {machine}"), "--resume"]);
     let kept = home.observations().len();
     assert!(kept < home.planned());
     fs::remove_file(&away).expect("the file");
@@ -169,6 +169,56 @@ fn a_run_whose_machine_stays_away_goes_on_when_it_is_back() {
     assert_eq!(home.observations().len(), home.planned());
     assert!(home.measured("twin").iter().all(|m| m.together.is_some()));
     home.assert_nothing_left();
+}
+
+#[test]
+fn a_run_goes_on_without_a_generator_only_if_asked_and_as_another_run() {
+    let home = home_with_sign();
+    let machine = mortal(&home, "gen", &format!("touch {}", home.path("away").display()));
+    let both = format!("local,{machine}");
+    let ended = run_on(&home, &["--gen", &both, "--go-on-without"]).code(0);
+    ended.says(&["--resume 1", "another run begins", &format!("--without '{machine}'")]);
+    let store = Store::open(&home.path("narrows.db")).expect("the store");
+    let runs = store.runs().expect("runs");
+    let done: Vec<(bool, bool)> = runs.iter().map(|run| (run.finished, run.done < run.planned)).collect();
+    assert_eq!(done, [(false, true), (true, false)], "the trials of both sets are apart: {runs:#?}");
+    for m in home.measured("twin") {
+        assert_eq!(m.together.map(|together| together.generators.len()), Some(1));
+    }
+    let environment = environment(&home);
+    assert_eq!(environment["machines"]["without"], serde_json::json!([machine]), "{environment}");
+    home.run(["compare", "1", "2"]).code(1).says(&["generators"]);
+    home.assert_nothing_left();
+}
+
+#[test]
+fn reports_have_a_line_for_each_generator_and_the_skew() {
+    let home = home("requests", CLOSED);
+    run_on(&home, &["--sut", "local", "--gen", "local,local"]).code(0);
+    let two = ["local: 5", "the way to the system", "their windows were apart by at most"];
+    for format in ["markdown", "html"] {
+        let report = home.run(["report", "last", "--format", format]).code(0).stdout;
+        assert!(two[1..].iter().all(|line| report.contains(line)), "{format}: {report}");
+        assert_eq!(report.matches("its busiest core worked at most").count(), 2, "{format}: {report}");
+    }
+    let details = home.run(["report", "last", "--details"]).code(0).stdout;
+    assert_eq!(details.matches("generators: local: ").count(), 2, "{details}");
+    assert!(home.run(["report", "last"]).code(0).stdout.contains("driven by 2 generators"));
+    let json = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let found = &json["experiments"][0]["generators"];
+    assert_eq!(found["each"].as_array().map(Vec::len), Some(2), "{found}");
+    assert!(found["skew_s"].as_f64() > Some(0.0), "{found}");
+    // A generator called local beside a local system shares its cores.
+    assert!(json.to_string().contains("cores_shared"), "{json}");
+    let environment = environment(&home);
+    for machine in [&environment["machines"], &environment["machines"]["each generator"]["2"]] {
+        assert_eq!(machine["interface"]["name"], "lo", "{environment}");
+        assert!(machine["interface"]["mtu"].as_u64() > Some(0), "{environment}");
+    }
+    assert!(environment["machines"]["each generator"]["1"]["kernel"].is_string(), "{environment}");
+    // A run with another set of generators is another experiment.
+    run_on(&home, &["--sut", "local", "--gen", "local"]).code(0);
+    home.run(["compare", "1", "2"]).code(1).says(&["generators"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 pub mod elsewhere;
 mod generator;
+mod machine;
 mod resuming;
 mod schedule;
 mod shape;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use generator::more_generators;
 pub use shape::HALVES;
 
 use crate::experiment::Figure;
@@ -76,12 +78,26 @@ pub enum Evidence {
         /// The share of the window in which it worked.
         share: f64,
     },
+    /// The busiest cores of generators on other machines were almost fully busy.
+    GeneratorsBusy {
+        /// How many generators had such a core.
+        busy: u64,
+        /// How many generators there were.
+        of: u64,
+        /// The share of the window in which the busiest core worked.
+        share: f64,
+        /// How many more generators would do.
+        more: u64,
+    },
     /// The objective did not hold at a higher rate, at which the generator's busiest core was almost fully busy.
     FailedBusy {
         /// That rate, per second.
         per_s: f64,
         /// The share of the window in which it worked.
         share: f64,
+        /// How many more generators would do for this rate. None if the generator was on the machine of the system.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<u64>,
     },
     /// The objective held at the highest rate that is tried.
     NoRateFailed {
@@ -282,6 +298,7 @@ impl Evidence {
     pub fn doubt(&self) -> Doubt {
         match self {
             Self::GeneratorBusy { .. }
+            | Self::GeneratorsBusy { .. }
             | Self::FailedBusy { .. }
             | Self::NoRateFailed { .. }
             | Self::AsTheReference { .. } => Doubt::GeneratorBound,
@@ -327,8 +344,6 @@ pub struct TrialKind {
 
 /// The generator may be the bottleneck if its busiest core worked more than this share of the window.
 pub const GENERATOR_BUSY: f64 = 0.9;
-/// The schedule was not kept if more than this share of arrivals was late or dropped.
-const LATE: f64 = 0.01;
 /// Errors up to this share of operations do not distort the figures.
 const ERRORS: f64 = 0.01;
 /// Failures inflate the number of attempts if they take less than this share of a success's time.
@@ -340,10 +355,6 @@ const MANY_ERRORS: f64 = 0.2;
 pub const FEWEST: u64 = 20;
 /// The fewest mean latencies that make up a window. In a shorter one its edges dominate.
 const LATENCIES: f64 = 10.0;
-/// Stolen time is in doubt above this share of one core.
-const STOLEN: f64 = 0.02;
-/// Ports or files are nearly used up above this share.
-const NEAR: f64 = 0.8;
 
 impl Doubt {
     /// Whether a trial with this doubt is shown but not ranked.
@@ -367,7 +378,7 @@ impl Evidence {
         match self {
             Self::FailedBusy { .. } | Self::NoRateFailed { .. } => figure == Figure::MaxRate,
             Self::Behind { arrivals, dropped, .. } if figure.is_cost() => {
-                *dropped as f64 / (*arrivals).max(1) as f64 > LATE
+                *dropped as f64 / (*arrivals).max(1) as f64 > schedule::LATE
             }
             other => !matches!(other.doubt(), Doubt::GeneratorBound | Doubt::PathBound) || !figure.is_cost(),
         }
@@ -383,7 +394,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         elsewhere::path_bound(m, kind),
         elsewhere::skewed(m),
         elsewhere::unequal(m, kind),
-        behind_schedule(m),
+        schedule::behind(m),
         waiting::starved(m, kind).or_else(|| waiting::hidden_queueing(m, kind)),
         fail_fast(m, kind),
         schedule::errors_on_schedule(m),
@@ -393,11 +404,11 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),
         short.then(|| shape::bimodal(&m.service_us.buckets)).flatten(),
-        cores_shared(m),
-        pool_cap_exceeded(m, kind),
-        limit_near(m),
-        stolen_time(m),
-        throttled(m),
+        machine::cores_shared(m),
+        machine::pool_cap_exceeded(m, kind),
+        machine::limit_near(m),
+        machine::stolen_time(m),
+        machine::throttled(m),
     ];
     found.into_iter().flatten().collect()
 }
@@ -423,16 +434,6 @@ pub fn explained(m: &Measurement, kind: &TrialKind) -> u64 {
     let Some(server) = m.server.as_ref().filter(|_| kind.announced_closes) else { return 0 };
     let in_window = lost(&m.errors);
     if in_window.max(lost(&server.client_errors)) <= server.closes { in_window } else { 0 }
-}
-
-fn behind_schedule(m: &Measurement) -> Option<Evidence> {
-    // An objective has judged the times from when requests were due, and how many were not sent.
-    if m.max_rate.is_some() {
-        return None;
-    }
-    let arrivals = m.due().max(1);
-    let share = (m.late + m.dropped) as f64 / arrivals as f64;
-    (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
 }
 
 fn fail_fast(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
@@ -490,43 +491,6 @@ fn too_short(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
     }
     (m.elapsed_s < LATENCIES * mean_s)
         .then(|| Evidence::FewLatencies { window_s: m.elapsed_s, latencies: m.elapsed_s / mean_s })
-}
-
-fn cores_shared(m: &Measurement) -> Option<Evidence> {
-    if m.together.is_some() {
-        return None;
-    }
-    let (system, generator) = (&m.system.cores, &m.generator.cores);
-    // `narrows load` knows nothing about the system.
-    if system.is_empty() && generator.is_empty() && m.system == crate::observation::SystemUse::default() {
-        return None;
-    }
-    let apart =
-        !system.is_empty() && !generator.is_empty() && system.iter().all(|core| !generator.contains(core));
-    (!apart).then_some(Evidence::CoresShared)
-}
-
-fn pool_cap_exceeded(m: &Measurement, kind: &TrialKind) -> Option<Evidence> {
-    let (cap, seen) = (kind.pool_cap?, m.server.as_ref()?.peak_connections);
-    (seen > cap).then_some(Evidence::Connections { seen, cap })
-}
-
-fn limit_near(m: &Measurement) -> Option<Evidence> {
-    let near = |limit: u64| limit > 0 && m.connections as f64 > NEAR * limit as f64;
-    match (near(m.ports), near(m.files)) {
-        (true, _) => Some(Evidence::Ports { connections: m.connections, of: m.ports }),
-        (_, true) => Some(Evidence::Files { connections: m.connections, of: m.files }),
-        _ => None,
-    }
-}
-
-fn stolen_time(m: &Measurement) -> Option<Evidence> {
-    let share = m.stolen_s / m.elapsed_s;
-    (m.elapsed_s > 0.0 && share > STOLEN).then_some(Evidence::Stolen { share })
-}
-
-fn throttled(m: &Measurement) -> Option<Evidence> {
-    (m.throttles > 0).then_some(Evidence::Throttled { times: m.throttles })
 }
 
 #[cfg(test)]

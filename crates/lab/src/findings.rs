@@ -14,6 +14,7 @@ mod detail;
 mod effect;
 mod effort;
 mod estimate;
+mod generators;
 mod leader;
 mod outlier;
 mod panel;
@@ -46,6 +47,7 @@ pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::{Effort, Sent};
 pub use estimate::{Estimate, Opened};
+pub use generators::{Driver, Generators};
 pub use leader::Behind;
 pub use outlier::Outlier;
 pub use panel::Rows;
@@ -103,6 +105,9 @@ pub struct ExperimentFindings {
     pub failures: Vec<FailedTrials>,
     /// Trials that were measured but have no figure: no operation ended, or `100 Continue` never came.
     pub without_figure: Vec<WithoutFigure>,
+    /// The generators on other machines. None if the generator was on the machine of the systems.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
     /// The version that each system reported.
     pub versions: BTreeMap<String, String>,
     /// How to set the best values in each system's own configuration, if its manifest says so.
@@ -207,6 +212,7 @@ impl<'a> Compared<'a> {
             warnings: warning::warnings(&planned, &answering(&planned, &estimates), &observations, trials),
             failures: failures(&planned, &observations),
             without_figure: without_figure(&observations),
+            generators: generators::generators(&observations),
             versions: versions(&observations),
             estimates,
             setup: planned.setup,

@@ -2,6 +2,7 @@
 //!
 //! Everything here is data with a stable JSON form, which is the store's format. No effects and no estimates.
 
+mod check;
 mod handshakes;
 mod latency;
 mod max_rate;

@@ -77,6 +77,11 @@ pub trait Executor {
     /// [`Interrupted`]: the trial has no outcome.
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted>;
 
+    /// The machine that it needs and that stays away. Then it says [`Interrupted`] although the user did not interrupt.
+    fn away(&self) -> Option<&Away> {
+        None
+    }
+
     /// Seconds since the Unix epoch, by the clock of its trials.
     fn now_unix_s(&self) -> f64 {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
@@ -85,6 +90,24 @@ pub trait Executor {
 
 /// The stage of a trial that failed because a machine was lost.
 pub const MACHINE: &str = "machine";
+
+/// A machine that stays away, so that the run cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Away {
+    /// Which machine it is, and what is known of it.
+    pub why: String,
+    /// How another run can begin without it, if the user asked for that.
+    pub without: Option<Without>,
+}
+
+/// Generators without one that was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Without {
+    /// The one that was lost.
+    pub lost: String,
+    /// The names of the others.
+    pub others: Vec<String>,
+}
 
 /// The user interrupted a trial before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,7 +31,8 @@ impl Rendezvous {
         self.0.at.store(time.nanos(), Ordering::Release);
     }
 
-    /// How many threads have warmed up and have their connections, or have waited for them as long as the timeout.
+    /// How many threads have warmed up and have their connections, cannot get a single one, or have waited for them as long as
+    /// the timeout.
     pub fn ready(&self) -> usize {
         self.0.ready.load(Ordering::Acquire)
     }

@@ -109,8 +109,8 @@ impl Named {
 
     /// Adds the counts of another name or thread.
     pub fn merge(&mut self, other: &Self) {
-        self.successes += other.successes;
-        self.errors.iter_mut().zip(other.errors).for_each(|(mine, theirs)| *mine += theirs);
+        add(&mut self.successes, other.successes);
+        self.errors.iter_mut().zip(other.errors).for_each(|(mine, theirs)| add(mine, theirs));
         self.response.merge(&other.response);
     }
 }
@@ -144,8 +144,8 @@ impl Handshakes {
     }
 
     fn merge(&mut self, other: &Self) {
-        self.kinds.iter_mut().zip(other.kinds).for_each(|(mine, theirs)| *mine += theirs);
-        self.offered += other.offered;
+        self.kinds.iter_mut().zip(other.kinds).for_each(|(mine, theirs)| add(mine, theirs));
+        add(&mut self.offered, other.offered);
         if let Some(times) = &other.times {
             self.times.get_or_insert_default().merge(times);
         }
@@ -167,10 +167,10 @@ pub struct Decoded {
 
 impl Decoded {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.answers += other.answers;
-        self.compressed += other.compressed;
-        self.sent_bytes += other.sent_bytes;
-        self.decoded_bytes += other.decoded_bytes;
+        add(&mut self.answers, other.answers);
+        add(&mut self.compressed, other.compressed);
+        add(&mut self.sent_bytes, other.sent_bytes);
+        add(&mut self.decoded_bytes, other.decoded_bytes);
     }
 }
 
@@ -222,6 +222,11 @@ impl Default for Tally {
             total: Totals::default(),
         }
     }
+}
+
+/// Adds a count. Counts of other machines may be large, and a sum that is too small is better than none.
+fn add(mine: &mut u64, theirs: u64) {
+    *mine = mine.saturating_add(theirs);
 }
 
 fn by_class(errors: &[u64; ErrorClass::COUNT]) -> BTreeMap<String, u64> {
@@ -312,18 +317,18 @@ impl Tally {
 
     /// Adds the tally of another thread or generator. In the whole drive, its connections are numbered from `first_connection`.
     pub fn merge(&mut self, other: &Self, first_connection: usize) {
-        self.attempts += other.attempts;
-        self.successes += other.successes;
-        self.in_flight += other.in_flight;
-        self.units += other.units;
-        self.payload_bytes += other.payload_bytes;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
+        add(&mut self.attempts, other.attempts);
+        add(&mut self.successes, other.successes);
+        add(&mut self.in_flight, other.in_flight);
+        add(&mut self.units, other.units);
+        add(&mut self.payload_bytes, other.payload_bytes);
+        add(&mut self.bytes_sent, other.bytes_sent);
+        add(&mut self.bytes_received, other.bytes_received);
         for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
-            *mine += theirs;
+            add(mine, theirs);
         }
         for (class, example) in &other.first_errors {
-            let connection = example.connection.map(|index| first_connection + index);
+            let connection = example.connection.map(|index| first_connection.saturating_add(index));
             let theirs = Example { connection, ..example.clone() };
             match self.first_errors.get(class) {
                 Some(first) if first.into_window <= theirs.into_window => {}
@@ -341,31 +346,31 @@ impl Tally {
             }
             (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),
         }
-        self.late += other.late;
-        self.failing += other.failing;
+        add(&mut self.late, other.late);
+        self.failing = self.failing.saturating_add(other.failing);
         for (mine, theirs) in self.tenths.iter_mut().zip(other.tenths) {
-            *mine += theirs;
+            add(mine, theirs);
         }
         for (ordinal, count) in &other.ordinals {
-            *self.ordinals.entry(*ordinal).or_default() += count;
+            add(self.ordinals.entry(*ordinal).or_default(), *count);
         }
-        self.arrivals += other.arrivals;
-        self.dropped += other.dropped;
-        self.backlog += other.backlog;
-        self.no_continue += other.no_continue;
+        add(&mut self.arrivals, other.arrivals);
+        add(&mut self.dropped, other.dropped);
+        add(&mut self.backlog, other.backlog);
+        add(&mut self.no_continue, other.no_continue);
         self.elapsed = self.elapsed.max(other.elapsed);
-        self.cpu += other.cpu;
+        self.cpu = self.cpu.saturating_add(other.cpu);
         self.busiest = self.busiest.max(other.busiest);
         self.backend = other.backend;
         self.handshakes.merge(&other.handshakes);
         self.by_name.resize_with(self.by_name.len().max(other.by_name.len()), Named::default);
         self.by_name.iter_mut().zip(&other.by_name).for_each(|(mine, theirs)| mine.merge(theirs));
         self.decoded.add(&other.decoded);
-        self.total.connections += other.total.connections;
-        self.total.attempts += other.total.attempts;
-        self.total.successes += other.total.successes;
+        add(&mut self.total.connections, other.total.connections);
+        add(&mut self.total.attempts, other.total.attempts);
+        add(&mut self.total.successes, other.total.successes);
         for (class, count) in &other.total.errors {
-            *self.total.errors.entry(*class).or_default() += count;
+            add(self.total.errors.entry(*class).or_default(), *count);
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Counts of requests by name do not travel, because files of requests do not.
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,6 +14,13 @@ use crate::times::{self, Times, buckets};
 
 /// The most that may be counted. A thousand of them can be added.
 const MOST: u64 = 1 << 53;
+
+/// No drive takes longer, nor does the CPU time of all of its threads.
+const LONGEST: Duration = Duration::from_secs(1000 * 366 * 86_400);
+/// The busiest core works all the time. The kernel adds its time up in ticks, so that of a short window may be too much.
+const BUSIEST: f64 = 100.0;
+/// More ordinals than all threads of a machine keep.
+const MOST_ORDINALS: usize = 1 << 20;
 
 /// The buckets of a histogram: a value in nanoseconds, and how often it was recorded.
 type Buckets = Vec<(u64, u64)>;
@@ -86,7 +95,6 @@ impl<'de> Deserialize<'de> for Times {
 /// The first example of each class, in words.
 pub(crate) mod examples {
     use std::collections::BTreeMap;
-    use std::time::Duration;
 
     use super::*;
     use crate::fault::{ErrorClass, Example, Fault, Seen};
@@ -148,10 +156,11 @@ pub(crate) mod backend {
 }
 
 impl Tally {
-    /// Whether the counts are so small that a thousand tallies can be added. A generator of our own counts no more.
+    /// Whether a generator can have counted this: no count is so large that a thousand of them cannot be added, and shares and
+    /// times are numbers that a drive can have. Counts by name do not travel.
     ///
     /// # Errors
-    /// The name of a count that is too large.
+    /// The name of a value that makes no sense.
     pub fn check(&self) -> Result<(), &'static str> {
         let counts = [
             ("attempts", self.attempts),
@@ -174,10 +183,23 @@ impl Tally {
             ("total.attempts", self.total.attempts),
             ("total.successes", self.total.successes),
             ("handshakes.offered", self.handshakes.offered),
-            ("elapsed", self.elapsed.as_secs()),
-            ("cpu", self.cpu.as_secs()),
+            ("open_ages", self.open_ages.len()),
+            ("service", self.service.len()),
+            ("response", self.response.len()),
+            ("behind", self.behind.len()),
+            ("pool_wait", self.pool_wait.as_ref().map_or(0, |waits| waits.len())),
             ("failing", self.failing.as_secs()),
         ];
+        let times = [("elapsed", self.elapsed), ("cpu", self.cpu)];
+        if let Some((name, _)) = times.into_iter().find(|(_, time)| *time > LONGEST) {
+            return Err(name);
+        }
+        if !(0.0..=BUSIEST).contains(&self.busiest) {
+            return Err("busiest");
+        }
+        if self.ordinals.len() > MOST_ORDINALS {
+            return Err("ordinals");
+        }
         let named = |name: &'static str| move |count: &u64| (name, *count);
         let several = self.errors.iter().map(named("errors"));
         let several = several.chain(self.tenths.iter().map(named("tenths")));
@@ -193,7 +215,6 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::fault::{ErrorClass, Example, Fault, Seen};
-    use std::time::Duration;
 
     fn tally() -> Tally {
         let mut tally = Tally { attempts: 3, successes: 2, units: 2, backend: "epoll", ..Tally::default() };
@@ -258,11 +279,16 @@ mod tests {
         let buckets = serde_json::json!([[1, u64::MAX], [2, u64::MAX]]);
         assert!(with("open_ages", buckets).is_err());
         assert!(with("backend", "kqueue".into()).is_err());
-        assert!(
-            with("elapsed", serde_json::json!({"secs": u64::MAX, "nanos": 0}))
-                .expect("a tally")
-                .check()
-                .is_err()
-        );
+        let age = serde_json::json!({"secs": u64::MAX, "nanos": 0});
+        for (name, new) in [
+            ("elapsed", age.clone()),
+            ("cpu", age.clone()),
+            ("failing", age),
+            ("busiest", (-0.1).into()),
+            ("busiest", 1e300.into()),
+        ] {
+            assert_eq!(with(name, new).expect("a tally").check(), Err(name));
+        }
+        assert!(with("busiest", serde_json::Value::Null).is_err());
     }
 }

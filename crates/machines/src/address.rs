@@ -60,6 +60,32 @@ pub fn parse_list(text: &str) -> Result<Vec<Machine>, AddressError> {
     Ok(parsed.into_iter().flat_map(Machine::each).collect())
 }
 
+/// Writes machines as [`parse_list`] reads them, one name for each of its results.
+pub fn names(machines: &[Machine]) -> Vec<String> {
+    let mut named: Vec<Machine> = Vec::new();
+    let mut previous = None;
+    for machine in machines {
+        match (named.last_mut(), machine) {
+            // A further node of the same request.
+            (Some(Machine::Slurm(all)), Machine::Slurm(node))
+                if all.request.options == node.request.options && previous < Some(node.index) =>
+            {
+                all.request.nodes += 1;
+            }
+            (_, Machine::Slurm(node)) => {
+                let request = Request { nodes: 1, ..node.request.clone() };
+                named.push(Machine::Slurm(Node { request, index: 0, granted: None }));
+            }
+            (_, other) => named.push(other.clone()),
+        }
+        previous = match machine {
+            Machine::Slurm(node) => Some(node.index),
+            _ => None,
+        };
+    }
+    named.iter().map(ToString::to_string).collect()
+}
+
 impl std::str::FromStr for Machine {
     type Err = AddressError;
 
@@ -317,6 +343,22 @@ mod tests {
         ] {
             let error = parse_list(text).expect_err(text).to_string();
             assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn machines_that_are_left_are_written_as_they_are_read() {
+        for (text, without, names) in [
+            ("local,ssh://a,local", 1, &["local", "local"][..]),
+            ("slurm:3 -p short,ssh://a", 1, &["slurm:2 -p short", "ssh://a"]),
+            ("slurm:2,slurm:2", 0, &["slurm:1", "slurm:2"]),
+            ("slurm:1", 0, &[]),
+        ] {
+            let mut machines = parse_list(text).expect(text);
+            machines.remove(without);
+            assert_eq!(super::names(&machines), names, "{text}");
+            let again = parse_list(&names.join(","));
+            assert_eq!(again.map_or(0, |again| again.len()), machines.len(), "{text}");
         }
     }
 

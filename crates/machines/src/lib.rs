@@ -18,7 +18,7 @@ mod program;
 mod remote;
 mod slurm;
 
-pub use address::{AddressError, Machine, parse_list};
+pub use address::{AddressError, Machine, names, parse_list};
 pub use clock::{Offset, Round};
 pub use error::MachineError;
 pub use frame::{FrameError, LONGEST, read as read_frame, write as write_frame};

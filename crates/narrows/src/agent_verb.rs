@@ -20,10 +20,12 @@ use load::{Job, Moment, Rendezvous};
 use machines::{Link, Lost, Speaker};
 use reactor::{Address, Time};
 use serve::Server;
+use systems::machine::Environment;
+use systems::network::Interface;
 use systems::{Limit, machine};
 
 use crate::common::{self, End, Usage};
-use crate::fleet::{self, Answer, At, DriveOrder, Driven, MachineList, Order, ServeOrder};
+use crate::fleet::{self, Answer, At, Described, DriveOrder, Driven, MachineList, Order, ServeOrder};
 use crate::{doctor_verb, load_verb};
 
 mod bench;
@@ -121,6 +123,10 @@ impl Agent {
         self.glance();
         let busy = self.work.is_some();
         match order {
+            Order::Describe(interface) => {
+                let files = self.files;
+                self.say(&Answer::Described(Box::new(describe(interface, files))))
+            }
             Order::Weigh(filler) => self.say(&Answer::Weighed(filler.len())),
             Order::Examine | Order::Drive(_) if busy => self.say(&failed("it is busy with something else")),
             Order::Examine => {
@@ -155,12 +161,8 @@ impl Agent {
                 None => self.say(&failed("it serves nobody")),
             },
             Order::StopServing => {
-                let counts = self.server.take().map(Server::stop);
-                self.say(&match counts {
-                    Some(Ok(counts)) => Answer::Counted(counts),
-                    Some(Err(why)) => failed(why.to_string()),
-                    None => failed("it serves nobody"),
-                })
+                let answer = self.stop_serving();
+                self.say(&answer)
             }
             Order::Task(task) => {
                 let (speaker, files) = (&self.speaker, self.files);
@@ -188,6 +190,14 @@ impl Agent {
         Ok(())
     }
 
+    fn stop_serving(&mut self) -> Answer {
+        match self.server.take().map(Server::stop) {
+            Some(Ok(counts)) => Answer::Counted(counts),
+            Some(Err(why)) => failed(why.to_string()),
+            None => failed("it serves nobody"),
+        }
+    }
+
     /// Starts a server for another machine.
     fn serve(&mut self, order: &ServeOrder) -> Result<(), Lost> {
         self.server = None;
@@ -197,6 +207,7 @@ impl Agent {
             At::Towards(other) => {
                 bench::address_towards(other).map_err(|why| format!("there is no way to {other}: {why}"))
             }
+            At::Reached => bench::reached_at().map_err(|why| why.to_string()),
         };
         let started = own.and_then(|own| {
             match lab::session::start_server(order.max_keepalive, order.silent, (own, 0).into(), &cores) {
@@ -290,6 +301,19 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.cancel.store(true, Ordering::Relaxed);
         let _ = self.ended.recv_timeout(FAREWELL);
+    }
+}
+
+fn describe(interface: At, files: Limit) -> Described {
+    let interface = match interface {
+        At::Own(own) => Interface::with(own),
+        At::Towards(other) => Interface::towards(other),
+        At::Reached => bench::reached_at().ok().and_then(Interface::with),
+    };
+    Described {
+        environment: Environment::read(files),
+        architecture: std::env::consts::ARCH.to_owned(),
+        interface,
     }
 }
 

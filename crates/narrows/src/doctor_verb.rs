@@ -7,6 +7,7 @@ mod facts;
 mod judge;
 mod trial_run;
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +17,7 @@ use systems::machine::{Limit, Placement};
 
 use crate::common::{self, End};
 use crate::fleet::MachineList;
+use crate::fleet_args;
 use facts::Facts;
 use judge::Finding;
 use trial_run::TrialRun;
@@ -33,6 +35,10 @@ pub struct Args {
     /// Examine these machines instead, on which generators will run
     #[arg(long = "gen", value_name = "MACHINES")]
     generators: Vec<MachineList>,
+    /// Measure the way from each generator to this address of the machine of --sut [default: the address at which ssh reached
+    /// it, or 127.0.0.1 for local]
+    #[arg(long, value_name = "ADDRESS", requires = "sut", value_parser = fleet_args::address)]
+    address: Option<IpAddr>,
 }
 
 /// What is found about a machine: the object of `--json`.

@@ -1,5 +1,6 @@
 //! The machines that a command names, and what its verb and `narrows agent` say to each other.
 
+pub mod bereft;
 pub mod driving;
 pub mod generators;
 pub mod lab;
@@ -19,9 +20,13 @@ use reactor::Time;
 use serde::{Deserialize, Serialize};
 use serve::CounterSnapshot;
 use systems::machine::Environment;
+use systems::network::Interface;
 
 use crate::common;
 use crate::doctor_verb::Examined;
+
+/// How long a machine may take to describe itself.
+const DESCRIPTION: Duration = Duration::from_secs(10);
 
 /// Machines that are separated by commas.
 #[derive(Debug, Clone)]
@@ -41,6 +46,8 @@ impl FromStr for MachineList {
 pub enum Order {
     /// Examine the machine as `narrows doctor` does.
     Examine,
+    /// Describe the machine, and its interface for an address.
+    Describe(At),
     /// Say how long this is.
     Weigh(String),
     /// Prepare a drive: make the connections and warm up.
@@ -80,6 +87,8 @@ pub enum At {
     Own(IpAddr),
     /// The one from which the machine reaches this address.
     Towards(IpAddr),
+    /// The one at which the machine was reached.
+    Reached,
 }
 
 /// A generator's part of a drive.
@@ -99,6 +108,8 @@ pub struct DriveOrder {
 pub enum Answer {
     /// To [`Order::Examine`].
     Examined(Box<Examined>),
+    /// To [`Order::Describe`].
+    Described(Box<Described>),
     /// To [`Order::Weigh`], in bytes.
     Weighed(usize),
     /// The drive waits for [`Order::Begin`].
@@ -124,6 +135,18 @@ pub enum Answer {
     Failed(String),
 }
 
+/// A machine, as it is saved with a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Described {
+    /// What it is, and how it is set.
+    #[serde(flatten)]
+    pub environment: Environment,
+    /// Its architecture.
+    pub architecture: String,
+    /// The interface for an address. `None` if it cannot be told.
+    pub interface: Option<Interface>,
+}
+
 /// A drive that has ended.
 #[derive(Serialize, Deserialize)]
 pub struct Driven {
@@ -141,6 +164,25 @@ pub struct Driven {
     pub ports: u64,
     /// How many files the agent may open.
     pub files: u64,
+}
+
+impl Driven {
+    /// Whether a drive can have counted this.
+    ///
+    /// # Errors
+    /// The name of a value that makes no sense.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.tally.check()?;
+        // The window of a drive is shorter, and so is the time that all of its cores have in it.
+        let most = 1e6 * (self.tally.elapsed.as_secs_f64() + 1.0);
+        if !(0.0..=most).contains(&self.stolen_s) {
+            return Err("stolen_s");
+        }
+        if self.closed_ns < self.opened_ns && self.closed_ns > 0 {
+            return Err("closed_ns");
+        }
+        Ok(())
+    }
 }
 
 /// The clock of both sides of a pipe.
@@ -196,6 +238,22 @@ pub fn answer(remote: &mut Remote, patience: Duration) -> Result<Option<Answer>,
         Ok(answer) => Ok(Some(answer)),
         Err(why) => Err(remote.error(format!("its answer makes no sense: {why}"))),
     }
+}
+
+/// Lets machines describe themselves and their interfaces, all at the same time.
+///
+/// # Errors
+/// One of them is gone, or does not answer in time.
+pub fn describe(remotes: &mut [Remote], interface: At) -> Result<Vec<Described>, MachineError> {
+    for remote in remotes.iter_mut() {
+        order(remote, &Order::Describe(interface))?;
+    }
+    let described = |remote: &mut Remote| match answer(remote, DESCRIPTION)? {
+        Some(Answer::Described(described)) => Ok(*described),
+        Some(_) => Err(unasked(remote)),
+        None => Err(remote.error("it did not describe itself in time")),
+    };
+    remotes.iter_mut().map(described).collect()
 }
 
 /// The error of an answer to something that was not asked.

@@ -4,20 +4,21 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use lab::session::{Bench, Executor, TrialError};
 use machines::Machine;
 use serve::CounterSnapshot;
 use systems::machine::available_cores;
+use systems::network::Interface;
 use systems::{Catalog, Limit};
 
 use crate::common::Usage;
-use crate::fleet::driving::Fleet;
+use crate::fleet::driving::{Fleet, Way};
 use crate::fleet::generators::Generators;
 use crate::fleet::lab::Opening;
 use crate::fleet::patient::{About, Patient};
 use crate::fleet::sut::{self, Sut};
-use crate::fleet::{MachineList, Order, path};
+use crate::fleet::{self, At, MachineList, Order, path};
 use crate::lab_args;
 
 /// Where systems listen on one machine.
@@ -27,20 +28,28 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FleetArgs {
     /// Build, start and measure the systems on this machine: ssh://[user@]host[:port], exec:COMMAND that gives a pipe to `narrows
-    /// agent`, or local
+    /// agent`, slurm:1 for a node of a Slurm cluster, or local
     #[arg(long = "sut", value_name = "MACHINE", help_heading = "Machines")]
     sut: Option<MachineList>,
-    /// Drive from these machines together, or serve clients from the first; separated by commas
+    /// Drive from these machines together, or serve clients from the first: named as with --sut, slurm:N for N nodes; separated
+    /// by commas
     #[arg(long = "gen", value_name = "MACHINES", help_heading = "Machines")]
     generators: Vec<MachineList>,
     /// Let systems listen at this address of their machine, which {address} stands for in commands [default: 127.0.0.1; with
     /// --sut ssh://…, the address at which the machine was reached]
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Machines")]
     pub address: Option<IpAddr>,
+    /// If a generator is lost for good, begin the run again without it. The trials of both sets of generators stay apart, as
+    /// two runs
+    #[arg(long, requires = "generators", help_heading = "Machines")]
+    go_on_without: bool,
+    /// A generator without which the run goes on, because an earlier one lost it. Narrows gives this option to itself
+    #[arg(long, value_name = "MACHINE", hide = true)]
+    without: Vec<String>,
 }
 
 /// Reads an address at which systems can be reached.
-fn address(text: &str) -> Result<IpAddr, String> {
+pub fn address(text: &str) -> Result<IpAddr, String> {
     let address: IpAddr =
         text.parse().map_err(|_| "write an IP address, such as 127.0.0.2, 10.0.0.1 or ::1".to_owned())?;
     if address.is_unspecified() || address.is_multicast() {
@@ -117,6 +126,8 @@ impl FleetArgs {
             return Ok(Box::new(self.bench(catalog, files, cancel)?));
         }
         let mut machines: Vec<Machine> = self.generators.iter().flat_map(|list| list.0.clone()).collect();
+        let dispensable = if self.go_on_without { machines.clone() } else { Vec::new() };
+        let known = move |about| About { without: self.without.clone(), dispensable, ..about };
         let Some(sut) = self.sut()? else {
             let address = self.address.unwrap_or(HERE);
             let server = lab::session::start_server(0, false, (address, 0).into(), &available_cores());
@@ -125,43 +136,49 @@ impl FleetArgs {
                 TrialError::Interrupted => anyhow!("interrupted"),
             })?;
             let far = Far {
+                here: true,
                 server: server.addresses()[0],
                 threads: available_cores().len(),
                 counts: &mut || Ok(server.counts()),
             };
-            let (fleet, about) = fleet(machines, address, files, far, cancel)?;
+            let (fleet, mut about) = reached(machines, address, files, far, cancel)?;
+            about.interface = Interface::with(address);
             drop(server);
             let bench = self.bench(catalog, files, cancel)?.driven_by(Box::new(fleet));
-            return Ok(Box::new(Patient::new(Box::new(bench), about)));
+            return Ok(Box::new(Patient::new(Box::new(bench), known(about), cancel)));
         };
         if machines.is_empty() {
             machines.push(Machine::Local);
         }
         let usual = (*sut == Machine::Local).then_some(HERE);
         let opening = Opening { address: self.address.or(usual) };
-        let mut about = About::default();
+        let (mut about, here) = (About::default(), *sut == Machine::Local);
         let sut =
             Sut::reach(sut.clone(), catalog, opening, (files, Arc::clone(cancel)), |address, remote| {
-                let (server, threads) = sut::serve(remote, address)?;
-                let far = Far { server, threads, counts: &mut || sut::counts(remote, &Order::Counts) };
-                let (fleet, known) = fleet(machines, address, files, far, cancel)?;
+                let described = fleet::describe(std::slice::from_mut(remote), At::Own(address))?;
+                let (server, threads) = sut::serve(remote, At::Own(address))?;
+                let far = Far { here, server, threads, counts: &mut || sut::counts(remote, &Order::Counts) };
+                let (fleet, found) = reached(machines, address, files, far, cancel)?;
                 sut::counts(remote, &Order::StopServing)?;
-                about = About { sut: Some(remote.machine().to_string()), ..known };
+                let interface = described.into_iter().find_map(|described| described.interface);
+                about = About { sut: Some(remote.machine().to_string()), interface, ..found };
                 Ok(Box::new(fleet))
             })?;
-        Ok(Box::new(Patient::new(Box::new(sut), about)))
+        Ok(Box::new(Patient::new(Box::new(sut), known(about), cancel)))
     }
 }
 
 /// A server of Narrows' own on the machine of the systems.
 struct Far<'a> {
+    /// Whether that is this machine.
+    here: bool,
     server: SocketAddr,
     threads: usize,
     counts: &'a mut dyn FnMut() -> anyhow::Result<CounterSnapshot>,
 }
 
 /// Reaches the generators, and measures the way to the systems.
-fn fleet(
+fn reached(
     machines: Vec<Machine>,
     address: IpAddr,
     files: Limit,
@@ -170,14 +187,12 @@ fn fleet(
 ) -> anyhow::Result<(Fleet, About)> {
     // The user has named the machine of the systems, or it is this one.
     let mut generators = Generators::new(machines, files, true);
-    let known =
-        generators.reach(cancel)?.iter().map(|remote| (remote.machine().to_string(), remote.hello.clone()));
-    let known = known.collect();
-    let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel).with_context(|| {
-        format!(
-            "the generators do not reach {address}: name the address of the systems' machine with --address, as the generators \
-             know it"
-        )
-    })?;
-    Ok((Fleet::new(generators, address, path, cancel), About { sut: None, generators: known, path }))
+    let remotes = generators.reach(cancel)?;
+    let described = fleet::describe(remotes, At::Towards(address))?;
+    let names = remotes.iter().map(|remote| remote.machine().to_string());
+    let known = names.zip(described).collect();
+    let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel)?;
+    let fleet = Fleet::new(generators, Way { towards: address, here: far.here, path }, cancel);
+    let about = About { generators: known, path, lost: fleet.lost(), ..About::default() };
+    Ok((fleet, about))
 }

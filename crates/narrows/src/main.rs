@@ -36,6 +36,7 @@ use clap::{Parser, Subcommand};
 use systems::machine::Limit;
 
 use common::End;
+use fleet::bereft::Bereft;
 
 /// A laboratory for network performance: which knob or library is the narrow place, by how much, and why.
 #[derive(Parser)]
@@ -116,9 +117,12 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
     };
-    let code = common::exit(end);
+    // What the run has started has ended with it.
     systems::keeper::dismiss();
-    code
+    if let Some(bereft) = end.as_ref().err().and_then(|error| error.downcast_ref::<Bereft>()) {
+        bereft.go_on();
+    }
+    common::exit(end)
 }
 
 /// Runs experiments, or continues a saved run as the verb that began it.

@@ -12,8 +12,7 @@ use lab::experiment::{self, Form};
 use lab::findings::{Findings, findings};
 use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::{self, Plan, Planned};
-use lab::rounds;
-use lab::session::{self, Executor};
+use lab::session::{self, Away, Executor};
 use lab::store::{RunHeader, RunId, Store, StoreError};
 use systems::machine::Limit;
 use systems::{Catalog, Home, InputError, is_reference};
@@ -24,9 +23,11 @@ use crate::built_in;
 use crate::command::learn;
 use crate::common::{self, AtomicFile, End, INTERRUPTED};
 use crate::first_use;
+use crate::fleet::bereft::Bereft;
 use crate::lab_args::LabArgs;
 use crate::report_verb;
 
+mod announcement;
 mod interim;
 mod progress;
 
@@ -189,10 +190,28 @@ pub fn run(args: &Args, files: Limit) -> End {
     let store = Store::open(path)?;
     let mut executor = args.lab.lab(&catalog, files, &cancel)?;
     let executor = &mut *executor;
-    let Some(plan) = plan(args, &catalog, executor)? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let Some(plan) = plan(args, &catalog, executor)? else { return not_begun(executor) };
     let run = Run::begin(store, path, plan, executor, args.lab.quiet)?;
     let done = carry_out(executor, &run, &cancel)?;
     Ok(finish(&run, done, Screen::Answers)?.0)
+}
+
+/// Says why there is no first trial.
+///
+/// # Errors
+/// A machine stays away.
+pub fn not_begun(executor: &dyn Executor) -> End {
+    if let Some(away) = executor.away() {
+        bail!("{}; nothing was measured or saved", away.why);
+    }
+    common::say("interrupted before the first trial: nothing was measured or saved");
+    Ok(ExitCode::from(INTERRUPTED))
+}
+
+/// Says that a saved run does not go on, because the user interrupted.
+pub fn not_resumed(run: &Run<'_>) -> ExitCode {
+    common::say(format_args!("interrupted before the next trial: run {} is as it was", run.id));
+    ExitCode::from(INTERRUPTED)
 }
 
 /// Continues a saved run whose systems have manifests.
@@ -210,21 +229,35 @@ pub fn resume(run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     Ok(finish(run, done, Screen::Answers)?.0)
 }
 
+/// What stopped a run before its end.
+pub enum Stopped {
+    Interrupted,
+    /// A machine stays away.
+    Away(Away),
+    /// A trial could not be saved.
+    Store(StoreError),
+}
+
 /// Carries out what is missing of a run, and shows its progress. Says whether all was done, or why not.
 pub fn carry_out(
     executor: &mut dyn Executor,
     run: &Run<'_>,
     cancel: &AtomicBool,
-) -> anyhow::Result<Result<bool, StoreError>> {
+) -> anyhow::Result<Result<(), Stopped>> {
     let Run { store, header: RunHeader { plan, .. }, quiet, .. } = run;
     let run = run.id;
     let pending = store.missing(run)?;
-    announce(plan, pending.len(), run);
+    announcement::announce(plan, pending.len(), run);
     executor.prepare(plan, &pending, &mut |line| common::say(line));
     let mut progress = progress::RunProgress::new(plan, &pending, store.observations(run)?, *quiet);
     let done = session::carry_out(executor, store, run, cancel, &mut progress);
     progress.clear();
-    Ok(done)
+    Ok(match (done, executor.away()) {
+        (Ok(true), _) => Ok(()),
+        (Ok(false), None) => Err(Stopped::Interrupted),
+        (Ok(false), Some(away)) => Err(Stopped::Away(away.clone())),
+        (Err(error), _) => Err(Stopped::Store(error)),
+    })
 }
 
 /// What is printed at the end of a run.
@@ -333,53 +366,10 @@ fn needed(requests: &[Request]) -> BTreeSet<String> {
     named.map(|name| name.get_ref().clone()).chain(references).chain(asked).collect()
 }
 
-/// Says how many trials will run, how long they take, and which differences they can show.
-fn announce(plan: &Plan, pending: usize, run: RunId) {
-    if is_search(plan) {
-        let most = plan
-            .experiments
-            .iter()
-            .filter_map(|planned| Some(planned.search.as_ref()?.terms.trials))
-            .sum::<usize>();
-        common::say(format_args!(
-            "run {run}: a search of at most {} in {:.0} s, seed {}",
-            number::several(most as u64, "trial"),
-            plan.budget_s.unwrap_or_default(),
-            plan.seed
-        ));
-        return;
-    }
-    let share = pending as f64 / plan.trials.len().max(1) as f64;
-    let (rounds, more) = match plan.budget_s {
-        Some(budget_s) => {
-            let rounds = rounds::expected(plan);
-            (rounds, format!("; about {} in {budget_s:.0} s", number::several(rounds.into(), "round")))
-        }
-        None => (plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0), String::new()),
-    };
-    common::say(format_args!(
-        "run {run}: {pending} of {} trials, about {:.0} s, seed {}{more}",
-        plan.trials.len(),
-        plan.estimate_s() * share,
-        plan.seed
-    ));
-    let comparisons = plan.experiments.iter().map(lab::findings::comparisons_asked).max().unwrap_or(0);
-    if let Some(ratio) = plan.design.detectable(rounds, comparisons, USUAL_SPREAD) {
-        common::say(format_args!(
-            "{rounds} rounds can show differences from {} if the trials of a system vary by {}",
-            number::times(ratio.exp()),
-            number::chosen_percent(USUAL_SPREAD)
-        ));
-    }
-}
-
-/// By how much the trials of a system vary on a shared machine: the median standard deviation of their logarithms.
-const USUAL_SPREAD: f64 = 0.1;
-
 /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
 pub fn finish(
     run: &Run<'_>,
-    done: Result<bool, StoreError>,
+    done: Result<(), Stopped>,
     screen: Screen,
 ) -> anyhow::Result<(ExitCode, Findings)> {
     let of_commits = run.is_of_commits();
@@ -388,7 +378,10 @@ pub fn finish(
     let (header, observations) = match (store.header(run), store.observations(run)) {
         (Ok(header), Ok(observations)) => (header, observations),
         // If something stopped the run, report that error.
-        (Err(error), _) | (_, Err(error)) => return Err(done.err().unwrap_or(error).into()),
+        (Err(error), _) | (_, Err(error)) => match done {
+            Err(Stopped::Store(first)) => bail!(first),
+            _ => bail!(error),
+        },
     };
     let plan = &header.plan;
     let mut found = findings(plan, &observations);
@@ -405,15 +398,18 @@ pub fn finish(
         false => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
         true => format!("`narrows {}` runs it again", header.command),
     };
+    let (kept, planned) = (observations.len(), plan.trials.len());
+    let kept = || format!("{kept} of {planned} trials are kept: {}", resume());
     match done {
-        Ok(true) => {}
-        Ok(false) => {
+        Ok(()) => {}
+        Err(Stopped::Interrupted) => {
             common::say(format_args!("interrupted: {}", resume()));
             return Ok((ExitCode::from(INTERRUPTED), found));
         }
-        Err(error) => {
-            let (kept, planned) = (observations.len(), plan.trials.len());
-            bail!("{error}\n{kept} of {planned} trials are kept: {}", resume());
+        Err(Stopped::Store(error)) => bail!("{error}\n{}", kept()),
+        Err(Stopped::Away(Away { why, without })) => {
+            let why = format!("{why}\n{}", kept());
+            bail!(Bereft { why, command: header.command, without });
         }
     }
     if anything_measured(plan, &observations) {

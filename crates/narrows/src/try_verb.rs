@@ -130,7 +130,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     let services = question.services()?;
     let mut executor = lab.lab(&catalog, files, &question.cancel)?;
     if !run.look_again(&mut *executor)? {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(run_verb::not_resumed(run));
     }
     Ok(question.carried_out(&mut *executor, run, services, question.screen())?.code)
 }
@@ -218,7 +218,7 @@ impl<'a> Question<'a> {
         let services = self.services()?;
         let mut executor = args.fleet.lab(&catalog, self.files, cancel)?;
         let learnt = learn::learn(&mut *executor, &first, ask, args.look(), args.saturated(*workload))?;
-        let Some(learnt) = learnt else { return Ok(ExitCode::from(INTERRUPTED).into()) };
+        let Some(learnt) = learnt else { return Ok(run_verb::not_begun(&*executor)?.into()) };
         let plan = args.grown(&catalog, &arms, learnt)?;
         let path = args.place_of_store()?;
         let store = Store::open(&path)?;

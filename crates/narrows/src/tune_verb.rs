@@ -7,7 +7,6 @@ mod question;
 mod target;
 
 use std::collections::BTreeSet;
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use systems::Service;
 use systems::machine::Limit;
 
 use crate::command::{self, CommandArgs};
-use crate::common::{self, End, INTERRUPTED};
+use crate::common::{self, End};
 use crate::condition::FigureChoice;
 use crate::first_use;
 use crate::lab_args::{self, LabArgs};
@@ -104,16 +103,14 @@ pub fn run(args: &Args, files: Limit) -> End {
     if !target.is_command {
         let system = BTreeSet::from([target.system.clone()]);
         first_use::show_named(&target.catalog, &system);
-        let Ok(missing) = executor.probe(&system) else {
-            return Ok(ExitCode::from(INTERRUPTED));
-        };
+        let Ok(missing) = executor.probe(&system) else { return run_verb::not_begun(&*executor) };
         if let Some(reason) = missing.get(&target.system) {
             bail!("{} cannot run here: {reason}", target.system);
         }
     }
     command::warn_of_workers(&target.knobs, lab_args::placement().system.len());
     let services = args.services(&target, &cancel)?;
-    let Some(plan) = question.learnt(&mut *executor)? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let Some(plan) = question.learnt(&mut *executor)? else { return run_verb::not_begun(&*executor) };
     let path = &args.lab.store.path;
     let run = Run::begin(Store::open(path)?, path, plan, &*executor, args.lab.quiet)?;
     carried_out(&mut *executor, &run, services, &cancel)
@@ -131,7 +128,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
         // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
         let _ = executor.probe(&run.systems());
     } else if !run.look_again(&mut *executor)? {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(run_verb::not_resumed(run));
     }
     carried_out(&mut *executor, run, services, &cancel)
 }

@@ -11,8 +11,8 @@ use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::tuned::{self, Progress};
 use crate::words::{
-    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed, headlines,
-    left_out, noise,
+    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed,
+    generators_in_a_line, headlines, left_out, noise,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -94,6 +94,9 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
         searched(page, out, e);
     } else {
         compared(page, out, e);
+    }
+    if let Some(line) = generators_in_a_line(e) {
+        page.paragraph(out, DIM, "  ", &line);
     }
     doubts(page, out, e);
 }

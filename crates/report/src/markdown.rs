@@ -6,7 +6,9 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
 
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
-use crate::words::{Advice, Captioned, advice, beside, headlines, left_out, notes, outlier, tables};
+use crate::words::{
+    Advice, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
+};
 use crate::{cell, printable};
 
 /// All experiments, each under a heading.
@@ -42,6 +44,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
             list(out, "Not run here", e.excluded.iter().map(left_out));
         }
         Part::Notes => list(out, "Notes", notes(e).into_iter()),
+        Part::Generators => list(out, "Generators", generators(e).into_iter()),
         Part::Versions => {
             list(out, "Versions", e.versions.iter().map(|(system, version)| format!("{system}: {version}")));
         }

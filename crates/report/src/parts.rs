@@ -23,12 +23,14 @@ pub(crate) enum Part {
     Excluded,
     /// Remarks about trials.
     Notes,
+    /// The generators on other machines.
+    Generators,
     /// The systems' versions.
     Versions,
 }
 
 /// The order of the parts: the answer, its data, the doubts about it, and then the published tables.
-pub(crate) const ORDER: [Part; 11] = [
+pub(crate) const ORDER: [Part; 12] = [
     Part::Answer,
     Part::Figures,
     Part::Tables,
@@ -39,5 +41,6 @@ pub(crate) const ORDER: [Part; 11] = [
     Part::Explanations,
     Part::Excluded,
     Part::Notes,
+    Part::Generators,
     Part::Versions,
 ];

@@ -136,6 +136,7 @@ fn fixed() -> Findings {
                 system: "node".to_owned(),
                 evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
             }],
+            generators: None,
             versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
         }],
     }

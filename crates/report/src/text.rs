@@ -7,7 +7,9 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warn
 use crate::number::several;
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
-use crate::words::{Advice, Captioned, advice, beside, headlines, left_out, notes, outlier, tables};
+use crate::words::{
+    Advice, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
+};
 use crate::{cell, printable};
 
 pub(crate) const BOLD: &str = "1";
@@ -76,6 +78,10 @@ impl Page {
             }
             Part::Notes => {
                 notes(e).iter().for_each(|note| self.paragraph(out, DIM, "  ", &format!("note: {note}")));
+            }
+            Part::Generators => {
+                let line = |line: &String| format!("generators: {line}");
+                generators(e).iter().for_each(|each| self.paragraph(out, DIM, "  ", &line(each)));
             }
             Part::Versions if !e.versions.is_empty() => {
                 let versions: Vec<String> = e.versions.iter().map(|(s, v)| format!("{s} {v}")).collect();

@@ -92,7 +92,7 @@ pub fn merge_buckets<'a>(lists: impl IntoIterator<Item = &'a [(u64, u64)]>) -> V
     all.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
-            kept.1 += next.1;
+            kept.1 = kept.1.saturating_add(next.1);
         }
         same
     });

@@ -27,6 +27,7 @@ pub mod launch;
 mod listening;
 pub mod machine;
 pub mod manifest;
+pub mod network;
 mod output;
 pub mod parcel;
 pub mod piped;

@@ -15,7 +15,7 @@ const EQUAL: f64 = 0.7;
 
 /// The evidence if the windows of the generators were apart.
 pub(super) fn skewed(m: &Measurement) -> Option<Evidence> {
-    let share = m.together.as_ref()?.skew_s / m.elapsed_s;
+    let share = m.together.as_ref()?.skew_s? / m.elapsed_s;
     (m.elapsed_s > 0.0 && share > SKEW).then_some(Evidence::Skewed { share })
 }
 

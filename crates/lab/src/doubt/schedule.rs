@@ -1,4 +1,4 @@
-//! Failures at every n-th request of a connection.
+//! Failures at every n-th request of a connection, and arrivals that were not sent when they were due.
 
 use super::Evidence;
 use crate::observation::Measurement;
@@ -31,4 +31,18 @@ fn chance_ln(total: u64, count: u64, every: u64) -> f64 {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The schedule was not kept if more than this share of arrivals was late or dropped.
+pub(super) const LATE: f64 = 0.01;
+
+/// The evidence if an open loop could not keep its schedule.
+pub(super) fn behind(m: &Measurement) -> Option<Evidence> {
+    // An objective has judged the times from when requests were due, and how many were not sent.
+    if m.max_rate.is_some() {
+        return None;
+    }
+    let arrivals = m.due().max(1);
+    let share = (m.late + m.dropped) as f64 / arrivals as f64;
+    (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
 }

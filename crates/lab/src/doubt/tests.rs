@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::observation::{GeneratorUse, Latency, MaxRate, ServerCounts, SystemUse};
+use crate::observation::{Generated, GeneratorUse, Latency, MaxRate, ServerCounts, SystemUse, Together};
 
 const KIND: TrialKind = TrialKind {
     sessions: false,
@@ -173,13 +173,43 @@ fn a_rate_is_a_lower_bound_if_not_the_server_ended_the_climb() {
         doubts(&Measurement { max_rate, late: 2_000, ..sound() }, &TrialKind { closed_loop: false, ..KIND })
     };
     assert_eq!(climbed(Some(9.2e3), 0.9), []);
-    let busy = Evidence::FailedBusy { per_s: 9.2e3, share: 0.95 };
+    let busy = Evidence::FailedBusy { per_s: 9.2e3, share: 0.95, more: None };
     let top = Evidence::NoRateFailed { per_s: 9e3 };
     for (seen, expected) in [(climbed(Some(9.2e3), 0.95), busy), (climbed(None, 0.0), top)] {
         assert_eq!(seen, [expected]);
         assert_eq!(seen[0].doubt(), Doubt::GeneratorBound);
         // At the rate that held, the generator was not at its limit.
         assert!(seen[0].concerns(Figure::MaxRate) && !seen[0].concerns(Figure::P99Us));
+    }
+}
+
+#[test]
+fn generators_at_their_limit_are_counted_and_more_are_asked_for() {
+    let driven = |busiest: &[f64], successes, arrivals| {
+        let generated =
+            |busiest_core: &f64| Generated { busiest_core: *busiest_core, ..Generated::default() };
+        let together =
+            Together { generators: busiest.iter().map(generated).collect(), ..Together::default() };
+        let mut m = Measurement { together: Some(together), successes, arrivals, ..sound() };
+        m.generator.busiest_core = busiest.iter().copied().fold(0.0, f64::max);
+        doubts(&m, &KIND).into_iter().find(|seen| seen.doubt() == Doubt::GeneratorBound)
+    };
+    let busy = |busy, of, more| Some(Evidence::GeneratorsBusy { busy, of, share: 0.95, more });
+    // A closed loop: the same rate with generators that have headroom. An open loop: all arrivals.
+    assert_eq!(driven(&[0.95], 90_000, 0), busy(1, 1, 1));
+    assert_eq!(driven(&[0.95, 0.2, 0.94, 0.91], 90_000, 0), busy(3, 4, 1));
+    assert_eq!(driven(&[0.95; 8], 80_000, 160_000), busy(8, 8, 12));
+    assert_eq!(driven(&[0.8, 0.8], 90_000, 0), None);
+    // Nothing was reached, or nothing is known.
+    assert_eq!((more_generators(0, 0.0, 0.0), more_generators(2, 0.0, 1e9)), (1, u64::MAX - 2));
+}
+
+#[test]
+fn a_generator_that_shares_the_cores_of_the_system_is_doubted() {
+    for shares_cores in [true, false] {
+        let together = Together { shares_cores, ..Together::default() };
+        let m = Measurement { together: Some(together), ..sound() };
+        assert_eq!(codes(&m, &KIND).contains(&Doubt::CoresShared), shares_cores);
     }
 }
 

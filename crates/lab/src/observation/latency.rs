@@ -67,7 +67,7 @@ impl Latency {
     /// buckets.
     pub fn from_buckets(mut buckets: Vec<(u64, u64)>) -> Self {
         buckets.sort_unstable();
-        let count: u64 = buckets.iter().map(|(_, count)| count).sum();
+        let count = buckets.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
         let sum: f64 = buckets.iter().map(|(micros, count)| *micros as f64 * *count as f64).sum();
         let edge = |bucket: Option<&(u64, u64)>| bucket.map_or(0.0, |(micros, _)| *micros as f64);
         Self {

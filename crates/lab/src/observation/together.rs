@@ -1,12 +1,18 @@
 //! How several generators on other machines worked together in a trial.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How several generators worked together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Together {
     /// How far apart the openings or the ends of their windows were at most, with the error of their clocks, in seconds.
-    pub skew_s: f64,
+    /// `None` if a window never opened.
+    #[serde(default)]
+    pub skew_s: Option<f64>,
+    /// Whether one of them shared the cores of the system.
+    #[serde(default)]
+    pub shares_cores: bool,
     /// Each of them.
     pub generators: Vec<Generated>,
     /// The way between them and the system, as it was before the first trial. `None` if it was not measured.
@@ -15,7 +21,7 @@ pub struct Together {
 }
 
 /// The network between the generators and the system.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Path {
     /// The shortest time to an answer of Narrows' own server, in microseconds.
     pub round_trip_us: f64,

@@ -111,7 +111,12 @@ impl<P: Protocol> Driver<'_, P> {
         };
         let patience = self.share.warmup + self.share.timeout;
         let kept = self.protocol.keeps_connections();
-        if warm && (!kept || passed >= patience || self.lanes.iter().all(|lane| lane.ready)) {
+        let settled = || {
+            let all = || self.lanes.iter();
+            // A server that is gone takes no connection, however long it is waited for.
+            all().all(|lane| lane.ready) || all().all(|lane| lane.retry_at.is_some())
+        };
+        if warm && (!kept || passed >= patience || settled()) {
             self.ready = true;
             rendezvous.arrive();
         }

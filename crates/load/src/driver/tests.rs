@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use reactor::{Backend, Payload, Reactor, ReactorConfig};
 
 use super::*;
+use crate::Rendezvous;
 use crate::pacer::{Arrivals, Stop};
 use crate::protocol::Success;
 
@@ -114,10 +115,15 @@ fn follow(stream: &mut TcpStream, acts: &[Act]) -> bool {
 
 /// Makes this many exchanges, four at a time on one connection.
 fn exchanges(address: SocketAddr, count: u64) -> Tally {
+    drive_as(address, |share| share.stop = Stop::Count(count))
+}
+
+/// Drives with one connection, whose share of a job is changed.
+fn drive_as(address: SocketAddr, change: impl FnOnce(&mut Share)) -> Tally {
     let config = ReactorConfig { backend: Backend::Auto, ..ReactorConfig::FEW };
     let mut reactor = Reactor::new(config).expect("a reactor");
     let to = reactor.io().address(&address.into());
-    let share = Share {
+    let mut share = Share {
         number: 0,
         reports: None,
         connections: 1,
@@ -127,13 +133,14 @@ fn exchanges(address: SocketAddr, count: u64) -> Tally {
         arrivals: Arrivals::Closed,
         offset: 0.0,
         warmup: Duration::ZERO,
-        stop: Stop::Count(count),
+        stop: Stop::Count(1),
         ending: Ending::Finish,
         timeout: Duration::from_secs(10),
         idle_timeout: None,
         rendezvous: None,
         drain: Duration::ZERO,
     };
+    change(&mut share);
     let until = (&AtomicBool::new(false), &Beginning::default());
     drive(&mut reactor, Toy, share, to, until, &|_| {}).expect("it drives")
 }
@@ -174,6 +181,30 @@ fn what_the_peer_had_taken_fails_if_the_connection_ends_first() {
     // Exchanges 1 and 2 fail. 3 and 4 begin anew.
     assert_eq!(outcome(&exchanges(address, 5)), (5, 3, 2, 2));
     server.join().expect("the script was followed");
+}
+
+#[test]
+fn a_server_that_ends_in_the_warm_up_is_not_waited_for() {
+    // It takes four requests, and nobody listens after that.
+    let (address, server) = serve(&[&[(4, &[])]]);
+    let rendezvous = Rendezvous::default();
+    let others = rendezvous.clone();
+    let meeting = thread::spawn(move || {
+        while others.ready() == 0 {
+            thread::yield_now();
+        }
+        others.open_at(Time::now());
+    });
+    let tally = drive_as(address, |share| {
+        share.rendezvous = Some(rendezvous);
+        share.warmup = Duration::from_millis(1);
+        share.stop = Stop::After(Duration::from_millis(1));
+        share.ending = Ending::Cut;
+        share.timeout = Duration::from_secs(86_400);
+    });
+    assert_eq!(tally.successes, 0);
+    server.join().expect("the script was followed");
+    meeting.join().expect("the windows opened");
 }
 
 #[test]

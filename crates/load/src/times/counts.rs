@@ -52,7 +52,7 @@ impl Counts {
     pub(super) fn merge(&mut self, other: &Self) {
         // Pages without counts stay untouched.
         for (mine, theirs) in self.0.iter_mut().zip(&other.0).filter(|(_, theirs)| **theirs > 0) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
     }
 
@@ -67,7 +67,7 @@ impl Counts {
 
     /// How many values were recorded.
     pub(super) fn len(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use anyhow::Context;
 use lab::session::{Bench, Driven, Executor, Generator, Serving, TrialError};
 use load::{Assignment, Job, Moment};
 use machines::Speaker;
@@ -144,11 +145,7 @@ fn open(
 ) -> anyhow::Result<(Bench, IpAddr)> {
     let address = match opening.address {
         Some(address) => address,
-        None => own_address().ok_or_else(|| {
-            anyhow::anyhow!(
-                "its own address is not known: name it with --address, as the generators reach it"
-            )
-        })?,
+        None => reached_at()?,
     };
     let catalog = Catalog::load_all(&built_in::homes()?);
     let mut bench = lab_args::bench(&catalog, files, cancel)?.driven_by(Box::new(asking.clone()));
@@ -156,11 +153,15 @@ fn open(
     Ok((bench, address))
 }
 
-/// The address at which this machine was reached, if it was reached by ssh.
-fn own_address() -> Option<IpAddr> {
+/// The address at which this machine was reached.
+///
+/// # Errors
+/// It was not reached by ssh.
+pub fn reached_at() -> anyhow::Result<IpAddr> {
     // RFC 4254 has no word for it; OpenSSH sets "CLIENT PORT SERVER PORT".
-    let connection = std::env::var("SSH_CONNECTION").ok()?;
-    connection.split(' ').nth(2)?.parse().ok()
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let address = connection.split(' ').nth(2).and_then(|address| address.parse().ok());
+    address.context("its own address is not known: name it with --address, as the generators reach it")
 }
 
 /// The address of this machine from which another one is reached.

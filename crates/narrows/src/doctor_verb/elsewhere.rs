@@ -1,18 +1,23 @@
-//! `narrows doctor --sut MACHINE --gen MACHINE`: the doctor on each machine, and the pipe to it.
+//! `narrows doctor --sut MACHINE --gen MACHINE`: the doctor on each machine, the pipe to it, its interface, and the way from each
+//! generator to the system.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use lab::observation;
 use machines::{Hello, Machine, Offset, Remote};
 use report::number;
 use serde::Serialize;
 use systems::Limit;
+use systems::network::Interface;
 
 use super::{Args, Examined};
 use crate::common::{self, End};
-use crate::fleet::{self, Answer, Order};
+use crate::fleet::generators::Generators;
+use crate::fleet::{self, Answer, At, Order, path, sut};
 
 /// How long a machine may take to be examined. It takes two seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -45,6 +50,11 @@ struct Found {
     purpose: Use,
     agent: Hello,
     path: Path,
+    /// The interface through which load goes. Null if it is not known where the system or the generators are.
+    interface: Option<Interface>,
+    /// The way that load takes from this generator to the system, in both directions. Null for a system, and if it was not
+    /// measured.
+    way: Option<observation::Path>,
     doctor: Examined,
 }
 
@@ -74,8 +84,17 @@ pub fn run(args: &Args, files: Limit, cancel: &AtomicBool) -> End {
             purpose,
             agent: remote.hello.clone(),
             path,
+            interface: None,
+            way: None,
             doctor,
         });
+    }
+    // What was found before is shown even if the way cannot be measured.
+    if let Err(error) = ways(remotes, &mut found, args.address, (files, cancel)) {
+        common::say(format_args!("the way is not measured: {error:#}"));
+    }
+    if cancel.load(Ordering::Relaxed) {
+        bail!("interrupted");
     }
     let problems = found.iter().map(|found| found.doctor.problems).sum();
     let text = if args.json {
@@ -85,6 +104,46 @@ pub fn run(args: &Args, files: Limit, cancel: &AtomicBool) -> End {
     };
     common::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the interfaces of all machines, and measures the way from each generator alone, if there is a single system.
+fn ways(
+    mut remotes: Vec<Remote>,
+    found: &mut [Found],
+    address: Option<IpAddr>,
+    (files, cancel): (Limit, &AtomicBool),
+) -> anyhow::Result<()> {
+    let systems = found.iter().filter(|found| found.purpose == Use::Sut).count();
+    if systems != 1 || found.len() < 2 {
+        return Ok(());
+    }
+    let generators = remotes.split_off(1);
+    let Some(mut system) = remotes.pop() else { return Ok(()) };
+    let usual = (*system.machine() == Machine::Local).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let at = address.or(usual).map_or(At::Reached, At::Own);
+    let (server, threads) = sut::serve(&mut system, at)?;
+    let at = At::Own(server.ip());
+    found[0].interface = interface(&mut system, at)?;
+    // Each alone: together they share the link of the system.
+    for (mut generator, found) in generators.into_iter().zip(&mut found[1..]) {
+        found.interface = interface(&mut generator, At::Towards(server.ip()))?;
+        let mut generators = Generators::reached(vec![generator], files);
+        let mut counts = || sut::counts(&mut system, &Order::Counts);
+        match path::measure(&mut generators, server, threads, &mut counts, cancel) {
+            Ok(way) => found.way = way,
+            Err(error) => {
+                common::say(format_args!("the way from {} is not measured: {error:#}", found.machine))
+            }
+        }
+    }
+    sut::counts(&mut system, &Order::StopServing)?;
+    Ok(())
+}
+
+fn interface(remote: &mut Remote, at: At) -> anyhow::Result<Option<Interface>> {
+    Ok(fleet::describe(std::slice::from_mut(remote), at)?
+        .into_iter()
+        .find_map(|described| described.interface))
 }
 
 fn examine(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<Examined> {
@@ -124,7 +183,7 @@ fn wait(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<Answer> {
 
 fn text(found: &[Found], width: usize) -> String {
     let mut text = String::new();
-    for Found { machine, purpose, agent, path, doctor } in found {
+    for Found { machine, purpose, agent, path, interface, way, doctor } in found {
         let purpose = match purpose {
             Use::Sut => "system under test",
             Use::Gen => "generator",
@@ -134,15 +193,42 @@ fn text(found: &[Found], width: usize) -> String {
         let side = if clock.ahead_ns < 0 { "behind" } else { "ahead" };
         text += &format!("{machine} ({purpose}; narrows {}, {})\n", agent.version, agent.architecture);
         text += &format!(
-            "  path: round trip {}, clock {} {side} (known to ±{}); its pipe takes {}\n",
+            "  pipe: round trip {}, clock {} {side} (known to ±{}), takes {}\n",
             micros(clock.round_trip_ns),
             number::seconds(clock.ahead_ns.unsigned_abs() as f64 / 1e9),
             fleet::shown_clock(clock),
             number::bytes_per_second(*pipe_bytes_per_s),
         );
+        text.extend(interface.iter().map(|interface| format!("  interface: {}\n", shown(interface))));
+        text.extend(way.iter().map(|way| format!("  way to the system: {}\n", shown_way(way))));
         let report = super::text(doctor, width.saturating_sub(2));
         text.extend(report.lines().map(|line| format!("  {line}\n")));
     }
     // What another machine says does not control this terminal.
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+}
+
+fn shown(interface: &Interface) -> String {
+    let Interface { name, mtu, megabits_per_s, offloads, interrupts } = interface;
+    let mut parts = vec![format!("{name}, packets of up to {mtu} bytes")];
+    parts.extend(megabits_per_s.map(|speed| format!("link of {speed} Mbit/s")));
+    let state = |(name, on): (&String, &bool)| format!("{name} {}", if *on { "on" } else { "off" });
+    match offloads.is_empty() {
+        true => parts.push("offloads unknown without `ethtool`".to_owned()),
+        false => parts.extend(offloads.iter().map(state)),
+    }
+    let of_core = |(core, percent): (&usize, &u64)| format!("core {core} {percent} %");
+    if !interrupts.is_empty() {
+        let cores: Vec<String> = interrupts.iter().map(of_core).collect();
+        parts.push(format!("interrupts: {}", cores.join(" ")));
+    }
+    parts.join(", ")
+}
+
+fn shown_way(way: &observation::Path) -> String {
+    let carried = match way.bytes_per_s {
+        Some(bytes) => format!("carries {} each way", number::bytes_per_second(bytes)),
+        None => "carries more than these machines can send".to_owned(),
+    };
+    format!("an answer takes {} at least, and the network {carried}", number::micros(way.round_trip_us))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lab::observation::{Generated, Path, Together as Saved};
 use lab::session::{Driven, Elsewhere, Generator, MACHINE, Serving, TrialError};
 use load::Job;
-use machines::MachineError;
+use machines::{Machine, MachineError};
 use reactor::Address;
 use serve::CounterSnapshot;
 use systems::work::Clients;
@@ -22,21 +22,43 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Generators on other machines, for trials.
 pub struct Fleet {
     generators: Mutex<Generators>,
-    /// Where the systems are, as seen from the generators.
-    towards: IpAddr,
-    path: Option<Path>,
+    way: Way,
+    lost: Lost,
     cancel: Arc<AtomicBool>,
 }
 
+/// The name of the generator that was lost last. Whoever does a trial again looks at it.
+pub type Lost = Arc<Mutex<Option<String>>>;
+
+/// The way from the generators to the systems.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// Where the systems are, as seen from the generators.
+    pub towards: IpAddr,
+    /// Whether the systems run on this machine, with whose cores a generator called `local` drives.
+    pub here: bool,
+    /// What the network between them can do.
+    pub path: Option<Path>,
+}
+
 impl Fleet {
-    /// These generators, for systems at this address, and the way there.
-    pub fn new(
-        generators: Generators,
-        towards: IpAddr,
-        path: Option<Path>,
-        cancel: &Arc<AtomicBool>,
-    ) -> Self {
-        Self { generators: Mutex::new(generators), towards, path, cancel: Arc::clone(cancel) }
+    /// These generators, and their way to the systems.
+    pub fn new(generators: Generators, way: Way, cancel: &Arc<AtomicBool>) -> Self {
+        let (generators, lost) = (Mutex::new(generators), Lost::default());
+        Self { generators, way, lost, cancel: Arc::clone(cancel) }
+    }
+
+    /// Where the name of a generator is kept that was lost.
+    pub fn lost(&self) -> Lost {
+        Arc::clone(&self.lost)
+    }
+
+    /// A lost machine is told from a job that cannot be done.
+    fn trial_error(&self, error: &anyhow::Error) -> TrialError {
+        let gone = error.downcast_ref::<MachineError>().filter(|error| error.gone);
+        let stage = if gone.is_some() { MACHINE } else { "drive" };
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = gone.map(|error| error.machine.clone());
+        TrialError::failed(stage, format!("{error:#}"))
     }
 
     fn generators(&self) -> MutexGuard<'_, Generators> {
@@ -56,7 +78,7 @@ impl Fleet {
         });
         answer.map_err(|error| {
             generators.let_go();
-            trial_error(&error)
+            self.trial_error(&error)
         })
     }
 
@@ -68,43 +90,35 @@ impl Fleet {
     }
 }
 
-/// A lost machine is told from a job that cannot be done.
-fn trial_error(error: &anyhow::Error) -> TrialError {
-    let gone = error.downcast_ref::<MachineError>().is_some_and(|error| error.gone);
-    let stage = if gone { MACHINE } else { "drive" };
-    TrialError::failed(stage, format!("{error:#}"))
-}
-
 impl Generator for Fleet {
     fn drive(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError> {
+        let towards = self.way.towards;
         let unreachable = match &job.target.address {
             Address::Unix(_) => Some("a Unix socket".to_owned()),
             // No other machine than the one that the user has named is driven.
             Address::Tcp(address) => {
-                let same =
-                    address.ip() == self.towards || address.ip().is_loopback() && self.towards.is_loopback();
+                let same = address.ip() == towards || address.ip().is_loopback() && towards.is_loopback();
                 (!same).then(|| address.to_string())
             }
         };
         if let Some(what) = unreachable {
             let why = format!(
-                "the generators drive {} only, and not {what}: let the system listen at {{address}} and {{port}}",
-                self.towards
+                "the generators drive {towards} only, and not {what}: let the system listen at {{address}} and {{port}}"
             );
             return Err(TrialError::failed("drive", why));
         }
         let request = Request { job, wait: None, cores: Cores::All };
         let together =
-            self.generators().drive(&request, cancel, watch).map_err(|error| trial_error(&error))?;
+            self.generators().drive(&request, cancel, watch).map_err(|error| self.trial_error(&error))?;
         match together {
-            Some(together) if !cancel.load(Ordering::Relaxed) => Ok(driven(together, self.path)),
+            Some(together) if !cancel.load(Ordering::Relaxed) => Ok(driven(together, &self.way)),
             _ => Err(TrialError::Interrupted),
         }
     }
 
     fn serve(&self, work: &Clients) -> Result<Box<dyn Serving + '_>, TrialError> {
         let order = Order::Serve(ServeOrder {
-            at: At::Towards(self.towards),
+            at: At::Towards(self.way.towards),
             max_keepalive: work.max_keepalive,
             silent: work.silent,
         });
@@ -116,7 +130,9 @@ impl Generator for Fleet {
 }
 
 /// What several generators did, as it is saved.
-fn driven(together: Together, path: Option<Path>) -> Driven {
+fn driven(together: Together, way: &Way) -> Driven {
+    let is_local = |generator: &super::generators::Generator| generator.machine == Machine::Local;
+    let shares_cores = way.here && together.generators.iter().any(is_local);
     let generated = |generator: &super::generators::Generator| Generated {
         machine: generator.machine.to_string(),
         successes: generator.tally.successes,
@@ -125,9 +141,10 @@ fn driven(together: Together, path: Option<Path>) -> Driven {
     };
     let elsewhere = Elsewhere {
         together: Saved {
-            skew_s: together.skew.map_or(0.0, |skew| skew.distance_ns() as f64 / 1e9),
+            skew_s: together.skew.map(|skew| skew.distance_ns() as f64 / 1e9),
+            shares_cores,
             generators: together.generators.iter().map(generated).collect(),
-            path,
+            path: way.path,
         },
         stolen_s: together.disturbed.stolen_s,
         throttles: together.disturbed.throttles,

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
+use lab::doubt::elsewhere::SKEW;
 use load::target::Traffic;
 use load::{Assignment, Ending, Job, Moment, Stop, Tally};
 use machines::{Machine, MachineError, Offset, Remote};
@@ -30,8 +31,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time from the naming of the instant to the instant, besides the way to the machines.
 const LEAD: Duration = Duration::from_millis(10);
-/// The largest share of the window by which windows may be apart without a warning.
-const SKEW: f64 = 0.01;
 /// A clock's error may be the window divided by this. The errors of two clocks are then a tenth of a skew that is too large.
 const WINDOWS_TO_ERROR: u32 = 2000;
 /// A clock's error may not be more than this, however long the window is.
@@ -141,6 +140,12 @@ impl Generators {
     /// machine than its generator.
     pub fn new(machines: Vec<Machine>, files: Limit, allow_remote: bool) -> Self {
         Self { machines, files, allow_remote, remotes: Vec::new() }
+    }
+
+    /// These generators, which have answered.
+    pub fn reached(remotes: Vec<Remote>, files: Limit) -> Self {
+        let machines = remotes.iter().map(|remote| remote.machine().clone()).collect();
+        Self { machines, files, allow_remote: true, remotes }
     }
 
     /// How many there are.
@@ -324,8 +329,8 @@ fn await_ends(
                 // Each says once that its window has closed.
                 Some(Answer::Closed) if !std::mem::replace(&mut generator.closed, true) => open -= 1,
                 Some(Answer::Driven(driven)) if generator.done.is_none() => {
-                    driven.tally.check().map_err(|name| {
-                        generator.remote.error(format!("its count of {name} makes no sense"))
+                    driven.check().map_err(|name| {
+                        generator.remote.error(format!("what it says of `{name}` makes no sense"))
                     })?;
                     generator.done = Some(*driven);
                 }

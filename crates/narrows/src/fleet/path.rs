@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use anyhow::{anyhow, bail};
 use lab::observation::Path;
 use load::target::{Body, Expect, Http, Target, Traffic};
 use load::{Job, Stop, Tally};
+use machines::MachineError;
 use serve::CounterSnapshot;
 
 use super::generators::{Cores, Generators, Request};
@@ -24,10 +26,10 @@ const CONNECTIONS: usize = 4;
 const BUSY: f64 = 0.7;
 
 /// Measures the way to a server of Narrows at this address. `counts` asks the server for its counts. `None` if the user
-/// interrupted or nothing was answered.
+/// interrupted.
 ///
 /// # Errors
-/// A generator failed.
+/// A generator failed, or does not reach the address.
 pub fn measure(
     generators: &mut Generators,
     server: SocketAddr,
@@ -36,11 +38,14 @@ pub fn measure(
     cancel: &AtomicBool,
 ) -> anyhow::Result<Option<Path>> {
     let one = Http::get(server.to_string(), "/");
-    let Some(short) = drive(generators, job(server, one, 1, Duration::ZERO), cancel)? else {
+    let short = drive(generators, job(server, one, 1, Duration::ZERO), cancel);
+    let Some(short) = short.map_err(|error| with_address(error, server))? else {
         return Ok(None);
     };
     if short.successes == 0 {
-        return Ok(None);
+        let first = short.first_errors.iter().next();
+        let seen = first.map_or_else(String::new, |(class, example)| format!(" ({class}: {example})"));
+        bail!("the first generator got no answer from {}{seen}: {}", server.ip(), advice(server));
     }
     let echo = Http {
         method: "POST".to_owned(),
@@ -62,6 +67,22 @@ pub fn measure(
         round_trip_us: short.service.all().min() as f64 / 1e3,
         bytes_per_s: (!machines_were_busy && carried > 0.0).then_some(carried),
     }))
+}
+
+/// What to do if the address may be the wrong one.
+fn advice(server: SocketAddr) -> String {
+    format!(
+        "if the generators know the machine of the systems by another address than {}, name that with --address",
+        server.ip()
+    )
+}
+
+/// Adds what to do to what a generator says of its drive. That a machine is gone is not the fault of the address.
+fn with_address(error: anyhow::Error, server: SocketAddr) -> anyhow::Error {
+    match error.downcast_ref::<MachineError>() {
+        Some(said) if !said.gone => anyhow!("{error:#}; {}", advice(server)),
+        _ => error,
+    }
 }
 
 fn job(server: SocketAddr, http: Http, connections: usize, warmup: Duration) -> Job {

@@ -1,24 +1,34 @@
 //! Does a trial again if a machine was lost in its midst.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use lab::ask::Ask;
 use lab::observation::{Outcome, Path, Scenario, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Executor, Interrupted, Look, MACHINE, TrialError};
-use machines::Hello;
+use lab::session::{Away, Executor, Interrupted, Look, MACHINE, TrialError, Without};
+use machines::Machine;
 use serde_json::json;
+use systems::machine::Environment;
+use systems::network::Interface;
 
+use super::Described;
+use super::driving::Lost;
 use crate::common;
 
-/// How often a trial is done again.
-const AGAIN: u32 = 2;
+/// How long it waits before it does a trial again. A machine or its network may need a moment to come back.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// An executor that does a trial again, up to twice, if a machine was lost. If the machine stays away, the run stops before the
 /// trial, so that it can go on when the machine is back.
 pub struct Patient {
     inner: Box<dyn Executor>,
     about: About,
+    cancel: Arc<AtomicBool>,
+    /// The machine that stays away.
+    away: Option<Away>,
 }
 
 /// What is saved of the machines besides the environment of the systems.
@@ -26,16 +36,43 @@ pub struct Patient {
 pub struct About {
     /// The machine of the systems. `None` for this one.
     pub sut: Option<String>,
+    /// The interface of the systems' address.
+    pub interface: Option<Interface>,
     /// The generators' machines, and what each said of itself.
-    pub generators: Vec<(String, Hello)>,
+    pub generators: Vec<(String, Described)>,
     /// The way between them and the systems.
     pub path: Option<Path>,
+    /// Those without which it goes on, because an earlier run lost them.
+    pub without: Vec<String>,
+    /// The generators as they were named, if it may go on without one of them.
+    pub dispensable: Vec<Machine>,
+    /// The generator that was lost last.
+    pub lost: Lost,
 }
 
 impl Patient {
     /// Makes an executor patient.
-    pub fn new(inner: Box<dyn Executor>, about: About) -> Self {
-        Self { inner, about }
+    pub fn new(inner: Box<dyn Executor>, about: About, cancel: &Arc<AtomicBool>) -> Self {
+        Self { inner, about, cancel: Arc::clone(cancel), away: None }
+    }
+
+    /// The generators without the one that was lost, if the run may do without it and there are others.
+    fn without(&self) -> Option<Without> {
+        let lost = self.about.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let mut machines = self.about.dispensable.clone();
+        // The name of a node of Slurm has the node's own name at its end.
+        let position = machines.iter().position(|machine| lost.starts_with(&machine.to_string()))?;
+        machines.remove(position);
+        (!machines.is_empty()).then(|| Without { lost, others: machines::names(&machines) })
+    }
+
+    /// Waits before a trial is done again. Returns false if the user interrupted.
+    fn wait(&self, pause: Duration) -> bool {
+        let interrupted = || self.cancel.load(Ordering::Relaxed);
+        if let (false, Ok(mut alarm)) = (interrupted(), common::Alarm::new()) {
+            alarm.sleep(pause);
+        }
+        !interrupted()
     }
 }
 
@@ -46,12 +83,23 @@ impl Executor for Patient {
 
     fn environment(&self) -> serde_json::Value {
         let mut environment = self.inner.environment();
-        let About { sut, generators, path } = &self.about;
-        // Runs on unlike sets of machines are not compared. Their names and the way do not matter for that.
-        let kind = |(_, hello): &(String, Hello)| json!({"cpu": hello.cpu, "cores": hello.cores.len(), "architecture": hello.architecture});
+        let About { sut, interface, generators, path, without, .. } = &self.about;
+        // Runs on unlike sets of machines are not compared. Their names, their settings and the way do not matter for that.
+        let kind = |(_, described): &(String, Described)| {
+            let Environment { cpu, cores, .. } = &described.environment;
+            json!({"cpu": cpu, "cores": cores.len(), "architecture": described.architecture})
+        };
         environment["generators"] = generators.iter().map(kind).collect();
         let names: Vec<&String> = generators.iter().map(|(name, _)| name).collect();
-        environment["machines"] = json!({"sut": sut, "generators": names, "path": path});
+        environment["machines"] =
+            json!({"sut": sut, "interface": interface, "generators": names, "path": path});
+        // By number, because several may have one name.
+        let each = generators.iter().enumerate();
+        let each = each.map(|(at, (_, described))| ((at + 1).to_string(), json!(described)));
+        environment["machines"]["each generator"] = each.collect::<serde_json::Map<_, _>>().into();
+        if !without.is_empty() {
+            environment["machines"]["without"] = json!(without);
+        }
         environment
     }
 
@@ -70,16 +118,27 @@ impl Executor for Patient {
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
-        for attempt in 0..=AGAIN {
-            match self.inner.execute(trial)? {
-                Outcome::Failed(failure) if failure.stage == MACHINE => {
-                    let end = if attempt < AGAIN { "the trial is done again" } else { "the run stops here" };
-                    common::say(format_args!("{}; {end}", failure.reason));
-                }
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let failure = match self.inner.execute(trial)? {
+                Outcome::Failed(failure) if failure.stage == MACHINE => failure,
                 outcome => return Ok(outcome),
+            };
+            let Some(pause) = pauses.next() else {
+                let why = format!("{}; it stays away, so the run ends here", failure.reason);
+                self.away = Some(Away { why, without: self.without() });
+                return Err(Interrupted);
+            };
+            let seconds = pause.as_secs();
+            common::say(format_args!("{}; the trial is done again in {seconds} s", failure.reason));
+            if !self.wait(pause) {
+                return Err(Interrupted);
             }
         }
-        Err(Interrupted)
+    }
+
+    fn away(&self) -> Option<&Away> {
+        self.away.as_ref().or_else(|| self.inner.away())
     }
 
     fn now_unix_s(&self) -> f64 {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use lab::ask::Ask;
-use lab::observation::{Outcome, Scenario, Timing, Trial};
+use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, TrialError};
+use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, TrialError};
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
 use serve::CounterSnapshot;
@@ -45,6 +45,8 @@ pub struct Sut {
     prepared: Option<Plan>,
     /// What it said of itself.
     environment: serde_json::Value,
+    /// Why it could not even say which systems it has.
+    away: Option<Away>,
 }
 
 /// Why a task has no result.
@@ -97,6 +99,7 @@ impl Sut {
             known: BTreeSet::new(),
             prepared,
             environment,
+            away: None,
         };
         let address = match sut.open() {
             Ok(address) => address,
@@ -182,6 +185,17 @@ impl Sut {
         self.converse(task)
     }
 
+    /// What the machine says of a trial. A measurement that cannot be true is a failure of the trial.
+    fn checked(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Measured(measured) = &outcome else { return outcome };
+        let Err(why) = measured.check() else { return outcome };
+        let reason = format!(
+            "machine {}: its measurement makes no sense: {why}; do not trust this machine, and run the trial again",
+            self.machine
+        );
+        Outcome::Failed(Failure { stage: "counts".to_owned(), reason, output: String::new() })
+    }
+
     /// Gives the bench a task, and answers what it wants until the task is done. A machine that was lost is reached again.
     fn say(&mut self, task: Task) -> Result<Done, Trouble> {
         if self.remote.is_none() {
@@ -205,11 +219,8 @@ impl Sut {
 ///
 /// # Errors
 /// The machine is gone, or cannot listen there.
-pub fn serve(remote: &mut Remote, address: IpAddr) -> anyhow::Result<(SocketAddr, usize)> {
-    fleet::order(
-        remote,
-        &Order::Serve(ServeOrder { at: At::Own(address), max_keepalive: 0, silent: false }),
-    )?;
+pub fn serve(remote: &mut Remote, at: At) -> anyhow::Result<(SocketAddr, usize)> {
+    fleet::order(remote, &Order::Serve(ServeOrder { at, max_keepalive: 0, silent: false }))?;
     match fleet::answer(remote, PATIENCE)? {
         Some(Answer::Serves { address, threads }) => Ok((address, threads)),
         _ => bail!(fleet::unasked(remote)),
@@ -341,7 +352,7 @@ impl Executor for Sut {
                 Ok(unsent)
             }
             Err(Trouble::Lost(error)) => {
-                common::say(error);
+                self.away = Some(Away { why: error.to_string(), without: None });
                 Err(Interrupted)
             }
             _ => Err(Interrupted),
@@ -350,6 +361,10 @@ impl Executor for Sut {
 
     fn environment(&self) -> serde_json::Value {
         self.environment.clone()
+    }
+
+    fn away(&self) -> Option<&Away> {
+        self.away.as_ref()
     }
 
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
@@ -379,7 +394,7 @@ impl Executor for Sut {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         let systems = BTreeSet::from([trial.scenario.system.clone()]);
         match self.say_with(&systems, Task::Execute(Box::new(trial.clone()))) {
-            Ok(Done::Executed(Ended::Well(outcome))) => Ok(outcome),
+            Ok(Done::Executed(Ended::Well(outcome))) => Ok(self.checked(outcome)),
             Ok(Done::Executed(Ended::Failed(failure))) => Ok(Outcome::Failed(failure)),
             Ok(Done::Executed(Ended::Interrupted)) | Err(Trouble::Interrupted) => Err(Interrupted),
             Ok(_) => failed(self.unasked()),

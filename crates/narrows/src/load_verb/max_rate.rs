@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
-use lab::doubt::GENERATOR_BUSY;
+use lab::doubt::{GENERATOR_BUSY, more_generators};
 use load::search::{Course, HIGHEST, Ladder, Search, Window};
 use load::{ArrivalSchedule, Arrivals, Job, Slo, Stop, Tally};
 use report::number::exact_rate;
@@ -36,8 +36,6 @@ pub struct Found {
 const LOWEST: f64 = 1.0 / 1024.0;
 /// The rungs from a rate to its double. Trials at one rate differ by about as much as two neighbours.
 const OCTAVE: i32 = 16;
-/// How busy a generator may be on average that is not at its limit.
-const HEADROOM: f64 = 0.8;
 /// The number of tries at most.
 const MOST: usize = 60;
 
@@ -106,11 +104,9 @@ fn at_limit(rate: f64, reached: f64, generators: usize) -> String {
     if generators < 2 {
         return "the generator was at its limit, so the target may sustain more".to_owned();
     }
-    let each = reached / generators as f64;
-    let needed = (rate / each.max(f64::MIN_POSITIVE) / HEADROOM).ceil();
-    let more = (needed - generators as f64).max(1.0);
+    let more = more_generators(generators as u64, reached, rate);
     format!(
-        "the {generators} generators were at their limit, so the target may sustain more; {more:.0} more would do for this rate"
+        "the {generators} generators were at their limit, so the target may sustain more; {more} more would do for this rate"
     )
 }
 

@@ -61,6 +61,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
             list(out, "Not run here", e.excluded.iter().map(words::left_out));
         }
         Part::Notes => list(out, "Notes", words::notes(e).into_iter()),
+        Part::Generators => list(out, "Generators", words::generators(e).into_iter()),
         // The environment shows them.
         Part::Versions => {}
     }

@@ -10,7 +10,8 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::GeneratorBusy { share } => {
             format!("the generator's busiest core worked {} of the time", percent(share))
         }
-        Evidence::FailedBusy { per_s, share } => failed_busy(per_s, share),
+        Evidence::GeneratorsBusy { busy, of, share, more } => generators_busy((busy, of), share, more),
+        Evidence::FailedBusy { per_s, share, more } => failed_busy(per_s, share, more),
         Evidence::NoRateFailed { per_s } => no_rate_failed(per_s),
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
         Evidence::LinkFull { share, bytes_per_s } => link_full(share, bytes_per_s),
@@ -89,9 +90,24 @@ fn share(part: u64, of: u64) -> String {
     percent(part as f64 / of.max(1) as f64)
 }
 
-fn failed_busy(per_s: f64, share: f64) -> String {
+fn generators_busy((busy, of): (u64, u64), share: f64, more: u64) -> String {
+    let share = percent(share);
+    let limit = match (busy, of) {
+        (_, 1) => "the generator was at its limit".to_owned(),
+        (busy, of) if busy >= of => format!("all {of} generators were at their limit"),
+        (busy, of) => format!("{busy} of {of} generators were at their limit"),
+    };
+    format!("{limit} (busiest core {share} of the time), and {more} more would do for this rate")
+}
+
+fn failed_busy(per_s: f64, share: f64, more: Option<u64>) -> String {
     let (rate, share) = (per_second(per_s), percent(share));
-    format!("at {rate}, where the objective failed, the generator's busiest core worked {share} of the time")
+    let more = more.map_or_else(String::new, |more| {
+        format!("; {} more would do for this rate", several(more, "generator"))
+    });
+    format!(
+        "at {rate}, where the objective failed, the generator's busiest core worked {share} of the time{more}"
+    )
 }
 
 fn no_rate_failed(per_s: f64) -> String {

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::observation::{MaxRate, Measurement, ServerCounts};
+use crate::observation::{MaxRate, Measurement, ServerCounts, Together};
 
 /// Some fields of a [`Measurement`], with values that are valid for them.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -18,7 +18,8 @@ impl MeasurementPatch {
     /// The first field that measurements do not have, or an invalid value.
     pub fn new(fields: Value) -> Result<Self, String> {
         let (server, max_rate) = (Some(ServerCounts::default()), Some(MaxRate::default()));
-        let whole = Measurement { server, max_rate, ..Measurement::default() };
+        let together = Some(Together::default());
+        let whole = Measurement { server, max_rate, together, ..Measurement::default() };
         let mut whole = serde_json::to_value(whole).map_err(|e| e.to_string())?;
         if let Some(name) = unknown(&fields, &whole) {
             return Err(format!("a measurement has no `{name}`"));

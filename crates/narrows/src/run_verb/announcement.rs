@@ -1,0 +1,52 @@
+//! What a run says before its first trial.
+
+use lab::plan::Plan;
+use lab::rounds;
+use lab::store::RunId;
+use report::number;
+
+use super::is_search;
+use crate::common;
+
+/// Says how many trials will run, how long they take, and which differences they can show.
+pub fn announce(plan: &Plan, pending: usize, run: RunId) {
+    if is_search(plan) {
+        let most = plan
+            .experiments
+            .iter()
+            .filter_map(|planned| Some(planned.search.as_ref()?.terms.trials))
+            .sum::<usize>();
+        common::say(format_args!(
+            "run {run}: a search of at most {} in {:.0} s, seed {}",
+            number::several(most as u64, "trial"),
+            plan.budget_s.unwrap_or_default(),
+            plan.seed
+        ));
+        return;
+    }
+    let share = pending as f64 / plan.trials.len().max(1) as f64;
+    let (rounds, more) = match plan.budget_s {
+        Some(budget_s) => {
+            let rounds = rounds::expected(plan);
+            (rounds, format!("; about {} in {budget_s:.0} s", number::several(rounds.into(), "round")))
+        }
+        None => (plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0), String::new()),
+    };
+    common::say(format_args!(
+        "run {run}: {pending} of {} trials, about {:.0} s, seed {}{more}",
+        plan.trials.len(),
+        plan.estimate_s() * share,
+        plan.seed
+    ));
+    let comparisons = plan.experiments.iter().map(lab::findings::comparisons_asked).max().unwrap_or(0);
+    if let Some(ratio) = plan.design.detectable(rounds, comparisons, USUAL_SPREAD) {
+        common::say(format_args!(
+            "{rounds} rounds can show differences from {} if the trials of a system vary by {}",
+            number::times(ratio.exp()),
+            number::chosen_percent(USUAL_SPREAD)
+        ));
+    }
+}
+
+/// By how much the trials of a system vary on a shared machine: the median standard deviation of their logarithms.
+const USUAL_SPREAD: f64 = 0.1;
