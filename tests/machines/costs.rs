@@ -101,19 +101,16 @@ fn fleet(size: usize) -> Used {
 #[ignore = "needs the machines of scripts/machines"]
 fn m_what_a_fleet_costs_the_one_that_drives() {
     let (few, many) = (fleet(50), fleet(200));
-    let figures: [(&str, fn(Used) -> f64); 4] = [
-        ("CPU ms", |used| used.cpu_s * 1e3),
-        ("KB received", |used| used.received / 1e3),
-        ("KB sent", |used| used.sent / 1e3),
-        ("KB of memory", |used| used.peak / 1e3),
-    ];
-    for (what, of) in figures {
-        let each = (of(many) - of(few)) / 150.0;
+    for (what, few, many) in [
+        ("CPU ms", few.cpu_s * 1e3, many.cpu_s * 1e3),
+        ("KB received", few.received / 1e3, many.received / 1e3),
+        ("KB sent", few.sent / 1e3, many.sent / 1e3),
+        ("KB of memory", few.peak / 1e3, many.peak / 1e3),
+    ] {
+        let each = (many - few) / 150.0;
+        let thousand = many + 800.0 * each;
         say(&format!(
-            "{what}: {:.0} with 50 agents, {:.0} with 200: {each:.1} for each more, {:.0} with 1,000 if that goes on",
-            of(few),
-            of(many),
-            of(many) + 800.0 * each
+            "{what}: {few:.0} with 50 agents, {many:.0} with 200: {each:.1} for each more, {thousand:.0} with 1,000 if that goes on"
         ));
     }
 }
