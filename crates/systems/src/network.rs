@@ -61,20 +61,42 @@ impl Interface {
             let text = fs::read_to_string(folder.join(field)).ok()?;
             text.trim().parse().ok()
         };
-        let device = fs::canonicalize(folder.join("device")).ok();
-        let device = device.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-        let numbers = ["device/msi_irqs", "device/../msi_irqs"].map(|list| fs::read_dir(folder.join(list)));
-        let numbers = numbers.into_iter().flatten().flatten().flatten();
-        let numbers: Vec<String> = numbers.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        let table = fs::read_to_string("/proc/interrupts").unwrap_or_default();
+        let received = || number("statistics/rx_bytes");
+        let (before, counted, after) = (received(), received_by(name), received());
+        // `/sys` can be that of another network namespace, whose interface of this name is another one.
+        let ours = before.is_some() && before <= counted && counted <= after;
         Self {
             name: name.to_owned(),
-            mtu: number("mtu").unwrap_or(0),
-            megabits_per_s: number("speed").filter(|speed| *speed > 0),
+            mtu: number("mtu").filter(|_| ours).or_else(|| mtu_of_ipv6(name)).unwrap_or(0),
+            megabits_per_s: number("speed").filter(|speed| ours && *speed > 0),
             offloads: offloads(name),
-            interrupts: interrupts(&table, &numbers, &[Some(name), device]),
+            interrupts: if ours { interrupts_of(name, &folder) } else { BTreeMap::new() },
         }
     }
+}
+
+/// The bytes that an interface of this network namespace has received.
+fn received_by(name: &str) -> Option<u64> {
+    let table = fs::read_to_string("/proc/net/dev").ok()?;
+    let mut interfaces = table.lines().filter_map(|line| line.trim().split_once(':'));
+    let (_, counts) = interfaces.find(|(known, _)| *known == name)?;
+    counts.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The largest packet of IPv6 in this network namespace, which is that of the interface unless somebody has made it smaller.
+fn mtu_of_ipv6(name: &str) -> Option<u64> {
+    let file = Path::new("/proc/sys/net/ipv6/conf").join(name).join("mtu");
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// The cores that handle the interrupts of an interface that is a device; empty for others.
+fn interrupts_of(name: &str, folder: &Path) -> BTreeMap<usize, u64> {
+    let Ok(device) = fs::canonicalize(folder.join("device")) else { return BTreeMap::new() };
+    let lists = [device.join("msi_irqs"), device.join("../msi_irqs")].map(fs::read_dir);
+    let entries = lists.into_iter().flatten().flatten().flatten();
+    let numbers: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let table = fs::read_to_string("/proc/interrupts").unwrap_or_default();
+    interrupts(&table, &numbers, &[Some(name), device.file_name().and_then(|name| name.to_str())])
 }
 
 /// The interface of the most specific route to an address in the kernel's main table. Rules of other tables are not read.

@@ -9,7 +9,7 @@ use crate::number::{bytes_per_second, micros, percent, seconds, several};
 pub(crate) fn generators(e: &ExperimentFindings) -> Vec<String> {
     let Some(found) = &e.generators else { return Vec::new() };
     let mut lines: Vec<String> = found.each.iter().map(driver).collect();
-    lines.push(windows(found));
+    lines.extend(windows(found));
     lines.extend(found.path.map(way));
     lines
 }
@@ -17,7 +17,8 @@ pub(crate) fn generators(e: &ExperimentFindings) -> Vec<String> {
 /// The same in one line.
 pub(crate) fn generators_in_a_line(e: &ExperimentFindings) -> Option<String> {
     let found = e.generators.as_ref()?;
-    Some(format!("driven by {}; {}", several(found.each.len() as u64, "generator"), windows(found)))
+    let windows = windows(found).map_or_else(String::new, |windows| format!("; {windows}"));
+    Some(format!("driven by {}{windows}", several(found.each.len() as u64, "generator")))
 }
 
 fn driver(driver: &Driver) -> String {
@@ -32,7 +33,11 @@ fn driver(driver: &Driver) -> String {
     )
 }
 
-fn windows(found: &Generators) -> String {
+/// How far apart their windows were. The window of a single generator is apart from no other.
+fn windows(found: &Generators) -> Option<String> {
+    if found.each.len() < 2 {
+        return None;
+    }
     let apart = match (found.skew_s, found.skew_share) {
         (Some(skew_s), Some(share)) => {
             format!(
@@ -43,12 +48,12 @@ fn windows(found: &Generators) -> String {
         }
         _ => "it is not known how far apart their windows were".to_owned(),
     };
-    match found.skew_unknown {
+    Some(match found.skew_unknown {
         unknown if unknown > 0 && found.skew_s.is_some() => {
             format!("{apart}; {} of {} do not say it", unknown, several(found.trials.into(), "trial"))
         }
         _ => apart,
-    }
+    })
 }
 
 fn way(path: Path) -> String {
@@ -61,5 +66,27 @@ fn way(path: Path) -> String {
         None => format!(
             "the way to the system: an answer takes {round_trip} at least, and the network carries more than these machines could send"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_apart_only_if_there_are_several() {
+        let found = |generators: usize, skew_s: Option<f64>, skew_unknown| Generators {
+            each: vec![Driver::default(); generators],
+            trials: 4,
+            skew_s,
+            skew_share: skew_s,
+            skew_unknown,
+            path: None,
+        };
+        assert_eq!(windows(&found(1, Some(0.5), 0)), None);
+        let said = |skew_s, unknown| windows(&found(2, skew_s, unknown)).expect("a sentence");
+        assert!(said(Some(0.5), 0).ends_with("(50 % of their length)"), "{}", said(Some(0.5), 0));
+        assert!(said(Some(0.5), 1).ends_with("1 of 4 trials do not say it"));
+        assert!(said(None, 4).contains("not known"));
     }
 }
