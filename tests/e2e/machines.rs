@@ -404,8 +404,9 @@ fn slurm(folder: &Path) -> String {
     let log = folder.join("log").display().to_string();
     let waits = folder.join("waits").display().to_string();
     let salloc = format!(
-        "echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\n\
-         if [ -e {waits} ]; then trap 'echo withdrawn >>{log}; exit 1' TERM; sleep 600 & wait $!; fi\n\
+        "if [ -e {waits} ]; then trap 'echo withdrawn >>{log}; exit 1' TERM; fi\n\
+         echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\n\
+         if [ -e {waits} ]; then sleep 600 & wait $!; fi\n\
          export SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n1 n2'\n\"$@\"\necho given back >>{log}"
     );
     let srun = format!("echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\nexec \"$@\"");

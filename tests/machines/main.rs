@@ -2,7 +2,7 @@
 //! namespaces that `scripts/machines` makes; the tests run in its place `here`, one after the other. They assert counts, names and
 //! what is left, and print times and rates.
 
-#![allow(unsafe_code, reason = "signals, limits and sockets as a hostile peer uses them")]
+#![allow(unsafe_code, reason = "the shared helpers send signals and set limits")]
 
 #[path = "../support/mod.rs"]
 mod support;

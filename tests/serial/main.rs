@@ -1,7 +1,7 @@
 //! Tests that need the machine for themselves: they compare times, or other work would hide what they look for. They
 //! run one at a time, however they are started, because each holds [`alone`].
 
-#![allow(unsafe_code, reason = "signals, limits and sockets as a hostile peer uses them")]
+#![allow(unsafe_code, reason = "the shared helpers send signals and set limits")]
 
 #[path = "../support/mod.rs"]
 mod support;

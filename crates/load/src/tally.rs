@@ -224,7 +224,7 @@ impl Default for Tally {
     }
 }
 
-/// Adds a count. Counts of other machines may be large, and a sum that is too small is better than none.
+/// Adds a count. Counts of other machines may be large, and a sum that is too small is better than a crash.
 fn add(mine: &mut u64, theirs: u64) {
     *mine = mine.saturating_add(theirs);
 }

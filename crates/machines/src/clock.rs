@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The most round trips that are made.
 pub const MOST: usize = 32;
-/// The fewest, even if the first one is short enough: it may have met a machine that was asleep.
+/// The fewest round trips that are made. The first one may meet a machine that is asleep.
 pub const FEWEST: usize = 4;
 
 /// One round trip, in nanoseconds.

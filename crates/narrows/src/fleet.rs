@@ -173,7 +173,7 @@ impl Driven {
     /// The name of a value that makes no sense.
     pub fn check(&self) -> Result<(), &'static str> {
         self.tally.check()?;
-        // The window of a drive is shorter, and so is the time that all of its cores have in it.
+        // No machine has a million cores, so no more time than this can be stolen.
         let most = 1e6 * (self.tally.elapsed.as_secs_f64() + 1.0);
         if !(0.0..=most).contains(&self.stolen_s) {
             return Err("stolen_s");

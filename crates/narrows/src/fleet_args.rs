@@ -31,16 +31,16 @@ pub struct FleetArgs {
     /// agent`, slurm:1 for a node of a Slurm cluster, or local
     #[arg(long = "sut", value_name = "MACHINE", help_heading = "Machines")]
     sut: Option<MachineList>,
-    /// Drive from these machines together, or serve clients from the first: named as with --sut, slurm:N for N nodes; separated
-    /// by commas
+    /// Drive from these machines together, or serve clients from the first. Write them as for --sut, with commas between; slurm:N
+    /// means N nodes
     #[arg(long = "gen", value_name = "MACHINES", help_heading = "Machines")]
     generators: Vec<MachineList>,
     /// Let systems listen at this address of their machine, which {address} stands for in commands [default: 127.0.0.1; with
     /// --sut ssh://…, the address at which the machine was reached]
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Machines")]
     pub address: Option<IpAddr>,
-    /// If a generator is lost for good, begin the run again without it. The trials of both sets of generators stay apart, as
-    /// two runs
+    /// Begin the run again without a generator that stays away. It is another run, so trials with different generators are not
+    /// mixed
     #[arg(long, requires = "generators", help_heading = "Machines")]
     go_on_without: bool,
     /// A generator without which the run goes on, because an earlier one lost it. Narrows gives this option to itself

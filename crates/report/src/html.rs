@@ -124,8 +124,8 @@ fn environment(out: &mut String, findings: &Findings, environment: &Value) {
 /// Converts objects and lists to one line for each leaf.
 fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
     // The name of a sysctl of the systems' machine needs no path.
-    let whole = |_: &str| name.is_empty() || name == "sysctls";
-    let inner = |key: &str| if whole(key) { key.to_owned() } else { format!("{name} {key}") };
+    let whole = name.is_empty() || name == "sysctls";
+    let inner = |key: &str| if whole { key.to_owned() } else { format!("{name} {key}") };
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| flatten(&inner(key), value, facts)),
         Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {

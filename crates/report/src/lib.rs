@@ -35,7 +35,7 @@ pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::text::text;
 pub use crate::words::{
-    Advice, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged,
+    Advice, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged, way,
 };
 
 use lab::findings::{Cell, Column};

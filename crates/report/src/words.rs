@@ -23,6 +23,7 @@ pub(crate) use caption::{Caption, Captioned};
 pub use cases::{Case, Grade, Judgement};
 pub use claims::{answer, headlines};
 pub(crate) use claims::{answer_and_reason, list, quantity};
+pub use generators::way;
 pub(crate) use generators::{generators, generators_in_a_line};
 pub use runs::{alone, unjudged};
 pub(crate) use runs::{difference, left_out, machine, without_counterpart};

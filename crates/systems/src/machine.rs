@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
@@ -57,7 +56,7 @@ pub fn stolen_s() -> f64 {
     // cpu user nice system idle iowait irq softirq steal: proc(5)
     let words = stat.lines().next().unwrap_or_default().split_ascii_whitespace();
     let steal: f64 = words.skip(8).take(1).filter_map(|word| word.parse::<f64>().ok()).sum();
-    steal / clock_ticks_per_second().max(1) as f64
+    steal / sys::clock_ticks_per_second() as f64
 }
 
 /// What these cores have done since the machine started, in clock ticks.
@@ -133,13 +132,6 @@ fn throttles_of(folder: &std::path::Path) -> u64 {
 /// The soft limit on open files of this process.
 pub fn file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
-}
-
-/// Connections that were closed here and keep their ports for a minute (TIME_WAIT), as far as new connections cannot have these
-/// ports: none where the kernel gives them again after a second (net.ipv4.tcp_tw_reuse; 2, the default, means on loopback).
-pub fn waiting_ports() -> u64 {
-    let reuse = fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
-    if reuse.trim() == "0" { time_wait() } else { 0 }
 }
 
 /// The number of local ports for connections to one address (net.ipv4.ip_local_port_range).

@@ -63,8 +63,9 @@ impl Interface {
         };
         let received = || number("statistics/rx_bytes");
         let (before, counted, after) = (received(), received_by(name), received());
-        // `/sys` can be that of another network namespace, whose interface of this name is another one.
-        let ours = before.is_some() && before <= counted && counted <= after;
+        // `/sys` can be that of another network namespace, whose interface of this name is another one. Two that have received
+        // nothing cannot be told apart.
+        let ours = before.is_some_and(|bytes| bytes > 0) && before <= counted && counted <= after;
         Self {
             name: name.to_owned(),
             mtu: number("mtu").filter(|_| ours).or_else(|| mtu_of_ipv6(name)).unwrap_or(0),

@@ -10,8 +10,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::param::{clock_ticks_per_second, page_size};
-
 use crate::attach::Theirs;
 use crate::proc::{self, Scheduled};
 use crate::sys;
@@ -148,7 +146,7 @@ impl Sampler {
             pss_course: pss.into_points(),
             peak_rss_bytes: state.rss.max(rss),
             context_switches: now.switches_since(&self.marked),
-            socket_memory_bytes: growth * page_size() as u64,
+            socket_memory_bytes: growth * sys::page_size(),
             waited_s: now.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
             page_faults: now.faults.saturating_sub(self.marked.faults),
         }
@@ -260,5 +258,5 @@ fn cpu_and_faults(pid: u32) -> Option<(u64, u64)> {
 }
 
 fn tick_ns() -> u64 {
-    1_000_000_000 / clock_ticks_per_second().max(1)
+    1_000_000_000 / sys::clock_ticks_per_second()
 }

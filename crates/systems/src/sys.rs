@@ -104,6 +104,22 @@ pub(crate) fn enlist(command: &mut Command, list: Arc<File>) {
     unsafe { command.pre_exec(before_exec) };
 }
 
+/// The clock ticks of a second, in which `/proc` counts times. The C library is asked, because what rustix reads for this is not there
+/// under valgrind.
+pub(crate) fn clock_ticks_per_second() -> u64 {
+    configured(libc::_SC_CLK_TCK, 100)
+}
+
+/// The bytes of a page of memory.
+pub(crate) fn page_size() -> u64 {
+    configured(libc::_SC_PAGESIZE, 4096)
+}
+
+fn configured(name: i32, usual: u64) -> u64 {
+    // SAFETY: the call takes no pointers.
+    u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|value| *value > 0).unwrap_or(usual)
+}
+
 /// The CPU time of a process in nanoseconds. `None` if it is gone.
 pub(crate) fn cpu_time_ns(pid: u32) -> Option<u64> {
     let mut clock: libc::clockid_t = 0;

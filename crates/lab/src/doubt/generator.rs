@@ -10,9 +10,9 @@ const HEADROOM: f64 = 0.8;
 /// How many more generators make `wanted` operations per second without being at their limit, if these `generators` made
 /// `reached` at their limit. At least one.
 pub fn more_generators(generators: u64, reached: f64, wanted: f64) -> u64 {
-    let each = reached / generators.max(1) as f64;
-    let needed = (wanted / each.max(f64::MIN_POSITIVE) / HEADROOM).ceil();
-    // A conversion from a float saturates.
+    // If they reached nothing, nobody knows how many do: one more is the least.
+    let factor = if reached > 0.0 { (wanted / reached).max(1.0) } else { 1.0 };
+    let needed = (generators as f64 * factor / HEADROOM).ceil();
     (needed as u64).saturating_sub(generators).max(1)
 }
 
@@ -35,7 +35,8 @@ fn several(m: &Measurement, share: f64) -> Option<Evidence> {
     let of = generators(m)?;
     let all = m.together.as_ref()?.generators.iter();
     let busy = all.filter(|generator| generator.busiest_core > GENERATOR_BUSY).count() as u64;
-    let reached = m.successes as f64;
+    // A failed operation costs a generator time, too.
+    let reached = m.attempts as f64;
     // A closed loop asks for no rate. With more generators, those that there were would not be at their limit at this one.
     let wanted = reached.max(m.arrivals as f64);
     Some(Evidence::GeneratorsBusy { busy, of, share, more: more_generators(of, reached, wanted) })

@@ -201,7 +201,7 @@ fn generators_at_their_limit_are_counted_and_more_are_asked_for() {
     assert_eq!(driven(&[0.95; 8], 80_000, 160_000), busy(8, 8, 12));
     assert_eq!(driven(&[0.8, 0.8], 90_000, 0), None);
     // Nothing was reached, or nothing is known.
-    assert_eq!((more_generators(0, 0.0, 0.0), more_generators(2, 0.0, 1e9)), (1, u64::MAX - 2));
+    assert_eq!((more_generators(0, 0.0, 0.0), more_generators(2, 0.0, 1e9)), (1, 1));
 }
 
 #[test]

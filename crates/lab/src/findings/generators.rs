@@ -44,16 +44,14 @@ pub(super) fn generators(observations: &[&Observation]) -> Option<Generators> {
     let trials: Vec<(f64, &Together)> = all.map(|(m, together)| (m.elapsed_s, together)).collect();
     let most = trials.iter().map(|(_, together)| together.generators.len()).max()?;
     let skews = || trials.iter().filter_map(|(elapsed_s, together)| Some((together.skew_s?, *elapsed_s)));
-    let largest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+    let shares = skews()
+        .filter(|(_, elapsed_s)| *elapsed_s > 0.0)
+        .map(|(skew_s, elapsed_s)| skew_s / elapsed_s);
     Some(Generators {
         each: (0..most).map(|position| driver(position, &trials)).collect(),
         trials: trials.len() as u32,
-        skew_s: largest(&mut skews().map(|(skew_s, _)| skew_s)),
-        skew_share: largest(
-            &mut skews()
-                .filter(|(_, elapsed_s)| *elapsed_s > 0.0)
-                .map(|(skew_s, elapsed_s)| skew_s / elapsed_s),
-        ),
+        skew_s: skews().map(|(skew_s, _)| skew_s).reduce(f64::max),
+        skew_share: shares.reduce(f64::max),
         skew_unknown: trials.iter().filter(|(_, together)| together.skew_s.is_none()).count() as u32,
         path: trials.iter().find_map(|(_, together)| together.path),
     })

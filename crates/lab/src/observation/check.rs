@@ -11,7 +11,7 @@ const LONGEST_S: f64 = 1000.0 * 366.0 * 86_400.0;
 const MOST_ENTRIES: usize = 1 << 20;
 /// The longest text, in bytes.
 const LONGEST_TEXT: usize = 1 << 16;
-/// The most successes in tenths of the window.
+/// How many tenths a window has.
 const TENTHS: usize = 10;
 
 /// A field that makes no sense, and why.
@@ -170,7 +170,8 @@ impl Measurement {
         found.length("first_errors", self.first_errors.len(), MOST_ENTRIES);
         self.first_errors.values().for_each(|text| found.text("first_errors", text));
         found.length("error_ordinals", self.error_ordinals.len(), MOST_ENTRIES);
-        self.error_ordinals.values().for_each(|count| found.count("error_ordinals", *count));
+        let sum = self.error_ordinals.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        found.count("error_ordinals", sum);
     }
 
     fn check_use(&self, found: &mut Checker) {
@@ -203,10 +204,25 @@ impl Measurement {
             found.count("counted.operations", counted.operations);
             found.count("counted.bytes", counted.bytes);
             found.count("counted.bytes_received", counted.bytes_received);
+            let calls = [counted.system_calls, counted.reads, counted.instructions];
+            calls.into_iter().flatten().for_each(|count| found.count("counted", count));
+            if let Some(traced) = &counted.traced {
+                let counts = [traced.operations, traced.bytes, traced.system_calls, traced.reads];
+                counts.into_iter().for_each(|count| found.count("counted.traced", count));
+            }
         }
         if let Some(server) = &self.server {
-            let pairs = [server.requests, server.responses, server.connections, server.client_attempts];
-            pairs.into_iter().for_each(|count| found.count("server", count));
+            let counts = [
+                server.requests,
+                server.responses,
+                server.connections,
+                server.peak_connections,
+                server.closes,
+                server.client_attempts,
+                server.client_successes,
+            ];
+            counts.into_iter().for_each(|count| found.count("server", count));
+            found.length("server.client_errors", server.client_errors.len(), MOST_ENTRIES);
             server.client_errors.values().for_each(|count| found.count("server.client_errors", *count));
         }
     }

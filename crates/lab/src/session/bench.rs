@@ -22,7 +22,7 @@ use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
 use crate::session::place::Place;
-use crate::session::room::Room;
+use crate::session::room::{self, Room};
 use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted, Look, clients, drive};
 
@@ -147,8 +147,8 @@ impl Bench {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
         let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
-        let tcp = listening.as_ref().and_then(Listening::socket).is_none();
-        if let Some(lacks) = Room::read().lacks(trial.scenario.work(), tcp && self.generator.is_here()) {
+        let addresses = if self.generator.is_here() { room::addresses(listening.as_ref()) } else { 0 };
+        if let Some(lacks) = Room::read().lacks(trial.scenario.work(), addresses) {
             return Err(TrialError::failed("start", lacks));
         }
         let manifest =

@@ -97,6 +97,11 @@ impl Driver<'_> {
         Ok(wrong)
     }
 
+    /// From how many addresses of this machine the connections come. Each has ports of its own.
+    pub(super) fn sources(&self, orders: &Orders) -> u64 {
+        self.job(orders).map_or(1, |job| job.sources.len().max(1) as u64)
+    }
+
     fn tally(&self, job: &Job) -> Result<Tally, TrialError> {
         Ok(self.generator.drive(job, self.cancel, &|_| {})?.tally)
     }

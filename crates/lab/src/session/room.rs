@@ -1,10 +1,12 @@
-//! Whether this machine has room for the connections of a trial: files, ports, memory, and the queue of a listening socket.
+//! Whether this machine has room for the connections of a trial: files, ports, memory, and the queue of a listening socket. Ports
+//! of connections that are closed (TIME_WAIT) are no limit: they are kept from the same server only, and each trial's server has
+//! a new port.
 //!
 //! Reads the machine's limits. What they allow is decided by values.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use systems::{Work, machine};
+use systems::{Listening, Work, machine};
 
 /// Files of a process besides its connections.
 const OTHER_FILES: u64 = 64;
@@ -12,20 +14,28 @@ const OTHER_FILES: u64 = 64;
 const CONNECTION_BYTES: u64 = 8 << 10;
 
 /// Addresses of this machine that connections to one of its loopback addresses may come from: 127.0.0.1 to 127.0.0.254.
-const SOURCES: u64 = 254;
+const SOURCES: u8 = 254;
 
-/// The addresses that so many connections to this address come from, each from the next one in turn; empty if the kernel may choose.
-/// It finds a free port slowly when half of an address's ports are taken.
+/// The addresses from which so many connections go to this address, in turn. Empty if the kernel chooses: it is slow only when half
+/// of the ports of an address are taken.
 pub(super) fn sources(connections: u64, to: IpAddr, ports: u64) -> Vec<IpAddr> {
     let loopback = matches!(to, IpAddr::V4(to) if to.is_loopback());
     if !loopback || ports == 0 || connections.saturating_mul(2) <= ports {
         return Vec::new();
     }
-    let addresses = connections.saturating_mul(2).div_ceil(ports).min(SOURCES);
-    (1..=addresses)
-        .filter_map(|last| u8::try_from(last).ok())
-        .map(|last| Ipv4Addr::new(127, 0, 0, last).into())
-        .collect()
+    let addresses = u8::try_from(connections.saturating_mul(2).div_ceil(ports)).unwrap_or(u8::MAX).min(SOURCES);
+    (1..=addresses).map(|last| Ipv4Addr::new(127, 0, 0, last).into()).collect()
+}
+
+/// How many addresses of this machine connections to this server can come from: [several](sources) only to 127.0.0.0/8, and none if
+/// it has a Unix socket. A server that is not known yet finds its own port of 127.0.0.1.
+pub(super) fn addresses(server: Option<&Listening>) -> u64 {
+    match server {
+        None | Some(Listening::Port(_)) => SOURCES.into(),
+        Some(Listening::Address(address)) if address.is_ipv4() && address.ip().is_loopback() => SOURCES.into(),
+        Some(Listening::Address(_)) => 1,
+        Some(Listening::Socket(_)) => 0,
+    }
 }
 
 /// What there is of each limit; 0 where the kernel does not say.
@@ -35,8 +45,6 @@ pub(super) struct Room {
     pub(super) files: u64,
     /// Local ports for connections to one address.
     pub(super) ports: u64,
-    /// Those of them that closed connections may still hold.
-    pub(super) waiting: u64,
     /// Memory that programs can still get, in bytes.
     pub(super) memory: u64,
     /// Connections that may wait to be accepted.
@@ -48,14 +56,14 @@ impl Room {
         Self {
             files: machine::file_limit(),
             ports: machine::ports(),
-            waiting: machine::waiting_ports(),
             memory: machine::available_memory(),
             backlog: machine::backlog(),
         }
     }
 
-    /// What there is too little of for this work, and how to get more. `tcp` says whether its connections need ports.
-    pub(super) fn lacks(&self, work: &Work, tcp: bool) -> Option<String> {
+    /// What there is too little of for this work, and how to get more. `addresses` are those of this machine from which connections
+    /// [can come](addresses).
+    pub(super) fn lacks(&self, work: &Work, addresses: u64) -> Option<String> {
         let connections = work.connections();
         let lacks = |there_is: u64, needed: u64| there_is > 0 && there_is < needed;
         let files = connections.saturating_add(OTHER_FILES);
@@ -67,20 +75,12 @@ impl Room {
             ));
         }
         // A client chooses its addresses itself, and has one.
-        let addresses = if matches!(work, Work::Clients(_)) { 1 } else { SOURCES };
+        let addresses = if matches!(work, Work::Clients(_)) { addresses.min(1) } else { addresses };
         let ports = self.ports.saturating_mul(addresses);
-        if tcp && lacks(ports, connections) {
+        if addresses > 0 && lacks(ports, connections) {
             return Some(format!(
                 "{connections} connections to one address need as many local ports, and there are {ports}: widen \
                  net.ipv4.ip_local_port_range (`sysctl -w net.ipv4.ip_local_port_range='1024 65535'`), or ask for fewer"
-            ));
-        }
-        if tcp && lacks(ports, connections.saturating_add(self.waiting)) {
-            let waiting = self.waiting;
-            return Some(format!(
-                "{connections} connections to one address need as many local ports, and closed connections may hold {waiting} of \
-                 {ports} for a minute (TIME_WAIT): wait, or let the kernel give them again \
-                 (`sysctl -w net.ipv4.tcp_tw_reuse=1`)"
             ));
         }
         let memory = connections.saturating_mul(CONNECTION_BYTES);
@@ -123,35 +123,28 @@ mod tests {
     #[test]
     fn each_limit_is_named_with_what_is_needed_and_the_remedy() {
         let work = work(Workload::Requests, &[("connections", 60_000)]);
-        let room = Room { files: 100_000, ports: 64_512, waiting: 0, memory: 1 << 30, backlog: 4096 };
-        assert_eq!(room.lacks(&work, true), None);
+        let room = Room { files: 100_000, ports: 64_512, memory: 1 << 30, backlog: 4096 };
+        assert_eq!(room.lacks(&work, 1), None);
         let lacks = |room: Room, words: &[&str]| {
-            let said = room.lacks(&work, true).expect("it lacks something");
+            let said = room.lacks(&work, 1).expect("it lacks something");
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
         };
         lacks(Room { files: 20_000, ..room }, &["60064 open files", "20000", "ulimit -Hn 60064"]);
+        lacks(Room { ports: 28_232, ..room }, &["28232", "sysctl -w net.ipv4.ip_local_port_range"]);
         // The generator's connections come from several addresses.
-        assert_eq!(Room { ports: 28_232, waiting: 5000, ..room }.lacks(&work, true), None);
+        assert_eq!(Room { ports: 28_232, ..room }.lacks(&work, 254), None);
         lacks(Room { memory: 100 << 20, ..room }, &["468 MB", "100 MB are free"]);
         // A Unix socket has no ports, and what is unknown is not too little.
-        assert_eq!(Room { ports: 100, ..room }.lacks(&work, false), None);
-        assert_eq!(Room { files: 0, ports: 0, waiting: 0, memory: 0, backlog: 0 }.lacks(&work, true), None);
+        assert_eq!(Room { ports: 100, ..room }.lacks(&work, 0), None);
+        assert_eq!(Room { files: 0, ports: 0, memory: 0, backlog: 0 }.lacks(&work, 1), None);
     }
 
     #[test]
     fn connections_are_those_of_all_pools() {
         let clients = work(Workload::Clients, &[("pools", 3), ("pool_size", 10_000)]);
-        let room = Room { files: 20_000, ports: 0, waiting: 0, memory: 0, backlog: 128 };
-        let ports = |ports, waiting| {
-            let said = Room { files: 0, ports, waiting, ..room }
-                .lacks(&clients, true)
-                .expect("there are too few ports");
-            assert!(said.contains("net.ipv4."), "{said}");
-            said
-        };
-        assert!(ports(28_232, 0).contains("there are 28232"));
-        assert!(ports(32_000, 5000).contains("5000 of 32000 for a minute (TIME_WAIT)"));
-        assert!(room.lacks(&clients, true).is_some_and(|said| said.contains("30064")));
+        let room = Room { files: 20_000, ports: 0, memory: 0, backlog: 128 };
+        let said = Room { ports: 28_232, files: 0, ..room }.lacks(&clients, 254).expect("a client has one address");
+        assert!(said.contains("there are 28232"), "{said}");
         assert!(room.caution(129).is_some_and(|said| said.contains("net.core.somaxconn=129")));
         assert_eq!(room.caution(128), None);
     }

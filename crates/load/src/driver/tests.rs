@@ -190,10 +190,14 @@ fn a_server_that_ends_in_the_warm_up_is_not_waited_for() {
     let rendezvous = Rendezvous::default();
     let others = rendezvous.clone();
     let meeting = thread::spawn(move || {
-        while others.ready() == 0 {
-            thread::yield_now();
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        let mut came = false;
+        while !came && std::time::Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+            came = others.ready() > 0;
         }
         others.open_at(Time::now());
+        assert!(came, "the generator waits for a server that is gone");
     });
     let tally = drive_as(address, |share| {
         share.rendezvous = Some(rendezvous);

@@ -7,7 +7,7 @@ use anyhow::bail;
 use lab::ask::{Ask, Demand};
 use lab::observation::{Failure, Timing};
 use lab::plan::Plan;
-use lab::session::{Answer, Executor, Look, TrialError};
+use lab::session::{Answer, Executor, Look, MACHINE, TrialError};
 use systems::Stage;
 
 use crate::common;
@@ -71,6 +71,9 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
                 Ok(None) => return Ok(true),
                 Err(TrialError::Interrupted) => return Ok(false),
                 Err(TrialError::Failed(failure)) => {
+                    if failure.stage == MACHINE {
+                        bail!("{}", failure.reason);
+                    }
                     bail!("{}\n{MOVED}", failed(&planned.label(scenario), &failure));
                 }
             };

@@ -200,7 +200,7 @@ fn text(found: &[Found], width: usize) -> String {
             number::bytes_per_second(*pipe_bytes_per_s),
         );
         text.extend(interface.iter().map(|interface| format!("  interface: {}\n", shown(interface))));
-        text.extend(way.iter().map(|way| format!("  way to the system: {}\n", shown_way(way))));
+        text.extend(way.iter().map(|found| format!("  way to the system: {}\n", report::way(*found))));
         let report = super::text(doctor, width.saturating_sub(2));
         text.extend(report.lines().map(|line| format!("  {line}\n")));
     }
@@ -223,12 +223,4 @@ fn shown(interface: &Interface) -> String {
         parts.push(format!("interrupts: {}", cores.join(" ")));
     }
     parts.join(", ")
-}
-
-fn shown_way(way: &observation::Path) -> String {
-    let carried = match way.bytes_per_s {
-        Some(bytes) => format!("carries {} each way", number::bytes_per_second(bytes)),
-        None => "carries more than these machines can send".to_owned(),
-    };
-    format!("an answer takes {} at least, and the network {carried}", number::micros(way.round_trip_us))
 }

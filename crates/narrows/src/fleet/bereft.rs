@@ -31,16 +31,16 @@ impl Bereft {
     /// Replaces this program by the run without the machine, if that was asked for. Returns if it was not, or cannot be done.
     pub fn go_on(&self) {
         let Some(without) = &self.without else { return };
-        common::say(&self.why);
         let words = shlex::split(&self.command).unwrap_or_default();
         let words = commanded(words, without);
         common::say(format_args!(
-            "another run begins: narrows {}",
+            "{}; another run begins: narrows {}",
+            self.why,
             common::command_line(words.iter().cloned())
         ));
         let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
         let why = Command::new(own).args(words).exec();
-        common::say(format_args!("it cannot begin: {why}"));
+        common::say(format_args!("the other run cannot begin: {why}"));
     }
 }
 

@@ -23,12 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Fleet {
     generators: Mutex<Generators>,
     way: Way,
-    lost: Lost,
+    lost: LastLost,
     cancel: Arc<AtomicBool>,
 }
 
-/// The name of the generator that was lost last. Whoever does a trial again looks at it.
-pub type Lost = Arc<Mutex<Option<String>>>;
+/// The name of the generator that was lost last. `Patient` reads it.
+pub type LastLost = Arc<Mutex<Option<String>>>;
 
 /// The way from the generators to the systems.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +44,12 @@ pub struct Way {
 impl Fleet {
     /// These generators, and their way to the systems.
     pub fn new(generators: Generators, way: Way, cancel: &Arc<AtomicBool>) -> Self {
-        let (generators, lost) = (Mutex::new(generators), Lost::default());
+        let (generators, lost) = (Mutex::new(generators), LastLost::default());
         Self { generators, way, lost, cancel: Arc::clone(cancel) }
     }
 
     /// Where the name of a generator is kept that was lost.
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LastLost {
         Arc::clone(&self.lost)
     }
 

@@ -31,7 +31,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time from the naming of the instant to the instant, besides the way to the machines.
 const LEAD: Duration = Duration::from_millis(10);
-/// A clock's error may be the window divided by this. The errors of two clocks are then a tenth of a skew that is too large.
+/// The window divided by this is the largest error of a clock. The errors of two clocks are then a tenth of the largest skew without
+/// a warning.
 const WINDOWS_TO_ERROR: u32 = 2000;
 /// A clock's error may not be more than this, however long the window is.
 const LARGEST_ERROR: Duration = Duration::from_millis(1);

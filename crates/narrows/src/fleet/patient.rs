@@ -15,7 +15,7 @@ use systems::machine::Environment;
 use systems::network::Interface;
 
 use super::Described;
-use super::driving::Lost;
+use super::driving::LastLost;
 use crate::common;
 
 /// How long it waits before it does a trial again. A machine or its network may need a moment to come back.
@@ -47,7 +47,7 @@ pub struct About {
     /// The generators as they were named, if it may go on without one of them.
     pub dispensable: Vec<Machine>,
     /// The generator that was lost last.
-    pub lost: Lost,
+    pub lost: LastLost,
 }
 
 impl Patient {
@@ -61,7 +61,11 @@ impl Patient {
         let lost = self.about.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let mut machines = self.about.dispensable.clone();
         // The name of a node of Slurm has the node's own name at its end.
-        let position = machines.iter().position(|machine| lost.starts_with(&machine.to_string()))?;
+        let is_lost = |machine: &Machine| {
+            let rest = lost.strip_prefix(&machine.to_string());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" (node "))
+        };
+        let position = machines.iter().position(is_lost)?;
         machines.remove(position);
         (!machines.is_empty()).then(|| Without { lost, others: machines::names(&machines) })
     }
@@ -120,6 +124,8 @@ impl Executor for Patient {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         let mut pauses = PAUSES.into_iter();
         loop {
+            // A generator that came back is not lost.
+            *self.about.lost.lock().unwrap_or_else(PoisonError::into_inner) = None;
             let failure = match self.inner.execute(trial)? {
                 Outcome::Failed(failure) if failure.stage == MACHINE => failure,
                 outcome => return Ok(outcome),

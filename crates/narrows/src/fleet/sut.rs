@@ -336,6 +336,7 @@ fn tell(speaker: &Speaker, reply: Reply) {
 
 impl Executor for Sut {
     fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
+        self.away = None;
         // A system that cannot be sent takes no part.
         let cannot = |name: &&String| {
             let manifest = self.catalog.get(name).ok()?;
@@ -392,6 +393,7 @@ impl Executor for Sut {
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
+        self.away = None;
         let systems = BTreeSet::from([trial.scenario.system.clone()]);
         match self.say_with(&systems, Task::Execute(Box::new(trial.clone()))) {
             Ok(Done::Executed(Ended::Well(outcome))) => Ok(self.checked(outcome)),

@@ -97,7 +97,7 @@ fn generators_busy((busy, of): (u64, u64), share: f64, more: u64) -> String {
         (busy, of) if busy >= of => format!("all {of} generators were at their limit"),
         (busy, of) => format!("{busy} of {of} generators were at their limit"),
     };
-    format!("{limit} (busiest core {share} of the time), and {more} more would do for this rate")
+    format!("{limit}: the busiest core worked {share} of the time; {more} more would do for this rate")
 }
 
 fn failed_busy(per_s: f64, share: f64, more: Option<u64>) -> String {

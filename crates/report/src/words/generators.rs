@@ -10,7 +10,7 @@ pub(crate) fn generators(e: &ExperimentFindings) -> Vec<String> {
     let Some(found) = &e.generators else { return Vec::new() };
     let mut lines: Vec<String> = found.each.iter().map(driver).collect();
     lines.extend(windows(found));
-    lines.extend(found.path.map(way));
+    lines.extend(found.path.map(|path| format!("the way to the system: {}", way(path))));
     lines
 }
 
@@ -48,25 +48,21 @@ fn windows(found: &Generators) -> Option<String> {
         }
         _ => "it is not known how far apart their windows were".to_owned(),
     };
-    Some(match found.skew_unknown {
-        unknown if unknown > 0 && found.skew_s.is_some() => {
-            format!("{apart}; {} of {} do not say it", unknown, several(found.trials.into(), "trial"))
-        }
-        _ => apart,
-    })
+    if found.skew_unknown == 0 || found.skew_s.is_none() {
+        return Some(apart);
+    }
+    let trials = several(found.trials.into(), "trial");
+    Some(format!("{apart}; {} of {trials} do not say it", found.skew_unknown))
 }
 
-fn way(path: Path) -> String {
+/// What a way between machines can do.
+pub fn way(path: Path) -> String {
+    let carries = match path.bytes_per_s {
+        Some(bytes) => format!("{} each way", bytes_per_second(bytes)),
+        None => "more than these machines can send".to_owned(),
+    };
     let round_trip = micros(path.round_trip_us);
-    match path.bytes_per_s {
-        Some(bytes) => format!(
-            "the way to the system: an answer takes {round_trip} at least, and the network carries {} each way",
-            bytes_per_second(bytes)
-        ),
-        None => format!(
-            "the way to the system: an answer takes {round_trip} at least, and the network carries more than these machines could send"
-        ),
-    }
+    format!("an answer takes at least {round_trip}, and the network carries {carries}")
 }
 
 #[cfg(test)]
