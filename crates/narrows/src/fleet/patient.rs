@@ -59,15 +59,8 @@ impl Patient {
     /// The generators without the one that was lost, if the run may do without it and there are others.
     fn without(&self) -> Option<Without> {
         let lost = self.about.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let mut machines = self.about.dispensable.clone();
-        // The name of a node of Slurm has the node's own name at its end.
-        let is_lost = |machine: &Machine| {
-            let rest = lost.strip_prefix(&machine.to_string());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" (node "))
-        };
-        let position = machines.iter().position(is_lost)?;
-        machines.remove(position);
-        (!machines.is_empty()).then(|| Without { lost, others: machines::names(&machines) })
+        let others = others(&self.about.dispensable, &lost)?;
+        Some(Without { lost, others: machines::names(&others) })
     }
 
     /// Waits before a trial is done again. Returns false if the user interrupted.
@@ -78,6 +71,18 @@ impl Patient {
         }
         !interrupted()
     }
+}
+
+/// These machines without the one that was lost. `None` if it is none of them, or the only one.
+fn others(machines: &[Machine], lost: &str) -> Option<Vec<Machine>> {
+    // The name of a node of Slurm has the node's own name at its end.
+    let is_lost = |machine: &Machine| {
+        let rest = lost.strip_prefix(&machine.to_string());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" (node "))
+    };
+    let mut others = machines.to_vec();
+    others.remove(machines.iter().position(is_lost)?);
+    Some(others).filter(|others| !others.is_empty())
 }
 
 impl Executor for Patient {
@@ -149,5 +154,23 @@ impl Executor for Patient {
 
     fn now_unix_s(&self) -> f64 {
         self.inner.now_unix_s()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_not_taken_for_another_whose_name_begins_like_its_own() {
+        let left = |machines: &[&str], lost: &str| {
+            let parsed: Vec<Machine> = machines.iter().map(|name| name.parse().expect("a machine")).collect();
+            others(&parsed, lost).map(|others| others.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let two = ["ssh://gen1", "ssh://gen10"];
+        assert_eq!(left(&two, "ssh://gen10"), Some(vec!["ssh://gen1".to_owned()]));
+        assert_eq!(left(&two, "ssh://gen1"), Some(vec!["ssh://gen10".to_owned()]));
+        assert_eq!(left(&two, "ssh://gen"), None);
+        assert_eq!(left(&two[..1], "ssh://gen1"), None);
     }
 }
