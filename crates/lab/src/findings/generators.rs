@@ -44,9 +44,8 @@ pub(super) fn generators(observations: &[&Observation]) -> Option<Generators> {
     let trials: Vec<(f64, &Together)> = all.map(|(m, together)| (m.elapsed_s, together)).collect();
     let most = trials.iter().map(|(_, together)| together.generators.len()).max()?;
     let skews = || trials.iter().filter_map(|(elapsed_s, together)| Some((together.skew_s?, *elapsed_s)));
-    let shares = skews()
-        .filter(|(_, elapsed_s)| *elapsed_s > 0.0)
-        .map(|(skew_s, elapsed_s)| skew_s / elapsed_s);
+    let shares =
+        skews().filter(|(_, elapsed_s)| *elapsed_s > 0.0).map(|(skew_s, elapsed_s)| skew_s / elapsed_s);
     Some(Generators {
         each: (0..most).map(|position| driver(position, &trials)).collect(),
         trials: trials.len() as u32,

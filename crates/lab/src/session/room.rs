@@ -23,7 +23,8 @@ pub(super) fn sources(connections: u64, to: IpAddr, ports: u64) -> Vec<IpAddr> {
     if !loopback || ports == 0 || connections.saturating_mul(2) <= ports {
         return Vec::new();
     }
-    let addresses = u8::try_from(connections.saturating_mul(2).div_ceil(ports)).unwrap_or(u8::MAX).min(SOURCES);
+    let addresses =
+        u8::try_from(connections.saturating_mul(2).div_ceil(ports)).unwrap_or(u8::MAX).min(SOURCES);
     (1..=addresses).map(|last| Ipv4Addr::new(127, 0, 0, last).into()).collect()
 }
 
@@ -32,7 +33,9 @@ pub(super) fn sources(connections: u64, to: IpAddr, ports: u64) -> Vec<IpAddr> {
 pub(super) fn addresses(server: Option<&Listening>) -> u64 {
     match server {
         None | Some(Listening::Port(_)) => SOURCES.into(),
-        Some(Listening::Address(address)) if address.is_ipv4() && address.ip().is_loopback() => SOURCES.into(),
+        Some(Listening::Address(address)) if address.is_ipv4() && address.ip().is_loopback() => {
+            SOURCES.into()
+        }
         Some(Listening::Address(_)) => 1,
         Some(Listening::Socket(_)) => 0,
     }
@@ -143,7 +146,8 @@ mod tests {
     fn connections_are_those_of_all_pools() {
         let clients = work(Workload::Clients, &[("pools", 3), ("pool_size", 10_000)]);
         let room = Room { files: 20_000, ports: 0, memory: 0, backlog: 128 };
-        let said = Room { ports: 28_232, files: 0, ..room }.lacks(&clients, 254).expect("a client has one address");
+        let said =
+            Room { ports: 28_232, files: 0, ..room }.lacks(&clients, 254).expect("a client has one address");
         assert!(said.contains("there are 28232"), "{said}");
         assert!(room.caution(129).is_some_and(|said| said.contains("net.core.somaxconn=129")));
         assert_eq!(room.caution(128), None);
