@@ -190,7 +190,8 @@ fn generators_at_their_limit_are_counted_and_more_are_asked_for() {
             |busiest_core: &f64| Generated { busiest_core: *busiest_core, ..Generated::default() };
         let together =
             Together { generators: busiest.iter().map(generated).collect(), ..Together::default() };
-        let mut m = Measurement { together: Some(together), successes, arrivals, ..sound() };
+        let attempts = successes;
+        let mut m = Measurement { together: Some(together), successes, attempts, arrivals, ..sound() };
         m.generator.busiest_core = busiest.iter().copied().fold(0.0, f64::max);
         doubts(&m, &KIND).into_iter().find(|seen| seen.doubt() == Doubt::GeneratorBound)
     };
