@@ -115,7 +115,8 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
     let mut numbers = Numbers(0x5eed);
     let (mut harms, mut resumed, mut runs, mut trials) = (BTreeMap::<String, u32>::new(), 0, 0, 0);
     let mut done = 0;
-    while done < kills {
+    // Where machines are reached slowly, harm may come before the first trial each time. The last run is then left alone.
+    while done < kills || trials == 0 {
         let began = ["run", "e", "--rounds", "file", "--sut", "ssh://sut", "--gen", GENERATORS];
         let mut run = Guarded::spawn(&mut home.narrows(began));
         runs += 1;
@@ -156,7 +157,6 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
         assert!(until(|| agents() == 0), "no agent is left");
         assert!(until(|| processes(b"narrows\0serve\0").is_empty()), "no system is left");
     }
-    assert!(trials > 0, "no run had a trial");
     say(&format!(
         "{done} times harm was done in {runs} runs of {trials} trials, which were resumed {resumed} times: {harms:?}"
     ));
