@@ -63,7 +63,7 @@ impl Drive<'_> {
         let (mut measured, driven) = driven?;
         let readings = window.into_inner().unwrap_or_else(PoisonError::into_inner).readings();
         place.record(&readings, &mut measured);
-        measured.ports = measured.ports.saturating_mul(driver.sources(orders));
+        measured.ports = measured.ports.saturating_mul(driver.addresses(orders, measured.connections));
         if let Some(cores) = users_cores {
             measured.system.cores = cores;
         }

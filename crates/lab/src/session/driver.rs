@@ -1,6 +1,7 @@
 //! The driver's side of a trial in which Narrows drives a server. It gets its orders as plain values. Of the system it
 //! knows only the address and the expected answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -97,9 +98,20 @@ impl Driver<'_> {
         Ok(wrong)
     }
 
-    /// From how many addresses of this machine the connections come. Each has ports of its own.
-    pub(super) fn sources(&self, orders: &Orders) -> u64 {
-        self.job(orders).map_or(1, |job| job.sources.len().max(1) as u64)
+    /// From how many addresses of this machine so many connections come. Each has ports of its own.
+    pub(super) fn addresses(&self, orders: &Orders, connections: u64) -> u64 {
+        let to = address(&orders.access.server);
+        to.map_or(1, |to| self.sources(&to, connections).len().max(1) as u64)
+    }
+
+    /// The addresses from which so many connections come. Empty if the kernel chooses.
+    fn sources(&self, to: &Address, connections: u64) -> Vec<IpAddr> {
+        match to {
+            Address::Tcp(to) if self.generator.is_here() => {
+                room::sources(connections, to.ip(), machine::ports())
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn tally(&self, job: &Job) -> Result<Tally, TrialError> {
@@ -115,9 +127,7 @@ impl Driver<'_> {
             connections as usize,
             window,
         );
-        if let (true, Address::Tcp(to)) = (self.generator.is_here(), &job.target.address) {
-            job.sources = room::sources(connections, to.ip(), machine::ports());
-        }
+        job.sources = self.sources(&job.target.address, connections);
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
         job.arrivals = orders.arrivals.clone();
