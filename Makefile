@@ -34,7 +34,9 @@ test: install-test lint
 machines:
 	cargo test --release --locked -p narrows --test machines --no-run
 	scripts/machines run --slurm cargo test -q --release --locked --offline -p narrows --test machines -- \
-		--ignored --nocapture --test-threads=1
+		--ignored --nocapture --test-threads=1 --skip o_far
+	scripts/machines run --rate 1gbit --delay 5ms cargo test -q --release --locked --offline -p narrows --test machines -- \
+		--ignored --nocapture --test-threads=1 o_far
 
 # Runs `make run` and `make test` in new root folders where nothing is installed: as root, with sudo, and without. FRESH=short takes
 # ten minutes.

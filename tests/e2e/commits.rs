@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
@@ -88,11 +89,27 @@ impl Project {
 
     /// The folders of commits in the cache.
     fn clones(&self) -> Vec<PathBuf> {
-        let entries =
-            |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let all = entries(self.root.path().join("cache/narrows/revisions")).flat_map(entries);
         all.filter(|path| path.is_dir()).collect()
     }
+
+    /// The options for a machine that shares nothing with this one but the program: it has another cache and another folder.
+    fn elsewhere(&self) -> [String; 4] {
+        let (script, cache) = (self.root.path().join("machine"), self.root.path().join("there"));
+        let agent = format!("cd /; XDG_CACHE_HOME={} exec {NARROWS} agent", cache.display());
+        fs::write(&script, agent).expect("a file");
+        ["--sut", &format!("exec:sh {}", script.display()), "--address", "127.0.0.1"].map(str::to_owned)
+    }
+
+    /// The folders of commits on that machine.
+    fn clones_there(&self) -> Vec<PathBuf> {
+        let all = entries(self.root.path().join("there/narrows/agents/revisions"));
+        all.filter(|path| path.is_dir()).collect()
+    }
+}
+
+fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// A server of Node.js that answers after so many milliseconds.
@@ -219,7 +236,59 @@ fn the_first_worse_commit_is_found() {
 }
 
 #[test]
-fn an_interrupted_build_leaves_nothing() {
+fn commits_are_built_on_the_machine_of_the_systems() {
+    if !has("git") || !has("node") {
+        return;
+    }
+    let project = Project::new();
+    // More than is sent at once, and what git keeps besides contents.
+    let big: Vec<u8> = (0..20_000_000_u32).map(|n| (n % 251) as u8).collect();
+    fs::write(project.top().join("big"), &big).expect("a file");
+    project.write("run.sh", "#!/bin/sh\nexec node inside \"$1\"\n");
+    fs::set_permissions(project.top().join("run.sh"), fs::Permissions::from_mode(0o755)).expect("a mode");
+    symlink("app.js", project.top().join("inside")).expect("a link");
+    symlink("/etc/hostname", project.top().join("outside")).expect("a link");
+    for (tag, wait_ms) in [("v0", 20), ("v1", 100)] {
+        project.write("app.js", &waits(wait_ms));
+        project.commit(tag);
+    }
+    let there = project.elsewhere();
+    let there: Vec<&str> = there.iter().map(String::as_str).collect();
+    let words = ["./run.sh {port}", "--git", "v0..v1", "--build", "test ! -e outside && echo >>built"];
+    for times in 1..=2 {
+        let ended = project.tries(&[&words[..], &LONGER, &there].concat()).code(0);
+        assert!(ended.stdout.contains("v0 leads") && ended.stdout.contains("than v1"), "{ended:#?}");
+        let said = ended.stderr.contains("not sent (1: outside)");
+        assert_eq!(said, times == 1, "the files are sent once: {ended:#?}");
+        let clones = project.clones_there();
+        assert_eq!(clones.len(), 2);
+        for clone in clones {
+            assert!(fs::read(clone.join("big")).expect("a file") == big, "the file is there as it was");
+            assert_eq!(fs::read(clone.join("built")).expect("a file").len(), times, "what was built stays");
+        }
+    }
+    assert!(project.clones().iter().all(|clone| !clone.join("built").exists()), "nothing is built here");
+    let fails = ["./run.sh {port}", "--git", "v0..v1", "--build", "echo why; exit 4"];
+    project.tries(&[&fails[..], &there].concat()).code(1).says(&["machine", "exited with code 4", "why"]);
+    let lacks = ["./none {port}", "--git", "v0..v1"];
+    project.tries(&[&lacks[..], &there].concat()).code(1).says(&["v0 has no ./none: --build COMMAND"]);
+}
+
+#[test]
+fn the_first_worse_commit_is_found_elsewhere() {
+    if !has("git") || !has("node") {
+        return;
+    }
+    let project = Project::waiting(&[20, 20, 100]);
+    let there = project.elsewhere();
+    let there: Vec<&str> = there.iter().map(String::as_str).collect();
+    let words = ["node app.js {port}", "--bisect", "--threshold", "0.5", "--git", "v0..v2"];
+    let ended = project.tries(&[&words[..], &SHORT, &there].concat()).code(1);
+    assert!(ended.stdout.lines().last().is_some_and(|said| said.contains("\"this is v2\"")), "{ended:#?}");
+}
+
+/// Interrupts the build of a commit, and asserts that nothing is left.
+fn is_interrupted(elsewhere: bool) {
     if !has("git") {
         return;
     }
@@ -227,17 +296,26 @@ fn an_interrupted_build_leaves_nothing() {
     project.write("app", "");
     project.commit("v0");
     let before = all_below(&project.top());
+    let there = if elsewhere { project.elsewhere().to_vec() } else { Vec::new() };
     let words = ["./app {port}", "--git", "v0..v0", "--build", "touch begun; sleep 60 & sleep 60"];
+    let words: Vec<&str> = words.into_iter().chain(there.iter().map(String::as_str)).collect();
+    let clones = || if elsewhere { project.clones_there() } else { project.clones() };
     let guarded = Guarded::spawn(&mut project.command(&words));
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !project.clones().iter().any(|clone| clone.join("begun").exists()) {
+    while !clones().iter().any(|clone| clone.join("begun").exists()) {
         assert!(Instant::now() < deadline, "the build has not begun");
         std::thread::sleep(Duration::from_millis(10));
     }
     guarded.signal(libc::SIGINT);
     guarded.end().code(130).says(&["interrupted before the first trial"]);
     project.is_as(&before);
-    assert_eq!(project.clones(), Vec::<PathBuf>::new());
+    assert_eq!(clones(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn an_interrupted_build_leaves_nothing() {
+    is_interrupted(false);
+    is_interrupted(true);
 }
 
 #[test]

@@ -397,17 +397,17 @@ fn a_machine_is_reached_through_ssh() {
 }
 
 /// A folder with a `salloc`, an `srun` and a `scontrol` that know this machine only. `salloc` says in `log` what it was asked for, and
-/// how its allocation ended. If `waits` exists, nothing is granted.
+/// how its allocation ended. If `waits` exists, nothing is granted. As with Slurm, SIGTERM gives back what there is.
 fn slurm(folder: &Path) -> String {
     let bin = folder.join("bin");
     std::fs::create_dir(&bin).expect("a folder");
     let log = folder.join("log").display().to_string();
     let waits = folder.join("waits").display().to_string();
     let salloc = format!(
-        "if [ -e {waits} ]; then trap 'echo withdrawn >>{log}; exit 1' TERM; fi\n\
+        "done=withdrawn\ntrap 'echo $done >>{log}' EXIT\ntrap 'exit 1' TERM\n\
          echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\n\
          if [ -e {waits} ]; then sleep 600 & wait $!; fi\n\
-         export SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n1 n2'\n\"$@\"\necho given back >>{log}"
+         done='given back'\nexport SLURM_JOB_ID=17 SLURM_JOB_NODELIST='n1 n2'\n\"$@\""
     );
     let srun = format!("echo \"$@\" >>{log}\nwhile [ \"$1\" != sh ]; do shift; done\nexec \"$@\"");
     for (name, text) in [("salloc", salloc), ("srun", srun), ("scontrol", "echo $3".to_owned())] {

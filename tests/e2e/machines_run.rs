@@ -110,7 +110,6 @@ fn a_machine_gets_the_systems_that_it_lacks() {
     let short = ["--rounds", "3", "-d", "200ms", "--warmup", "50ms"];
     let ended = home.run([&["try", &command][..], &short, &on_it].concat()).code(0);
     assert!(ended.stdout.contains("narrows"), "{ended:#?}");
-    home.run([&["try", &command, "--git", "HEAD"][..], &on_it].concat()).code(2).says(&["--git", "--sut"]);
     home.assert_nothing_left();
 }
 

@@ -140,7 +140,7 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
     let home = Home::new();
     let done = |successes: u32| {
         format!(
-            r#"{{"event":"done","elapsed_us":100,"attempts":3,"successes":{successes},"errors":{{}},"in_flight":0,"latency_us":[],"total":{{"attempts":3,"successes":{successes},"errors":{{}}}}}}"#
+            r#"{{"event":"done","elapsed_us":100000,"attempts":3,"successes":{successes},"errors":{{}},"in_flight":0,"latency_us":[],"total":{{"attempts":3,"successes":{successes},"errors":{{}}}}}}"#
         )
     };
     let clients = [
@@ -154,6 +154,13 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
             "boaster",
             format!("read line\necho '{{\"event\":\"ready\"}}'\nread go\nsleep 1\necho '{}'", done(2)),
         ),
+        (
+            "underflow",
+            format!(
+                "read line\necho '{{\"event\":\"ready\"}}'\nread go\nsleep 1\necho '{}'",
+                done(3).replace("\"latency_us\":[]", "\"late\":18446744073709551615,\"latency_us\":[[10,3]]")
+            ),
+        ),
     ];
     for (name, script) in &clients {
         let manifest = format!(
@@ -163,7 +170,7 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
         home.write(&format!("systems/{name}/system.toml"), &manifest);
         home.write(&format!("systems/{name}/client.sh"), script);
     }
-    let names = "[\"silent\", \"babbling\", \"honest-fool\", \"boaster\"]";
+    let names = "[\"silent\", \"babbling\", \"honest-fool\", \"boaster\", \"underflow\"]";
     home.experiment("clients", names, 1, "[[grid]]\npool_size = 2\nconcurrency = 2\ndelay_ms = 1\n");
     home.run(["run", "e", "--rounds", "file"]).code(1);
     home.measured("reference-client");
@@ -172,6 +179,8 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
         ("babbling", "system", "does not keep the driver contract", "Hello!"),
         ("honest-fool", "system", "no pool left", ""),
         ("boaster", "counts", "does not add up", ""),
+        // The run can still be read.
+        ("underflow", "counts", "`late` is 18446744073709551615", ""),
     ] {
         let failure = home.failed(name).remove(0);
         assert_eq!(failure.stage, stage, "{name}: {failure:#?}");

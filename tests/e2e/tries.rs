@@ -91,6 +91,18 @@ fn commands_run_around_the_trials() {
 }
 
 #[test]
+fn a_long_body_is_the_same_in_the_first_look_and_in_the_trials() {
+    let home = Home::new();
+    let echo = ["--path", "/echo", "--body-size", "600K", "-c", "2"];
+    let ended = home.run([&["try", &server()][..], &echo, &SHORT].concat()).code(0);
+    assert!(
+        squeezed(&ended.stdout).contains("POST /echo: every answer was 200 with the same 614400 bytes"),
+        "{ended:#?}"
+    );
+    assert!(home.observations().iter().all(|seen| matches!(seen.outcome, Outcome::Measured(_))));
+}
+
+#[test]
 fn the_port_of_a_server_that_chooses_it_is_found() {
     if !has("node") {
         return;

@@ -9,6 +9,7 @@ mod support;
 
 mod costs;
 mod delays;
+mod far;
 mod runs;
 mod slurm;
 

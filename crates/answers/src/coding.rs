@@ -107,7 +107,7 @@ impl Encodings {
         for name in names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
             let coding = Coding::from_name(name).ok_or_else(|| Broken::Unknown(Excerpt::of(name)))?;
             *found.codings.get_mut(found.count).ok_or(Broken::Many)? = Some(coding);
-            found.count += 1;
+            found.count = found.count.saturating_add(1);
         }
         Ok(found)
     }

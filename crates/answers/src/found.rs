@@ -36,7 +36,7 @@ impl Write for Excerpt {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for byte in text.bytes() {
             *self.bytes.get_mut(usize::from(self.len)).ok_or(fmt::Error)? = byte;
-            self.len += 1;
+            self.len = self.len.saturating_add(1);
         }
         Ok(())
     }

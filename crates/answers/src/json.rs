@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for Way<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Leaf, A::Error> {
         let mut found = if self.steps.is_empty() { Leaf::Array } else { Leaf::Missing };
-        let mut count = 0;
+        let mut count = 0_usize;
         loop {
             let more = match self.steps {
                 [Step::Item(place), rest @ ..] if *place == count => {
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for Way<'_> {
             if !more {
                 break;
             }
-            count += 1;
+            count = count.saturating_add(1);
         }
         Ok(if self.is_length() { Leaf::Number(Number::Whole(count as i128)) } else { found })
     }

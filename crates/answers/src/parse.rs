@@ -54,10 +54,15 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// Skips so many bytes, all of which are there.
+    fn skip(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes);
+    }
+
     /// Skips this text if it comes next.
     fn take(&mut self, text: &str) -> bool {
         let comes = self.rest().starts_with(text);
-        self.at += if comes { text.len() } else { 0 };
+        self.skip(if comes { text.len() } else { 0 });
         comes
     }
 
@@ -65,16 +70,17 @@ impl<'a> Reader<'a> {
     fn until(&mut self, ends: &[char]) -> &'a str {
         let rest = self.rest();
         let word = rest.split(ends).next().unwrap_or(rest);
-        self.at += word.len();
+        self.skip(word.len());
         word
     }
 
     fn blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
+        self.skip(self.rest().len().saturating_sub(self.rest().trim_start().len()));
     }
 
     fn wrong(&self, why: impl Into<String>) -> CheckError {
-        CheckError { at: self.text.get(..self.at).unwrap_or_default().chars().count() + 1, why: why.into() }
+        let before = self.text.get(..self.at).unwrap_or_default().chars().count();
+        CheckError { at: before.saturating_add(1), why: why.into() }
     }
 
     fn order(&mut self) -> Parsed<Order> {
@@ -89,7 +95,7 @@ impl<'a> Reader<'a> {
             return Err(self.wrong("`=` is expected, as in status=204 or status=2xx"));
         }
         let statuses = match self.rest().as_bytes() {
-            [digit @ b'2'..=b'5', b'x', b'x'] => Some(Statuses::class(u16::from(digit - b'0'))),
+            [digit @ b'2'..=b'5', b'x', b'x'] => Some(Statuses::class(u16::from(digit.saturating_sub(b'0')))),
             _ => {
                 let status = self.rest().parse().ok();
                 let known = status.filter(|status| (Statuses::FIRST..=Statuses::LAST).contains(status));
@@ -111,14 +117,14 @@ impl<'a> Reader<'a> {
         }
         let digits = self.rest().as_bytes();
         let mut digest = [0; 32];
-        if digits.len() != 2 * digest.len() {
+        if digits.len() != 64 {
             return Err(self.wrong(wrong));
         }
         for (byte, [high, low]) in digest.iter_mut().zip(digits.as_chunks().0) {
             let digit = |digit: &u8| char::from(*digit).to_digit(16);
             let (Some(high), Some(low)) = (digit(high), digit(low)) else { return Err(self.wrong(wrong)) };
-            *byte = (high * 16 + low) as u8;
-            self.at += 2;
+            *byte = (high << 4 | low) as u8;
+            self.skip(2);
         }
         Ok(Test::Sha256(digest))
     }
@@ -128,7 +134,7 @@ impl<'a> Reader<'a> {
         let name = self.until(&['=', '~', '!']);
         let legal = |c: char| c.is_ascii_alphanumeric() || "#$%&'*+-.^_`|".contains(c);
         if let Some(place) = name.find(|c| !legal(c)).or(name.is_empty().then_some(0)) {
-            self.at = start + place;
+            self.at = start.saturating_add(place);
             return Err(self.wrong("the name of a header is expected, as in header:Content-Type~=json"));
         }
         if self.rest().is_empty() {
@@ -163,7 +169,7 @@ impl<'a> Reader<'a> {
             let reason = drawn.lines().last().unwrap_or_default();
             let mut wrong = self
                 .wrong(format!("this is no regular expression: {}", reason.trim_start_matches("error: ")));
-            wrong.at += before;
+            wrong.at = wrong.at.saturating_add(before);
             wrong
         })
     }
@@ -194,7 +200,7 @@ impl<'a> Reader<'a> {
         if self.rest().starts_with('"') {
             let mut texts = serde_json::Deserializer::from_str(self.rest()).into_iter::<String>();
             if let Some(Ok(name)) = texts.next() {
-                self.at += texts.byte_offset();
+                self.skip(texts.byte_offset());
                 return Ok(Step::Member(name));
             }
         }

@@ -24,7 +24,8 @@ impl Statuses {
 
     /// All that begin with this digit.
     pub const fn class(digit: u16) -> Self {
-        Self { first: digit * 100, last: digit * 100 + 99 }
+        let first = digit.saturating_mul(100);
+        Self { first, last: first.saturating_add(99) }
     }
 
     /// Those that are also among the others.

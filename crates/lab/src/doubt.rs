@@ -122,10 +122,19 @@ pub enum Evidence {
         /// What it can carry in each direction, in bytes per second.
         bytes_per_s: f64,
     },
+    /// The network lost packets, and TCP waited for them.
+    Lossy {
+        /// The segments that the system's machine sent again, as a share of those that the answers fill.
+        share: f64,
+        /// Their number.
+        segments: u64,
+    },
     /// Most of the time to an answer was spent on the way.
     RoundTrips {
         /// The share of the mean time.
         share: f64,
+        /// What the way takes for the bytes of an exchange, microseconds.
+        way_us: f64,
         /// The shortest time to an answer of Narrows' own server, microseconds.
         round_trip_us: f64,
     },
@@ -302,7 +311,7 @@ impl Evidence {
             | Self::FailedBusy { .. }
             | Self::NoRateFailed { .. }
             | Self::AsTheReference { .. } => Doubt::GeneratorBound,
-            Self::LinkFull { .. } | Self::RoundTrips { .. } => Doubt::PathBound,
+            Self::LinkFull { .. } | Self::Lossy { .. } | Self::RoundTrips { .. } => Doubt::PathBound,
             Self::Skewed { .. } => Doubt::WindowsApart,
             Self::Unequal { .. } => Doubt::GeneratorsUnequal,
             Self::Behind { .. } => Doubt::BehindSchedule,

@@ -3,6 +3,9 @@
 //! Only [`session`] affects systems, and only [`store`] writes to the disk. [`experiment`] reads experiment files. Everything
 //! else here is pure.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 pub mod ask;
 mod climb;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]

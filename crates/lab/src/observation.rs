@@ -7,6 +7,7 @@ mod handshakes;
 mod latency;
 mod max_rate;
 mod server;
+mod timing;
 mod together;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,9 @@ pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
 pub use max_rate::MaxRate;
 pub use server::ServerCounts;
-pub use together::{Generated, Path, Together};
+pub(crate) use timing::LONGEST_TRIAL_S;
+pub use timing::Timing;
+pub use together::{BULKS, Generated, Path, Together};
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -142,20 +145,6 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
 }
-
-/// The durations of a trial in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Timing {
-    /// The warm-up, in which connections, caches and compilers settle. It is not measured.
-    pub warmup_s: f64,
-    /// The measured window.
-    pub measure_s: f64,
-    /// The timeout of one operation.
-    pub timeout_s: f64,
-}
-
-// The derived PartialEq compares floats. No time of a trial is NaN, so it is an equivalence.
-impl Eq for Timing {}
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -433,7 +422,7 @@ impl Measurement {
     /// The arrivals of an open loop that were due in the window.
     pub fn due(&self) -> u64 {
         // Runs of earlier versions, and client drivers, do not count them.
-        if self.arrivals > 0 { self.arrivals } else { self.attempts + self.dropped }
+        if self.arrivals > 0 { self.arrivals } else { self.attempts.saturating_add(self.dropped) }
     }
 
     /// Handshakes of TLS in which the server signed. None ended where none was counted.

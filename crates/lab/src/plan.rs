@@ -237,7 +237,7 @@ impl Plan {
             for (index, rounds) in rounds {
                 let Some(planned) = self.experiments.get_mut(*index) else { continue };
                 if (planned.rounds..*rounds).contains(&round) {
-                    planned.setup.rounds = round + 1;
+                    planned.setup.rounds = round.saturating_add(1);
                     push_round(&mut self.trials, round, planned, whole_round(planned), &mut rng);
                 }
             }
@@ -254,7 +254,7 @@ impl Plan {
             planned.scenarios.push(scenario.clone());
         }
         let round = planned.rounds;
-        planned.setup.rounds += 1;
+        planned.setup.rounds = round.saturating_add(1);
         push_round(
             &mut self.trials,
             round,

@@ -31,7 +31,7 @@ pub use look::{Answer, LONGEST_CONTENT, Look};
 pub use trial_error::TrialError;
 
 use crate::ask::Ask;
-use crate::observation::{Observation, Outcome, Scenario, Timing, Trial};
+use crate::observation::{Failure, Observation, Outcome, Scenario, Timing, Trial};
 use crate::plan::Plan;
 use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
@@ -159,13 +159,21 @@ pub fn carry_out(
     Ok(true)
 }
 
+/// The outcome of a trial; a failure if its numbers could not be added to those of others. The store would refuse to read them.
+fn possible(outcome: Outcome) -> Outcome {
+    let Outcome::Measured(measured) = &outcome else { return outcome };
+    let Err(why) = measured.check_sizes() else { return outcome };
+    let reason = format!("its measurement makes no sense: {why}");
+    Outcome::Failed(Failure { stage: "counts".to_owned(), reason, output: String::new() })
+}
+
 /// Executes a trial and measures how long it takes.
 ///
 /// # Errors
 /// [`Interrupted`]: the trial has no observation.
 pub fn observe(executor: &mut dyn Executor, trial: &Trial) -> Result<Observation, Interrupted> {
     let began_unix_s = executor.now_unix_s();
-    let outcome = executor.execute(trial)?;
+    let outcome = possible(executor.execute(trial)?);
     let took_s = (executor.now_unix_s() - began_unix_s).max(0.0);
     Ok(Observation { trial: trial.clone(), began_unix_s, took_s, outcome })
 }

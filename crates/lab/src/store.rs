@@ -17,9 +17,9 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 pub use error::StoreError;
-use error::decode;
+use error::{damaged, decode};
 
-use crate::observation::Observation;
+use crate::observation::{Observation, Outcome};
 use crate::plan::Plan;
 
 /// The version of the schema that this program writes, `PRAGMA user_version`.
@@ -282,7 +282,15 @@ impl Store {
                 statement.query_map([run], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
             rows.map(|row| {
                 let (trial, json) = row?;
-                decode(&json, || format!("trial {trial} of run {run}"))
+                let what = || format!("trial {trial} of run {run}");
+                let seen: Observation = decode(&json, what)?;
+                match &seen.outcome {
+                    Outcome::Measured(measured) => {
+                        measured.check_sizes().map_err(|why| damaged(what(), why))?
+                    }
+                    Outcome::Failed(_) => {}
+                }
+                Ok(seen)
             })
             .collect()
         })

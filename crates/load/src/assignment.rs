@@ -95,7 +95,7 @@ const MOST: usize = 1_000_000;
 /// The most threads of a generator.
 const MOST_THREADS: usize = 4096;
 /// Times that are not longer can be added.
-const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// The rates that the command line takes.
 const RATES: std::ops::RangeInclusive<f64> = 1e-9..=1e8;
 

@@ -1,6 +1,7 @@
 //! How an exchange can fail. Each failure is in exactly one class (docs/contracts.md, "Error classes"). Pure.
 
 use std::fmt;
+use std::slice::EscapeAscii;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,17 +166,19 @@ impl Seen {
     }
 
     /// A status, and where it leads if the answer that begins with `head` has a Location.
-    pub fn status(status: u16, head: &[u8]) -> Self {
+    pub fn status<'h>(status: u16, head: &'h [u8]) -> Self {
         const NAME: &[u8] = b"location:";
         if !(300..400).contains(&status) {
             return Self::Status(status);
         }
-        let is_location =
-            |line: &&[u8]| line.len() > NAME.len() && line[..NAME.len()].eq_ignore_ascii_case(NAME);
+        let location = |line: &'h [u8]| {
+            let (name, value) = line.split_at_checked(NAME.len())?;
+            (name.eq_ignore_ascii_case(NAME) && !value.is_empty()).then_some(value)
+        };
         let lines = head.split(|byte| *byte == b'\n').take_while(|line| line.trim_ascii() != b"");
-        match lines.into_iter().find(is_location) {
-            Some(line) => {
-                let (kept, len) = first(line[NAME.len()..].trim_ascii());
+        match lines.into_iter().find_map(location) {
+            Some(value) => {
+                let (kept, len) = first(value.trim_ascii());
                 Self::Redirect(status, kept, len)
             }
             None => Self::Status(status),
@@ -191,9 +194,13 @@ impl Seen {
 /// The first bytes of `bytes`, and how many there are.
 fn first(bytes: &[u8]) -> ([u8; KEPT], u8) {
     let mut kept = [0; KEPT];
-    let len = bytes.len().min(KEPT);
-    kept[..len].copy_from_slice(&bytes[..len]);
-    (kept, len as u8)
+    kept.iter_mut().zip(bytes).for_each(|(kept, byte)| *kept = *byte);
+    (kept, bytes.len().min(KEPT) as u8)
+}
+
+/// So many of these bytes, as ASCII.
+fn shown(kept: &[u8; KEPT], len: u8) -> EscapeAscii<'_> {
+    kept.get(..usize::from(len)).unwrap_or_default().escape_ascii()
 }
 
 impl Fault {
@@ -227,7 +234,7 @@ impl fmt::Display for Fault {
             Seen::Errno(errno) => std::io::Error::from_raw_os_error(errno).fmt(f),
             Seen::Status(status) => write!(f, "status {status}"),
             Seen::Redirect(status, to, len) => {
-                write!(f, "status {status} to \"{}\"", to[..usize::from(len)].escape_ascii())
+                write!(f, "status {status} to \"{}\"", shown(&to, len))
             }
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
             Seen::Tls(fault) => fault.fmt(f),
@@ -235,7 +242,7 @@ impl fmt::Display for Fault {
             Seen::Early => f.write_str("a success before the body of its request was sent"),
             Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {
-                write!(f, "\"{}\"", bytes[..usize::from(len)].escape_ascii())
+                write!(f, "\"{}\"", shown(&bytes, len))
             }
             Seen::Check { found, .. } => found.fmt(f),
             Seen::Coding(broken) => broken.fmt(f),
@@ -272,7 +279,7 @@ impl fmt::Display for Example {
         }
         write!(f, "{}", self.fault)?;
         if let Seen::Bytes(bytes, len @ 1..) = self.heard {
-            write!(f, " in \"{}\"", bytes[..usize::from(len)].escape_ascii())?;
+            write!(f, " in \"{}\"", shown(&bytes, len))?;
         }
         match (self.connection, self.exchange) {
             (Some(index), Some(exchange)) => write!(f, " (connection {index}, its exchange {exchange}")?,

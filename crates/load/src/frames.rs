@@ -59,7 +59,8 @@ impl Streams {
         } else {
             let block = wire::pattern::block(size, PIECE);
             let prefix = head.len();
-            head.extend_from_slice(&block[..PIECE - prefix]);
+            head.extend_from_slice(&block);
+            head.truncate(PIECE);
             Pieces::Cut {
                 first: SharedBytes::new(Arc::new(head)),
                 prefix,
@@ -148,7 +149,7 @@ impl Protocol for Streams {
             }
             let unreadable = |_| Fault::new(ErrorClass::Protocol, Seen::bytes(bytes));
             let (consumed, frame) = state.answer.push(rest).map_err(unreadable)?;
-            rest = &rest[consumed..];
+            rest = rest.get(consumed..).unwrap_or_default();
             let Some(frame) = frame else { continue };
             let got =
                 Summary::decode(frame).ok_or_else(|| Fault::new(ErrorClass::Protocol, Seen::bytes(frame)))?;

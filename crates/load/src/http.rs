@@ -24,8 +24,9 @@ mod source;
 
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;
-/// Bytes per send of a large body.
-const PIECE: usize = 256 * 1024;
+/// Bytes per send of a large body: nearly 256 KiB. These are whole periods of the pattern, so a body of many pieces repeats it
+/// without a break.
+const PIECE: usize = 4 * wire::pattern::PERIOD;
 /// The most interim answers that are accepted before an answer.
 const INTERIM: u64 = 100;
 
@@ -312,7 +313,7 @@ impl<S: Source> Protocol for Requests<S> {
                 {
                     let (consumed, length) = (whole.consumed, whole.body.len());
                     replies.push(self.accept(state, length));
-                    rest = &rest[consumed..];
+                    rest = rest.get(consumed..).unwrap_or_default();
                     if rest.is_empty() {
                         return Ok(());
                     }
@@ -322,7 +323,7 @@ impl<S: Source> Protocol for Requests<S> {
                 let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(&state.marks));
                 self.source.judge(&mut self.judge, &state.marks).whole(&mut received, whole.body)?;
                 let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
-                rest = &rest[message.len..];
+                rest = rest.get(message.len..).unwrap_or_default();
                 self.complete(state, received, message, replies)?;
                 if rest.is_empty() {
                     return Ok(());
@@ -331,7 +332,7 @@ impl<S: Source> Protocol for Requests<S> {
                 continue;
             }
             let step = state.decoder.push(rest).map_err(|error| unreadable(error, rest))?;
-            rest = &rest[step.consumed..];
+            rest = rest.get(step.consumed..).unwrap_or_default();
             match step.event {
                 HttpEvent::NeedMore => {
                     if !answer.is_empty() {

@@ -4,18 +4,25 @@
 //! `requests` and `answers` (what is sent, and what must come back) and the random numbers of `stats`; knows nothing of systems,
 //! experiments or verdicts. [`Slo`] judges a tally, and [`search`] chooses the rates of several drives.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod announced;
 mod assignment;
 mod driver;
 mod error;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod fault;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod frames;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod http;
 pub mod list;
 mod pacer;
 mod protocol;
 mod rendezvous;
 pub mod search;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod secured;
 mod slo;
 mod tally;

@@ -66,6 +66,7 @@ impl<P: Protocol> Protocol for Secured<P> {
         self.inner.keeps_connections()
     }
 
+    #[expect(clippy::indexing_slicing, reason = "there is a line for each lane")]
     fn open(&mut self, lane: usize) -> Self::State {
         State { channel: self.lines[lane].open(self.now).map(Box::new), inner: self.inner.open(lane) }
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::Tally;
+use crate::assignment::LONGEST;
 
 /// Objectives that must all hold. Its form in files is the text that the user wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,7 +218,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 =
         number.parse().map_err(|_| format!("{text:?} is not a duration: write 500ms, 10s, 2m or 1h"))?;
-    Duration::try_from_secs_f64(number * factor).map_err(|error| error.to_string())
+    let time = Duration::try_from_secs_f64(number * factor).map_err(|error| error.to_string())?;
+    if time > LONGEST {
+        Err(format!("{text:?} is longer than ten years: use a shorter time"))
+    } else {
+        Ok(time)
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +240,14 @@ mod tests {
         for text in ["", "s", "10 s", "-1s", "1d", "1e999"] {
             assert!(duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_added_to_others_is_refused() {
+        for text in ["18446744073709550000s", "87841h"] {
+            assert!(duration(text).is_err_and(|why| why.contains("ten years")), "{text}");
+        }
+        assert_eq!(duration("87840h"), Ok(LONGEST));
     }
 
     #[test]

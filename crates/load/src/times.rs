@@ -28,6 +28,7 @@ impl From<Histogram<u64>> for Times {
 }
 
 /// An empty histogram. All of them have the same bounds.
+#[expect(clippy::expect_used, reason = "the bounds are constants, and a test makes one")]
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid")
 }

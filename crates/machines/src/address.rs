@@ -70,7 +70,7 @@ pub fn names(machines: &[Machine]) -> Vec<String> {
             (Some(Machine::Slurm(all)), Machine::Slurm(node))
                 if all.request.options == node.request.options && previous < Some(node.index) =>
             {
-                all.request.nodes += 1;
+                all.request.nodes = all.request.nodes.saturating_add(1);
             }
             (_, Machine::Slurm(node)) => {
                 let request = Request { nodes: 1, ..node.request.clone() };

@@ -34,11 +34,11 @@ impl Offset {
     /// The offset by the shortest of these round trips. `None` if there is none that is possible.
     pub fn of(rounds: &[Round]) -> Option<Self> {
         let possible = rounds.iter().filter(|round| round.arrived >= round.sent);
-        let best = possible.min_by_key(|round| round.arrived - round.sent)?;
-        let round_trip_ns = best.arrived - best.sent;
+        let best = possible.min_by_key(|round| round.arrived.saturating_sub(round.sent))?;
+        let round_trip_ns = best.arrived.saturating_sub(best.sent);
         // In the middle of the shortest round trip, nobody waited for long on either way.
-        let middle = i128::from(best.sent) + i128::from(round_trip_ns / 2);
-        let ahead_ns = i64::try_from(i128::from(best.there) - middle).ok()?;
+        let middle = best.sent.midpoint(best.arrived);
+        let ahead_ns = i64::try_from(i128::from(best.there).saturating_sub(i128::from(middle))).ok()?;
         Some(Self { ahead_ns, error_ns: round_trip_ns.div_ceil(2), round_trip_ns })
     }
 
@@ -49,7 +49,7 @@ impl Offset {
 
     /// What this side's clock shows when the other shows `there`. Times before the beginning of the clock are possible.
     pub fn here(&self, there: u64) -> i128 {
-        i128::from(there) - i128::from(self.ahead_ns)
+        i128::from(there).saturating_sub(i128::from(self.ahead_ns))
     }
 }
 

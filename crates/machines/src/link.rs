@@ -140,7 +140,7 @@ impl Link {
     /// # Errors
     /// There is none in time, or it is of another version.
     pub fn greet(&mut self, own: &Hello) -> Result<Hello, Lost> {
-        let deadline = Instant::now() + GREETING;
+        let began = Instant::now();
         loop {
             match self.take(Duration::from_millis(50))? {
                 Some(Received::Hello(hello)) => {
@@ -151,7 +151,7 @@ impl Link {
                     return Ok(hello);
                 }
                 Some(_) => return Err(Lost::Broken("its first message is no hello".to_owned())),
-                None if Instant::now() >= deadline => return Err(Lost::Mute),
+                None if began.elapsed() >= GREETING => return Err(Lost::Mute),
                 None => {}
             }
         }
@@ -179,9 +179,9 @@ impl Link {
     /// # Errors
     /// The other side is gone.
     pub fn receive(&mut self, patience: Duration) -> Result<Option<Value>, Lost> {
-        let deadline = Instant::now() + patience;
+        let began = Instant::now();
         loop {
-            match self.take(deadline.saturating_duration_since(Instant::now()))? {
+            match self.take(patience.saturating_sub(began.elapsed()))? {
                 Some(Received::Says(what)) => return Ok(Some(what)),
                 // A pong that comes too late is of no use.
                 Some(Received::Pong(_)) => {}
@@ -195,12 +195,12 @@ impl Link {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
-        let deadline = Instant::now() + patience;
+        let began = Instant::now();
         loop {
             // Silence is noticed in time, however long a caller may wait.
-            let slice = deadline.saturating_duration_since(Instant::now()).min(BEAT);
+            let slice = patience.saturating_sub(began.elapsed()).min(BEAT);
             match self.take_within(slice)? {
-                None if Instant::now() < deadline => {}
+                None if began.elapsed() < patience => {}
                 received => return Ok(received),
             }
         }

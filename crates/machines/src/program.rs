@@ -24,15 +24,15 @@ const PIECE: usize = 64 << 10;
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The folder of all programs that were sent to a machine, in words of a shell.
-/// Its name in the cache of narrows. Whatever was sent to a machine is kept there.
+/// The folder in the cache of narrows with whatever was sent to a machine.
 pub const CACHE: &str = "agents";
+/// The same in words of a shell.
 const FOLDER: &str = r#""${XDG_CACHE_HOME:-$HOME/.cache}/narrows/agents""#;
 
 /// What a shell does at the other end. It has no `'`, no `\` and no `!`, so that in single quotes every login shell takes it as it
 /// is. Words in capitals that are no variables are filled in.
 const SCRIPT: &str = r#"
-    c=FOLDER/HASH; p="$c/narrows"; u=$(uname -sm); t=;
+    c=FOLDER/HASH; p="$c/narrows"; u=$(uname -sm); m=$(umask); t=;
     if [ "$u" = "SYSTEM" ]; then
         [ -x "$p" ] || {
             umask 077;
@@ -50,6 +50,7 @@ const SCRIPT: &str = r#"
             exit 1;
         };
     fi;
+    umask "$m";
     "$p" --version >/dev/null || {
         echo "$p does not run there: use the static binary of narrows here, or exec: and a narrows that was built there" >&2;
         exit 1;

@@ -21,8 +21,8 @@ use crate::slurm::{Allocation, Node};
 /// How long an agent may take to end when its pipe has closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How long a machine may take to remove what was copied to it.
-const CLEANING: Duration = Duration::from_secs(60);
+/// How long a machine may take to remove what was copied to it and built there.
+const CLEANING: Duration = Duration::from_secs(600);
 
 /// How many of the last lines of a command's standard error are shown.
 const LINES: usize = 5;
@@ -297,7 +297,9 @@ pub fn clean(machine: &Machine, cancel: &AtomicBool) -> Result<(), MachineError>
             ));
         }
     }
-    let cleaned = errand::capture(machine.shell(&Program::cleaning()), Instant::now() + CLEANING, cancel);
+    #[expect(clippy::arithmetic_side_effects, reason = "it is a constant")]
+    let deadline = Instant::now() + CLEANING;
+    let cleaned = errand::capture(machine.shell(&Program::cleaning()), deadline, cancel);
     match cleaned {
         Ok(captured) if captured.is_success() => Ok(()),
         Ok(captured) => {

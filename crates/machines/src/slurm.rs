@@ -90,7 +90,7 @@ impl Request {
         let _ = thread::Builder::new().name("salloc".to_owned()).spawn(read);
         // From here on every way out gives back what there is.
         let mut allocation = Allocation { nodes: Vec::new(), input: Some(input), held };
-        let mut notice_at = Some(Instant::now() + SHORT);
+        let (began, mut noticed) = (Instant::now(), false);
         let line = loop {
             match line.recv_timeout(GLANCE) {
                 Ok(line) => break line,
@@ -100,7 +100,7 @@ impl Request {
             if cancel.load(Ordering::Relaxed) {
                 return Err("interrupted while it waited for Slurm".to_owned());
             }
-            if notice_at.take_if(|at| Instant::now() >= *at).is_some() {
+            if began.elapsed() >= SHORT && !std::mem::replace(&mut noticed, true) {
                 notice(&format!("slurm:{}: waits for the allocation; Ctrl-C gives up", self.nodes));
             }
         };

@@ -23,12 +23,16 @@ use serve::Server;
 use systems::machine::Environment;
 use systems::network::Interface;
 use systems::{Limit, machine};
+use workshop::{Begun, Workshop};
 
 use crate::common::{self, End, Usage};
+use crate::fleet::lab::Task;
+use crate::fleet::workshop::Step;
 use crate::fleet::{self, Answer, At, Described, DriveOrder, Driven, MachineList, Order, ServeOrder};
 use crate::{doctor_verb, load_verb};
 
 mod bench;
+mod workshop;
 
 /// How long the agent listens while it has nothing to do.
 const IDLE: Duration = Duration::from_millis(100);
@@ -80,7 +84,14 @@ pub fn run(args: &Args, files: Limit) -> End {
 
 /// Carries orders out until the pipe is lost.
 fn attend(link: &mut Link, files: Limit) -> Result<(), Lost> {
-    let mut agent = Agent { speaker: link.speaker(), files, work: None, server: None, bench: None };
+    let mut agent = Agent {
+        speaker: link.speaker(),
+        files,
+        work: None,
+        server: None,
+        bench: None,
+        workshop: Workshop::default(),
+    };
     loop {
         let patience = agent.glance();
         let Some(what) = link.receive(patience)? else { continue };
@@ -98,6 +109,7 @@ struct Agent {
     work: Option<Work>,
     server: Option<Server>,
     bench: Option<Benchwork>,
+    workshop: Workshop,
 }
 
 impl Agent {
@@ -128,7 +140,9 @@ impl Agent {
                 self.say(&Answer::Described(Box::new(describe(interface, files))))
             }
             Order::Weigh(filler) => self.say(&Answer::Weighed(filler.len())),
-            Order::Examine | Order::Drive(_) if busy => self.say(&failed("it is busy with something else")),
+            Order::Examine | Order::Drive(_) | Order::Workshop(_) if busy => {
+                self.say(&failed("it is busy with something else"))
+            }
             Order::Examine => {
                 let files = self.files;
                 self.begin(None, move |_, cancel| examine(files, cancel))
@@ -164,20 +178,14 @@ impl Agent {
                 let answer = self.stop_serving();
                 self.say(&answer)
             }
-            Order::Task(task) => {
-                let (speaker, files) = (&self.speaker, self.files);
-                let bench = self.bench.get_or_insert_with(|| Benchwork::begin(speaker.clone(), files));
-                match bench.task(*task) {
-                    true => Ok(()),
-                    false => self.say(&failed("its bench ended abnormally")),
-                }
-            }
+            Order::Task(task) => self.task(*task),
             Order::Reply(reply) => {
                 if let Some(bench) = &self.bench {
                     bench.reply(*reply);
                 }
                 Ok(())
             }
+            Order::Workshop(step) => self.step(*step),
         }
     }
 
@@ -188,6 +196,27 @@ impl Agent {
     ) -> Result<(), Lost> {
         self.work = Some(Work::begin(self.speaker.clone(), waits, task));
         Ok(())
+    }
+
+    /// Gives its bench a task.
+    fn task(&mut self, task: Task) -> Result<(), Lost> {
+        let (speaker, files) = (&self.speaker, self.files);
+        let bench = self.bench.get_or_insert_with(|| Benchwork::begin(speaker.clone(), files));
+        match bench.task(task) {
+            true => Ok(()),
+            false => self.say(&failed("its bench ended abnormally")),
+        }
+    }
+
+    /// Does a step towards a commit that is built here.
+    fn step(&mut self, step: Step) -> Result<(), Lost> {
+        match self.workshop.step(step) {
+            Ok(Begun::Ended(stage)) => self.say(&Answer::Workshop(Box::new(stage))),
+            Ok(Begun::Goes(build)) => {
+                self.begin(None, move |_, cancel| Ok(Answer::Workshop(Box::new(build.run(cancel)))))
+            }
+            Err(why) => self.say(&failed(why)),
+        }
     }
 
     fn stop_serving(&mut self) -> Answer {

@@ -7,6 +7,7 @@ pub mod lab;
 pub mod path;
 pub mod patient;
 pub mod sut;
+pub mod workshop;
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -66,6 +67,8 @@ pub enum Order {
     Task(Box<lab::Task>),
     /// What the bench wanted.
     Reply(Box<lab::Reply>),
+    /// A step towards a commit that is built there.
+    Workshop(Box<workshop::Step>),
 }
 
 /// A server of Narrows' own.
@@ -131,6 +134,8 @@ pub enum Answer {
     Want(Box<lab::Want>),
     /// What the bench says of its task.
     Done(Box<lab::Done>),
+    /// To [`Order::Workshop`].
+    Workshop(Box<workshop::Stage>),
     /// The order cannot be carried out.
     Failed(String),
 }

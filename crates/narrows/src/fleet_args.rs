@@ -18,6 +18,7 @@ use crate::fleet::generators::Generators;
 use crate::fleet::lab::Opening;
 use crate::fleet::patient::{About, Patient};
 use crate::fleet::sut::{self, Sut};
+use crate::fleet::workshop::Workshop;
 use crate::fleet::{self, At, MachineList, Order, path};
 use crate::lab_args;
 
@@ -69,18 +70,30 @@ impl FleetArgs {
     ///
     /// # Errors
     /// The option that is wrong.
-    pub fn check_commands(&self, commits: bool, services: bool) -> Result<(), Usage> {
+    pub fn check_commands(&self, services: bool) -> Result<(), Usage> {
         self.check_address()?;
-        let wrong = match (&self.sut, commits, services) {
-            (Some(_), true, _) => {
-                "--git builds on this machine, so it cannot be used with --sut: build there, and compare the programs"
-            }
-            (Some(_), _, true) => {
+        match &self.sut {
+            Some(_) if services => Err(Usage(
                 "--service starts its command on this machine: start it on the machine of --sut yourself"
-            }
-            _ => return Ok(()),
-        };
-        Err(Usage(wrong.to_owned()))
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The machine of `--sut`, to build commits on it.
+    ///
+    /// # Errors
+    /// It cannot be reached, or each reach may get another machine.
+    pub fn workshop(&self, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Option<Workshop>> {
+        match self.sut()? {
+            None => Ok(None),
+            Some(Machine::Slurm(_)) => bail!(Usage(
+                "--git builds on the machine of --sut before the trials, and slurm:1 may be another node then: name the node by ssh://"
+                    .to_owned()
+            )),
+            Some(sut) => Workshop::reach(sut, files, cancel).map(Some),
+        }
     }
 
     /// This machine, for the systems of a catalog.

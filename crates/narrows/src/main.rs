@@ -2,6 +2,9 @@
 //!
 //! This crate is the command line, with one file per verb. The work is done by the crates below it.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod agent_verb;
 mod built_in;
 mod check_args;

@@ -161,7 +161,7 @@ impl From<ExitCode> for Answer {
 
 impl<'a> Question<'a> {
     fn read(args: &'a Args, files: Limit) -> anyhow::Result<Self> {
-        args.fleet.check_commands(!args.commits.git.is_empty(), args.command.has_services())?;
+        args.fleet.check_commands(args.command.has_services())?;
         let cancel = common::cancellation()?;
         let workload = args.command.workload(&args.arms);
         let conditions = args.conditions(workload)?;
@@ -177,7 +177,8 @@ impl<'a> Question<'a> {
         let arms = arms::read(typed, commits.map(|commits| commits.places(&args.names)))?;
         knobs::check_points(&arms.knobs)?;
         let mut catalog = Catalog::new(dir);
-        arms.systems.iter().for_each(|system| catalog.insert(system.clone()));
+        let insert = if arms.there { Catalog::insert_there } else { Catalog::insert };
+        arms.systems.iter().for_each(|system| insert(&mut catalog, system.clone()));
         Ok((arms, catalog))
     }
 
@@ -196,10 +197,15 @@ impl<'a> Question<'a> {
         }
         // What is wrong with the store is known before anything is built.
         self.args.place_of_store()?;
-        if self.args.commits.bisect {
-            return bisect::search(self, &repository, &revisions);
+        let ends = match self.args.commits.bisect {
+            true => Some(bisect::check(&repository, &revisions)?),
+            false => None,
+        };
+        let workshop = self.args.fleet.workshop(self.files, &self.cancel)?;
+        let mut clones = Clones::new(&repository, workshop);
+        if let Some(ends) = ends {
+            return bisect::search(self, &repository, ends, clones);
         }
-        let mut clones = Clones::new(&repository);
         let commits = Commits::prepare(self.args, &mut clones, &revisions)?;
         Ok(self.answer(Some(&commits), self.screen())?.code)
     }

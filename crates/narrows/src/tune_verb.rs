@@ -95,7 +95,7 @@ fn some_memory(text: &str) -> Result<u64, String> {
 
 /// Searches, saves every trial, and prints the advice.
 pub fn run(args: &Args, files: Limit) -> End {
-    args.lab.fleet.check_commands(false, args.command.has_services())?;
+    args.lab.fleet.check_commands(args.command.has_services())?;
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     let question = args.question(&target)?;

@@ -127,14 +127,15 @@ pub fn audit(table: &PublishedTable, all: &[PublishedTable]) -> Audit {
     };
     parts.doubts.extend(few_trials(table));
     let systems = table.row_systems();
-    let one_system = systems.iter().all(|system| *system == systems[0]);
+    let one_system = systems.iter().all(|system| Some(system) == systems.first());
     let warnings = parts.doubts.into_iter().filter(|d| !d.rows.is_empty()).map(|doubt| {
         let (count, of) = (doubt.rows.len(), labels.len());
-        let mut counts = BTreeMap::new();
-        for &row in doubt.rows.iter().filter(|_| !one_system) {
-            *counts.entry(systems[row].to_owned()).or_default() += 1;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for system in doubt.rows.iter().filter(|_| !one_system).filter_map(|&row| systems.get(row)) {
+            let count = counts.entry((*system).to_owned()).or_default();
+            *count = count.saturating_add(1);
         }
-        let rows = doubt.rows.iter().filter(|_| count < of).map(|&row| labels[row].clone());
+        let rows = doubt.rows.iter().filter(|_| count < of).filter_map(|&row| labels.get(row).cloned());
         AuditWarning { code: doubt.code, seen: doubt.seen, count, of, rows: rows.collect(), systems: counts }
     });
     Audit {
@@ -165,5 +166,5 @@ fn few_trials(table: &PublishedTable) -> Option<FlawedRows> {
 
 /// The indices of the rows to which a predicate applies.
 fn indices<T>(rows: &[T], applies: impl Fn(&T) -> bool) -> Vec<usize> {
-    (0..rows.len()).filter(|&row| applies(&rows[row])).collect()
+    rows.iter().enumerate().filter(|(_, row)| applies(row)).map(|(index, _)| index).collect()
 }

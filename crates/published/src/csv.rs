@@ -21,61 +21,50 @@ pub(super) fn lines(source: &Source) -> Result<Vec<Vec<Field>>, InputError> {
         if !text.trim().is_empty() {
             lines.push(fields(source, text, start)?);
         }
-        start += line.len();
+        start = line.len().saturating_add(start);
     }
     Ok(lines)
 }
 
-#[expect(
-    clippy::string_slice,
-    reason = "positions are those of commas and quotes in this line, which are one byte each"
-)]
 fn fields(source: &Source, line: &str, start: usize) -> Result<Vec<Field>, InputError> {
     let mut fields = Vec::new();
-    let mut offset = 0;
-    loop {
-        let length = match line[offset..].strip_prefix('"') {
-            None => line[offset..].find(',').unwrap_or(line.len() - offset),
-            Some(rest) => match closing(rest) {
-                Some(end) if rest[end + 1..].is_empty() || rest[end + 1..].starts_with(',') => end + 2,
-                Some(end) => {
-                    let behind = start + offset + end + 2;
-                    let help = "a comma, or the quote written twice where it belongs to the text";
-                    return Err(source.error(behind..behind + 1, "text behind a closing quote", help));
-                }
-                None => {
-                    let help = "end the field with a quote on its line";
-                    return Err(source.error(
-                        start + offset..start + line.len(),
-                        "a quote that is not closed",
-                        help,
-                    ));
-                }
+    let mut rest = Some(line);
+    // Where a rest of the line begins in the text.
+    let place = |rest: &str| start.saturating_add(line.len()).saturating_sub(rest.len());
+    while let Some(begun) = rest {
+        let (text, behind) = match begun.strip_prefix('"') {
+            None => match begun.split_once(',') {
+                Some((raw, _)) => (raw.trim().to_owned(), begun.get(raw.len()..).unwrap_or_default()),
+                None => (begun.trim().to_owned(), ""),
             },
+            Some(quoted) => quotation(quoted).ok_or_else(|| {
+                let help = "end the field with a quote on its line";
+                source.error(place(begun)..place(""), "a quote that is not closed", help)
+            })?,
         };
-        let raw = &line[offset..offset + length];
-        let inner = raw.strip_prefix('"').and_then(|r| r.strip_suffix('"'));
-        let text = inner.map_or_else(|| raw.trim().to_owned(), |inner| inner.replace("\"\"", "\""));
-        fields.push(Field { text, span: start + offset..start + offset + length });
-        offset += length + 1;
-        if offset > line.len() {
-            return Ok(fields);
+        rest = behind.strip_prefix(',');
+        if rest.is_none() && !behind.is_empty() {
+            let help = "a comma, or the quote written twice where it belongs to the text";
+            let at = place(behind);
+            return Err(source.error(at..at.saturating_add(1), "text behind a closing quote", help));
         }
+        fields.push(Field { text, span: place(begun)..place(behind) });
     }
+    Ok(fields)
 }
 
-/// The position of the quote that ends a text. Skips doubled quotes.
-#[expect(
-    clippy::string_slice,
-    reason = "positions are those of quotes in this text, which are one byte each"
-)]
-fn closing(text: &str) -> Option<usize> {
-    let mut from = 0;
+/// The text up to the quote that ends it, and what is behind that quote. A doubled quote is one of the text.
+fn quotation(quoted: &str) -> Option<(String, &str)> {
+    let (mut text, mut rest) = (String::new(), quoted);
     loop {
-        let end = from + text[from..].find('"')?;
-        if !text[end + 1..].starts_with('"') {
-            return Some(end);
+        let (before, behind) = rest.split_once('"')?;
+        text.push_str(before);
+        match behind.strip_prefix('"') {
+            None => return Some((text, behind)),
+            Some(after) => {
+                text.push('"');
+                rest = after;
+            }
         }
-        from = end + 2;
     }
 }

@@ -5,12 +5,16 @@
 //! program, so that a report needs no checkout. Other tables are read from their path. Apart from that, this crate is
 //! pure. It knows the findings of a run, beside which it sets the published figures, but not how they were made.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 mod audit;
 mod beside;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 mod csv;
 mod found;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 mod read;
 mod record;
 mod rows;

@@ -1,6 +1,7 @@
 //! Reads a table from its two files. Checks each field and reports each mistake with its position.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::Deserialize;
 use systems::input::{self, nearest};
@@ -59,7 +60,6 @@ fn listed(named: BTreeMap<String, OneOrMany>) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Reads a table from the texts of its TOML and CSV files.
-#[expect(clippy::indexing_slicing, reason = "`csv::fields` gives a line at least one field")]
 pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, InputError> {
     let file: Head = input::parse(head)?;
     let stem = head.path.file_stem().unwrap_or_default().to_string_lossy();
@@ -83,14 +83,13 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, Inpu
     check_heading(data, heading, columns)?;
     if let Some(first) = lines.get(MOST_ROWS) {
         let message = format!("more than {MOST_ROWS} rows");
-        return Err(data.error(first[0].span.clone(), message, "a published table is one that people read"));
+        return Err(data.error(place(first), message, "a published table is one that people read"));
     }
     let mut records = Vec::new();
     for fields in lines {
         if fields.len() != columns.len() {
             let message = format!("{} fields where the heading has {}", fields.len(), columns.len());
-            let span = fields[0].span.start..fields[fields.len() - 1].span.end;
-            return Err(data.error(span, message, "quote a field that has commas in it"));
+            return Err(data.error(place(fields), message, "quote a field that has commas in it"));
         }
         let record = Record { source: data, columns, fields };
         let system = record.field("system")?;
@@ -120,6 +119,13 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, Inpu
         fixed: file.fixed,
         columns: file.columns.into_inner(),
     })
+}
+
+/// Where a line begins and ends.
+fn place(fields: &[Field]) -> Range<usize> {
+    let (start, end) =
+        (fields.first().map(|field| field.span.start), fields.last().map(|field| field.span.end));
+    start.unwrap_or_default()..end.unwrap_or_default()
 }
 
 /// Checks that the heading of the CSV file names the columns in their order.

@@ -5,6 +5,9 @@
 //! has found. Every format shows all findings, except that CSV has only the tables, and
 //! those for continuous integration have only verdicts or figures.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod bencher;
 mod brief;
 mod compare;

@@ -6,7 +6,7 @@ use crate::{Error, InLine, Reading, Request, Text};
 
 pub(crate) fn read(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>) -> Result<(), Error> {
     loop {
-        let number = lines.number() + 1;
+        let number = lines.coming();
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => return Ok(()),
@@ -17,9 +17,9 @@ pub(crate) fn read(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>) -> Resu
         }
         match as_text(line).and_then(parse) {
             Ok(Some(request)) => reading.give(Request { line: number, ..request })?,
-            Ok(None) => reading.found.bodiless += 1,
+            Ok(None) => reading.found.bodiless = reading.found.bodiless.saturating_add(1),
             Err(error) => {
-                reading.found.unreadable += 1;
+                reading.found.unreadable = reading.found.unreadable.saturating_add(1);
                 reading.found.first_unreadable.get_or_insert_with(|| reading.options.error(number, error));
             }
         }
@@ -27,34 +27,32 @@ pub(crate) fn read(lines: &mut Lines<'_>, reading: &mut Reading<'_, '_>) -> Resu
 }
 
 /// The request of a line; `None` if it had a body, which the log does not have.
-#[expect(clippy::string_slice, reason = "both ends are found in the line, and are those of single bytes")]
 fn parse(line: &str) -> Result<Option<Request>, InLine> {
+    // The column at which a rest of the line begins.
+    let column = |rest: &str| line.len().saturating_sub(rest.len()).saturating_add(1);
     let expected = |at: usize, what: &str| {
-        (at + 1, format!("{what} is missing, as in `127.0.0.1 - - [{TIME}] \"GET / HTTP/1.1\" 200 2`"))
+        (at, format!("{what} is missing, as in `127.0.0.1 - - [{TIME}] \"GET / HTTP/1.1\" 200 2`"))
     };
-    let open = line.find('[').ok_or_else(|| expected(0, "[TIME]"))?;
-    let close = line[open..]
-        .find("] \"")
-        .map(|at| open + at)
-        .ok_or_else(|| expected(open, "the request after [TIME]"))?;
-    let at = time(&line[open + 1..close]).ok_or_else(|| (open + 2, format!("not a time such as {TIME}")))?;
-    let start = close + 3;
-    let end = line[start..]
-        .find('"')
-        .map(|at| start + at)
-        .ok_or_else(|| expected(start, "the quote after the request"))?;
-    let mut words = line[start..end].split(' ');
+    let (before, rest) = line.split_once('[').ok_or_else(|| expected(1, "[TIME]"))?;
+    let open = before.len().saturating_add(1);
+    let (clock, request) =
+        rest.split_once("] \"").ok_or_else(|| expected(open, "the request after [TIME]"))?;
+    let at = time(clock).ok_or_else(|| (column(rest), format!("not a time such as {TIME}")))?;
+    let start = column(request);
+    let (request, rest) =
+        request.split_once('"').ok_or_else(|| expected(start, "the quote after the request"))?;
+    let mut words = request.split(' ');
     let (Some(method), Some(path), Some(protocol), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return Err((start + 1, "not a request such as `GET / HTTP/1.1`".to_owned()));
+        return Err((start, "not a request such as `GET / HTTP/1.1`".to_owned()));
     };
     let method_is_right = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     if !method_is_right || method == "CONNECT" || !path.starts_with('/') || !protocol.starts_with("HTTP/") {
-        return Err((start + 1, "not a request such as `GET / HTTP/1.1`".to_owned()));
+        return Err((start, "not a request such as `GET / HTTP/1.1`".to_owned()));
     }
-    let status = line[end + 1..].split_whitespace().next().and_then(|status| status.parse().ok());
-    let status: u16 = status.ok_or_else(|| expected(end + 1, "the status"))?;
+    let status = rest.split_whitespace().next().and_then(|status| status.parse().ok());
+    let status: u16 = status.ok_or_else(|| expected(column(rest), "the status"))?;
     if matches!(method, "POST" | "PUT" | "PATCH") {
         return Ok(None);
     }
@@ -85,23 +83,25 @@ fn expected_status(status: u16) -> Option<String> {
 }
 
 /// The path as it was asked for. nginx writes `"`, `\` and what is not printable ASCII as `\xNN`.
-#[expect(clippy::string_slice, reason = "the escape and its digits are there, and are ASCII")]
 fn as_asked(path: &str) -> String {
     let mut asked = String::with_capacity(path.len());
     let mut rest = path;
-    while let Some(at) = rest.find("\\x") {
-        let digits = rest.get(at + 2..at + 4).filter(|digits| u8::from_str_radix(digits, 16).is_ok());
-        let Some(digits) = digits else { break };
-        asked.push_str(&rest[..at]);
+    while let Some((before, escape)) = rest.split_once("\\x") {
+        let Some((digits, behind)) = escape.split_at_checked(2) else { break };
+        if u8::from_str_radix(digits, 16).is_err() {
+            break;
+        }
+        asked.push_str(before);
         asked.push('%');
         asked.push_str(digits);
-        rest = &rest[at + 4..];
+        rest = behind;
     }
     asked.push_str(rest);
     asked
 }
 
 /// The seconds since 1970 of a time such as `22/Nov/2026:13:55:36 +0100`.
+#[expect(clippy::arithmetic_side_effects, reason = "a year has four digits, and every other number has two")]
 fn time(text: &str) -> Option<i64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -49,6 +49,7 @@ impl Rows {
     /// If there is no such row or column.
     #[expect(
         clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
         reason = "it says that it panics; callers have the row from `len` and the column from the names"
     )]
     #[inline]
@@ -154,7 +155,7 @@ fn json(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result
     let mut rows = Rows::default();
     let mut lines = Lines::new(input);
     loop {
-        let at = lines.number() + 1;
+        let at = lines.coming();
         let added = match lines.next() {
             Ok(None) => return Ok(rows),
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,

@@ -99,12 +99,12 @@ impl Entries<'_, '_, '_> {
         // Pages also load what is no HTTP: `data:`, `blob:`, sockets, extensions.
         let web = ["http://", "https://"].iter().any(|scheme| request.url.starts_with(scheme));
         if !web || request.method == "CONNECT" {
-            self.reading.found.elsewhere += 1;
+            self.reading.found.elsewhere = self.reading.found.elsewhere.saturating_add(1);
             return Ok(());
         }
         let (origin, path) = Origin::split(&request.url)?;
         if *self.first.get_or_insert_with(|| origin.clone()) != origin && !self.reading.options.rebase {
-            self.reading.found.elsewhere += 1;
+            self.reading.found.elsewhere = self.reading.found.elsewhere.saturating_add(1);
             return Ok(());
         }
         let path = as_sent(path);
@@ -179,7 +179,7 @@ impl<'de> Visitor<'de> for Path<'_, '_, '_, '_> {
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut entries: S) -> Result<(), S::Error> {
         while let Some(entry) = entries.next_element::<Entry>()? {
-            self.entries.number += 1;
+            self.entries.number = self.entries.number.saturating_add(1);
             self.entries.bound.renew();
             let number = self.entries.number;
             self.entries

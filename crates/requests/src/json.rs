@@ -90,7 +90,7 @@ pub(crate) fn read(
     read_line: ReadLine,
 ) -> Result<(), Error> {
     loop {
-        let at = lines.number() + 1;
+        let at = lines.coming();
         let parsed = match lines.next() {
             Ok(None) => return Ok(()),
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
@@ -181,8 +181,8 @@ struct Texts<'l, 'a, 'b, 'c> {
 impl Texts<'_, '_, '_, '_> {
     /// The column at which a text of the line probably stands. Escapes hide it, and then it is the beginning of the line.
     fn column(&self, text: &str) -> usize {
-        let quoted = self.line.find(&format!("\"{text}\"")).map(|at| at + 2);
-        quoted.or_else(|| self.line.find(text).map(|at| at + 1)).unwrap_or(1)
+        let quoted = self.line.find(&format!("\"{text}\"")).map(|at| at.saturating_add(2));
+        quoted.or_else(|| self.line.find(text).map(|at| at.saturating_add(1))).unwrap_or(1)
     }
 
     fn path_of(&self, url: &str) -> Result<String, InLine> {
@@ -192,8 +192,9 @@ impl Texts<'_, '_, '_, '_> {
 
     fn parse(&self, text: &str) -> Result<Text, InLine> {
         self.reading.text(text.as_bytes()).map_err(|(at, why)| {
-            let rest = text.get(at - 1..).unwrap_or_default();
-            let placeholder = rest.find("}}").and_then(|end| rest.get(..end + 2)).unwrap_or(rest);
+            let rest = text.get(at.saturating_sub(1)..).unwrap_or_default();
+            let placeholder =
+                rest.find("}}").and_then(|end| rest.get(..end.saturating_add(2))).unwrap_or(rest);
             (self.column(placeholder), why)
         })
     }

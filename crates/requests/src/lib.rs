@@ -5,7 +5,7 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
-#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 mod access_log;
 mod bounded;
@@ -150,9 +150,9 @@ pub fn read(
     let input = &mut start.as_slice().chain(input);
     let mut found =
         Found { format, requests: 0, bodiless: 0, elsewhere: 0, unreadable: 0, first_unreadable: None };
-    let mut requests = 0;
+    let mut requests = 0_u64;
     let mut count = |request: Request| {
-        requests += 1;
+        requests = requests.saturating_add(1);
         take(request)
     };
     let mut reading = Reading { options, read_body, take: &mut count, found: &mut found };
@@ -210,10 +210,10 @@ impl Reading<'_, '_> {
             return Ok(Text::literal(bytes));
         }
         self.text(&bytes).map_err(|(column, why)| {
-            let before = bytes.get(..column - 1).unwrap_or(&bytes);
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            (1, format!("{name}:{line}:{}: {why}", column - start))
+            let before = bytes.get(..column.saturating_sub(1)).unwrap_or(&bytes);
+            let line = before.split(|byte| *byte == b'\n').count();
+            let start = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            (1, format!("{name}:{line}:{}: {why}", start.len().saturating_add(1)))
         })
     }
 

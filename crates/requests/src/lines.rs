@@ -6,6 +6,8 @@ use crate::InLine;
 
 /// The longest line: 16 MiB.
 pub(crate) const LONGEST: usize = 16 << 20;
+/// The longest line with its end.
+const MOST_READ: u64 = LONGEST as u64 + 2;
 
 /// The lines of a stream.
 pub(crate) struct Lines<'a> {
@@ -22,6 +24,11 @@ impl<'a> Lines<'a> {
         Self { input, line: Vec::new(), number: 0, again: false }
     }
 
+    /// The number, from 1, of the line that `next` returns if no line was put back.
+    pub(crate) fn coming(&self) -> u64 {
+        self.number.saturating_add(1)
+    }
+
     /// The current line's number, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -36,9 +43,8 @@ impl<'a> Lines<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, InLine> {
         if !std::mem::take(&mut self.again) {
             self.line.clear();
-            self.number += 1;
-            let most = LONGEST as u64 + 2;
-            let read = (&mut *self.input).take(most).read_until(b'\n', &mut self.line);
+            self.number = self.coming();
+            let read = (&mut *self.input).take(MOST_READ).read_until(b'\n', &mut self.line);
             if read.map_err(|error| (1, format!("cannot read it: {error}")))? == 0 {
                 return Ok(None);
             }
@@ -80,5 +86,5 @@ pub(crate) fn beginning(input: &mut dyn BufRead) -> io::Result<Vec<u8>> {
 /// A line as text.
 pub(crate) fn as_text(line: &[u8]) -> Result<&str, InLine> {
     std::str::from_utf8(line)
-        .map_err(|error| (error.valid_up_to() + 1, "it is not UTF-8 from here on".to_owned()))
+        .map_err(|error| (error.valid_up_to().saturating_add(1), "it is not UTF-8 from here on".to_owned()))
 }

@@ -45,37 +45,37 @@ impl Text {
     }
 
     /// Parses a text. `columns` are the columns of the data.
-    #[expect(clippy::indexing_slicing, reason = "`at` is behind what was found in the text")]
     pub(crate) fn parse(text: &[u8], columns: &[String]) -> Result<Self, InLine> {
         let mut parsed = Self::default();
-        let mut at = 0;
-        while let Some(found) = find(&text[at..], b"{{") {
-            parsed.literal.extend_from_slice(&text[at..at + found]);
-            at += found;
-            if text[at..].starts_with(b"{{{{") {
+        let mut rest = text;
+        while let Some((before, inside)) = split(rest, b"{{") {
+            parsed.literal.extend_from_slice(before);
+            if let Some(behind) = inside.strip_prefix(b"{{") {
                 parsed.literal.extend_from_slice(b"{{");
-                at += 4;
-            } else if text[at..].starts_with(b"{{{") {
+                rest = behind;
+            } else if inside.starts_with(b"{") {
                 parsed.literal.push(b'{');
-                at += 1;
+                rest = rest.get(before.len().saturating_add(1)..).unwrap_or_default();
             } else {
-                let inside = &text[at + 2..];
-                let end = find(inside, b"}}").ok_or_else(|| (at + 1, UNCLOSED.to_owned()))?;
-                let name = String::from_utf8_lossy(&inside[..end]);
-                let slot = slot(name.trim(), columns).map_err(|why| (at + 1, why))?;
+                let column = text.len().saturating_sub(inside.len()).saturating_sub(1);
+                let (name, behind) = split(inside, b"}}").ok_or_else(|| (column, UNCLOSED.to_owned()))?;
+                let name = String::from_utf8_lossy(name);
+                let slot = slot(name.trim(), columns).map_err(|why| (column, why))?;
                 parsed.parts.push(Part { at: parsed.literal.len(), slot });
-                at += 2 + end + 2;
+                rest = behind;
             }
         }
-        parsed.literal.extend_from_slice(&text[at..]);
+        parsed.literal.extend_from_slice(rest);
         Ok(parsed)
     }
 }
 
 const UNCLOSED: &str = "`{{` without `}}`; write `{{{{` where `{{` itself is meant";
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|window| window == what)
+/// What is before and behind the first of these two bytes.
+fn split<'t>(text: &'t [u8], what: &[u8; 2]) -> Option<(&'t [u8], &'t [u8])> {
+    let (before, behind) = text.split_at_checked(text.windows(2).position(|window| window == what)?)?;
+    Some((before, behind.get(2..)?))
 }
 
 fn slot(name: &str, columns: &[String]) -> Result<Slot, String> {

@@ -68,7 +68,7 @@ fn first(line: &str, reading: &Reading<'_, '_>) -> Result<Request, InLine> {
     Ok(Request {
         name: default_name(method, &path),
         method: method.to_owned(),
-        path: reading.text(path.as_bytes()).map_err(|(column, why)| (at + column - 1, why))?,
+        path: reading.text(path.as_bytes()).map_err(|(column, why)| (further(at, column), why))?,
         headers: Vec::new(),
         body: None,
         weight: 1.0,
@@ -83,13 +83,18 @@ fn header(line: &str, reading: &Reading<'_, '_>) -> Result<(String, Text), InLin
         (1, "neither a header `Name: value`, nor a body `@FILE`, nor a request `METHOD URL`".to_owned())
     })?;
     let value = value.trim();
-    let text = reading.text(value.as_bytes()).map_err(|(at, why)| (column(line, value) + at - 1, why))?;
+    let text = reading.text(value.as_bytes()).map_err(|(at, why)| (further(column(line, value), at), why))?;
     Ok((name.trim().to_owned(), text))
 }
 
 /// The column of a part of a line, from 1.
 fn column(line: &str, part: &str) -> usize {
-    (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize).min(line.len()) + 1
+    (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize).min(line.len()).saturating_add(1)
+}
+
+/// The column, in a line, of a column of its part that begins at `at`. Both are from 1.
+fn further(at: usize, column: usize) -> usize {
+    at.saturating_add(column).saturating_sub(1)
 }
 
 /// The name of a request that has none: its method and path without the query.

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use systems::Fleeting;
 
+use crate::clone::marker;
 use crate::{Repository, Result, Trouble};
 
 /// The most bytes that clones may take together before those that were not used for longest are removed.
@@ -16,6 +17,7 @@ pub const LIMIT_BYTES: u64 = 10 << 30;
 const UNFINISHED_AGE: Duration = Duration::from_secs(86_400);
 
 /// A folder that is removed unless it gets its final name.
+#[derive(Debug)]
 pub(crate) struct Unfinished(Fleeting);
 
 impl Unfinished {
@@ -89,33 +91,44 @@ impl Repository {
     /// Removes the clones of all repositories that were not used for longest, until the others take at most `limit` bytes. Those
     /// that a process holds stay.
     pub fn tidy(&self, limit: u64) {
-        let entries =
-            |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let Some(all) = self.clones.parent() else { return };
-        let folders = entries(all).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
-        let modified = |path: &Path| fs::metadata(path).ok()?.modified().ok();
-        let mut clones: Vec<(SystemTime, PathBuf, u64)> = folders
-            .filter(|folder| folder.is_dir())
-            .filter_map(|folder| {
-                let used = modified(&folder.with_extension("lock")).or_else(|| modified(&folder))?;
-                let is_new = folder.extension().is_some_and(|extension| extension == "new");
-                if is_new {
-                    // Another process may be making it just now.
-                    let old = used.elapsed().is_ok_and(|age| age >= UNFINISHED_AGE);
-                    let _ = old.then(|| fs::remove_dir_all(&folder));
-                }
-                (!is_new).then(|| (used, folder.clone(), size(&folder)))
-            })
-            .collect();
-        clones.sort();
-        let mut total: u64 = clones.iter().map(|(_, _, bytes)| bytes).sum();
-        for (_, folder, bytes) in clones {
-            if total <= limit {
-                return;
+        tidy(entries(all).flat_map(|repository| entries(&repository)), limit);
+    }
+}
+
+/// What is in a folder. Nothing if it cannot be read.
+pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Removes those of these folders that were not used for longest, until the others take at most `limit` bytes.
+pub(crate) fn tidy(folders: impl Iterator<Item = PathBuf>, limit: u64) {
+    let modified = |path: &Path| fs::metadata(path).ok()?.modified().ok();
+    let mut clones: Vec<(SystemTime, PathBuf, u64)> = folders
+        .filter(|folder| folder.is_dir())
+        .filter_map(|folder| {
+            let used = modified(&folder.with_extension("lock")).or_else(|| modified(&folder))?;
+            let is_new = folder.extension().is_some_and(|extension| extension == "new");
+            if is_new {
+                // Another process may be making it just now.
+                let old = used.elapsed().is_ok_and(|age| age >= UNFINISHED_AGE);
+                let _ = old.then(|| fs::remove_dir_all(&folder));
             }
-            if let Ok(_held) = hold(&folder) {
-                let _ = fs::remove_dir_all(&folder);
+            (!is_new).then(|| (used, folder.clone(), size(&folder)))
+        })
+        .collect();
+    clones.sort();
+    let mut total: u64 = clones.iter().map(|(_, _, bytes)| bytes).sum();
+    for (_, folder, bytes) in clones {
+        if total <= limit {
+            return;
+        }
+        if let Ok(_held) = hold(&folder) {
+            // Should this end in the midst of it, what is left is not taken for a whole.
+            let marker = marker(&folder);
+            if fs::write(&marker, "").is_ok() && fs::remove_dir_all(&folder).is_ok() {
                 let _ = fs::remove_file(folder.with_extension("log"));
+                let _ = fs::remove_file(marker);
                 total -= bytes;
             }
         }
@@ -125,10 +138,9 @@ impl Repository {
 /// The bytes that a folder takes on the disk. Symbolic links are not followed.
 fn size(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let sizes = entries.filter_map(|entry| {
-        let known = fs::symlink_metadata(entry.path()).ok()?;
-        Some(if known.is_dir() { size(&entry.path()) } else { known.blocks() * 512 })
+    let sizes = entries(folder).filter_map(|path| {
+        let known = fs::symlink_metadata(&path).ok()?;
+        Some(if known.is_dir() { size(&path) } else { known.blocks() * 512 })
     });
     sizes.sum()
 }

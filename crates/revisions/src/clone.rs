@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use systems::errand::{self, Exit, Waited};
+use systems::errand::{self, CAPTURED, Exit, Waited};
 
 use crate::cache::{Held, Unfinished, cannot, hold};
 use crate::git::{ELSEWHERE, Git, text};
@@ -29,12 +29,16 @@ pub struct Clone {
     _held: Held,
 }
 
+/// The folder of a build of a commit. Every build has a folder of its own, and their paths differ in length, because the length
+/// of a path can change where the linker and the kernel put code and stack.
+pub(crate) fn folder_of(clones: &Path, commit: &str, build: u32) -> PathBuf {
+    clones.join(format!("{commit}{}", "-again".repeat(build.saturating_sub(1) as usize)))
+}
+
 impl Repository {
-    /// The folder of a commit's clone. Every build has a folder of its own, and their paths differ in length, because the
-    /// length of a path can change where the linker and the kernel put code and stack.
+    /// The folder of a commit's clone.
     pub(crate) fn folder_of(&self, commit: &str, build: u32) -> PathBuf {
-        let suffix = "-again".repeat(build.saturating_sub(1) as usize);
-        self.clones.join(format!("{commit}{suffix}"))
+        folder_of(&self.clones, commit, build)
     }
 
     /// The files of a commit, checked out into a folder of the cache. `build` counts the folders of one commit, from 1.
@@ -178,34 +182,65 @@ fn empty(top: &Path) -> std::io::Result<()> {
 }
 
 /// The file that exists while a build runs.
-fn marker(top: &Path) -> PathBuf {
+pub(crate) fn marker(top: &Path) -> PathBuf {
     top.with_extension("building")
 }
 
 impl Clone {
+    /// The names of its files, relative to its work tree, with those of its submodules. A submodule without files is a folder.
+    ///
+    /// # Errors
+    /// Git fails, a name is no text, or there are too many.
+    pub fn files(&self) -> Result<Vec<String>> {
+        let git = Git::new(&self.top, &self.cancel);
+        let listed = git.run(&["ls-files", "--cached", "--recurse-submodules", "-z"])?;
+        if listed.len() >= CAPTURED {
+            return Err(Trouble::wrong(format!("{} has too many files to be sent", self.name)));
+        }
+        let mut files: Vec<String> =
+            listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        if let Some(odd) = files.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
+            return Err(Trouble::wrong(format!("{} cannot be sent: the name {odd:?} is no text", self.name)));
+        }
+        // Git lists no submodule that it knows and has not fetched.
+        let submodules = git.run(&["ls-files", "--stage", "-z"])?;
+        let folders = submodules.split('\0').filter(|entry| entry.starts_with("160000 "));
+        let folders = folders.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned()));
+        files.extend(folders.filter(|folder| self.top.join(folder).is_dir()));
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+
     /// Builds it with `sh -c COMMAND`. What an earlier build left is there, as in a work tree that one goes on using.
     ///
     /// # Errors
     /// The command fails, or the user interrupts; then the clone is removed, because its files may be half-written.
     pub fn build(&self, command: &str) -> Result<()> {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", command]).current_dir(&self.folder);
-        for name in ELSEWHERE {
-            shell.env_remove(name);
-        }
-        let (marker, log) = (marker(&self.top), self.top.with_extension("log"));
-        fs::write(&marker, "").map_err(|e| cannot("write", &marker, e))?;
-        let ended = errand::log(shell, &log, Instant::now() + NEVER, &self.cancel).map_err(Trouble::Wrong);
-        if matches!(ended, Ok(Waited::Cancelled)) {
-            let _ = fs::remove_dir_all(&self.top);
-        }
-        let _ = fs::remove_file(&marker);
-        let why = match ended? {
-            Waited::Exited(Exit::Code(0)) => return Ok(()),
-            Waited::Exited(exit) => exit.to_string(),
-            Waited::TimedOut => format!("did not end within {} days", NEVER.as_secs() / 86_400),
-            Waited::Cancelled => return Err(Trouble::Interrupted),
-        };
-        Err(Trouble::Build { name: self.name.clone(), why, output: errand::end_of(&log), log })
+        build(&self.name, &self.top, &self.folder, command, &self.cancel)
     }
+}
+
+/// Builds what is in `top` with a command in `folder`.
+pub(crate) fn build(name: &str, top: &Path, folder: &Path, command: &str, cancel: &AtomicBool) -> Result<()> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(folder);
+    for variable in ELSEWHERE {
+        shell.env_remove(variable);
+    }
+    let (marker, log) = (marker(top), top.with_extension("log"));
+    fs::write(&marker, "").map_err(|e| cannot("write", &marker, e))?;
+    let ended = errand::log(shell, &log, Instant::now() + NEVER, cancel).map_err(Trouble::Wrong);
+    // If something of an interrupted build cannot be removed, the marker stays, so that the rest is not taken for a whole.
+    let settled = !matches!(ended, Ok(Waited::Cancelled)) || fs::remove_dir_all(top).is_ok();
+    if settled {
+        let _ = fs::remove_file(&marker);
+    }
+    let why = match ended? {
+        Waited::Exited(Exit::Code(0)) => return Ok(()),
+        Waited::Exited(exit) => exit.to_string(),
+        Waited::TimedOut => format!("did not end within {} days", NEVER.as_secs() / 86_400),
+        Waited::Cancelled => return Err(Trouble::Interrupted),
+    };
+    Err(Trouble::Build { name: name.to_owned(), why, output: errand::end_of(&log), log })
 }

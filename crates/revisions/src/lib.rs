@@ -11,6 +11,7 @@ mod clone;
 mod git;
 mod repository;
 mod resolve;
+mod sent;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use bisect::{Bisect, Step};
 pub use cache::LIMIT_BYTES;
 pub use clone::Clone;
 pub use repository::Repository;
+pub use sent::Sent;
 
 /// A commit, under the name by which the user called it.
 #[derive(Debug, Clone, PartialEq, Eq)]

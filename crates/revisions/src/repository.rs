@@ -65,6 +65,11 @@ impl Repository {
         &self.top
     }
 
+    /// The user's folder, relative to the work tree.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.top, &self.cancel)
     }

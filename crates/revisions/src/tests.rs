@@ -242,9 +242,48 @@ fn submodules_are_checked_out_from_the_users_own() {
     let clone = repository.clone_of(&repository.revision("HEAD").expect("it exists"), 1).expect("a clone");
     assert_eq!(fs::read_to_string(clone.top.join("lib/app")).expect("a file"), "library one");
     assert_eq!(git(&clone.top.join("lib"), &["rev-parse", "HEAD"]), commit);
+    let files = clone.files().expect("the names");
+    assert!(files.contains(&"lib/app".to_owned()) && files.contains(&"app".to_owned()), "{files:?}");
     users.write("lib/app", "changed");
     let told = users.resolve("HEAD..dirty").expect_err("it would be lost");
     assert!(told.contains("the submodule lib has changes"), "{told}");
+}
+
+#[test]
+fn a_commit_that_was_sent_is_built_as_its_clone() {
+    let users = Users::new(&["one"]);
+    let repository = users.repository();
+    let revision = repository.revision("HEAD").expect("it exists");
+    let clone = repository.clone_of(&revision, 1).expect("a clone");
+    fs::write(clone.top.join("built"), "here").expect("a file");
+    let (there, never) = (users.root.path().join("there"), AtomicBool::new(false));
+    let place = |build| Sent::place(&there, &revision.commit, build);
+    let mut sent = place(1).expect("a place");
+    assert!(!sent.is_there() && sent.is_of(&revision.commit, 1) && !sent.is_of(&revision.commit, 2));
+    let taken = place(1).expect_err("it is taken").to_string();
+    assert!(taken.contains("another narrows uses"), "{taken}");
+    let files = clone.files().expect("the names");
+    for part in systems::parcel::Parts::of(&clone.top, &files) {
+        sent.take(&part.expect("a part")).expect("it is taken");
+    }
+    let mut build = |prefix: &str, command| sent.build(("HEAD", Path::new(prefix)), command, &never);
+    let folder = build("sub", Some("cat ../app >../built")).expect("it is built");
+    assert_eq!(fs::read_to_string(folder.join("../built")).expect("a file"), "one");
+    assert_eq!(build("sub", None).expect("it is there"), folder);
+    for prefix in ["none", "../..", "/"] {
+        assert!(build(prefix, Some("true")).expect_err("no folder").to_string().contains("has no folder"));
+    }
+    let failed = build("", Some("echo why; exit 3")).expect_err("it fails").to_string();
+    assert!(failed.contains("HEAD exited with code 3") && failed.contains("why"), "{failed}");
+    // What was sent and built stays for the next time, and goes after a build that was interrupted.
+    drop(sent);
+    let mut sent = place(1).expect("a place");
+    assert!(sent.is_there() && folder.join("../built").exists());
+    let interrupted = sent.build(("HEAD", Path::new("")), Some("sleep 60"), &AtomicBool::new(true));
+    assert!(matches!(interrupted, Err(Trouble::Interrupted)) && !sent.is_there());
+    for odd in ["", "HEAD", "../../../../../../../../../../../../../etc", &"g".repeat(40)] {
+        assert!(Sent::place(&there, odd, 1).is_err(), "{odd}");
+    }
 }
 
 #[test]

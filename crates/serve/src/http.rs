@@ -119,7 +119,7 @@ impl Dialogue {
                 self.refuse(400, now);
                 break;
             };
-            rest = &rest[step.consumed..];
+            rest = rest.get(step.consumed..).unwrap_or_default();
             match step.event {
                 HttpEvent::NeedMore => break,
                 HttpEvent::Head(head) => {

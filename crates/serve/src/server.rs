@@ -148,6 +148,7 @@ impl Worker<'_> {
         self.seats.get_mut(conn.index())?.as_mut().filter(|seat| seat.conn == conn)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "there are at least so many seats by then")]
     fn accept(&mut self, io: &mut Io, conn: Conn, listener: Conn) {
         let port = self.ports.iter().find(|(name, _)| *name == listener);
         let speaks = port.map_or(Speaks::Either, |(_, speaks)| *speaks);

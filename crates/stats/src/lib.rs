@@ -2,6 +2,9 @@
 //!
 //! Knows only numbers: no I/O, no clocks, no units, no trials or systems.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod family;
 mod location;
 mod looks;

@@ -24,7 +24,7 @@ pub fn knob(name: &str) -> Option<&'static Knob> {
 
 fn cores_knob() -> Knob {
     let all = Placement::decide(&available_cores()).system.len() as i64;
-    let counts = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < all);
+    let counts = std::iter::successors(Some(1), |n: &i64| n.checked_mul(2)).take_while(|n| *n < all);
     let values = counts.chain([all]).map(Value::Integer).collect();
     Knob {
         max: Some(all),

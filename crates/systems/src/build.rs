@@ -7,14 +7,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::errand::{self, Exit, Waited};
 use crate::error::{Stage, SystemError};
 use crate::manifest::{Build, Fill, Manifest};
 use crate::probe::{Context, first_line};
 use crate::stamp::Stamp;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 
 /// A built system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Work<'_> {
         let options = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
         let file = options.map_err(|e| self.wrong(format!("cannot open {}: {e}", path.display())))?;
         let mut failure = None;
-        let deadline = Instant::now() + build.timeout + Duration::from_secs(10);
+        let deadline = deadline_in(build.timeout.saturating_add(Duration::from_secs(10)));
         let held = poll(deadline, || match file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => {
@@ -123,7 +123,7 @@ impl Work<'_> {
         }
         let log = self.beside("log");
         let command = self.command(&build.command)?;
-        let waited = errand::log(command, &log, Instant::now() + build.timeout, self.context.cancel)
+        let waited = errand::log(command, &log, deadline_in(build.timeout), self.context.cancel)
             .map_err(|why| self.wrong(why))?;
         let why = match waited {
             Waited::Exited(Exit::Code(0)) => {
@@ -152,7 +152,7 @@ impl Work<'_> {
     fn version(&self, command: &[String]) -> Result<String, SystemError> {
         let command = self.command(command)?;
         let program = command.get_program().to_string_lossy().into_owned();
-        let captured = errand::capture(command, Instant::now() + VERSION_PATIENCE, self.context.cancel);
+        let captured = errand::capture(command, deadline_in(VERSION_PATIENCE), self.context.cancel);
         let captured =
             captured.map_err(|e| self.wrong(format!("build.version: cannot start `{program}`: {e}")))?;
         let output = captured.output();

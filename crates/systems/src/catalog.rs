@@ -2,7 +2,7 @@
 //!
 //! Knows folders and manifests. Starts nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use miette::Diagnostic;
@@ -18,6 +18,8 @@ use crate::workload::Workload;
 pub struct Catalog {
     homes: Vec<Home>,
     entries: BTreeMap<String, Result<Manifest, InputError>>,
+    /// See [`Catalog::insert_there`].
+    there: BTreeSet<String>,
 }
 
 /// Why a system or the home folder is not available.
@@ -81,7 +83,7 @@ impl Catalog {
     fn of(homes: Vec<Home>) -> Self {
         let first = homes.first().map(|home| home.path.clone()).unwrap_or_default();
         let references = reference::drafts(&first).map(|draft| (draft.name.clone(), Manifest::new(draft)));
-        Self { entries: references.into(), homes }
+        Self { entries: references.into(), homes, there: BTreeSet::new() }
     }
 
     /// Adds the system of a folder and its variants.
@@ -98,6 +100,17 @@ impl Catalog {
     /// Adds a system. Replaces one of the same name.
     pub fn insert(&mut self, manifest: Manifest) {
         self.entries.insert(manifest.name.clone(), Ok(manifest));
+    }
+
+    /// Adds a system whose folder is on the machine where it will run, which need not be this one.
+    pub fn insert_there(&mut self, manifest: Manifest) {
+        self.there.insert(manifest.name.clone());
+        self.insert(manifest);
+    }
+
+    /// Whether a system's folder is on the machine where it will run.
+    pub fn is_there(&self, name: &str) -> bool {
+        self.there.contains(name)
     }
 
     /// The homes that it was made of, the strongest first.

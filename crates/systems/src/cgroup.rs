@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::keeper::{self, Charge};
 use crate::proc;
 use crate::sys;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 
 /// A control group with a memory limit. Dropping it removes it; its processes must have ended.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl MemoryLimit {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         // The kernel may count a process for a moment after its end.
-        poll(Instant::now() + Duration::from_secs(1), || fs::remove_dir(&self.folder).is_ok());
+        poll(deadline_in(Duration::from_secs(1)), || fs::remove_dir(&self.folder).is_ok());
         keeper::release(&self.kept);
     }
 }

@@ -14,7 +14,7 @@ use tls::{ClientChannel, Dialer, Dialing};
 
 use crate::listening::Listening;
 use crate::trace;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 
 /// Where a server is reached, and how it is spoken to.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl Contact {
     /// # Errors
     /// Nothing accepted the connection, or the handshake failed.
     pub fn open(access: &Access, patience: Duration) -> io::Result<Self> {
-        let deadline = Instant::now() + patience;
+        let deadline = deadline_in(patience);
         let socket = Socket::connect(&access.server, patience)?;
         let mut contact = Self { socket, channel: None, plain: Vec::new(), sent: false, received: false };
         if let Some(dialing) = &access.tls {
@@ -125,7 +125,7 @@ impl Contact {
         if self.channel.is_none() {
             return self.socket.read_within(buffer, Some(left));
         }
-        let deadline = Instant::now() + left;
+        let deadline = deadline_in(left);
         while self.plain.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             if self.take(left)? {
@@ -218,7 +218,7 @@ impl Socket {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let address = SocketAddrUnix::new(path)?;
         let mut answer = Ok(());
-        poll(Instant::now() + patience, || {
+        poll(deadline_in(patience), || {
             answer = connect(&socket, &address);
             !matches!(answer, Err(Errno::AGAIN | Errno::INTR))
         });

@@ -14,7 +14,7 @@ use crate::group::Group;
 use crate::output::{SHOWN, Tail};
 
 /// The most of each stream that is captured, in bytes. Of a longer one the end is kept.
-const CAPTURED: usize = 1 << 22;
+pub const CAPTURED: usize = 1 << 22;
 
 /// What a command did.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use crate::machine;
 use crate::proc;
 use crate::sys;
 use crate::trace;
-use crate::wait::{self, poll};
+use crate::wait::{self, deadline_in, poll};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Group {
             if Instant::now() >= deadline {
                 return Waited::TimedOut;
             }
-            wait::for_end(self.id(), deadline.min(Instant::now() + GLANCE));
+            wait::for_end(self.id(), deadline.min(deadline_in(GLANCE)));
         }
     }
 
@@ -145,8 +145,8 @@ impl Group {
         }
         sys::signal_group(group, Signal::TERM);
         trace::say(|| format!("sent SIGTERM to the group of {group}"));
-        let left = wait::until_none(Instant::now() + grace, || self.living());
-        let strays = wait::until_none(Instant::now() + HELPERS, || self.strays(group));
+        let left = wait::until_none(deadline_in(grace), || self.living());
+        let strays = wait::until_none(deadline_in(HELPERS), || self.strays(group));
         let strays = strays.into_iter().map(proc::name).collect();
         self.kill();
         Ended { killed: !left.is_empty(), strays }
@@ -185,7 +185,7 @@ impl Group {
             trace::say(|| format!("sends SIGKILL to the group of {group}, in which something still runs"));
         }
         sys::signal_group(group, Signal::KILL);
-        let Waited::Exited(exit) = self.wait(Instant::now() + KILL_PATIENCE, &AtomicBool::new(false)) else {
+        let Waited::Exited(exit) = self.wait(deadline_in(KILL_PATIENCE), &AtomicBool::new(false)) else {
             return;
         };
         self.ended = Some(exit);
@@ -210,7 +210,7 @@ impl Group {
             for pid in strays {
                 trace::say(|| format!("sends SIGKILL to {pid}, {}, which left its group", proc::name(pid)));
                 sys::signal(pid, Signal::KILL);
-                let deadline = Instant::now() + KILL_PATIENCE;
+                let deadline = deadline_in(KILL_PATIENCE);
                 wait::for_end(pid, deadline);
                 poll(deadline, || {
                     sys::reap(pid);
@@ -255,7 +255,7 @@ fn leaders() -> MutexGuard<'static, HashSet<u32>> {
 
 /// Reaps the members of a killed group as they become our children.
 fn reap(group: u32) {
-    let deadline = Instant::now() + KILL_PATIENCE;
+    let deadline = deadline_in(KILL_PATIENCE);
     poll(deadline, || {
         let none_left = sys::reap_group(group);
         let living = proc::living(group);

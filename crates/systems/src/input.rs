@@ -50,7 +50,7 @@ impl Source {
                 let valid = e.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(e.as_bytes()).into_owned();
                 Err(Self::new(path, text).error(
-                    valid..valid + 1,
+                    valid..valid.saturating_add(1),
                     "not UTF-8 from here on",
                     "save the file as UTF-8",
                 ))
@@ -113,8 +113,8 @@ impl InputError {
     pub fn position(&self) -> Option<(usize, usize)> {
         let before = self.0.text.get(..self.0.span.start).unwrap_or_default();
         let last = before.rsplit('\n').next().unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        (!self.0.text.is_empty()).then(|| (line, last.chars().count() + 1))
+        let line = before.split('\n').count();
+        (!self.0.text.is_empty()).then(|| (line, last.chars().count().saturating_add(1)))
     }
 
     /// `path:line:column: message (help)`.

@@ -21,7 +21,7 @@ use crate::group::{self, MARK};
 use crate::proc;
 use crate::sys;
 use crate::trace;
-use crate::wait::{self, poll};
+use crate::wait::{self, deadline_in, poll};
 
 /// How long the keeper tries to end processes. One that survives SIGKILL for so long hangs in the kernel.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -159,7 +159,7 @@ pub fn dismiss() {
     }
     if let Some(mut child) = keeper.child.take() {
         drop(child.stdin.take());
-        wait::for_end(child.id(), Instant::now() + FAREWELL);
+        wait::for_end(child.id(), deadline_in(FAREWELL));
         let _ = child.try_wait();
     }
 }
@@ -226,9 +226,9 @@ fn end(run: &str, charges: &BTreeSet<Charge>) {
     let mark = format!("{MARK}={run}-");
     // Some give something back when they are told to end, such as an allocation of machines.
     living(&mark, charges).into_iter().for_each(|pid| sys::signal(pid, Signal::TERM));
-    poll(Instant::now() + GRACE, || living(&mark, charges).is_empty());
+    poll(deadline_in(GRACE), || living(&mark, charges).is_empty());
     let mut quiet = Instant::now();
-    poll(Instant::now() + PATIENCE, || {
+    poll(deadline_in(PATIENCE), || {
         let living = living(&mark, charges);
         living.iter().for_each(|pid| sys::signal(*pid, Signal::KILL));
         if !living.is_empty() {
@@ -242,7 +242,7 @@ fn end(run: &str, charges: &BTreeSet<Charge>) {
             Charge::Path(path) => remove(path),
             Charge::Confined(folder) => {
                 // The kernel may count a process for a moment after its end.
-                poll(Instant::now() + Duration::from_secs(1), || {
+                poll(deadline_in(Duration::from_secs(1)), || {
                     fs::remove_dir(folder).is_ok() || !folder.exists()
                 });
             }

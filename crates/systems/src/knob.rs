@@ -184,12 +184,10 @@ const UNITS: [(char, i64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20),
 /// Parses a size in bytes: `1460`, `64K`, `1M`, `1G`, `1T` (powers of 1024, in either case).
 pub fn parse_size(text: &str) -> Result<i64, String> {
     let wrong = || format!("`{text}` is not a size: write bytes as 1460, 64K, 1M or 1G (powers of 1024)");
-    let last = text.chars().next_back().ok_or_else(wrong)?.to_ascii_uppercase();
-    let unit = UNITS.iter().find(|(letter, _)| *letter == last);
-    let (digits, factor) = match unit {
-        Some((_, factor)) => (text.get(..text.len() - 1).unwrap_or_default(), *factor),
-        None => (text, 1),
+    let unit = |(letter, factor): &(char, i64)| {
+        Some((text.strip_suffix([*letter, letter.to_ascii_lowercase()])?, *factor))
     };
+    let (digits, factor) = UNITS.iter().find_map(unit).unwrap_or((text, 1));
     // `parse` alone would accept "+5" and "-5".
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(wrong());
@@ -199,6 +197,7 @@ pub fn parse_size(text: &str) -> Result<i64, String> {
 }
 
 /// A size in the largest unit that divides it: `64K`, `1M`, `1460`.
+#[expect(clippy::arithmetic_side_effects, reason = "every unit is more than one")]
 pub fn show_size(bytes: i64) -> String {
     let unit = UNITS.iter().find(|(_, factor)| bytes != 0 && bytes % factor == 0);
     match unit {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::allotment;
 use crate::attach::Theirs;
@@ -21,7 +21,7 @@ use crate::output::{SHOWN, Tail};
 use crate::ports;
 use crate::process::{Held, Running};
 use crate::trace;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 use crate::workload::Role;
 
 /// What is needed to start a system.
@@ -162,7 +162,7 @@ impl Launch<'_> {
         let mut command = self.filled(command).map_err(|why| wrong(format!("is wrong: {why}")))?;
         self.manifest.set_environment(&mut command).map_err(&wrong)?;
         trace::say(|| format!("the {name} command of {}:", self.manifest.name));
-        let captured = capture(command, Instant::now() + HOOK_PATIENCE, cancel);
+        let captured = capture(command, deadline_in(HOOK_PATIENCE), cancel);
         let captured = captured.map_err(|e| wrong(format!("cannot be started: {e}")))?;
         let why = match captured.waited {
             Waited::Exited(Exit::Code(0)) => return Ok(()),
@@ -206,5 +206,5 @@ impl Launch<'_> {
 /// Whether the port is free now or within a moment. A program that another thread is starting holds a copy of every
 /// socket until its exec, including the one that tested whether the port is free.
 fn frees_up(at: SocketAddr) -> bool {
-    poll(Instant::now() + Duration::from_millis(100), || ports::port_free(at))
+    poll(deadline_in(Duration::from_millis(100)), || ports::port_free(at))
 }

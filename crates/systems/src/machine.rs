@@ -83,7 +83,8 @@ impl CoreTicks {
             let ticks = ticks.split_ascii_whitespace().take(8).map(|word| word.parse().unwrap_or(0));
             let ticks: Vec<u64> = ticks.collect();
             let softirq = ticks.get(6).copied().unwrap_or(0);
-            Self { softirq: sum.softirq + softirq, all: sum.all + ticks.iter().sum::<u64>() }
+            let all = ticks.into_iter().fold(sum.all, u64::saturating_add);
+            Self { softirq: sum.softirq.saturating_add(softirq), all }
         })
     }
 
@@ -139,7 +140,7 @@ pub fn ports() -> u64 {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_ascii_whitespace().filter_map(|word| word.parse::<u64>().ok());
     match (ends.next(), ends.next()) {
-        (Some(low), Some(high)) => (high + 1).saturating_sub(low),
+        (Some(low), Some(high)) => high.saturating_add(1).saturating_sub(low),
         _ => 0,
     }
 }
@@ -271,7 +272,7 @@ fn memory() -> Option<u64> {
 /// A line of `/proc/meminfo`, in bytes.
 fn meminfo(name: &str) -> Option<u64> {
     let kilobytes: u64 = field("/proc/meminfo", name)?.strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+    kilobytes.checked_mul(1024)
 }
 
 #[cfg(test)]

@@ -36,10 +36,16 @@ impl Tail {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts streams that are read, or are no longer.
+    fn count(&self, more: isize) {
+        let mut state = self.lock();
+        state.open = state.open.saturating_add_signed(more);
+    }
+
     fn push(&self, bytes: &[u8]) {
         let mut state = self.lock();
         let bytes = bytes.get(bytes.len().saturating_sub(state.keep)..).unwrap_or_default();
-        let excess = (state.bytes.len() + bytes.len()).saturating_sub(state.keep);
+        let excess = state.bytes.len().saturating_add(bytes.len()).saturating_sub(state.keep);
         state.bytes.drain(..excess);
         state.bytes.extend(bytes);
     }
@@ -56,7 +62,7 @@ impl Tail {
         let mut too_long = false;
         self.pump(stream, move |bytes| {
             for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-                too_long |= line.len() + piece.len() > LONGEST_LINE;
+                too_long |= line.len().saturating_add(piece.len()) > LONGEST_LINE;
                 if !too_long {
                     line.extend_from_slice(piece);
                 }
@@ -74,7 +80,7 @@ impl Tail {
 
     #[expect(clippy::indexing_slicing, reason = "a read fills in no more than the buffer has")]
     fn pump(&self, mut stream: impl Read + Send + 'static, mut deliver: impl FnMut(&[u8]) + Send + 'static) {
-        self.lock().open += 1;
+        self.count(1);
         let tail = self.clone();
         let pump = move || {
             let mut buffer = [0; 16 << 10];
@@ -89,12 +95,12 @@ impl Tail {
                     Err(_) => break,
                 }
             }
-            tail.lock().open -= 1;
+            tail.count(-1);
             tail.0.1.notify_all();
         };
         // Without the thread the program may block on a full pipe. It then misses its deadline, which is reported.
         if thread::Builder::new().name("output".to_owned()).spawn(pump).is_err() {
-            self.lock().open -= 1;
+            self.count(-1);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Reads and writes files. What is inside is checked without them, so that a parcel from elsewhere cannot reach anything outside
 //! the folder into which it is unpacked.
 
+mod parts;
 mod paths;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use ring::digest;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+
+pub use parts::Parts;
 
 use crate::manifest::{BuildInput, Manifest, Program};
 use crate::stamp::is_leftover;
@@ -47,6 +51,8 @@ enum Entry {
         content: Vec<u8>,
         executable: bool,
     },
+    /// More bytes of a file whose first are in an earlier parcel.
+    Rest(#[serde(with = "text")] Vec<u8>),
     /// A symbolic link, with where it leads from its own folder.
     Link(String),
 }
@@ -68,7 +74,9 @@ impl TryFrom<BTreeMap<String, Entry>> for Parcel {
             }
             match entry {
                 Entry::Folder => {}
-                Entry::File { content, .. } => bytes = bytes.saturating_add(content.len()),
+                Entry::File { content, .. } | Entry::Rest(content) => {
+                    bytes = bytes.saturating_add(content.len());
+                }
                 Entry::Link(to) => _ = paths::led_to(path, to)?,
             }
         }
@@ -123,17 +131,17 @@ impl Parcel {
                     add(if *executable { b"program" } else { b"file" });
                     add(content);
                 }
+                Entry::Rest(content) => {
+                    add(b"rest");
+                    add(content);
+                }
                 Entry::Link(to) => {
                     add(b"link");
                     add(to.as_bytes());
                 }
             }
         }
-        let hash = context.finish();
-        hash.as_ref().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}"); // A string takes everything.
-            text
-        })
+        hexadecimal(&context.finish())
     }
 
     /// Unpacks it into a folder of `cache` that its hash names, unless that was done before. The folder exists completely or not
@@ -149,7 +157,7 @@ impl Parcel {
         fs::create_dir_all(cache)?;
         let (home, new) = (cache.join(&hash), cache.join(format!(".{hash}.{}", std::process::id())));
         let _ = fs::remove_dir_all(&new); // What a process with this number may have left.
-        let written = DirBuilder::new().create(&new).and_then(|()| self.write(&new));
+        let written = DirBuilder::new().create(&new).and_then(|()| self.add_to(&new));
         let moved = written.and_then(|()| fs::rename(&new, &home));
         if moved.is_err() {
             let _ = fs::remove_dir_all(&new);
@@ -160,22 +168,52 @@ impl Parcel {
         }
     }
 
-    /// Writes it into an empty folder.
-    fn write(&self, folder: &Path) -> io::Result<()> {
+    /// Writes it into a folder that is empty, or has what earlier parcels of the same folder held.
+    ///
+    /// # Errors
+    /// The first that the file system reports. A file that is there already, or a path through a link, is one.
+    pub fn add_to(&self, folder: &Path) -> io::Result<()> {
         for (path, entry) in &self.entries {
+            paths::above(path).try_for_each(|above| make_folder(&folder.join(above)))?;
             let path = folder.join(path);
-            fs::create_dir_all(path.parent().unwrap_or(folder))?;
             match entry {
-                Entry::Folder => fs::create_dir_all(&path)?,
+                Entry::Folder => make_folder(&path)?,
                 Entry::File { content, executable } => {
                     let mode = if *executable { 0o755 } else { 0o644 };
                     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
                     file.write_all(content)?;
                 }
+                Entry::Rest(content) => {
+                    let mut options = OpenOptions::new();
+                    options.append(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+                    options.open(&path)?.write_all(content)?;
+                }
                 Entry::Link(to) => symlink(to, &path)?,
             }
         }
         Ok(())
+    }
+}
+
+fn hexadecimal(hash: &digest::Digest) -> String {
+    hash.as_ref().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // A string takes everything.
+        text
+    })
+}
+
+/// The SHA-256 of some bytes, in hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&digest::digest(&digest::SHA256, bytes))
+}
+
+/// Makes a folder, unless it is there. A link to one, which an earlier parcel may have made, is none.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists && fs::symlink_metadata(path)?.is_dir() => {
+            Ok(())
+        }
+        made => made,
     }
 }
 
@@ -256,7 +294,7 @@ impl Packing<'_> {
             let (kind, path) = (entry.file_type().map_err(failed)?, format!("{path}/{name}"));
             match () {
                 () if is_leftover(name) => {}
-                () if kind.is_dir() => self.folder(&path, depth + 1)?,
+                () if kind.is_dir() => self.folder(&path, depth.saturating_add(1))?,
                 () if kind.is_symlink() => self.link(&path)?,
                 () if kind.is_file() => self.file(&path)?,
                 // A device, a socket or a pipe. No build uses one as a source.
@@ -281,7 +319,7 @@ impl Packing<'_> {
         let length = usize::try_from(meta.len()).unwrap_or(usize::MAX);
         self.bytes.checked_add(length).filter(|bytes| *bytes <= MOST_BYTES).ok_or_else(most)?;
         let content = fs::read(&whole).map_err(failed)?;
-        self.bytes += content.len();
+        self.bytes = self.bytes.saturating_add(content.len());
         self.add(path, Entry::File { content, executable: meta.permissions().mode() & 0o111 != 0 })
     }
 

@@ -4,10 +4,11 @@
 use std::io;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::group::{Exit, Group, Waited};
 use crate::output::{SHOWN, Tail};
+use crate::wait::deadline_in;
 
 /// A running command in a process group of its own. Dropping it kills the group.
 ///
@@ -38,7 +39,7 @@ impl Piped {
 
     /// Waits until the command ends, for `patience` at most. `None` if it still runs.
     pub fn wait(&self, patience: Duration) -> Option<Exit> {
-        match self.group.wait(Instant::now() + patience, &AtomicBool::new(false)) {
+        match self.group.wait(deadline_in(patience), &AtomicBool::new(false)) {
             Waited::Exited(exit) => Some(exit),
             Waited::TimedOut | Waited::Cancelled => None,
         }

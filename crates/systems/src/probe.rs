@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::attach::Theirs;
 use crate::errand::{Exit, Waited, capture};
 use crate::manifest::{Manifest, Need};
+use crate::wait::deadline_in;
 
 /// What probing and building need besides the manifest.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +98,7 @@ fn probe(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&manifest.dir);
     manifest.set_environment(&mut command)?;
-    let captured = capture(command, Instant::now() + patience, cancel);
+    let captured = capture(command, deadline_in(patience), cancel);
     let captured = captured.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => format!("`{program}` is not installed"),
         _ => format!("`{program}` cannot be started: {e}"),

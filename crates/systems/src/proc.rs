@@ -35,14 +35,15 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
 fn parse_stat(text: &str) -> Option<Stat> {
     // The program's name is in parentheses. It can contain anything, even parentheses and spaces.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
+    let number = |i: &usize| fields.get(*i)?.parse::<u64>().ok();
+    let sum = |places: &[usize]| places.iter().try_fold(0, |sum: u64, place| sum.checked_add(number(place)?));
     Some(Stat {
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
-        own_ticks: number(11)? + number(12)?,
-        children_ticks: number(13)? + number(14)?,
-        faults: number(7)? + number(8)? + number(9)? + number(10)?,
+        own_ticks: sum(&[11, 12])?,
+        children_ticks: sum(&[13, 14])?,
+        faults: sum(&[7, 8, 9, 10])?,
     })
 }
 
@@ -61,13 +62,13 @@ pub(crate) fn members(group: u32) -> Vec<u32> {
 pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
     let mut found: Vec<u32> = roots.to_vec();
-    let mut index = 0;
+    let mut index = 0_usize;
     while let Some(parent) = found.get(index).copied() {
         let children =
             parents.iter().filter(|(pid, its_parent)| *its_parent == parent && !found.contains(pid));
         let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
         found.extend(children);
-        index += 1;
+        index = index.saturating_add(1);
     }
     found
 }
@@ -112,7 +113,7 @@ pub(crate) fn peak_rss(pid: u32) -> Option<u64> {
 }
 
 fn kilobytes(text: &str, field: &str) -> Option<u64> {
-    Some(number(text, field)? * 1024)
+    number(text, field)?.checked_mul(1024)
 }
 
 fn number(text: &str, field: &str) -> Option<u64> {
@@ -140,8 +141,8 @@ pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
     let tasks = tasks(pid).filter_map(|task| {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{task}/{file}")).ok();
         let status = read("status")?;
-        let switches =
-            number(&status, "voluntary_ctxt_switches:")? + number(&status, "nonvoluntary_ctxt_switches:")?;
+        let involuntary = number(&status, "nonvoluntary_ctxt_switches:")?;
+        let switches = number(&status, "voluntary_ctxt_switches:")?.checked_add(involuntary)?;
         // A thread that ends between the two readings is left out.
         let waited_ns = waited_ns(&read("schedstat")?);
         Some((task, Scheduled { switches, waited_ns }))
@@ -207,7 +208,11 @@ fn parse_listening(table: impl BufRead) -> Vec<Listener> {
 }
 
 /// Reads an address of such a table: one word, or four for IPv6, each in the order of the machine.
-#[expect(clippy::indexing_slicing, reason = "there are four words of four bytes")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "there are four words of four bytes"
+)]
 fn parse_address(text: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     match text.len() {

@@ -28,7 +28,7 @@ use crate::output::{LONGEST_LINE, Line, Tail};
 use crate::sample::{Sampler, Whose};
 use crate::tcp;
 use crate::trace;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 use crate::workload::Role;
 
 /// A system that was started or found running. Dropping it kills what was started.
@@ -224,7 +224,7 @@ impl Running {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 // The pipe closes a moment before the exit is visible.
-                let soon = Instant::now() + Duration::from_millis(200);
+                let soon = deadline_in(Duration::from_millis(200));
                 match self.wait_exit(soon, &AtomicBool::new(false)) {
                     Some(exit) => Err(self.died(Stage::System, exit)),
                     None => Err(self.wrong(Stage::System, "it closed its standard output")),
@@ -291,7 +291,7 @@ impl Running {
 
 fn write_within(stdin: &mut ChildStdin, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
     let mut outcome = Ok(());
-    let done = poll(Instant::now() + patience, || {
+    let done = poll(deadline_in(patience), || {
         while !bytes.is_empty() {
             match stdin.write(bytes) {
                 Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),

@@ -45,7 +45,9 @@ pub(crate) fn ask(
 
 /// How long one attempt may take.
 pub(crate) fn patience(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), 10 * GLANCE)
+    deadline
+        .saturating_duration_since(Instant::now())
+        .clamp(Duration::from_millis(1), GLANCE.saturating_mul(10))
 }
 
 fn answers(

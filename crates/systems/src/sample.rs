@@ -118,7 +118,7 @@ impl Sampler {
         let members = {
             let mut state = self.shared.lock();
             let members = std::mem::take(&mut state.members);
-            *state = State { window: state.window + 1, sample_now: true, ..State::new(members) };
+            *state = State { window: state.window.wrapping_add(1), sample_now: true, ..State::new(members) };
             state.members.clone()
         };
         self.shared.wake.notify_all();
@@ -146,7 +146,7 @@ impl Sampler {
             pss_course: pss.into_points(),
             peak_rss_bytes: state.rss.max(rss),
             context_switches: now.switches_since(&self.marked),
-            socket_memory_bytes: growth * sys::page_size(),
+            socket_memory_bytes: growth.saturating_mul(sys::page_size()),
             waited_s: now.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
             page_faults: now.faults.saturating_sub(self.marked.faults),
         }
@@ -207,7 +207,7 @@ impl Shared {
                 state.rss = state.rss.max(rss);
                 state.socket_pages = state.socket_pages.max(pages);
             }
-            let pause = EVERY.max(began.elapsed() * COST);
+            let pause = EVERY.max(began.elapsed().saturating_mul(COST));
             let idle = |state: &mut State| !state.ended && !state.sample_now;
             let waited = self.wake.wait_timeout_while(state, pause, idle);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +223,9 @@ impl Counts {
     fn read(members: &[u32]) -> Self {
         // Read the CPU time first, because the readings after it take time.
         let used = members.iter().filter_map(|pid| cpu_and_faults(*pid));
-        let (cpu_ns, faults) = used.fold((0, 0), |(cpu, faults), used| (cpu + used.0, faults + used.1));
+        let (cpu_ns, faults) = used.fold((0, 0), |sum: (u64, u64), used| {
+            (sum.0.saturating_add(used.0), sum.1.saturating_add(used.1))
+        });
         let tasks = members.iter().flat_map(|pid| proc::scheduled(*pid)).collect();
         Self { cpu_ns, faults, tasks }
     }
@@ -253,10 +255,11 @@ fn total_pss(members: &[u32]) -> u64 {
 /// nanosecond, the children's to a clock tick.
 fn cpu_and_faults(pid: u32) -> Option<(u64, u64)> {
     let stat = proc::stat(pid)?;
-    let own = sys::cpu_time_ns(pid).unwrap_or(stat.own_ticks * tick_ns());
-    Some((own + stat.children_ticks * tick_ns(), stat.faults))
+    let own = sys::cpu_time_ns(pid).unwrap_or_else(|| stat.own_ticks.saturating_mul(tick_ns()));
+    Some((own.saturating_add(stat.children_ticks.saturating_mul(tick_ns())), stat.faults))
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "the call never returns zero")]
 fn tick_ns() -> u64 {
     1_000_000_000 / sys::clock_ticks_per_second()
 }

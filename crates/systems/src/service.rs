@@ -5,14 +5,14 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Stage, SystemError};
 use crate::group::Group;
 use crate::output::{SHOWN, Tail};
 use crate::ports;
 use crate::trace;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 
 /// A running service.
 pub struct Service {
@@ -45,7 +45,7 @@ impl Service {
         if let Some(stream) = group.child().stderr.take() {
             tail.drain(stream);
         }
-        let listens = poll(Instant::now() + ready, || {
+        let listens = poll(deadline_in(ready), || {
             let over = group.exited().is_some() || cancel.load(Ordering::Relaxed);
             over || !ports::of_group(group.id()).is_empty()
         });

@@ -140,6 +140,7 @@ pub(crate) fn cpu_time_ns(pid: u32) -> Option<u64> {
 pub(crate) fn interrupt_call<T>(thread: &JoinHandle<T>) {
     extern "C" fn nothing(_: i32) {}
     static CAUGHT: Once = Once::new();
+    #[expect(clippy::arithmetic_side_effects, reason = "signals are below 128")]
     let signal = libc::SIGRTMIN() + 3;
     // SAFETY: sigaction is plain data for which zeros are valid: no flags, so that calls are interrupted, and no mask. The
     // handler does nothing.

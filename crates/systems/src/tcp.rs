@@ -71,7 +71,7 @@ impl Watch {
         let watch = move || {
             let mut sockets = HashMap::new();
             let mut took = Duration::ZERO;
-            while end.recv_timeout(EVERY.max(took * COST)) == Err(RecvTimeoutError::Timeout) {
+            while end.recv_timeout(EVERY.max(took.saturating_mul(COST))) == Err(RecvTimeoutError::Timeout) {
                 let began = Instant::now();
                 // A listing that fails leaves what was known before.
                 let _ = listing.read(&mut sockets);
@@ -105,11 +105,11 @@ impl TcpEnd {
     fn plus(&self, other: &Self) -> Self {
         let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         Self {
-            sockets: self.sockets + other.sockets,
-            segments: self.segments + other.segments,
-            data_segments: self.data_segments + other.data_segments,
+            sockets: self.sockets.saturating_add(other.sockets),
+            segments: self.segments.saturating_add(other.segments),
+            data_segments: self.data_segments.saturating_add(other.data_segments),
             bytes: self.bytes.saturating_add(other.bytes),
-            retransmits: self.retransmits + other.retransmits,
+            retransmits: self.retransmits.saturating_add(other.retransmits),
             busy_us: both(self.busy_us, other.busy_us),
             window_limited_us: both(self.window_limited_us, other.window_limited_us),
             buffer_limited_us: both(self.buffer_limited_us, other.buffer_limited_us),

@@ -29,7 +29,11 @@ pub type Place = (Range<usize>, String);
 ///
 /// # Errors
 /// A single brace: where it stands, and what is wrong.
-#[expect(clippy::string_slice, reason = "a brace is one byte, and was found there")]
+#[expect(
+    clippy::string_slice,
+    clippy::arithmetic_side_effects,
+    reason = "a brace is one byte, and was found there"
+)]
 pub fn places(text: &str) -> Result<Vec<Place>, Place> {
     let mut found = Vec::new();
     let mut at = 0;

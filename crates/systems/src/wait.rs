@@ -13,6 +13,13 @@ const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(20);
 const SHARE: u32 = 16;
 
+/// When a patience ends. No clock can show the end of one of centuries: one of ten years is long enough.
+pub(crate) fn deadline_in(patience: Duration) -> Instant {
+    const TEN_YEARS: Duration = Duration::from_secs(10 * 366 * 86_400);
+    let now = Instant::now();
+    now.checked_add(patience.min(TEN_YEARS)).unwrap_or(now)
+}
+
 /// Calls `done` until it returns true or the deadline passes, at least once. Returns what it returned last.
 pub(crate) fn poll(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
@@ -24,7 +31,9 @@ pub(crate) fn poll(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
         if left.is_zero() {
             return false;
         }
-        thread::sleep((began.elapsed() / SHARE).clamp(SHORTEST, LONGEST).min(left));
+        #[expect(clippy::arithmetic_side_effects, reason = "a constant that is not zero divides it")]
+        let pause = began.elapsed() / SHARE;
+        thread::sleep(pause.clamp(SHORTEST, LONGEST).min(left));
     }
 }
 
@@ -80,6 +89,11 @@ mod tests {
         // Not reaped yet: a zombie counts as ended.
         assert!(child.try_wait().unwrap().is_some());
         for_end(pid, late());
+    }
+
+    #[test]
+    fn a_patience_without_an_end_has_a_deadline() {
+        assert!(deadline_in(Duration::MAX) > deadline_in(Duration::from_secs(86_400)));
     }
 
     #[test]

@@ -196,6 +196,7 @@ impl<S: Side> Channel<S> {
     }
 
     /// Lets rustls have the bytes: in place if nothing waits, or else after what waits, one record at a time.
+    #[expect(clippy::indexing_slicing, reason = "rustls is done with no more bytes than it was given")]
     fn take(&mut self, mut bytes: &mut [u8], plain: &mut impl FnMut(&[u8])) -> Result<(), Fault> {
         while !self.pending.is_empty() && !bytes.is_empty() {
             let (piece, rest) = bytes.split_at_mut(self.missing().min(bytes.len()));
@@ -225,12 +226,13 @@ impl<S: Side> Channel<S> {
 
     /// How many bytes complete the record that is not complete, or its header.
     fn missing(&self) -> usize {
-        let record = &self.pending[self.tail..];
-        record_length(record).unwrap_or(HEADER) - record.len()
+        let record = self.pending.get(self.tail..).unwrap_or_default();
+        record_length(record).unwrap_or(HEADER).saturating_sub(record.len())
     }
 
     /// Lets rustls process `bytes` until it needs more of them. Returns how many it is done with. If data can be sent then,
     /// `traffic` may do so.
+    #[expect(clippy::indexing_slicing, reason = "rustls discards no more bytes than it was given")]
     fn process(
         &mut self,
         bytes: &mut [u8],
@@ -317,19 +319,20 @@ impl<S: Side> fmt::Debug for Channel<S> {
 
 /// The length of the record that begins here, with its header.
 fn record_length(record: &[u8]) -> Option<usize> {
-    let header = record.first_chunk::<HEADER>()?;
-    Some(HEADER + usize::from(u16::from_be_bytes([header[3], header[4]])))
+    let [_, _, _, high, low] = *record.first_chunk::<HEADER>()?;
+    Some(HEADER + usize::from(u16::from_be_bytes([high, low])))
 }
 
 /// How many of these bytes are whole records.
 fn whole(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(length) = record_length(&bytes[at..]).filter(|length| at + length <= bytes.len()) {
-        at += length;
+    let mut rest = bytes;
+    while let Some(behind) = record_length(rest).and_then(|length| rest.get(length..)) {
+        rest = behind;
     }
-    at
+    bytes.len() - rest.len()
 }
 
+#[expect(clippy::indexing_slicing, reason = "the output has just got this room")]
 fn encode<D>(mut data: EncodeTlsData<'_, D>, output: &mut Vec<u8>) {
     let from = output.len();
     let mut room = 0;
@@ -343,6 +346,7 @@ fn encode<D>(mut data: EncodeTlsData<'_, D>, output: &mut Vec<u8>) {
 }
 
 /// Appends what `act` writes into the room that it gets: `most` bytes, or as many as it asks for.
+#[expect(clippy::indexing_slicing, reason = "the output has just got this room")]
 fn append(
     out: &mut Vec<u8>,
     most: usize,

@@ -77,14 +77,15 @@ impl Detail {
 
     /// The description.
     pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
+        let bytes = self.bytes.get(..usize::from(self.len)).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
     }
 }
 
 impl Write for Detail {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
-            let room = &mut self.bytes[usize::from(self.len)..];
+            let room = self.bytes.get_mut(usize::from(self.len)..).unwrap_or_default();
             if room.len() < character.len_utf8() {
                 return Err(fmt::Error);
             }

@@ -62,12 +62,15 @@ pub enum FrameError {
 ///
 /// # Errors
 /// If `len` does not fit the prefix. `out` is then unchanged.
-#[expect(clippy::indexing_slicing, reason = "a prefix has at most eight bytes")]
 pub fn put_prefix(out: &mut Vec<u8>, prefix: Prefix, len: usize) -> Result<(), FrameError> {
     if len as u64 > prefix.max() {
         return Err(FrameError::DoesNotFit { len, prefix: prefix.len() });
     }
-    out.extend_from_slice(&(len as u64).to_be_bytes()[8 - prefix.len()..]);
+    match prefix {
+        Prefix::One => out.push(len as u8),
+        Prefix::Two => out.extend_from_slice(&(len as u16).to_be_bytes()),
+        Prefix::Four => out.extend_from_slice(&(len as u32).to_be_bytes()),
+    }
     Ok(())
 }
 
@@ -80,6 +83,10 @@ struct Partial {
 
 impl Partial {
     /// Takes the missing bytes from `input`. Returns how many it took, and the length once the prefix is complete.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "it never has more bytes than the prefix, which has four"
+    )]
     fn take(&mut self, prefix: Prefix, input: &[u8]) -> (usize, Option<u64>) {
         let taken = (prefix.len() - self.have).min(input.len());
         for &byte in input.iter().take(taken) {
@@ -158,6 +165,10 @@ impl FrameCounter {
     }
 
     /// Continues the open frame. Returns how many bytes of the input belong to it.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "`pos` and `take` are parts of the input, `take` is at most `left`, and no stream has 2^64 bytes"
+    )]
     fn close_open(&mut self, input: &[u8]) -> usize {
         let mut pos = 0;
         if self.partial.have > 0 {
@@ -178,6 +189,10 @@ impl FrameCounter {
     }
 
     /// Begins a frame that does not end in `input`: `input` is shorter than the frame.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the prefix and what follows it are parts of the input"
+    )]
     fn open(&mut self, input: &[u8]) {
         if let (taken, Some(length)) = self.partial.take(self.prefix, input) {
             self.current = length;
@@ -186,6 +201,10 @@ impl FrameCounter {
     }
 
     /// Counts the whole frames at the beginning of `input`. Returns their total size in bytes.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a length has 32 bits and an address 64; `pos` stays in the input, and no stream has 2^64 bytes"
+    )]
     fn count<const P: usize>(&mut self, input: &[u8]) -> usize {
         // Each length says where the next one is: a chain of dependent loads that stalls the processor. Most streams have
         // frames of equal size, so guess that the next four are as long as the last. The guesses are independent loads.
@@ -253,7 +272,8 @@ impl FrameReader {
     /// If a frame announces more than the limit. Every later call returns the same error.
     #[expect(
         clippy::indexing_slicing,
-        reason = "positions are those of bytes that were taken from the input"
+        clippy::arithmetic_side_effects,
+        reason = "positions are those of bytes that were taken from the input; fewer are gathered than the frame has"
     )]
     pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<(usize, Option<&'a [u8]>), FrameError> {
         if let Some(error) = self.failed {

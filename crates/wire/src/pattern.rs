@@ -11,14 +11,14 @@ pub const PERIOD: usize = 65_521;
 #[must_use]
 pub fn block(seed: u64, len: usize) -> Vec<u8> {
     let fresh = len.min(PERIOD);
-    let mut bytes = Vec::with_capacity(len + 8);
+    let mut bytes = Vec::with_capacity(len.saturating_add(8));
     let mut state = seed;
     while bytes.len() < fresh {
         bytes.extend_from_slice(&without_zeros(next(&mut state)).to_le_bytes());
     }
     bytes.truncate(fresh);
     while bytes.len() < len {
-        let more = bytes.len().min(len - bytes.len());
+        let more = bytes.len().min(len.saturating_sub(bytes.len()));
         bytes.extend_from_within(..more);
     }
     bytes

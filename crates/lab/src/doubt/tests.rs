@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::observation::{Generated, GeneratorUse, Latency, MaxRate, ServerCounts, SystemUse, Together};
+use crate::observation::{
+    Generated, GeneratorUse, Latency, MaxRate, Path, ServerCounts, SystemUse, Together,
+};
 
 const KIND: TrialKind = TrialKind {
     sessions: false,
@@ -36,6 +38,12 @@ fn sound() -> Measurement {
     }
 }
 
+/// One generator on another machine, with this way to the system.
+fn way(round_trip_us: f64, bytes_per_s: Option<f64>, bulk_us: Option<[f64; 3]>) -> Option<Together> {
+    let path = Some(Path { round_trip_us, bytes_per_s, bulk_us });
+    Some(Together { skew_s: Some(0.0), generators: vec![Generated::default()], path, ..Together::default() })
+}
+
 fn codes(m: &Measurement, kind: &TrialKind) -> Vec<Doubt> {
     doubts(m, kind).into_iter().map(|seen| seen.doubt()).collect()
 }
@@ -48,8 +56,19 @@ fn a_sound_trial_raises_no_doubt() {
 /// A change to a sound trial, and the only doubt that it raises.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 24] = [
+const CASES: [Case; 29] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
+    (Doubt::PathBound, |m| (m.bytes_sent, m.together) = (910_000_000, way(1_000.0, Some(1e8), None))),
+    (Doubt::PathBound, |m| m.together = way(7_100.0, None, None)),
+    // 1 KB each way at 500 kB/s, beside a round trip of 4 ms.
+    (Doubt::PathBound, |m| {
+        (m.bytes_sent, m.bytes_received) = (100_000_000, 100_000_000);
+        m.together = way(4_000.0, Some(5e5), Some([263_144.0, 1e6, 4e6]));
+    }),
+    (Doubt::PathBound, |m| (m.retransmits, m.together) = (1_100, way(100.0, None, None))),
+    (Doubt::PathBound, |m| {
+        (m.bytes_received, m.retransmits, m.together) = (1_448_000_000, 11_000, way(100.0, None, None));
+    }),
     (Doubt::BehindSchedule, |m| m.late = 2_000),
     (Doubt::BehindSchedule, |m| m.dropped = 2_000),
     // Little's law finds them, too, but their ages say more.
@@ -111,7 +130,13 @@ fn each_cause_raises_only_its_doubt() {
 }
 
 /// Changes that stay within each limit.
-const NEARLY: [fn(&mut Measurement); 22] = [
+const NEARLY: [fn(&mut Measurement); 27] = [
+    |m| (m.bytes_sent, m.together) = (890_000_000, way(1_000.0, Some(1e8), None)),
+    |m| m.together = way(6_900.0, None, None),
+    |m| (m.retransmits, m.together) = (900, way(100.0, None, None)),
+    |m| (m.bytes_received, m.retransmits, m.together) = (1_448_000_000, 9_000, way(100.0, None, None)),
+    // On one machine the other end of the way is not known.
+    |m| m.retransmits = 5_000,
     |m| m.generator.busiest_core = 0.9,
     |m| m.late = 900,
     |m| m.dropped = 900,

@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use super::{Block, DEFAULT_THRESHOLD, Experiment, Figure, Schedule, Subject, TABLES, rate};
 use crate::ask::Ask;
-use crate::observation::Timing;
+use crate::observation::{LONGEST_TRIAL_S, Timing};
 
 /// The timeout of one operation in seconds, unless the file sets it.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
@@ -146,12 +146,15 @@ impl FormFile {
         if *self.rounds.get_ref() == 0 {
             return Err(source.error(self.rounds.span(), "no rounds: nothing would run", "write 3 or more"));
         }
-        // No trial takes longer than a day. The limit also keeps sums and `Duration`s far from overflow.
         let seconds = |time: &Spanned<f64>, least: f64| match *time.get_ref() {
-            s if s >= least && s <= 86_400.0 => Ok(s),
+            s if s >= least && s <= LONGEST_TRIAL_S => Ok(s),
             s => {
                 let message = format!("{s} is not a time that a trial can take");
-                Err(source.error(time.span(), message, format!("write seconds, from {least} to 86400")))
+                Err(source.error(
+                    time.span(),
+                    message,
+                    format!("write seconds, from {least} to {LONGEST_TRIAL_S}"),
+                ))
             }
         };
         let timing = Timing {

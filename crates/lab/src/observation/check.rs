@@ -1,5 +1,5 @@
-//! Whether a measurement that came from another machine can be true. What is refused here could not be added to others or
-//! shown. Whether the rest is right is for the doubts.
+//! Whether a measurement that came from another machine or a store can be true. What is refused here could not be added to
+//! others or shown. Whether the rest is right is for the doubts.
 
 use super::{Latency, Measurement, Together};
 
@@ -19,18 +19,26 @@ type Wrong = String;
 
 /// Checks values, and remembers the first that makes no sense.
 #[derive(Default)]
-struct Checker(Option<Wrong>);
+struct Checker {
+    wrong: Option<Wrong>,
+    /// Looks only at the sizes of numbers: not at lengths, and not at what numbers say together.
+    sizes_only: bool,
+}
 
 impl Checker {
     fn that(&mut self, fits: bool, name: &str, why: impl FnOnce() -> String) {
-        if !fits && self.0.is_none() {
-            self.0 = Some(format!("`{name}` {}", why()));
+        self.size(fits || self.sizes_only, name, why);
+    }
+
+    fn size(&mut self, fits: bool, name: &str, why: impl FnOnce() -> String) {
+        if !fits && self.wrong.is_none() {
+            self.wrong = Some(format!("`{name}` {}", why()));
         }
     }
 
     /// A number from 0 to `most`.
     fn number(&mut self, name: &str, value: f64, most: f64) {
-        self.that((0.0..=most).contains(&value), name, || {
+        self.size((0.0..=most).contains(&value), name, || {
             format!("is {value}, not a number from 0 to {most}")
         });
     }
@@ -44,7 +52,7 @@ impl Checker {
     }
 
     fn count(&mut self, name: &str, value: u64) {
-        self.that(value <= MOST, name, || format!("is {value}, more than 2^53"));
+        self.size(value <= MOST, name, || format!("is {value}, more than 2^53"));
     }
 
     fn length(&mut self, name: &str, length: usize, most: usize) {
@@ -58,8 +66,13 @@ impl Checker {
     /// Counts by an ascending value. Returns their sum.
     fn buckets(&mut self, name: &str, buckets: &[(u64, u64)]) -> u64 {
         self.length(name, buckets.len(), MOST_ENTRIES);
-        let ascend = buckets.is_sorted_by(|(one, _), (next, _)| one < next);
-        self.that(ascend, name, || "is not in ascending order".to_owned());
+        let unordered = || "is not in ascending order".to_owned();
+        self.that(buckets.is_sorted_by(|(one, _), (next, _)| one < next), name, unordered);
+        // Runs of earlier versions may have a value twice.
+        self.size(buckets.is_sorted_by_key(|(value, _)| *value), name, unordered);
+        if let Some((last, _)) = buckets.last() {
+            self.micros(name, *last as f64);
+        }
         let sum = buckets.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
         self.count(name, sum);
         sum
@@ -88,6 +101,7 @@ impl Checker {
         if let Some(path) = together.path {
             self.micros("together.path.round_trip_us", path.round_trip_us);
             self.number("together.path.bytes_per_s", path.bytes_per_s.unwrap_or(0.0), MOST as f64);
+            path.bulk_us.iter().flatten().for_each(|time| self.micros("together.path.bulk_us", *time));
         }
     }
 }
@@ -101,7 +115,18 @@ impl Measurement {
     /// # Errors
     /// The first field that makes no sense, and why.
     pub fn check(&self) -> Result<(), String> {
-        let mut found = Checker::default();
+        self.check_with(Checker::default())
+    }
+
+    /// Whether its numbers can be added to those of others. Runs of earlier versions need not pass [`Self::check`].
+    ///
+    /// # Errors
+    /// The first number that is too large or negative.
+    pub(crate) fn check_sizes(&self) -> Result<(), String> {
+        self.check_with(Checker { sizes_only: true, ..Checker::default() })
+    }
+
+    fn check_with(&self, mut found: Checker) -> Result<(), String> {
         self.check_counts(&mut found);
         self.check_times(&mut found);
         self.check_lists(&mut found);
@@ -109,12 +134,13 @@ impl Measurement {
         if let Some(together) = &self.together {
             found.together(together);
         }
-        found.0.map_or(Ok(()), Err)
+        found.wrong.map_or(Ok(()), Err)
     }
 
     fn check_counts(&self, found: &mut Checker) {
         let counts = [
             ("attempts", self.attempts),
+            ("successes", self.successes),
             ("in_flight", self.in_flight),
             ("late", self.late),
             ("arrivals", self.arrivals),
@@ -246,7 +272,7 @@ mod tests {
             together: Some(Together {
                 skew_s: Some(0.001),
                 generators: vec![Generated { machine: "local".to_owned(), ..Generated::default() }],
-                path: Some(Path { round_trip_us: 20.0, bytes_per_s: Some(1e9) }),
+                path: Some(Path { round_trip_us: 20.0, bytes_per_s: Some(1e9), bulk_us: None }),
                 ..Together::default()
             }),
             ..Measurement::default()
@@ -270,6 +296,7 @@ mod tests {
             ("service_us.count", |m| m.service_us.count = 7),
             ("service_us.buckets", |m| m.service_us.buckets = vec![(20, 5), (10, 3)]),
             ("service_us.buckets", |m| m.service_us.buckets = vec![(10, 3), (10, 5)]),
+            ("service_us.buckets", |m| m.service_us.buckets = vec![(10, 3), (u64::MAX, 5)]),
             ("response_us.buckets", |m| m.response_us.buckets = vec![(1, u64::MAX), (2, u64::MAX)]),
             ("response_us.unanswered", |m| m.response_us.unanswered = vec![(1, u64::MAX)]),
             ("in_flight_us", |m| m.in_flight_us = vec![(2, 1), (1, 1)]),
@@ -286,6 +313,9 @@ mod tests {
             ("together.path.round_trip_us", |m| {
                 m.together.as_mut().unwrap().path.as_mut().unwrap().round_trip_us = -2.0;
             }),
+            ("together.path.bulk_us", |m| {
+                m.together.as_mut().unwrap().path.as_mut().unwrap().bulk_us = Some([1.0, f64::NAN, 1.0]);
+            }),
         ];
         assert_eq!(honest().check(), Ok(()));
         assert_eq!(Measurement::default().check(), Ok(()));
@@ -294,6 +324,28 @@ mod tests {
             spoil(&mut spoilt);
             let wrong = spoilt.check().expect_err(name);
             assert!(wrong.starts_with(&format!("`{name}` ")), "{name}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_an_earlier_version_needs_no_buckets_but_numbers_that_can_be_added() {
+        let mut stored = honest();
+        (stored.service_us.buckets, stored.successes) = (Vec::new(), 10);
+        assert_eq!(stored.check_sizes(), Ok(()));
+        stored.dropped = u64::MAX;
+        assert!(stored.check_sizes().is_err_and(|why| why.starts_with("`dropped` ")));
+    }
+
+    #[test]
+    fn what_an_earlier_version_stored_is_read_unless_its_numbers_are_impossible() {
+        let sizes = |buckets: &[(u64, u64)]| {
+            let mut measured = honest();
+            measured.service_us.buckets = buckets.to_vec();
+            measured.check_sizes()
+        };
+        assert_eq!(sizes(&[(10, 3), (10, 5)]), Ok(()));
+        for impossible in [&[(10, 3), (100_000, 1), (20, 5)][..], &[(10, 3), (u64::MAX, 5)]] {
+            assert!(sizes(impossible).is_err_and(|why| why.contains("service_us.buckets")), "{impossible:?}");
         }
     }
 }

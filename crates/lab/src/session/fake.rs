@@ -185,7 +185,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     let latency = Latency { count: n, min: us, mean: us, max: us, buckets, ..Latency::default() };
     Measurement {
         elapsed_s,
-        attempts: n + 1,
+        attempts: n.saturating_add(1),
         successes: n,
         in_flight: 1,
         units: n,

@@ -11,6 +11,7 @@ use systems::Work;
 use systems::contact::Contact;
 use systems::trace;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
+use wire::pattern;
 
 use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
@@ -194,7 +195,8 @@ fn send(stream: &mut Contact, head: &[u8], ask: &Ask) -> Result<(), String> {
         Payload::None => {}
         Payload::Bytes(bytes) => stream.write_all(&bytes.0).map_err(wrong)?,
         Payload::Size(size) => {
-            let block = wire::pattern::block(*size, 1 << 16);
+            // Byte `i` of the generator's body equals byte `i % PERIOD`, so a block of any other length would differ from it.
+            let block = pattern::block(*size, pattern::PERIOD);
             let mut left = *size;
             while left > 0 {
                 let piece = left.min(block.len() as u64);

@@ -196,11 +196,12 @@ impl StoreError {
 
 /// Parses JSON from the store. `what` names it in the error.
 pub(super) fn decode<T: DeserializeOwned>(json: &str, what: impl Fn() -> String) -> Result<T, StoreError> {
-    serde_json::from_str(json).map_err(|e| StoreError::Damaged {
-        path: PathBuf::new(),
-        what: what(),
-        reason: e.to_string(),
-    })
+    serde_json::from_str(json).map_err(|e| damaged(what(), e.to_string()))
+}
+
+/// What is in the store makes no sense.
+pub(super) fn damaged(what: String, reason: String) -> StoreError {
+    StoreError::Damaged { path: PathBuf::new(), what, reason }
 }
 
 /// Whether the database rejected a row because of a key.

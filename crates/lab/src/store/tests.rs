@@ -109,6 +109,38 @@ fn every_digit_of_a_time_survives() {
     }
 }
 
+/// Replaces a text in a column of all rows.
+fn damage(store: &Store, table: &str, column: &str, old: &str, new: &str) {
+    let sql = format!("UPDATE {table} SET {column} = replace({column}, ?, ?)");
+    assert!(store.connection.execute(&sql, [old, new]).unwrap() > 0);
+}
+
+#[test]
+fn a_damaged_time_of_a_trial_is_an_error() {
+    for wrong in ["-1.0", "1e300", "86401.0"] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db")).unwrap();
+        let run = store.begin(&header(1)).unwrap();
+        damage(&store, "runs", "plan", "\"measure_s\":1.0", &format!("\"measure_s\":{wrong}"));
+        let refused = store.header(run).unwrap_err().to_string();
+        assert!(refused.contains("the plan of run 1") && refused.contains("`measure_s` is"), "{refused}");
+    }
+}
+
+#[test]
+fn a_damaged_count_that_cannot_be_added_to_others_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let header = header(1);
+    let run = store.begin(&header).unwrap();
+    let measured = Outcome::Measured(Box::default());
+    store.append(run, &Observation { outcome: measured, ..observation(&header, 0) }).unwrap();
+    assert_eq!(store.observations(run).unwrap().len(), 1);
+    damage(&store, "observations", "observation", "\"attempts\":0", &format!("\"attempts\":{}", u64::MAX));
+    let refused = store.observations(run).unwrap_err().to_string();
+    assert!(refused.contains("trial 0 of run 1") && refused.contains("`attempts`"), "{refused}");
+}
+
 #[test]
 fn a_trial_is_stored_only_once_and_only_in_an_existing_run() {
     let folder = tempfile::tempdir().unwrap();

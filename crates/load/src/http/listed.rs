@@ -68,6 +68,7 @@ impl Listed {
     }
 
     /// Fills a request in.
+    #[expect(clippy::indexing_slicing, reason = "the range is where the list has put the entry's bytes")]
     fn fill(&mut self, number: usize) -> Payload {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();

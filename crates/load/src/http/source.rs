@@ -137,6 +137,10 @@ impl Source for Same {
     #[inline]
     fn add(&mut self, _state: &mut State, (): ()) {}
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the id stands in the copy, at the place where it was written"
+    )]
     #[inline]
     fn take(&mut self, state: &mut State, alone: bool) -> Payload {
         let Some(ids) = &mut self.ids else {

@@ -16,7 +16,7 @@ use systems::work::Clients;
 use systems::{Catalog, Limit, Parcel, homes, parcel};
 
 use crate::fleet::Answer;
-use crate::fleet::lab::{Brought, Done, Opening, Reply, Task, Want};
+use crate::fleet::lab::{Brought, Done, Files, Opening, Reply, Task, Want};
 use crate::{built_in, lab_args};
 
 /// A bench on a thread of its own, which lives as long as the agent: the kernel kills a system when the thread that started it
@@ -110,15 +110,25 @@ fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
 
 /// Lets the bench know a system that the other side has brought.
 fn know(brought: Brought, bench: &mut Bench) -> Result<Done, String> {
-    let Brought { manifest, parcel } = brought;
-    let home = match &parcel {
-        None => std::env::current_dir().map_err(|why| format!("it has no current folder: {why}"))?,
-        Some(hash) => match parcel::unpacked(&homes_folder()?, hash) {
+    let Brought { manifest, files } = brought;
+    let manifest = match &files {
+        Files::None => {
+            let folder = std::env::current_dir().map_err(|why| format!("it has no current folder: {why}"))?;
+            manifest.in_home(&folder)
+        }
+        Files::Parcel(hash) => match parcel::unpacked(&homes_folder()?, hash) {
             None => return Ok(Done::Lacks),
-            Some(home) => home,
+            Some(home) => manifest.in_home(&home),
         },
+        Files::There if manifest.home().is_dir() => manifest,
+        Files::There => {
+            return Err(format!(
+                "the build of {} is not on this machine: --sut must be the machine that built it",
+                manifest.name
+            ));
+        }
     };
-    bench.know(manifest.in_home(&home));
+    bench.know(manifest);
     Ok(Done::Known)
 }
 

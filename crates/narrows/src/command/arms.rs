@@ -36,6 +36,8 @@ pub struct Places {
     pub all: Vec<Place>,
     /// How many times each was built.
     pub builds: usize,
+    /// Whether the folders are on the machine of `--sut`.
+    pub there: bool,
     /// Which commits they are, and what a reader must know about them.
     pub note: String,
 }
@@ -60,6 +62,8 @@ pub struct Arms {
     pub knobs: Vec<(String, Vec<Value>)>,
     /// How often the systems come, each time from another build.
     pub builds: usize,
+    /// Whether their folders are on the machine of `--sut`.
+    pub there: bool,
     /// Which commits they are, and what a reader must know about them.
     pub note: Option<String>,
 }
@@ -107,8 +111,9 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     }
     check_used(&knobs, workload, &systems, &used)?;
     let knobs = knobs.into_iter().map(|knob| (knob.name, knob.values)).collect();
-    let (builds, note) = places.map_or((1, None), |places| (places.builds, Some(places.note)));
-    Ok(Arms { systems, knobs, builds, note })
+    let (builds, there, note) =
+        places.map_or((1, false, None), |places| (places.builds, places.there, Some(places.note)));
+    Ok(Arms { systems, knobs, builds, there, note })
 }
 
 /// The knobs of the command line. Knobs of the workload and those of all systems take their own values.

@@ -209,6 +209,8 @@ impl Generators {
         let parts = job.divided(&threads).map_err(load_verb::classify)?;
         let assignments: Vec<Assignment> =
             parts.iter().map(|job| Assignment::of(job).map_err(Usage)).collect::<Result<_, Usage>>()?;
+        // The agents are idle. While their generators warm up, they answer late, and the clocks are known less well.
+        let clocks = Remote::offsets(&mut remotes.iter_mut().collect::<Vec<_>>(), clock_error(job))?;
         for (remote, job) in remotes.iter_mut().zip(assignments) {
             let order = DriveOrder { job, allow_remote, wait: *wait };
             fleet::order(remote, &Order::Drive(Box::new(order)))?;
@@ -217,7 +219,10 @@ impl Generators {
         if !await_ready(remotes, patience, cancel)? {
             return Ok(None);
         }
-        let (mut working, began, opens) = begin(remotes, clock_error(job))?;
+        let working = remotes.iter_mut().zip(clocks);
+        let mut working: Vec<Working<'_>> =
+            working.map(|(remote, clock)| Working { remote, clock, closed: false, done: None }).collect();
+        let (began, opens) = begin(&mut working)?;
         await_ends(&mut working, job, cancel, Watching { watch, opens })?;
         let mut together = together(&mut working, &parts, clock_error(job))?;
         (together.threads, together.began) = (parts.iter().map(Job::workers).sum(), began);
@@ -272,24 +277,16 @@ fn clock_error(job: &Job) -> Duration {
     }
 }
 
-/// Reads the clocks, and names the instant at which the windows open. Returns it as the time of day since 1970, and on the
-/// clock here.
-fn begin(
-    remotes: &mut [Remote],
-    enough: Duration,
-) -> Result<(Vec<Working<'_>>, Duration, u64), MachineError> {
-    let clocks = Remote::offsets(&mut remotes.iter_mut().collect::<Vec<_>>(), enough)?;
-    let working = remotes.iter_mut().zip(clocks);
-    let mut working: Vec<Working<'_>> =
-        working.map(|(remote, clock)| Working { remote, clock, closed: false, done: None }).collect();
+/// Names the instant at which the windows open. Returns it as the time of day since 1970, and on the clock here.
+fn begin(working: &mut [Working<'_>]) -> Result<(Duration, u64), MachineError> {
     let farthest = working.iter().map(|generator| generator.clock.round_trip_ns).max().unwrap_or(0);
     let ahead = LEAD + Duration::from_nanos(farthest.saturating_mul(2));
     let at = fleet::clock().saturating_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    for Working { remote, clock, .. } in &mut working {
+    for Working { remote, clock, .. } in working {
         fleet::order(remote, &Order::Begin(clock.there(at)))?;
     }
-    Ok((working, now + ahead, at))
+    Ok((now + ahead, at))
 }
 
 /// Who is told that the windows open and close.
@@ -359,7 +356,9 @@ fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> any
     for ((Working { remote, clock, done, .. }, part), later) in working.iter_mut().zip(parts).zip(clocks) {
         let Some(done) = done.take() else { bail!(remote.error("it did not say what it counted")) };
         windows.push((done.opened_ns > 0).then(|| (clock.here(done.opened_ns), later.here(done.closed_ns))));
-        error_ns = clock.error_ns.max(later.error_ns).max(error_ns);
+        // The clock was read before the warm-up. Until the window opened, it drifted by no more than between the two readings.
+        let drift_ns = later.ahead_ns.abs_diff(clock.ahead_ns);
+        error_ns = clock.error_ns.max(later.error_ns).saturating_add(drift_ns).max(error_ns);
         together.tally.merge(&done.tally, connections);
         connections += part.connections;
         together.disturbed.stolen_s += done.stolen_s.max(0.0);

@@ -48,8 +48,20 @@ pub struct Opening {
 pub struct Brought {
     /// The system.
     pub manifest: Manifest,
-    /// The hash of its files, if it has a folder of its own. The commands of others run in the agent's current folder.
-    pub parcel: Option<String>,
+    /// Where its files are.
+    pub files: Files,
+}
+
+/// Where the files of a system are on its machine.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Files {
+    /// It has none. Its command runs in the agent's current folder.
+    None,
+    /// In the parcel with this hash.
+    Parcel(String),
+    /// Where its manifest says, because an agent built it there.
+    There,
 }
 
 /// What a bench says of its task.

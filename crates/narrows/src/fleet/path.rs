@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use lab::observation::Path;
+use lab::observation::{BULKS, Path};
 use load::target::{Body, Expect, Http, Target, Traffic};
-use load::{Job, Stop, Tally};
+use load::{Ending, Job, Stop, Tally};
 use machines::MachineError;
 use serve::CounterSnapshot;
 
@@ -20,6 +20,10 @@ const WINDOW: Duration = Duration::from_millis(300);
 const WARMUP: Duration = Duration::from_millis(200);
 /// The body that is sent there and back.
 const BODY: usize = 256 << 10;
+/// On a way with a longer round trip, what TCP takes for larger exchanges is measured, too.
+const FAR_US: f64 = 1000.0;
+/// How long exchanges of each of [`BULKS`] are made. TCP needs some of them to open its window.
+const BULK_WINDOW: Duration = Duration::from_millis(500);
 /// The connections of each generator meanwhile.
 const CONNECTIONS: usize = 4;
 /// If a core of a generator or a thread of the server worked more than this share of the time, the network was not the limit.
@@ -47,15 +51,17 @@ pub fn measure(
         let seen = first.map_or_else(String::new, |(class, example)| format!(" ({class}: {example})"));
         bail!("the first generator got no answer from {}{seen}: {}", server.ip(), advice(server));
     }
-    let echo = Http {
-        method: "POST".to_owned(),
-        body: Body::Bytes(Arc::new(vec![b'x'; BODY])),
-        expect: Expect { length: Some(BODY as u64), ..Expect::default() },
-        ..Http::get(server.to_string(), "/echo")
+    let round_trip_us = short.service.all().min() as f64 / 1e3;
+    let bulk_us = match round_trip_us > FAR_US {
+        true => match bulk_us(generators, server, cancel)? {
+            None => return Ok(None),
+            known => known,
+        },
+        false => None,
     };
     let connections = CONNECTIONS * generators.number();
     let before = counts()?;
-    let Some(long) = drive(generators, job(server, echo, connections, WARMUP), cancel)? else {
+    let Some(long) = drive(generators, job(server, echo(server, BODY), connections, WARMUP), cancel)? else {
         return Ok(None);
     };
     let worked = counts()?.cpu.saturating_sub(before.cpu).as_secs_f64();
@@ -63,10 +69,51 @@ pub fn measure(
     let machines_were_busy = long.busiest > BUSY || worked / whole > BUSY;
     let seconds = long.elapsed.as_secs_f64();
     let carried = long.bytes_received.min(long.bytes_sent) as f64 / seconds.max(f64::MIN_POSITIVE);
-    Ok(Some(Path {
-        round_trip_us: short.service.all().min() as f64 / 1e3,
-        bytes_per_s: (!machines_were_busy && carried > 0.0).then_some(carried),
-    }))
+    // On a far way these connections may not fill the network, or they lose packets. The exchanges of one connection show how fast
+    // its bytes follow each other.
+    let in_a_row = bulk_us.map_or(0.0, in_a_row);
+    let bytes_per_s = (!machines_were_busy && carried > 0.0).then_some(carried.max(in_a_row));
+    Ok(Some(Path { round_trip_us, bytes_per_s, bulk_us }))
+}
+
+/// The bytes per second by which a larger exchange takes longer: neither the round trip nor what a link lets pass at once is in it.
+/// 0 if the times do not tell.
+fn in_a_row([_, mid_us, large_us]: [f64; 3]) -> f64 {
+    let [_, mid, large] = BULKS;
+    let longer_us = large_us - mid_us;
+    if longer_us > mid_us / 10.0 { 2e6 * (large - mid) as f64 / longer_us } else { 0.0 }
+}
+
+/// See [`Path::bulk_us`]. `None` if the user interrupted.
+fn bulk_us(
+    generators: &mut Generators,
+    server: SocketAddr,
+    cancel: &AtomicBool,
+) -> anyhow::Result<Option<[f64; 3]>> {
+    let mut all = [0.0; 3];
+    for (size, time_us) in BULKS.into_iter().zip(&mut all) {
+        let target = Target { address: server.into(), traffic: Traffic::Http(echo(server, size as usize)) };
+        // On a slow way at least one exchange ends.
+        let job = Job { ending: Ending::Finish, ..Job::new(target, 1, Stop::After(BULK_WINDOW)) };
+        let Some(tally) = drive(generators, job, cancel)? else {
+            return Ok(None);
+        };
+        if let Some((class, example)) = tally.first_errors.iter().next() {
+            bail!("an exchange of {size} bytes each way with {} failed ({class}: {example})", server.ip());
+        }
+        *time_us = tally.service.all().min() as f64 / 1e3;
+    }
+    Ok(Some(all))
+}
+
+/// An exchange with so many bytes in each direction.
+fn echo(server: SocketAddr, size: usize) -> Http {
+    Http {
+        method: "POST".to_owned(),
+        body: Body::Bytes(Arc::new(vec![b'x'; size])),
+        expect: Expect { length: Some(size as u64), ..Expect::default() },
+        ..Http::get(server.to_string(), "/echo")
+    }
 }
 
 /// What to do if the address may be the wrong one.

@@ -14,9 +14,9 @@ use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, MACHINE, 
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
 use serve::CounterSnapshot;
-use systems::{Catalog, Limit, Parcel, is_reference};
+use systems::{Catalog, Limit, Manifest, Parcel, is_reference};
 
-use super::lab::{Brought, Done, Ended, Opening, Reply, Task, Want};
+use super::lab::{Brought, Done, Ended, Files, Opening, Reply, Task, Want};
 use crate::fleet::{self, Answer, At, Order, ServeOrder};
 use crate::{built_in, common};
 
@@ -151,25 +151,39 @@ impl Sut {
     /// Lets the machine know these systems, and sends it their files if it lacks them.
     fn bring(&mut self, names: &BTreeSet<String>) -> Result<(), Trouble> {
         for name in names {
-            // The other side has what came with the program. A system that nobody knows fails there.
-            let Ok(manifest) = self.catalog.get(name).cloned() else { continue };
-            if is_reference(name) || built_in::is_home(manifest.home()) || self.known.contains(name) {
+            if self.known.contains(name) {
                 continue;
             }
-            let parcel = match manifest.dir == manifest.home() {
-                // A command that was typed has no files of its own.
-                true => None,
-                false => Some(Parcel::of(&manifest).map_err(|why| self.unusable(why))?),
+            let Some(luggage) = self.luggage(name) else { continue };
+            let (manifest, parcel) = luggage.map_err(|why| self.unusable(why))?;
+            let files = match &parcel {
+                Some(parcel) => Files::Parcel(parcel.hash()),
+                None if self.catalog.is_there(name) => Files::There,
+                None => Files::None,
             };
-            let hash = parcel.as_ref().map(Parcel::hash);
-            let brought = |hash| Task::Know(Box::new(Brought { manifest: manifest.clone(), parcel: hash }));
-            if let (Done::Lacks, Some(parcel)) = (self.converse(brought(hash.clone()))?, parcel) {
+            let brought =
+                || Task::Know(Box::new(Brought { manifest: manifest.clone(), files: files.clone() }));
+            if let (Done::Lacks, Some(parcel)) = (self.converse(brought())?, parcel) {
                 self.converse(Task::Unpack(Box::new(parcel)))?;
-                self.converse(brought(hash))?;
+                self.converse(brought())?;
             }
             self.known.insert(name.clone());
         }
         Ok(())
+    }
+
+    /// What the machine must get to know a system: its manifest, and its files if it has any that are not there. `None` if the
+    /// machine has what came with the program. The error says why its files cannot be sent.
+    fn luggage(&self, name: &str) -> Option<Result<(Manifest, Option<Parcel>), String>> {
+        // A system that nobody knows fails there.
+        let manifest = self.catalog.get(name).ok()?;
+        if is_reference(name) || built_in::is_home(manifest.home()) {
+            return None;
+        }
+        // A command that was typed has no files of its own.
+        let has_none = manifest.dir == manifest.home() || self.catalog.is_there(name);
+        let parcel = (!has_none).then(|| Parcel::of(manifest)).transpose();
+        Some(parcel.map(|parcel| (manifest.clone(), parcel)))
     }
 
     fn unusable(&self, why: String) -> Trouble {
@@ -338,13 +352,7 @@ impl Executor for Sut {
     fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
         self.away = None;
         // A system that cannot be sent takes no part.
-        let cannot = |name: &&String| {
-            let manifest = self.catalog.get(name).ok()?;
-            let stays =
-                built_in::is_home(manifest.home()) || is_reference(name) || manifest.dir == manifest.home();
-            let why = Parcel::of(manifest).err().filter(|_| !stays)?;
-            Some(((*name).clone(), why))
-        };
+        let cannot = |name: &&String| Some(((*name).clone(), self.luggage(name)?.err()?));
         let mut unsent: BTreeMap<String, String> = systems.iter().filter_map(|name| cannot(&name)).collect();
         let sent = systems.iter().filter(|name| !unsent.contains_key(*name)).cloned().collect();
         match self.say_with(&sent, Task::Probe(sent.clone())) {

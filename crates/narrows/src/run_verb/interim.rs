@@ -76,7 +76,7 @@ impl InterimFindings {
             let Some(index) = self.find(trial) else { continue };
             let plan = &mut self.experiments[index].plan;
             let setup = &mut plan.experiments[0].setup;
-            setup.rounds = setup.rounds.max(trial.round + 1);
+            setup.rounds = setup.rounds.max(trial.round.saturating_add(1));
             plan.trials.push(trial.clone());
         }
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use lab::findings::{By, Findings, Ratio};
+use machines::MachineError;
 use report::number::interval_in_hundredths;
 use revisions::{Bisect, Repository, Revision, Step, Trouble};
 use stats::LEVEL;
@@ -29,8 +30,11 @@ enum Judged {
     Interrupted,
 }
 
-/// Searches, and prints the commit.
-pub fn search(question: &Question<'_>, repository: &Repository, revisions: &[Revision]) -> End {
+/// The two commits, if one can search between them.
+pub fn check<'a>(
+    repository: &Repository,
+    revisions: &'a [Revision],
+) -> anyhow::Result<(&'a Revision, &'a Revision)> {
     let [good, worse] = revisions else {
         bail!(Usage("--bisect searches between two commits: write --git A..B".to_owned()));
     };
@@ -43,8 +47,17 @@ pub fn search(question: &Question<'_>, repository: &Repository, revisions: &[Rev
             "--bisect: {good} is not in the history of {worse}: write {good}...{worse} to begin where they parted"
         )));
     }
-    let clones = RefCell::new(Clones::new(repository));
-    let search = Search { question, repository, good, clones };
+    Ok((good, worse))
+}
+
+/// Searches between two commits, and prints the commit.
+pub fn search(
+    question: &Question<'_>,
+    repository: &Repository,
+    (good, worse): (&Revision, &Revision),
+    clones: Clones<'_>,
+) -> End {
+    let search = Search { question, repository, good, clones: RefCell::new(clones) };
     search.run(worse)
 }
 
@@ -171,9 +184,14 @@ impl Search<'_> {
         screen: Screen,
         far: f64,
     ) -> anyhow::Result<Judged> {
-        self.judge(base, commit, screen, far).or_else(|error| match error.downcast_ref() {
-            Some(Trouble::Interrupted) => Err(error),
-            _ => Ok(Judged::Unclear(format!("cannot be measured: {error:#}"))),
+        self.judge(base, commit, screen, far).or_else(|error| {
+            let interrupted = matches!(error.downcast_ref(), Some(Trouble::Interrupted));
+            // Another commit needs the machine, too.
+            let machine_gone = error.downcast_ref::<MachineError>().is_some_and(|error| error.gone);
+            match interrupted || machine_gone {
+                true => Err(error),
+                false => Ok(Judged::Unclear(format!("cannot be measured: {error:#}"))),
+            }
         })
     }
 }

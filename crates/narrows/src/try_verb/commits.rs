@@ -13,13 +13,15 @@ use systems::homes;
 use super::Args;
 use crate::command::arms::{self, Place, Places};
 use crate::common::{self, Usage};
+use crate::fleet::workshop::{Built, Program, Recipe, Workshop};
 
 /// Commits to compare.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Commits")]
 pub struct CommitArgs {
     /// Compare commits of this repository: A..B, A...B (B and its merge base with A), or A,B,C. `dirty` is the work tree with
-    /// its changes and untracked files. Each commit is a clone in the user's cache, where the command runs
+    /// its changes and untracked files. Each commit is a clone in the user's cache, where the command runs. With --sut, its
+    /// files are sent to that machine, and it is built there
     #[arg(long, value_name = "A..B", value_delimiter = ',')]
     pub git: Vec<String>,
     /// Build each commit with this command, in `sh -c`, before the first trial
@@ -34,10 +36,13 @@ pub struct CommitArgs {
     pub bisect: bool,
 }
 
-/// The clones that this process has checked out and built. No other process uses them as long as this value lives.
+/// The commits that this process has checked out and built. No other process uses their folders as long as this value lives.
 pub struct Clones<'a> {
     repository: &'a Repository,
-    built: HashMap<(String, u32), Clone>,
+    /// The other machine on which they are built. `None` for this one.
+    workshop: Option<Workshop>,
+    built: HashMap<(String, u32), Built>,
+    held: Vec<Clone>,
 }
 
 /// Commits that are checked out and built.
@@ -46,6 +51,8 @@ pub struct Commits {
     pub folders: Vec<Folder>,
     /// How many times each commit was built.
     pub builds: usize,
+    /// Whether the folders are on another machine.
+    pub there: bool,
     /// What the command line cannot show: that all arms run the same program.
     pub note: Option<String>,
 }
@@ -57,8 +64,8 @@ pub struct Folder {
     pub revision: Revision,
     /// Which build it is, from 1.
     pub build: u32,
-    /// Where the command runs.
-    pub path: PathBuf,
+    /// Where the command runs, and what it runs.
+    pub built: Built,
 }
 
 /// The repository around the current folder.
@@ -123,35 +130,59 @@ impl Args {
 }
 
 impl<'a> Clones<'a> {
-    pub fn new(repository: &'a Repository) -> Self {
-        Self { repository, built: HashMap::new() }
+    pub fn new(repository: &'a Repository, workshop: Option<Workshop>) -> Self {
+        Self { repository, workshop, built: HashMap::new(), held: Vec::new() }
     }
 
-    /// The folder in which the command runs for this build of a commit. The first call builds it.
-    fn folder(&mut self, args: &Args, revision: &Revision, build: u32) -> anyhow::Result<PathBuf> {
+    /// This build of a commit. The first call builds it. `program` is the commit's own, if the command runs one.
+    fn built(
+        &mut self,
+        args: &Args,
+        program: Option<&Path>,
+        revision: &Revision,
+        build: u32,
+    ) -> anyhow::Result<Built> {
         let key = (revision.commit.clone(), build);
         if let Some(built) = self.built.get(&key) {
-            return Ok(built.folder.clone());
+            return Ok(built.clone());
         }
-        let clone = self.repository.clone_of(revision, build)?;
-        if let Some(command) = &args.commits.build {
+        // The files that are sent are those of the first clone. Another build has another folder where it is built.
+        let clone = self.repository.clone_of(revision, if self.workshop.is_some() { 1 } else { build })?;
+        let command = args.commits.build.as_deref();
+        if command.is_some() {
             let (name, short) = (&revision.name, revision.short());
             let again = if build == 1 { String::new() } else { format!(", build {build}") };
             common::say(format_args!("building {name} ({short} {:?}{again})", revision.subject));
-            clone.build(command)?;
         }
-        let folder = clone.folder.clone();
-        self.built.insert(key, clone);
-        Ok(folder)
+        let built = match &mut self.workshop {
+            Some(workshop) => {
+                let recipe = Recipe {
+                    name: revision.name.clone(),
+                    prefix: self.repository.prefix().to_owned(),
+                    command: command.map(str::to_owned),
+                    program: program.map(Path::to_owned),
+                };
+                workshop.build(&clone, revision, build, recipe)?
+            }
+            None => {
+                command.map_or(Ok(()), |command| clone.build(command))?;
+                let built = Built::look(clone.folder.clone(), program);
+                self.held.push(clone);
+                built
+            }
+        };
+        self.built.insert(key, built.clone());
+        Ok(built)
     }
 }
 
 impl Commits {
     /// The commits without clones, for `--dry-run`.
     pub fn named(revisions: Vec<Revision>, dir: &Path) -> Self {
-        let folder = |revision| Folder { revision, build: 1, path: dir.to_owned() };
+        let built = Built { folder: dir.to_owned(), program: None };
+        let folder = |revision| Folder { revision, build: 1, built: built.clone() };
         let folders = revisions.into_iter().map(folder).collect();
-        Self { folders, builds: 1, note: None }
+        Self { folders, builds: 1, there: false, note: None }
     }
 
     /// Checks out and builds commits, and says what it does. Old clones are removed if there are too many.
@@ -165,16 +196,17 @@ impl Commits {
         let mut folders = Vec::new();
         for build in 1..=args.commits.builds {
             for revision in revisions {
-                let path = clones.folder(args, revision, build)?;
-                if let Some(missing) = own.as_ref().filter(|own| !path.join(own).exists()) {
+                let built = clones.built(args, own.as_deref(), revision, build)?;
+                if let (Some(Program::Missing), Some(missing)) = (&built.program, &own) {
                     let help = if args.commits.build.is_some() { "" } else { ": --build COMMAND builds it" };
                     bail!("{} has no {}{help}", revision.name, missing.display());
                 }
-                folders.push(Folder { revision: revision.clone(), build, path });
+                folders.push(Folder { revision: revision.clone(), build, built });
             }
         }
         clones.repository.tidy(LIMIT_BYTES);
-        let mut commits = Self { folders, builds: args.commits.builds as usize, note: None };
+        let there = clones.workshop.is_some();
+        let mut commits = Self { folders, builds: args.commits.builds as usize, there, note: None };
         commits.compare_programs(own.as_deref());
         Ok(commits)
     }
@@ -183,7 +215,7 @@ impl Commits {
     pub fn places(&self, names: &[String]) -> Places {
         let count = self.folders.len() / self.builds;
         let place = |(index, folder): (usize, &Folder)| {
-            let Folder { revision, build, path } = folder;
+            let Folder { revision, build, built } = folder;
             // `HEAD~` would become `HEAD-`.
             let name =
                 if revision.name.contains(['~', '^', '@', ':']) { revision.short() } else { &revision.name };
@@ -192,11 +224,11 @@ impl Commits {
                 name: if *build == 1 { name.to_owned() } else { format!("{name}-build-{build}") },
                 about: format!("{} {}", revision.short(), revision.subject),
                 version: revision.short().to_owned(),
-                dir: path.clone(),
+                dir: built.folder.clone(),
             }
         };
         let all = self.folders.iter().enumerate().map(place).collect();
-        Places { all, builds: self.builds, note: self.described() }
+        Places { all, builds: self.builds, there: self.there, note: self.described() }
     }
 
     /// The commits with their ids, and the note.
@@ -220,11 +252,7 @@ impl Commits {
     /// Finds out whether commits, or builds of one, have the same program. Builds that are all the same are not measured twice.
     fn compare_programs(&mut self, program: Option<&Path>) {
         let count = self.folders.len() / self.builds;
-        let same = |one: &Folder, other: &Folder| {
-            one.path == other.path
-                || program
-                    .is_some_and(|program| same_files(&one.path.join(program), &other.path.join(program)))
-        };
+        let same = |one: &Folder, other: &Folder| one.built.is_same(&other.built);
         let again = |index: usize| same(&self.folders[index % count], &self.folders[index]);
         if self.builds > 1 && (count..self.folders.len()).all(again) {
             common::say(
@@ -254,11 +282,4 @@ fn program(args: &Args) -> anyhow::Result<Option<PathBuf>> {
     let words = arms::words(&systems::Source::new("arm 1", text.as_str()), false);
     let words = if args.command.start.shell { words.unwrap_or_default() } else { words? };
     Ok(words.first().filter(|word| !word.contains('{')).map(PathBuf::from))
-}
-
-fn same_files(one: &Path, other: &Path) -> bool {
-    let length = |path: &Path| fs::metadata(path).map(|known| known.len()).ok();
-    // A program that an interpreter runs reads other files too, so only one that was built says enough.
-    let read = |path: &Path| fs::read(path).ok().filter(|bytes| bytes.starts_with(b"\x7fELF"));
-    length(one) == length(other) && read(one).is_some_and(|bytes| Some(bytes) == read(other))
 }

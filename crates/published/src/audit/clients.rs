@@ -31,7 +31,7 @@ struct Derived {
 }
 
 fn derive(attempts: u64, m: &ClientFigures) -> Option<Derived> {
-    let attempts = (attempts / m.concurrency * m.concurrency) as f64;
+    let attempts = attempts.saturating_sub(attempts.checked_rem(m.concurrency)?) as f64;
     let successes = attempts * (1.0 - m.error_percent / 100.0);
     let duration_s = successes / m.requests_per_s;
     let cycle_s = m.concurrency as f64 * duration_s / attempts;
@@ -83,6 +83,10 @@ fn failure_ms(row: &ClientRow, derived: &Derived) -> f64 {
 
 /// Finds failures that are far quicker than the timeout, because requests were refused without a wait. With a fixed
 /// number of attempts, they shorten the measured time.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each index is that of a row, and the lists are as long as the rows"
+)]
 fn fail_fast(
     table: &PublishedTable,
     rows: &[ClientRow],
@@ -149,6 +153,10 @@ fn round_limit(mean: f64) -> f64 {
     near.unwrap_or_else(|| mean.round().max(1.0))
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each index is that of a row, and the lists are as long as the rows"
+)]
 fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String]) -> Option<FlawedRows> {
     let length = |index: usize| derived[index].as_ref().map_or(f64::INFINITY, |d| d.duration_s);
     let found: Vec<usize> = (0..rows.len()).filter(|&index| length(index) < SHORTEST_S).collect();
@@ -164,6 +172,10 @@ fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String])
 
 /// Finds rates above the ceiling of the pool. The ceiling is one request at a time on each connection, each of at least
 /// the server's delay.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each index is that of a row, and the lists are as long as the rows"
+)]
 fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) -> Option<FlawedRows> {
     let ceiling =
         |row: &ClientRow| table.setting.delay_ms.map(|delay| row.measured.connections * 1e3 / delay);
@@ -179,6 +191,10 @@ fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) 
 
 /// Finds attempts that took longer than the timeout and did not fail. The timeout then does not limit how long a caller
 /// waits.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each index is that of a row, and the lists are as long as the rows"
+)]
 fn unbound(
     table: &PublishedTable,
     rows: &[ClientRow],
@@ -204,6 +220,10 @@ fn unbound(
 }
 
 /// The published ranking of each client's best row, beside the ranking of its best row with few errors.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each index is that of a row, and the lists are as long as the rows"
+)]
 fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> Ranking {
     let best = |client: &str, ranked: bool| {
         let indices = (0..rows.len()).filter(|&row| rows[row].system == client);
@@ -222,7 +242,7 @@ fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> Ranking {
         [Cell::Text(labels[index].clone()), Cell::Number(m.requests_per_s), Cell::Number(m.error_percent)]
     };
     let line = |place: usize| {
-        let mut cells = vec![Cell::Number((place + 1) as f64)];
+        let mut cells = vec![Cell::Number(place.saturating_add(1) as f64)];
         for order in [&published, &ranked] {
             let empty = [const { Cell::Empty }; 3];
             cells.extend(order.get(place).map_or(empty, |&index| figures(index)));

@@ -90,8 +90,9 @@ fn inverted(rows: &[FrameRow]) -> FlawedRows {
     for ((framing, size), ways) in &sizes {
         let mut sorted = ways.clone();
         sorted.sort_by(|a, b| b.1.measured.mean().total_cmp(&a.1.measured.mean()));
-        let clear = sorted.windows(2).all(|pair| pair[0].1.measured.above(&pair[1].1.measured));
-        let fastest = knob(sorted[0].1, "active");
+        let mut neighbours = sorted.iter().zip(sorted.iter().skip(1));
+        let clear = neighbours.all(|((_, better), (_, worse))| better.measured.above(&worse.measured));
+        let Some(fastest) = sorted.first().map(|(_, row)| knob(row, "active")) else { continue };
         let others: Vec<_> = sizes.iter().filter(|(key, _)| key.0 == *framing && key.1 != *size).collect();
         let slowest = |ways: &Vec<(usize, &FrameRow)>| {
             let slow = ways.iter().min_by(|a, b| a.1.measured.mean().total_cmp(&b.1.measured.mean()));
@@ -119,11 +120,11 @@ fn malformed(rows: &[FrameRow]) -> FlawedRows {
 fn few(table: &PublishedTable, rows: &[FrameRow], labels: &[String]) -> FlawedRows {
     let found = indices(rows, |row| row.measured.runs.iter().any(|n| *n < FEWEST as f64));
     let ended = |&index: &usize| {
-        let [first, second] = rows[index].measured.runs;
-        (labels[index].clone(), first.min(second))
+        let [first, second] = rows.get(index)?.measured.runs;
+        Some((labels.get(index)?.clone(), first.min(second)))
     };
-    let seen =
-        Seen::FewOperations { rows: found.iter().map(ended).collect(), window_s: table.setting.window_s };
+    let ended = found.iter().filter_map(ended).collect();
+    let seen = Seen::FewOperations { rows: ended, window_s: table.setting.window_s };
     FlawedRows { code: Flaw::Lab(findings::Code::Trial(Doubt::TooShort)), seen, rows: found }
 }
 
@@ -131,8 +132,7 @@ fn few(table: &PublishedTable, rows: &[FrameRow], labels: &[String]) -> FlawedRo
 fn cliffs(ways: &Ways) -> Vec<Found> {
     let mut cliffs: Vec<(f64, Found)> = Vec::new();
     for (way, rows) in ways {
-        for pair in rows.windows(2) {
-            let (small, large) = (pair[0].1, pair[1].1);
+        for ((_, small), (_, large)) in rows.iter().zip(rows.iter().skip(1)) {
             let fall = small.mean() / large.mean();
             let grown = large.frame_size / small.frame_size;
             if grown < APART && fall / grown >= CLIFF {

@@ -38,15 +38,17 @@ fn errors(rows: &[RequestRow], labels: &[String]) -> FlawedRows {
 fn censored(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> FlawedRows {
     let found = indices(rows, |row| row.measured.timeouts > 0);
     let cap = table.setting.latency_cap_ms;
-    let censored = found.iter().map(|&row| {
-        let m = &rows[row].measured;
-        let cap = cap.map(|cap_ms| {
-            let kept = m.requests.saturating_sub(m.timeouts) as f64;
-            let least_mean_ms = (kept * m.latency_mean_ms + m.timeouts as f64 * cap_ms) / m.requests as f64;
-            Cap { cap_ms, least_mean_ms, mean_ms: m.latency_mean_ms, max_ms: m.latency_max_ms }
+    let censored =
+        rows.iter().zip(labels).filter(|(row, _)| row.measured.timeouts > 0).map(|(row, label)| {
+            let m = &row.measured;
+            let cap = cap.map(|cap_ms| {
+                let kept = m.requests.saturating_sub(m.timeouts) as f64;
+                let least_mean_ms =
+                    (kept * m.latency_mean_ms + m.timeouts as f64 * cap_ms) / m.requests as f64;
+                Cap { cap_ms, least_mean_ms, mean_ms: m.latency_mean_ms, max_ms: m.latency_max_ms }
+            });
+            Censored { row: label.clone(), answers: m.timeouts, cap }
         });
-        Censored { row: labels[row].clone(), answers: m.timeouts, cap }
-    });
     FlawedRows { code: Flaw::CensoredLatency, seen: Seen::Censored(censored.collect()), rows: found }
 }
 
@@ -74,9 +76,9 @@ fn measurement(table: &PublishedTable, row: &RequestRow) -> Measurement {
 /// A doubt that Narrows has about its own trials, over the same figures.
 fn trial_doubt(table: &PublishedTable, rows: &[RequestRow], code: Doubt, labels: &[String]) -> FlawedRows {
     let kind = TrialKind { closed_loop: true, short_exchanges: true, ..TrialKind::default() };
-    let found = rows.iter().enumerate().filter_map(|(index, row)| {
+    let found = rows.iter().zip(labels).enumerate().filter_map(|(index, (row, label))| {
         let seen = doubts(&measurement(table, row), &kind).into_iter().find(|seen| seen.doubt() == code)?;
-        Some((index, (labels[index].clone(), seen)))
+        Some((index, (label.clone(), seen)))
     });
     let (rows, seen): (Vec<usize>, Vec<(String, Evidence)>) = found.unzip();
     FlawedRows { code: Flaw::Lab(findings::Code::Trial(code)), seen: Seen::Evidence(seen), rows }
@@ -87,7 +89,7 @@ fn trial_doubt(table: &PublishedTable, rows: &[RequestRow], code: Doubt, labels:
 /// long gap counts no more than a short one.
 fn unsteady(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> FlawedRows {
     let threads = table.setting.threads.unwrap_or(0);
-    let found = rows.iter().enumerate().filter_map(|(index, row)| {
+    let found = rows.iter().zip(labels).enumerate().filter_map(|(index, (row, label))| {
         let m = &row.measured;
         let scatter = m.thread_rate_stdev / m.thread_rate_mean;
         let rates = ThreadRates {
@@ -96,7 +98,7 @@ fn unsteady(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> F
             done_per_s: m.requests_per_s,
         };
         let seen = UnsteadyRow {
-            row: labels[index].clone(),
+            row: label.clone(),
             scatter: Some(scatter).filter(|scatter| *scatter > 1.0),
             threads: Some(rates).filter(|rates| rates.together_per_s > (1.0 + HALVES) * rates.done_per_s),
         };

@@ -47,9 +47,9 @@ impl Repeatability {
         for table in same {
             let Rows::Upload(rows) = &table.rows else { continue };
             for row in rows {
-                let system = table.systems[&row.system].clone();
+                let Some(system) = table.systems.get(&row.system) else { continue };
                 times
-                    .entry((row.variant.clone(), system, row.point.clone()))
+                    .entry((row.variant.clone(), system.clone(), row.point.clone()))
                     .or_default()
                     .push(row.measured.mean_ms);
             }
@@ -57,7 +57,8 @@ impl Repeatability {
         let mut by_variant: BTreeMap<String, Repeated> = BTreeMap::new();
         for ((variant, _, point), mut times) in times.into_iter().filter(|(_, times)| times.len() > 1) {
             times.sort_by(f64::total_cmp);
-            let apart = times[times.len() - 1] / times[0] - 1.0;
+            let (Some(shortest), Some(longest)) = (times.first(), times.last()) else { continue };
+            let apart = longest / shortest - 1.0;
             if by_variant.get(&variant).is_none_or(|known| apart > known.apart) {
                 by_variant.insert(variant, Repeated { apart, times, point });
             }
@@ -93,11 +94,11 @@ fn steps(table: &PublishedTable, rows: &[UploadRow], repeatability: &Repeatabili
     for knob in knobs.map(|column| &column.name) {
         let values: BTreeSet<&Value> = rows.iter().filter_map(|row| row.point.get(knob)).collect();
         let values: Vec<&Value> = values.into_iter().collect();
-        for pair in values.windows(2) {
+        for (&from, &to) in values.iter().zip(values.iter().skip(1)) {
             let (mut ratios, mut pairs, mut beyond) = (Vec::new(), Vec::new(), true);
-            for (i, a) in rows.iter().enumerate().filter(|(_, row)| row.point.get(knob) == Some(pair[0])) {
+            for (i, a) in rows.iter().enumerate().filter(|(_, row)| row.point.get(knob) == Some(from)) {
                 let mut there = a.point.clone();
-                there.insert(knob.clone(), pair[1].clone());
+                there.insert(knob.clone(), to.clone());
                 let other = rows
                     .iter()
                     .enumerate()
@@ -110,7 +111,7 @@ fn steps(table: &PublishedTable, rows: &[UploadRow], repeatability: &Repeatabili
             }
             if !ratios.is_empty() {
                 let one_way = ratios.iter().all(|r| *r > 1.0) || ratios.iter().all(|r| *r < 1.0);
-                let step = Step { knob: knob.clone(), from: pair[0].clone(), to: pair[1].clone(), ratios };
+                let step = Step { knob: knob.clone(), from: from.clone(), to: to.clone(), ratios };
                 steps.push(StepRows { step, rows: pairs, clear: beyond && one_way });
             }
         }
@@ -136,8 +137,8 @@ fn size_of(row: &UploadRow) -> Option<i64> {
     }
 }
 
-/// For each runtime, system and setting of the other knobs, the sizes with the indices of their rows.
-type Sizes<'a> = BTreeMap<(&'a str, &'a str, Point), Vec<(i64, usize)>>;
+/// For each runtime, system and setting of the other knobs, the sizes with the indices of their rows and those rows.
+type Sizes<'a> = BTreeMap<(&'a str, &'a str, Point), Vec<(i64, usize, &'a UploadRow)>>;
 
 /// Finds uploads that took less time than the next smaller size with the same other knobs.
 fn less_time_for_more(rows: &[UploadRow]) -> FlawedRows {
@@ -146,14 +147,13 @@ fn less_time_for_more(rows: &[UploadRow]) -> FlawedRows {
         let Some(size) = size_of(row) else { continue };
         let mut rest = row.point.clone();
         rest.remove("size");
-        alike.entry((&row.variant, &row.system, rest)).or_default().push((size, index));
+        alike.entry((&row.variant, &row.system, rest)).or_default().push((size, index, row));
     }
     let (mut seen, mut found) = (Vec::new(), BTreeSet::new());
     for ((variant, system, _), mut sizes) in alike {
-        sizes.sort_unstable();
-        for pair in sizes.windows(2) {
-            let [(small, first), (large, second)] = [pair[0], pair[1]];
-            let [small_ms, large_ms] = [first, second].map(|index| rows[index].measured.mean_ms);
+        sizes.sort_unstable_by_key(|(size, index, _)| (*size, *index));
+        for (&(small, first, smaller), &(large, second, larger)) in sizes.iter().zip(sizes.iter().skip(1)) {
+            let [small_ms, large_ms] = [smaller, larger].map(|row| row.measured.mean_ms);
             if large > small && large_ms < small_ms {
                 let (system, runtime) = (system.to_owned(), variant.to_owned());
                 seen.push(LessTime { system, runtime, small, small_ms, large, large_ms });

@@ -15,7 +15,8 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::NoRateFailed { per_s } => no_rate_failed(per_s),
         Evidence::AsTheReference { share, low, high, rounds } => as_the_reference(share, low, high, rounds),
         Evidence::LinkFull { share, bytes_per_s } => link_full(share, bytes_per_s),
-        Evidence::RoundTrips { share, round_trip_us } => round_trips(share, round_trip_us),
+        Evidence::Lossy { share, segments } => lossy(share, segments),
+        Evidence::RoundTrips { share, way_us, round_trip_us } => round_trips(share, way_us, round_trip_us),
         Evidence::Skewed { share } => {
             format!("the generators' windows were apart by {} of their length", percent(share))
         }
@@ -31,9 +32,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
             quick_failures(share, failing_us, succeeding_us, attempts)
         }
         Evidence::FailuresEvery { requests, count, of } => failures_every(requests, count, of),
-        Evidence::NoContinue { count, of, waited_s } => {
-            format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
-        }
+        Evidence::NoContinue { count, of, waited_s } => no_continue(count, of, waited_s),
         Evidence::SessionsRefused { refused, of } => sessions_refused(refused, of),
         Evidence::NoSessions { without, of } => no_sessions(without, of),
         Evidence::NothingEnded { attempts, window_s } => {
@@ -68,6 +67,10 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
     }
 }
 
+fn no_continue(count: u64, of: u64, waited_s: f64) -> String {
+    format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
+}
+
 fn sessions_refused(refused: u64, of: u64) -> String {
     format!("the server refused {} of the offered sessions, so these are full handshakes", share(refused, of))
 }
@@ -76,14 +79,31 @@ fn no_sessions(without: u64, of: u64) -> String {
     format!("{} of the connections had no session to offer, so they made full handshakes", share(without, of))
 }
 
+/// The bytes of an exchange matter if they make the way so many times longer.
+const MANY_BYTES: f64 = 1.2;
+
 fn link_full(share: f64, bytes_per_s: f64) -> String {
     let (share, whole) = (percent(share), bytes_per_second(bytes_per_s));
     format!("the network carried {share} of the {whole} that it can carry")
 }
 
-fn round_trips(share: f64, round_trip_us: f64) -> String {
-    let (share, way) = (percent(share), micros(round_trip_us));
-    format!("{share} of the time to an answer was the way there and back ({way})")
+fn lossy(share: f64, segments: u64) -> String {
+    let (share, segments) = (percent(share), several(segments, "segment"));
+    format!(
+        "the network lost packets, so TCP of the system's machine sent {share} of its segments again ({segments})"
+    )
+}
+
+fn round_trips(share: f64, way_us: f64, round_trip_us: f64) -> String {
+    // One connection of Narrows may have been slower than those of the trial.
+    let (share, trip) = (percent(share.min(1.0)), micros(round_trip_us));
+    if way_us < MANY_BYTES * round_trip_us {
+        return format!("{share} of the time to an answer was the way there and back ({trip})");
+    }
+    let way = micros(way_us);
+    format!(
+        "{share} of the time to an answer was what TCP takes for its bytes on this way ({way}; a round trip is {trip})"
+    )
 }
 
 fn share(part: u64, of: u64) -> String {

@@ -62,7 +62,10 @@ pub fn way(path: Path) -> String {
         None => "more than these machines can send".to_owned(),
     };
     let round_trip = micros(path.round_trip_us);
-    format!("an answer takes at least {round_trip}, and the network carries {carries}")
+    let bulk = path.bulk_us.map_or_else(String::new, |[_, _, mib_us]| {
+        format!(", an exchange of 1 MiB each way takes at least {}", micros(mib_us))
+    });
+    format!("an answer takes at least {round_trip}{bulk}, and the network carries {carries}")
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use rustix::thread::gettid;
 use super::READS;
 use crate::proc;
 use crate::sys::{self, Ask, ptrace};
+use crate::wait::deadline_in;
 
 /// The system calls of some processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -207,8 +208,9 @@ impl Tracer {
     fn count(&mut self, task: i32) {
         match entered(task) {
             Ok(Some(number)) => {
-                self.counts.system_calls += 1;
-                self.counts.reads += u64::from(READS.iter().any(|(_, read)| *read == number));
+                self.counts.system_calls = self.counts.system_calls.saturating_add(1);
+                let read = u64::from(READS.iter().any(|(_, read)| *read == number));
+                self.counts.reads = self.counts.reads.saturating_add(read);
             }
             Ok(None) => {}
             Err(error) => self.blind |= error.raw_os_error() != Some(libc::ESRCH),
@@ -218,7 +220,7 @@ impl Tracer {
     /// Stops every tracee and lets it go. Those that do not stop are let go when this thread ends.
     fn let_go(&mut self) {
         self.interrupt();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = deadline_in(PATIENCE);
         while !self.tracees.is_empty() && Instant::now() < deadline {
             match wait() {
                 Event::Stop(task, stop) => {

@@ -22,17 +22,19 @@ pub(super) fn led_to(path: &str, to: &str) -> Result<String, String> {
     let wrong = || format!("{path} is a link to {to:?}: only links to files that are sent along can be sent");
     let mut folder: Vec<&str> = path.split('/').collect();
     folder.pop();
-    let mut rest = to;
-    while let Some(up) = rest.strip_prefix("..").filter(|up| up.is_empty() || up.starts_with('/')) {
-        folder.pop().ok_or_else(wrong)?;
-        rest = up.trim_start_matches('/');
-    }
-    if to.starts_with('/') || to.is_empty() {
+    if to.starts_with('/') || to.is_empty() || to.contains('\0') {
         return Err(wrong());
     }
-    for name in rest.split('/').filter(|_| !rest.is_empty()) {
-        check(name).map_err(|_| wrong())?;
-        folder.push(name);
+    let mut goes_down = false;
+    for name in to.split('/').filter(|name| !name.is_empty() && *name != ".") {
+        match name {
+            ".." if goes_down => return Err(wrong()),
+            ".." => _ = folder.pop().ok_or_else(wrong)?,
+            name => {
+                goes_down = true;
+                folder.push(name);
+            }
+        }
     }
     Ok(folder.join("/"))
 }

@@ -101,7 +101,7 @@ fn what_cannot_be_sent_is_named() {
         Parcel::of(&manifest).expect_err("it is refused")
     };
     let link = |to: &'static str| refused(&move |dir| symlink(to, dir.join("l")).unwrap());
-    for outside in ["/etc/passwd", "../../../outside", "src/../../../../outside", "."] {
+    for outside in ["/etc/passwd", "../../../outside", "src/../../../../outside", "src/.."] {
         assert!(link(outside).contains("systems/x/l is a link to"), "{outside}: {}", link(outside));
     }
     for not_sent in ["../y/Cargo.toml", "nothing", ".hidden"] {
@@ -123,6 +123,7 @@ fn a_parcel_that_leads_out_of_its_folder_is_refused() {
     for good in [
         json!({ "a": file(), "b/c": { "Link": "../a" }, "b/d": { "Link": "c" }, "e": "Folder" }),
         json!({ "b/l": { "Link": ".." } }),
+        json!({ "b/l": { "Link": "./" }, "b/m": { "Link": ".././x//y/" } }),
         json!({}),
     ] {
         assert!(parcel(good.clone()).is_ok(), "{good}");
@@ -130,7 +131,7 @@ fn a_parcel_that_leads_out_of_its_folder_is_refused() {
     for path in ["", "/a", "../a", "a/../b", "a//b", "a/", "./a", "a\0"] {
         assert!(parcel(json!({ path: file() })).is_err(), "{path:?}");
     }
-    for to in ["", "/", "/etc", "..", "../a", "x/..", "x/../../..", "./x", "a\0b", "x//y"] {
+    for to in ["", "/", "/etc", "..", "./..", "../a", "x/..", "x/./..", "x/../../..", "a\0b"] {
         assert!(parcel(json!({ "l": { "Link": to } })).is_err(), "{to:?}");
     }
     for through in [
@@ -182,4 +183,79 @@ proptest::proptest! {
             proptest::prop_assert!(place.is_err() || place.is_ok_and(|place| place.starts_with(&to)), "{parcel:?}");
         }
     }
+}
+
+#[test]
+fn files_of_any_size_come_together_again() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let content = |length: usize| (0..length).map(|n| (n % 251) as u8).collect::<Vec<u8>>();
+    let files = [
+        ("a/empty", content(0)),
+        ("a/whole", content(MOST_BYTES)),
+        ("b", content(5)),
+        ("c/more", content(2 * MOST_BYTES + 1)),
+        ("d", content(9)),
+    ];
+    for (name, bytes) in &files {
+        let path = from.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    fs::set_permissions(from.path().join("b"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("../b", from.path().join("a/inside")).unwrap();
+    symlink("/etc", from.path().join("out")).unwrap();
+    symlink("a/../../b", from.path().join("up")).unwrap();
+    for (name, to) in [("same", "./d"), ("slash", "a//"), ("a/above", ".././d")] {
+        symlink(to, from.path().join(name)).unwrap();
+    }
+    fs::create_dir(from.path().join("nothing")).unwrap();
+    let names = [
+        "a/inside", "a/empty", "a/whole", "b", "nothing", "c/more", "out", "d", "up", "same", "slash",
+        "a/above",
+    ]
+    .map(str::to_owned);
+    let mut parts = Parts::of(from.path(), &names);
+    let mut number = 0;
+    for part in &mut parts {
+        part.unwrap().add_to(to.path()).unwrap();
+        number += 1;
+    }
+    assert_eq!((number, &parts.left_out[..]), (4, &["out", "up"][..]));
+    for (name, bytes) in &files {
+        assert!(fs::read(to.path().join(name)).unwrap() == *bytes, "{name}");
+    }
+    for (name, leads_to) in [("a/inside", "../b"), ("same", "./d"), ("slash", "a//"), ("a/above", ".././d")] {
+        assert_eq!(fs::read_link(to.path().join(name)).unwrap(), Path::new(leads_to));
+    }
+    let is_executable = |name: &str| fs::metadata(to.path().join(name)).unwrap().permissions().mode() & 0o100;
+    assert_eq!((is_executable("b"), is_executable("d")), (0o100, 0));
+    assert!(to.path().join("nothing").is_dir());
+    assert!(Parts::of(from.path(), &[]).next().is_none());
+    assert!(Parts::of(from.path(), &["none".to_owned()]).next().unwrap().is_err());
+    assert!(Parts::of(from.path(), &["../b".to_owned()]).next().unwrap().is_err());
+}
+
+#[test]
+fn a_part_reaches_nothing_through_what_an_earlier_one_made() {
+    let part = |entries: serde_json::Value| serde_json::from_value::<Parcel>(entries).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("file"), "old").unwrap();
+    let to = outside.path().join("to");
+    fs::create_dir(&to).unwrap();
+    symlink("..", to.join("link")).unwrap();
+    symlink("../file", to.join("linked")).unwrap();
+    fs::write(to.join("there"), "").unwrap();
+    for entries in [
+        json!({ "link/file": { "File": { "content": "new", "executable": false } } }),
+        json!({ "link/folder": "Folder" }),
+        json!({ "link": "Folder" }),
+        json!({ "linked": { "Rest": "new" } }),
+        json!({ "linked": { "File": { "content": "new", "executable": false } } }),
+        json!({ "there": { "File": { "content": "new", "executable": false } } }),
+        json!({ "none": { "Rest": "new" } }),
+    ] {
+        assert!(part(entries.clone()).add_to(&to).is_err(), "{entries}");
+    }
+    assert_eq!(fs::read_to_string(outside.path().join("file")).unwrap(), "old");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 2);
 }

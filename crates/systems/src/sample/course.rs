@@ -20,7 +20,7 @@ impl Course {
         match self.points.last_mut() {
             Some(last) if self.filled < 1 << self.halved => {
                 *last = higher(*last, (ms, value));
-                self.filled += 1;
+                self.filled = self.filled.saturating_add(1);
                 return;
             }
             _ => {}
@@ -28,7 +28,7 @@ impl Course {
         if self.points.len() == MOST {
             self.points =
                 self.points.chunks(2).filter_map(|two| Some(higher(*two.first()?, *two.last()?))).collect();
-            self.halved += 1;
+            self.halved = self.halved.saturating_add(1);
         }
         self.points.push((ms, value));
         self.filled = 1;

@@ -134,7 +134,7 @@ fn parse(mut bytes: &[u8], port: u16, sockets: &mut Sockets) -> io::Result<bool>
 
 /// Messages and attributes begin at multiples of four bytes.
 fn aligned(length: usize) -> usize {
-    length.div_ceil(4) * 4
+    length.next_multiple_of(4)
 }
 
 /// `struct inet_diag_msg` and its attributes. `None` if it has no account, or has the port at neither end.
@@ -190,7 +190,7 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.0.get(offset..offset + N)?.try_into().ok()
+        self.0.get(offset..)?.first_chunk().copied()
     }
 
     fn u16(&self, offset: usize) -> Option<u16> {

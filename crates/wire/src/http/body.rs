@@ -48,7 +48,8 @@ impl Chunked {
     /// Returns how many bytes were consumed, and what was in them.
     #[expect(
         clippy::indexing_slicing,
-        reason = "`pos` is that of a byte of the input, and `take` at most the length of the rest"
+        clippy::arithmetic_side_effects,
+        reason = "`pos` is that of a byte of the input, and `take` at most the length of the rest and of what is left"
     )]
     pub(super) fn push<'a>(
         &mut self,
@@ -76,6 +77,10 @@ impl Chunked {
     }
 
     /// Takes one byte of framing. Returns true if it was the last byte of the body.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a line over its limit is an error, and a state without a limit takes one byte"
+    )]
     fn framing(&mut self, byte: u8, limits: &Limits) -> Result<bool, HttpError> {
         self.line += 1;
         self.state = match self.state {

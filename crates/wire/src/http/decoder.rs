@@ -86,7 +86,11 @@ impl<S: Syntax> Machine<S> {
         matches!(self.state, State::Head) && S::negligible(&self.gathered)
     }
 
-    #[expect(clippy::indexing_slicing, reason = "`take` is at most the length of the input")]
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "`take` is at most the length of the input, and at most what is left of the body"
+    )]
     #[inline]
     pub(super) fn push<'a>(
         &'a mut self,
@@ -151,7 +155,9 @@ impl<S: Syntax> Machine<S> {
             BodyLength::Chunked | BodyLength::UntilClose => return None,
         };
         let body = rest.get(..length)?;
-        Some(WholeMessage { consumed: parsed.len() + length, head: Raw { parsed, bytes: input }, body })
+        #[expect(clippy::arithmetic_side_effects, reason = "both are parts of the input")]
+        let consumed = parsed.len() + length;
+        Some(WholeMessage { consumed, head: Raw { parsed, bytes: input }, body })
     }
 
     pub(super) fn finish(&mut self) -> Result<bool, HttpError> {
@@ -211,7 +217,11 @@ impl<S: Syntax> Machine<S> {
     }
 
     /// The slow path: heads that arrive in pieces, are too long or are wrong.
-    #[expect(clippy::indexing_slicing, reason = "`take` is at most what is left of the input")]
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "`take` is at most what is left of the input; the head ends behind what was gathered before"
+    )]
     #[cold]
     #[inline(never)]
     fn gather<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a, Raw<'a, S::Parsed>>, HttpError> {

@@ -213,7 +213,11 @@ fn has_body(status: u16) -> bool {
 }
 
 /// Appends a number in decimal, without an allocation.
-#[expect(clippy::indexing_slicing, reason = "a number of 64 bits has at most 20 digits")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a number of 64 bits has at most 20 digits"
+)]
 fn put_decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut pos = digits.len();

@@ -66,7 +66,11 @@ pub(super) enum Scan {
 
 /// Looks for the empty line, and for line ends that are not CR LF, from `from` on. The bytes before it have already been
 /// searched.
-#[expect(clippy::indexing_slicing, reason = "`pos` is that of a byte, and what is subtracted is not more")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "`pos` is that of a byte, and what is subtracted is not more"
+)]
 pub(super) fn find_end(bytes: &[u8], from: usize) -> Scan {
     for (pos, _) in bytes.iter().enumerate().skip(from).filter(|&(_, &b)| b == b'\n') {
         if pos == 0 || bytes[pos - 1] != b'\r' {
@@ -107,6 +111,10 @@ fn before_flag(flags: u64) -> usize {
 }
 
 /// The first position from `pos` on that is not a token character.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no sum carries out of its byte, since bit 7 is masked; `pos` moves over bytes that were read"
+)]
 #[inline]
 pub(super) fn token_end(bytes: &[u8], mut pos: usize) -> usize {
     loop {
@@ -136,6 +144,10 @@ pub(super) fn token_end(bytes: &[u8], mut pos: usize) -> usize {
 /// The first position from `pos` on that is a control character other than HTAB, or the end.
 ///
 /// Checks eight bytes at a time, because it reads every byte of every header value.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a product repeats one byte eight times; `pos` moves over bytes that were read"
+)]
 #[inline]
 pub(super) fn text_end(bytes: &[u8], mut pos: usize) -> usize {
     loop {
@@ -165,6 +177,10 @@ pub(super) fn text_end(bytes: &[u8], mut pos: usize) -> usize {
 ///
 /// Sets the bit that distinguishes upper case from lower. Among other token characters only `^` and `~` differ in that bit
 /// alone, and no name that is compared here contains them.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "the compiler knows `N`, which is from 10 to 17; a product repeats one byte eight times"
+)]
 #[inline]
 fn same_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     let equal = |pos| match (word_at(name, pos), word_at(lower, pos)) {
@@ -175,6 +191,10 @@ fn same_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
 }
 
 /// Expects CR LF at `pos`, where the text of a line ended. Returns the position after it.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "callers have `pos` from these bytes, or at most 8 behind them; `get` bounds the reads"
+)]
 #[inline]
 pub(super) fn line_break(bytes: &[u8], pos: usize) -> Result<usize, HttpError> {
     match (bytes.get(pos), bytes.get(pos + 1)) {
@@ -225,6 +245,7 @@ impl Fields {
     /// Reads header lines from `pos` to the empty line. With `REQUEST`, also looks at Host and Expect.
     #[expect(
         clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
         reason = "`token_end` and `text_end` return no less than they were given, and no more than the length"
     )]
     #[inline]
@@ -342,7 +363,11 @@ impl Fields {
 }
 
 /// A value without the surrounding blanks, which are not part of it (RFC 9110 section 5.5).
-#[expect(clippy::indexing_slicing, reason = "the caller found both in these bytes")]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "the caller found both in these bytes, and what is trimmed is a part of what is between them"
+)]
 fn trimmed(bytes: &[u8], start: usize, stop: usize) -> Span {
     let value = &bytes[start..stop];
     let before = value.len() - value.trim_ascii_start().len();

@@ -69,7 +69,11 @@ struct RequestSyntax;
 impl Syntax for RequestSyntax {
     type Parsed = ParsedRequest;
 
-    #[expect(clippy::indexing_slicing, reason = "`blank` is found behind `start`")]
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "`blank` is found behind `start`, and `pos` behind a byte that `target` found"
+    )]
     #[inline]
     fn parse(bytes: &[u8], watch: &[u8]) -> Result<ParsedRequest, HttpError> {
         // One empty line before a request is ignored (RFC 9112 section 2.2).
@@ -116,6 +120,7 @@ impl Syntax for RequestSyntax {
 }
 
 /// The target that begins at `start`, and the position after the space that follows it.
+#[expect(clippy::arithmetic_side_effects, reason = "the space at `start + length` is one of these bytes")]
 #[inline]
 fn target(bytes: &[u8], start: usize) -> Result<((usize, usize), usize), HttpError> {
     let stop = text_end(bytes, start);
@@ -133,6 +138,7 @@ fn target(bytes: &[u8], start: usize) -> Result<((usize, usize), usize), HttpErr
 /// The path in a target: all of it, or in an absolute URL the part after the authority (RFC 9112 section 3.2.2).
 #[expect(
     clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
     reason = "`target` found both ends in these bytes, and the scheme is their beginning"
 )]
 fn path(bytes: &[u8], (start, end): (usize, usize)) -> Span {

@@ -62,6 +62,7 @@ impl Syntax for ResponseSyntax {
         if blank != b' ' || digits.iter().any(|&digit| digit > 9) || digits[0] == 0 {
             return Err(HttpError::BadStatus);
         }
+        #[expect(clippy::arithmetic_side_effects, reason = "three digits are at most 999")]
         let status = digits.iter().fold(0, |sum, &digit| sum * 10 + u16::from(digit));
         let reason = match after {
             b' ' => 13,

@@ -1,0 +1,185 @@
+//! Commits that are built on another machine: what is said to its agent, and who says it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use machines::{Machine, Remote};
+use revisions::{Clone, Revision, Trouble};
+use serde::{Deserialize, Serialize};
+use systems::Limit;
+use systems::parcel::{Parcel, Parts};
+
+use crate::common;
+use crate::fleet::{self, Answer, Order};
+
+/// How often a wait looks whether the user interrupted.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long the machine may take to end a build after Ctrl-C.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// How many files that are left out are named.
+const NAMED: usize = 3;
+
+/// What the agent of a machine is asked to do with the files of a commit.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Keep a place for this build of a commit. The next steps are about this place.
+    Place { commit: String, build: u32 },
+    /// Take some of its files.
+    Take(Box<Parcel>),
+    /// Build it. All of its files have come.
+    Build(Recipe),
+}
+
+/// How a commit is built.
+#[derive(Serialize, Deserialize)]
+pub struct Recipe {
+    /// The commit, as the user called it.
+    pub name: String,
+    /// The folder in which its commands run, relative to its work tree.
+    pub prefix: PathBuf,
+    /// The command of `--build`.
+    pub command: Option<String>,
+    /// The program that is compared, relative to the folder.
+    pub program: Option<PathBuf>,
+}
+
+/// What the agent says of a step.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// To [`Step::Place`]: its files are missing.
+    Lacks,
+    /// To [`Step::Place`]: its files came before. To [`Step::Take`]: they are taken.
+    Has,
+    /// To [`Step::Build`].
+    Built(Built),
+    /// To [`Step::Build`]: it failed, for this reason.
+    Fails(String),
+    /// To [`Step::Build`]: the build was interrupted.
+    Interrupted,
+}
+
+/// A commit that is built.
+#[derive(Debug, PartialEq, Eq, std::clone::Clone, Serialize, Deserialize)]
+pub struct Built {
+    /// The folder in which its command runs, on the machine that built it.
+    pub folder: PathBuf,
+    /// Its program. `None` if the command names none of its own.
+    pub program: Option<Program>,
+}
+
+/// What is known of the program of a commit.
+#[derive(Debug, PartialEq, Eq, std::clone::Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    Missing,
+    /// Another program runs it, which reads other files too, so equal programs say nothing.
+    Script,
+    /// It was compiled. The SHA-256 of its bytes.
+    Compiled(String),
+}
+
+impl Built {
+    /// Looks at the program of a commit in a folder of this machine.
+    pub fn look(folder: PathBuf, program: Option<&Path>) -> Self {
+        let program = program.map(|program| match fs::read(folder.join(program)) {
+            Ok(bytes) if bytes.starts_with(b"\x7fELF") => Program::Compiled(systems::parcel::sha256(&bytes)),
+            _ if folder.join(program).exists() => Program::Script,
+            _ => Program::Missing,
+        });
+        Self { folder, program }
+    }
+
+    /// Whether this is certainly the same program.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let compiled = matches!(self.program, Some(Program::Compiled(_)));
+        self.folder == other.folder || compiled && self.program == other.program
+    }
+}
+
+/// The machine on which commits are built. As long as this value lives, no other run builds in their folders.
+pub struct Workshop {
+    remote: Remote,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Workshop {
+    /// Reaches the machine.
+    ///
+    /// # Errors
+    /// It cannot be reached.
+    pub fn reach(machine: &Machine, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Self> {
+        let mut reached = fleet::reach(std::slice::from_ref(machine), files, cancel)?;
+        let remote = reached.pop().ok_or_else(|| anyhow!("machine {machine}: it was not reached"))?;
+        Ok(Self { remote, cancel: Arc::clone(cancel) })
+    }
+
+    /// Builds a commit there. Its files are sent unless the machine has them.
+    ///
+    /// # Errors
+    /// The machine is gone, the files cannot be sent, the build fails, or the user interrupts.
+    pub fn build(
+        &mut self,
+        clone: &Clone,
+        revision: &Revision,
+        build: u32,
+        recipe: Recipe,
+    ) -> anyhow::Result<Built> {
+        let place = Step::Place { commit: revision.commit.clone(), build };
+        if let Stage::Lacks = self.does(place)? {
+            self.send(clone, revision)?;
+        }
+        match self.does(Step::Build(recipe))? {
+            Stage::Built(built) => Ok(built),
+            Stage::Fails(why) => Err(Trouble::Wrong(self.remote.error(why).to_string()).into()),
+            Stage::Interrupted => Err(Trouble::Interrupted.into()),
+            Stage::Lacks | Stage::Has => Err(fleet::unasked(&self.remote).into()),
+        }
+    }
+
+    fn send(&mut self, clone: &Clone, revision: &Revision) -> anyhow::Result<()> {
+        let (files, name) = (clone.files()?, &revision.name);
+        let mut parts = Parts::of(&clone.top, &files);
+        for part in &mut parts {
+            let part =
+                part.map_err(|why| anyhow!("{name} cannot be sent to {}: {why}", self.remote.machine()))?;
+            self.does(Step::Take(Box::new(part)))?;
+        }
+        if !parts.left_out.is_empty() {
+            let first = parts.left_out.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+            let number = parts.left_out.len();
+            common::say(format_args!(
+                "{name}: links that lead out of the repository are not sent ({number}: {first})"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Lets the machine do a step.
+    fn does(&mut self, step: Step) -> anyhow::Result<Stage> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Trouble::Interrupted.into());
+        }
+        fleet::order(&mut self.remote, &Order::Workshop(Box::new(step)))?;
+        let mut deadline = None;
+        loop {
+            if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
+                deadline = Some(Instant::now() + FAREWELL);
+                fleet::order(&mut self.remote, &Order::Stop)?;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(Trouble::Interrupted.into());
+            }
+            match fleet::answer(&mut self.remote, GLANCE)? {
+                Some(Answer::Workshop(stage)) => return Ok(*stage),
+                Some(_) => return Err(fleet::unasked(&self.remote).into()),
+                None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Commits on a machine to which their files are sent. It has neither the repository nor, perhaps, git.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use systems::Parcel;
+
+use crate::cache::{Held, LIMIT_BYTES, Unfinished, cannot, entries, hold, tidy};
+use crate::clone::{build, folder_of, marker};
+use crate::{Result, Trouble};
+
+/// The files of one commit, in a folder of the cache that is named by the commit. As long as this value lives, no other run
+/// builds in it.
+#[derive(Debug)]
+pub struct Sent {
+    clones: PathBuf,
+    top: PathBuf,
+    /// The files that have come so far.
+    coming: Option<Unfinished>,
+    _held: Held,
+}
+
+impl Sent {
+    /// The place for a commit below `clones`. `build` counts the places of one commit, from 1.
+    ///
+    /// # Errors
+    /// `commit` is not the id of a commit, the folder cannot be written, or another narrows uses it.
+    pub fn place(clones: &Path, commit: &str, build: u32) -> Result<Self> {
+        let is_id = (40..=64).contains(&commit.len()) && commit.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_id || build > 9 {
+            return Err(Trouble::wrong(format!("{commit:?} is not the id of a commit")));
+        }
+        let top = folder_of(clones, commit, build);
+        let held = hold(&top)?;
+        if marker(&top).exists() {
+            // A build was killed here, or the end of one.
+            match fs::remove_dir_all(&top) {
+                Err(why) if why.kind() != ErrorKind::NotFound => return Err(cannot("empty", &top, why)),
+                _ => _ = fs::remove_file(marker(&top)),
+            }
+        }
+        Ok(Self { clones: clones.to_owned(), top, coming: None, _held: held })
+    }
+
+    /// Whether it is the place for this build of a commit.
+    pub fn is_of(&self, commit: &str, build: u32) -> bool {
+        self.top == folder_of(&self.clones, commit, build)
+    }
+
+    /// Whether its files have come.
+    pub fn is_there(&self) -> bool {
+        self.top.is_dir()
+    }
+
+    /// Takes some of its files.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn take(&mut self, part: &Parcel) -> Result<()> {
+        let coming = match &mut self.coming {
+            Some(coming) => coming,
+            none => none.insert(Unfinished::new(&self.clones)?),
+        };
+        part.add_to(coming.path()).map_err(|e| cannot("write into", coming.path(), e))
+    }
+
+    /// Builds it with `sh -c COMMAND` in the folder `prefix` of the commit, if there is a command. All files must have come.
+    /// Returns the folder, in which its command runs.
+    ///
+    /// # Errors
+    /// As for [`crate::Clone::build`].
+    pub fn build(
+        &mut self,
+        (name, prefix): (&str, &Path),
+        command: Option<&str>,
+        cancel: &AtomicBool,
+    ) -> Result<PathBuf> {
+        if let Some(coming) = self.coming.take() {
+            coming.settle(&self.top)?;
+        }
+        tidy(entries(&self.clones), LIMIT_BYTES);
+        let folder = self.top.join(prefix);
+        let inside = prefix.components().all(|part| matches!(part, Component::Normal(_)));
+        if !inside || !folder.is_dir() {
+            return Err(Trouble::wrong(format!("{name} has no folder {}", prefix.display())));
+        }
+        if let Some(command) = command {
+            build(name, &self.top, &folder, command, cancel)?;
+        }
+        Ok(folder)
+    }
+}
