@@ -31,8 +31,9 @@ test: install-test lint
 
 # Generators on other machines: four machines as network namespaces, with links, sshd, clocks and Slurm of their own. As root. It
 # prints what it saw, of the program as it is given away.
-machines:
+machines: install-test
 	cargo test --release --locked -p narrows --test machines --no-run
+	$(NARROWS) systems --install || true
 	scripts/machines run --slurm cargo test -q --release --locked --offline -p narrows --test machines -- \
 		--ignored --nocapture --test-threads=1 --skip o_far
 	scripts/machines run --rate 1gbit --delay 5ms cargo test -q --release --locked --offline -p narrows --test machines -- \

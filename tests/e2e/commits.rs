@@ -275,6 +275,28 @@ fn commits_are_built_on_the_machine_of_the_systems() {
 }
 
 #[test]
+fn a_submodule_that_is_fetched_later_is_sent() {
+    if !has("git") || !has("node") {
+        return;
+    }
+    let (project, library) = (Project::waiting(&[1]), Project::waiting(&[1]));
+    let lends = |name: &str| library.root.path().join(name);
+    let from = lends("project").display().to_string();
+    project.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "lib"]);
+    project.commit("v1");
+    project.git(&["submodule", "--quiet", "deinit", "--all", "--force"]);
+    fs::remove_dir_all(project.top().join(".git/modules")).expect("it goes");
+    fs::rename(lends("project"), lends("away")).expect("it goes away");
+    let there = project.elsewhere();
+    let words = ["node app.js {port}", "--git", "v1..v1", "--build", "cat lib/app.js"];
+    let words: Vec<&str> =
+        words.iter().chain(&SHORT).copied().chain(there.iter().map(String::as_str)).collect();
+    project.tries(&words).code(1).says(&["lib/app.js: No such file"]);
+    fs::rename(lends("away"), lends("project")).expect("it comes back");
+    project.tries(&words).code(0);
+}
+
+#[test]
 fn the_first_worse_commit_is_found_elsewhere() {
     if !has("git") || !has("node") {
         return;

@@ -17,7 +17,7 @@ fn o_far_machines_are_limited_by_the_way() {
     let machines = ["--sut", "ssh://sut", "--gen", GENERATORS];
     let (trip, tcp, full) = (
         "of the time to an answer was the way there and back",
-        "of the time to an answer was what TCP takes for its bytes on this way",
+        "of the time to an answer was spent on the network: TCP needs",
         "the network carried",
     );
     for (what, connections, body, one_of) in [

@@ -46,7 +46,9 @@ fn h_runs_over_four_machines_and_over_one_agree() {
             times.sort_by(f64::total_cmp);
             let (in_trials, usual): (f64, f64) = (times.iter().sum(), times[times.len() / 2]);
             let rates = rates(&home);
-            let [a, b] = systems.map(|system| rates.get(system).copied().unwrap_or(f64::NAN));
+            let [a, b] = systems.map(|system| {
+                *rates.get(system).unwrap_or_else(|| panic!("{system} was not measured; is it installed?"))
+            });
             said.push(format!(
                 "{workload}, {name}: {} {a:.0}/s, {} {b:.0}/s, ratio {:.2}; a trial took {usual:.2} s, and {:.1} s went by around them",
                 systems[0],
@@ -56,6 +58,8 @@ fn h_runs_over_four_machines_and_over_one_agree() {
             ));
         }
         said.iter().for_each(|line| say(line));
+        // The last two runs are those of one generator and of three, which are unlike.
+        say(&home.run(["compare", "previous", "last", "--force"]).code(0).stdout);
         assert!(until(|| agents() == 0), "no agent is left");
     }
 }

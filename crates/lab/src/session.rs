@@ -159,7 +159,7 @@ pub fn carry_out(
     Ok(true)
 }
 
-/// The outcome of a trial; a failure if its numbers could not be added to those of others. The store would refuse to read them.
+/// Turns a measurement into a failure if its numbers are impossible, because the store would refuse to read it.
 fn possible(outcome: Outcome) -> Outcome {
     let Outcome::Measured(measured) = &outcome else { return outcome };
     let Err(why) = measured.check_sizes() else { return outcome };

@@ -94,8 +94,8 @@ const LONGEST_BODY: usize = 8 << 20;
 const MOST: usize = 1_000_000;
 /// The most threads of a generator.
 const MOST_THREADS: usize = 4096;
-/// Times that are not longer can be added.
-pub(crate) const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
+/// The longest time that a job may name. Several of them can be added.
+pub const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// The rates that the command line takes.
 const RATES: std::ops::RangeInclusive<f64> = 1e-9..=1e8;
 

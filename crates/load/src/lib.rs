@@ -41,7 +41,7 @@ use reactor::{Backend, Reactor, ReactorConfig};
 use serde::{Deserialize, Serialize};
 use wire::proxy;
 
-pub use assignment::Assignment;
+pub use assignment::{Assignment, LONGEST};
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;

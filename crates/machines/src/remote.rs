@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use systems::errand;
@@ -297,8 +297,7 @@ pub fn clean(machine: &Machine, cancel: &AtomicBool) -> Result<(), MachineError>
             ));
         }
     }
-    #[expect(clippy::arithmetic_side_effects, reason = "it is a constant")]
-    let deadline = Instant::now() + CLEANING;
+    let deadline = systems::wait::deadline_in(CLEANING);
     let cleaned = errand::capture(machine.shell(&Program::cleaning()), deadline, cancel);
     match cleaned {
         Ok(captured) if captured.is_success() => Ok(()),

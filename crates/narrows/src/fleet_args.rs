@@ -89,7 +89,7 @@ impl FleetArgs {
         match self.sut()? {
             None => Ok(None),
             Some(Machine::Slurm(_)) => bail!(Usage(
-                "--git builds on the machine of --sut before the trials, and slurm:1 may be another node then: name the node by ssh://"
+                "--git cannot use slurm:1, because the trials may get another node than the build: name the node, as in ssh://NODE"
                     .to_owned()
             )),
             Some(sut) => Workshop::reach(sut, files, cancel).map(Some),

@@ -24,7 +24,7 @@ impl<'a> Lines<'a> {
         Self { input, line: Vec::new(), number: 0, again: false }
     }
 
-    /// The number, from 1, of the line that `next` returns if no line was put back.
+    /// The number of the next line, from 1. It is wrong after a line was put back.
     pub(crate) fn coming(&self) -> u64 {
         self.number.saturating_add(1)
     }

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use systems::Fleeting;
 
-use crate::clone::marker;
 use crate::{Repository, Result, Trouble};
 
 /// The most bytes that clones may take together before those that were not used for longest are removed.
@@ -16,7 +15,7 @@ pub const LIMIT_BYTES: u64 = 10 << 30;
 /// A folder that is still unfinished after this time belongs to a process that was killed together with its keeper.
 const UNFINISHED_AGE: Duration = Duration::from_secs(86_400);
 
-/// A folder that is removed unless it gets its final name.
+/// A folder without a final name. It is removed unless it gets one.
 #[derive(Debug)]
 pub(crate) struct Unfinished(Fleeting);
 
@@ -123,14 +122,14 @@ pub(crate) fn tidy(folders: impl Iterator<Item = PathBuf>, limit: u64) {
         if total <= limit {
             return;
         }
-        if let Ok(_held) = hold(&folder) {
-            // Should this end in the midst of it, what is left is not taken for a whole.
-            let marker = marker(&folder);
-            if fs::write(&marker, "").is_ok() && fs::remove_dir_all(&folder).is_ok() {
-                let _ = fs::remove_file(folder.with_extension("log"));
-                let _ = fs::remove_file(marker);
-                total -= bytes;
-            }
+        // It loses its name first. If this process is killed here, nobody takes what is left of the folder for all of it.
+        if let Ok(_held) = hold(&folder)
+            && let Some(parent) = folder.parent()
+            && let Ok(doomed) = Unfinished::new(parent)
+            && fs::rename(&folder, doomed.path()).is_ok()
+        {
+            let _ = fs::remove_file(folder.with_extension("log"));
+            total -= bytes;
         }
     }
 }

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use systems::errand::{self, CAPTURED, Exit, Waited};
+use systems::wait;
 
 use crate::cache::{Held, Unfinished, cannot, hold};
 use crate::git::{ELSEWHERE, Git, text};
 use crate::{Repository, Result, Revision, Trouble};
 
-/// Nobody waits that long for a build. Ctrl-C ends it before.
-const NEVER: Duration = Duration::from_secs(7 * 86_400);
+/// How long a build may take. Ctrl-C ends it before.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
 /// The files of one commit. As long as this value lives, no other process uses them.
 #[derive(Debug)]
@@ -193,17 +194,21 @@ impl Clone {
     /// Git fails, a name is no text, or there are too many.
     pub fn files(&self) -> Result<Vec<String>> {
         let git = Git::new(&self.top, &self.cancel);
-        let listed = git.run(&["ls-files", "--cached", "--recurse-submodules", "-z"])?;
-        if listed.len() >= CAPTURED {
-            return Err(Trouble::wrong(format!("{} has too many files to be sent", self.name)));
-        }
+        let list = |option: &str| {
+            let listed = git.run(&["ls-files", option, "-z"])?;
+            match listed.len() < CAPTURED {
+                true => Ok(listed),
+                false => Err(Trouble::wrong(format!("{} has too many files to be sent", self.name))),
+            }
+        };
+        let listed = list("--recurse-submodules")?;
         let mut files: Vec<String> =
             listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         if let Some(odd) = files.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
             return Err(Trouble::wrong(format!("{} cannot be sent: the name {odd:?} is no text", self.name)));
         }
-        // Git lists no submodule that it knows and has not fetched.
-        let submodules = git.run(&["ls-files", "--stage", "-z"])?;
+        // The first list leaves out a submodule that is not fetched.
+        let submodules = list("--stage")?;
         let folders = submodules.split('\0').filter(|entry| entry.starts_with("160000 "));
         let folders = folders.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned()));
         files.extend(folders.filter(|folder| self.top.join(folder).is_dir()));
@@ -230,8 +235,8 @@ pub(crate) fn build(name: &str, top: &Path, folder: &Path, command: &str, cancel
     }
     let (marker, log) = (marker(top), top.with_extension("log"));
     fs::write(&marker, "").map_err(|e| cannot("write", &marker, e))?;
-    let ended = errand::log(shell, &log, Instant::now() + NEVER, cancel).map_err(Trouble::Wrong);
-    // If something of an interrupted build cannot be removed, the marker stays, so that the rest is not taken for a whole.
+    let ended = errand::log(shell, &log, wait::deadline_in(LONGEST), cancel).map_err(Trouble::Wrong);
+    // If an interrupted build cannot be removed completely, the marker stays and shows that the folder is incomplete.
     let settled = !matches!(ended, Ok(Waited::Cancelled)) || fs::remove_dir_all(top).is_ok();
     if settled {
         let _ = fs::remove_file(&marker);
@@ -239,7 +244,7 @@ pub(crate) fn build(name: &str, top: &Path, folder: &Path, command: &str, cancel
     let why = match ended? {
         Waited::Exited(Exit::Code(0)) => return Ok(()),
         Waited::Exited(exit) => exit.to_string(),
-        Waited::TimedOut => format!("did not end within {} days", NEVER.as_secs() / 86_400),
+        Waited::TimedOut => format!("did not end within {} days", LONGEST.as_secs() / 86_400),
         Waited::Cancelled => return Err(Trouble::Interrupted),
     };
     Err(Trouble::Build { name: name.to_owned(), why, output: errand::end_of(&log), log })

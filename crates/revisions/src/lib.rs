@@ -5,6 +5,9 @@
 //!
 //! Knows git, folders and how a command runs to its end. Knows nothing of systems, traffic or statistics.
 
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod bisect;
 mod cache;
 mod clone;

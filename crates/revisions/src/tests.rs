@@ -275,6 +275,9 @@ fn a_commit_that_was_sent_is_built_as_its_clone() {
     }
     let failed = build("", Some("echo why; exit 3")).expect_err("it fails").to_string();
     assert!(failed.contains("HEAD exited with code 3") && failed.contains("why"), "{failed}");
+    let mut empty = place(2).expect("another place");
+    let told = empty.build(("HEAD", Path::new("")), None, &never).expect_err("nothing came").to_string();
+    assert!(told.contains("has no files that can be sent"), "{told}");
     // What was sent and built stays for the next time, and goes after a build that was interrupted.
     drop(sent);
     let mut sent = place(1).expect("a place");

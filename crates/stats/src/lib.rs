@@ -2,7 +2,7 @@
 //!
 //! Knows only numbers: no I/O, no clocks, no units, no trials or systems.
 
-// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+// The samples come from what peers and files say, and may not make this crate panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod family;

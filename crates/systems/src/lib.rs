@@ -47,7 +47,7 @@ mod sys;
 pub mod tcp;
 pub mod template;
 pub mod trace;
-mod wait;
+pub mod wait;
 pub mod work;
 mod workload;
 

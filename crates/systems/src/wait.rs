@@ -13,8 +13,8 @@ const SHORTEST: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(20);
 const SHARE: u32 = 16;
 
-/// When a patience ends. No clock can show the end of one of centuries: one of ten years is long enough.
-pub(crate) fn deadline_in(patience: Duration) -> Instant {
+/// The instant at which a wait ends. A wait of centuries would overflow the clock, so the longest is ten years.
+pub fn deadline_in(patience: Duration) -> Instant {
     const TEN_YEARS: Duration = Duration::from_secs(10 * 366 * 86_400);
     let now = Instant::now();
     now.checked_add(patience.min(TEN_YEARS)).unwrap_or(now)

@@ -13,7 +13,7 @@ const WAY: f64 = 0.7;
 /// TCP waits for what it has lost if more than this share of its segments is sent again. At 1 % and 1 ms, a connection carries at
 /// most 18 MB/s (Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997).
 const LOST: f64 = 0.01;
-/// Fewer segments may be those of other programs.
+/// Other programs on the machine may have sent fewer segments than this again.
 const FEWEST_LOST: u64 = 100;
 /// The payload of a full segment on Ethernet, in bytes.
 const SEGMENT: u64 = 1448;
@@ -42,7 +42,8 @@ pub(super) fn path_bound(m: &Measurement, kind: &TrialKind) -> Option<Evidence> 
     if share > LOST && m.retransmits >= FEWEST_LOST {
         return Some(Evidence::Lossy { share, segments: m.retransmits });
     }
-    let each = |bytes: u64| bytes as f64 / m.successes.max(1) as f64;
+    // Failed attempts have bytes, too.
+    let each = |bytes: u64| bytes as f64 / m.attempts.max(1) as f64;
     let (way_us, round_trip_us) =
         (path.way_us(each(m.bytes_sent), each(m.bytes_received)), path.round_trip_us);
     let share = way_us / m.latency().mean;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::experiment::Figure;
 use crate::observation::{
     Generated, GeneratorUse, Latency, MaxRate, Path, ServerCounts, SystemUse, Together,
 };

@@ -21,7 +21,7 @@ type Wrong = String;
 #[derive(Default)]
 struct Checker {
     wrong: Option<Wrong>,
-    /// Looks only at the sizes of numbers: not at lengths, and not at what numbers say together.
+    /// Checks only that each number is in its range. It does not check lengths, or whether numbers agree.
     sizes_only: bool,
 }
 

@@ -36,6 +36,9 @@ pub struct Path {
 /// The sizes of the exchanges in [`Path::bulk_us`], in bytes.
 pub const BULKS: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
 
+/// What TCP sends without waiting for an acknowledgement, in bytes: ten segments (RFC 6928).
+const FIRST_WINDOW: f64 = 14_480.0;
+
 impl Path {
     /// How long so many bytes to the system and back take on the way alone, in microseconds, if nothing else is on it.
     pub fn way_us(&self, sent: f64, received: f64) -> f64 {
@@ -43,14 +46,14 @@ impl Path {
         self.round_trip_us + (self.beyond_us(sent) + self.beyond_us(received)) / 2.0
     }
 
-    /// What an exchange with so many bytes in each direction takes beyond the round trip. Between the measured sizes, and beyond
-    /// them, the time grows linearly.
+    /// What an exchange with so many bytes in each direction takes beyond the round trip: nothing if TCP sends them at once, and
+    /// between the measured sizes, and beyond them, a time that grows linearly.
     fn beyond_us(&self, bytes: f64) -> f64 {
         let Some(bulk_us) = self.bulk_us else {
             return self.bytes_per_s.map_or(0.0, |bytes_per_s| 2e6 * bytes / bytes_per_s);
         };
         let measured = BULKS.map(|size| size as f64).into_iter().zip(bulk_us);
-        let mut last = (0.0, 0.0);
+        let mut last = (FIRST_WINDOW.min(bytes), 0.0);
         let mut slope = 0.0;
         for (size, time_us) in measured {
             // A larger exchange is not quicker, whatever disturbed the others.
@@ -93,7 +96,9 @@ mod tests {
             (0.0, 0.0, 10_000.0),
             (64.0 * kib, 64.0 * kib, 20_000.0),
             (0.0, 64.0 * kib, 15_000.0),
-            (32.0 * kib, 32.0 * kib, 15_000.0),
+            (14_000.0, 14_000.0, 10_000.0),
+            // Half of the way from the first window to 64 KiB.
+            (40_008.0, 40_008.0, 15_000.0),
             (256.0 * kib, 256.0 * kib, 30_000.0),
             (1024.0 * kib, 1024.0 * kib, 60_000.0),
             (1792.0 * kib, 1792.0 * kib, 90_000.0),

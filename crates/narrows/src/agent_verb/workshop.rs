@@ -33,13 +33,13 @@ impl Workshop {
     /// Why it cannot be done.
     pub fn step(&mut self, step: Step) -> Result<Begun, String> {
         match step {
-            Step::Place { commit, build } => {
+            Step::Place { id, build } => {
                 let cache =
                     homes::cache().ok_or("its user has no home folder, so no commit can be kept there")?;
                 let clones = cache.join(machines::CACHE).join("revisions");
-                // The same commit may have a place already, which would be held by this process.
-                self.places.retain(|place| !locked(place).is_of(&commit, build));
-                let place = Sent::place(&clones, &commit, build).map_err(|why| why.to_string())?;
+                // This process may hold the same place already.
+                self.places.retain(|place| !locked(place).is_of(&id, build));
+                let place = Sent::place(&clones, &id, build).map_err(|why| why.to_string())?;
                 let stage = if place.is_there() { Stage::Has } else { Stage::Lacks };
                 self.places.push(Arc::new(Mutex::new(place)));
                 Ok(Begun::Ended(stage))

@@ -25,8 +25,6 @@ const GLANCE: Duration = Duration::from_millis(10);
 const SHORT: Duration = Duration::from_millis(1);
 /// How long a machine may take to connect, warm up, and answer, beyond the times that the job names.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A longer wait for the target is not told from this one.
-const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// How long drives may take to end after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time from the naming of the instant to the instant, besides the way to the machines.
@@ -215,7 +213,7 @@ impl Generators {
             let order = DriveOrder { job, allow_remote, wait: *wait };
             fleet::order(remote, &Order::Drive(Box::new(order)))?;
         }
-        let patience = job.warmup + job.timeout + wait.unwrap_or_default().min(LONGEST_WAIT) + PATIENCE;
+        let patience = job.warmup + job.timeout + wait.unwrap_or_default().min(load::LONGEST) + PATIENCE;
         if !await_ready(remotes, patience, cancel)? {
             return Ok(None);
         }

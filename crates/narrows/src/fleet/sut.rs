@@ -172,7 +172,7 @@ impl Sut {
         Ok(())
     }
 
-    /// What the machine must get to know a system: its manifest, and its files if it has any that are not there. `None` if the
+    /// What the machine needs for a system: its manifest, and those of its files that the machine lacks. `None` if the
     /// machine has what came with the program. The error says why its files cannot be sent.
     fn luggage(&self, name: &str) -> Option<Result<(Manifest, Option<Parcel>), String>> {
         // A system that nobody knows fails there.

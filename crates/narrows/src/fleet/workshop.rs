@@ -20,15 +20,15 @@ use crate::fleet::{self, Answer, Order};
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long the machine may take to end a build after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// How many files that are left out are named.
+/// The most left-out files that a message names.
 const NAMED: usize = 3;
 
 /// What the agent of a machine is asked to do with the files of a commit.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Keep a place for this build of a commit. The next steps are about this place.
-    Place { commit: String, build: u32 },
+    /// Keep a place for this build of the files that this hash stands for. The next steps are about this place.
+    Place { id: String, build: u32 },
     /// Take some of its files.
     Take(Box<Parcel>),
     /// Build it. All of its files have come.
@@ -78,7 +78,7 @@ pub struct Built {
 #[serde(rename_all = "snake_case")]
 pub enum Program {
     Missing,
-    /// Another program runs it, which reads other files too, so equal programs say nothing.
+    /// An interpreter runs it and reads other files, too, so two equal scripts may behave differently.
     Script,
     /// It was compiled. The SHA-256 of its bytes.
     Compiled(String),
@@ -130,9 +130,11 @@ impl Workshop {
         build: u32,
         recipe: Recipe,
     ) -> anyhow::Result<Built> {
-        let place = Step::Place { commit: revision.commit.clone(), build };
-        if let Stage::Lacks = self.does(place)? {
-            self.send(clone, revision)?;
+        let files = clone.files()?;
+        // A submodule may have been fetched since the commit was sent.
+        let id = systems::parcel::sha256(format!("{}\0{}", revision.commit, files.join("\0")).as_bytes());
+        if let Stage::Lacks = self.does(Step::Place { id, build })? {
+            self.send(clone, &revision.name, &files)?;
         }
         match self.does(Step::Build(recipe))? {
             Stage::Built(built) => Ok(built),
@@ -142,9 +144,8 @@ impl Workshop {
         }
     }
 
-    fn send(&mut self, clone: &Clone, revision: &Revision) -> anyhow::Result<()> {
-        let (files, name) = (clone.files()?, &revision.name);
-        let mut parts = Parts::of(&clone.top, &files);
+    fn send(&mut self, clone: &Clone, name: &str, files: &[String]) -> anyhow::Result<()> {
+        let mut parts = Parts::of(&clone.top, files);
         for part in &mut parts {
             let part =
                 part.map_err(|why| anyhow!("{name} cannot be sent to {}: {why}", self.remote.machine()))?;

@@ -146,7 +146,7 @@ impl<'a> Clones<'a> {
         if let Some(built) = self.built.get(&key) {
             return Ok(built.clone());
         }
-        // The files that are sent are those of the first clone. Another build has another folder where it is built.
+        // The files that are sent are those of the first clone. On the other machine, each build has a folder of its own.
         let clone = self.repository.clone_of(revision, if self.workshop.is_some() { 1 } else { build })?;
         let command = args.commits.build.as_deref();
         if command.is_some() {

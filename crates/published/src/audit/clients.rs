@@ -2,6 +2,11 @@
 //! quickly its requests failed, and whether failures follow a law. They also show more answers than a pool can carry,
 //! and the ranking of rows with few errors.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "each index is that of a row, and the lists are as long as the rows"
+)]
+
 use std::collections::BTreeSet;
 
 use super::super::{Carried, ClientFigures, ClientRow, Found, PublishedTable, Seen};
@@ -83,10 +88,6 @@ fn failure_ms(row: &ClientRow, derived: &Derived) -> f64 {
 
 /// Finds failures that are far quicker than the timeout, because requests were refused without a wait. With a fixed
 /// number of attempts, they shorten the measured time.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "each index is that of a row, and the lists are as long as the rows"
-)]
 fn fail_fast(
     table: &PublishedTable,
     rows: &[ClientRow],
@@ -153,10 +154,6 @@ fn round_limit(mean: f64) -> f64 {
     near.unwrap_or_else(|| mean.round().max(1.0))
 }
 
-#[expect(
-    clippy::indexing_slicing,
-    reason = "each index is that of a row, and the lists are as long as the rows"
-)]
 fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String]) -> Option<FlawedRows> {
     let length = |index: usize| derived[index].as_ref().map_or(f64::INFINITY, |d| d.duration_s);
     let found: Vec<usize> = (0..rows.len()).filter(|&index| length(index) < SHORTEST_S).collect();
@@ -172,10 +169,6 @@ fn too_short(rows: &[ClientRow], derived: &[Option<Derived>], labels: &[String])
 
 /// Finds rates above the ceiling of the pool. The ceiling is one request at a time on each connection, each of at least
 /// the server's delay.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "each index is that of a row, and the lists are as long as the rows"
-)]
 fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) -> Option<FlawedRows> {
     let ceiling =
         |row: &ClientRow| table.setting.delay_ms.map(|delay| row.measured.connections * 1e3 / delay);
@@ -191,10 +184,6 @@ fn above_ceiling(table: &PublishedTable, rows: &[ClientRow], labels: &[String]) 
 
 /// Finds attempts that took longer than the timeout and did not fail. The timeout then does not limit how long a caller
 /// waits.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "each index is that of a row, and the lists are as long as the rows"
-)]
 fn unbound(
     table: &PublishedTable,
     rows: &[ClientRow],
@@ -220,10 +209,6 @@ fn unbound(
 }
 
 /// The published ranking of each client's best row, beside the ranking of its best row with few errors.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "each index is that of a row, and the lists are as long as the rows"
-)]
 fn ranking(rows: &[ClientRow], labels: &[String], above: &[usize]) -> Ranking {
     let best = |client: &str, ranked: bool| {
         let indices = (0..rows.len()).filter(|&row| rows[row].system == client);

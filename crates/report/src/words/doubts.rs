@@ -90,7 +90,7 @@ fn link_full(share: f64, bytes_per_s: f64) -> String {
 fn lossy(share: f64, segments: u64) -> String {
     let (share, segments) = (percent(share), several(segments, "segment"));
     format!(
-        "the network lost packets, so TCP of the system's machine sent {share} of its segments again ({segments})"
+        "the system's machine sent {share} of its TCP segments again ({segments}), because the network lost packets"
     )
 }
 
@@ -102,7 +102,7 @@ fn round_trips(share: f64, way_us: f64, round_trip_us: f64) -> String {
     }
     let way = micros(way_us);
     format!(
-        "{share} of the time to an answer was what TCP takes for its bytes on this way ({way}; a round trip is {trip})"
+        "{share} of the time to an answer was spent on the network: TCP needs {way} for these bytes, and a round trip takes {trip}"
     )
 }
 
