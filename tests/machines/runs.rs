@@ -86,41 +86,40 @@ fn processes(words: &[u8]) -> Vec<i32> {
     found.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Kills an agent or an ssh, or drops a link for longer than silence is borne. Returns what it did.
-fn harm(numbers: &mut Numbers) -> String {
-    let choice = numbers.below(5);
+/// Kills an agent, an ssh or the run itself, or drops a link for longer than silence is borne. Returns what it did, or nothing if
+/// there was nothing to kill.
+fn harm(numbers: &mut Numbers, run: &Guarded) -> Option<String> {
+    let choice = numbers.below(6);
     if choice == 0 {
         let link = ["to-sut", "to-gen1", "to-gen2", "to-gen3"][numbers.below(4) as usize];
         command(&["ip", "link", "set", link, "down"]).code(0);
         std::thread::sleep(Duration::from_secs(7));
         command(&["ip", "link", "set", link, "up"]).code(0);
-        return format!("dropped {link}");
+        return Some(format!("dropped {link}"));
     }
     let (what, found) = match choice {
         1 => ("an ssh", processes(b"ssh\0-T\0")),
+        2 => ("narrows", vec![run.pid()]),
         _ => ("an agent", processes(b"narrows\0agent\0")),
     };
-    if found.is_empty() {
-        return format!("found no {what}");
-    }
-    let pid = found[numbers.below(found.len() as u64) as usize];
+    let pid = *found.get(numbers.below(found.len().max(1) as u64) as usize)?;
     // SAFETY: a plain system call. In these machines all such processes belong to this test.
     unsafe { libc::kill(pid, libc::SIGKILL) };
-    format!("killed {what}")
+    Some(format!("killed {what}"))
 }
 
 #[test]
 #[ignore = "needs the machines of scripts/machines"]
 fn i_kills_at_random_moments_cost_no_finished_trial() {
     let kills: u64 = std::env::var("NARROWS_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
-    let home = Home::new();
-    home.twin("twin");
-    home.timed_experiment("requests", "[\"twin\"]", 12, 0.3, "[[grid]]\nconnections = 6\n");
     let mut numbers = Numbers(0x5eed);
     let (mut harms, mut resumed, mut runs, mut trials) = (BTreeMap::<String, u32>::new(), 0, 0, 0);
     let mut done = 0;
     // Where machines are reached slowly, harm may come before the first trial each time. The last run is then left alone.
     while done < kills || trials == 0 {
+        let home = Home::new();
+        home.twin("twin");
+        home.timed_experiment("requests", "[\"twin\"]", 12, 0.3, "[[grid]]\nconnections = 6\n");
         let began = ["run", "e", "--rounds", "file", "--sut", "ssh://sut", "--gen", GENERATORS];
         let mut run = Guarded::spawn(&mut home.narrows(began));
         runs += 1;
@@ -129,20 +128,26 @@ fn i_kills_at_random_moments_cost_no_finished_trial() {
             if !run.running() {
                 break;
             }
-            if done < kills {
-                *harms.entry(harm(&mut numbers)).or_default() += 1;
+            if done < kills
+                && let Some(what) = harm(&mut numbers, &run)
+            {
+                *harms.entry(what).or_default() += 1;
                 done += 1;
             }
         }
         let mut code = run.end().status.code();
+        let mut finished = home.observations();
         while code != Some(0) {
-            assert!(matches!(code, Some(130 | 1)), "{code:?}");
+            assert!(matches!(code, Some(130 | 1) | None), "{code:?}");
             resumed += 1;
             assert!(resumed < 2 * kills + 5, "it does not get done");
-            if home.observations().is_empty() {
-                break; // The machines were lost before the run was saved.
+            if !home.has_run() {
+                break; // It ended before it was saved.
             }
             code = home.run(["run", "--resume", "last"]).status.code();
+            let now = home.observations();
+            assert!(finished.iter().all(|seen| now.contains(seen)), "a finished trial is lost or changed");
+            finished = now;
         }
         let seen = home.observations();
         let mut indices: Vec<u32> = seen.iter().map(|seen| seen.trial.index).collect();

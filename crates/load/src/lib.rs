@@ -277,10 +277,15 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
         }
     }
     // Several threads may share a core, which is then saturated before any of them is.
-    let busiest = cores.into_values().max().unwrap_or_default().as_secs_f64();
-    total.busiest = total.busiest.max(busiest / total.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
+    let busiest = cores.into_values().max().unwrap_or_default();
+    total.busiest = total.busiest.max(busy_share(busiest, total.elapsed));
     total.first_errors.values_mut().for_each(|example| example.check = job.target.check(&example.fault));
     Ok(total)
+}
+
+/// CPU time as a share of a window. A drive that was interrupted before its window opened has none.
+fn busy_share(cpu: Duration, window: Duration) -> f64 {
+    if window.is_zero() { 0.0 } else { (cpu.as_secs_f64() / window.as_secs_f64()).min(travel::BUSIEST) }
 }
 
 /// What drives a thread's share.

@@ -18,7 +18,7 @@ const MOST: u64 = 1 << 53;
 /// No drive takes longer, nor does the CPU time of all of its threads.
 const LONGEST: Duration = Duration::from_secs(1000 * 366 * 86_400);
 /// The busiest core works all the time. The kernel adds its time up in ticks, so that of a short window may be too much.
-const BUSIEST: f64 = 100.0;
+pub(crate) const BUSIEST: f64 = 100.0;
 /// More ordinals than all threads of a machine keep.
 const MOST_ORDINALS: usize = 1 << 20;
 
@@ -290,5 +290,10 @@ mod tests {
             assert_eq!(with(name, new).expect("a tally").check(), Err(name));
         }
         assert!(with("busiest", serde_json::Value::Null).is_err());
+        // A drive can be interrupted before its window opens, or just after that.
+        let cpu = Duration::from_micros(300);
+        for (window, busiest) in [(Duration::ZERO, 0.0), (Duration::from_nanos(1), BUSIEST), (cpu * 2, 0.5)] {
+            assert_eq!(crate::busy_share(cpu, window), busiest);
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{MEMORY, Row, allow_mute, assert_documented, rows};
 use crate::support::peer::reset;
-use crate::support::{PATIENCE, Served, backends, peak_memory, until};
+use crate::support::{PATIENCE, Served, backends, narrows, peak_memory, run, until};
 
 /// What a client does with its connection. Returns what it saw in the end.
 type Treat = fn(Client) -> String;
@@ -259,10 +259,20 @@ fn healthy(mut client: Client, over: &AtomicBool) -> u64 {
     answered
 }
 
+/// The same with TLS, by one connection after the other.
+fn healthy_with_tls(url: &str, over: &AtomicBool) {
+    let words = ["load", url, "--insecure", "-c", "1", "-t", "1", "-n", "50", "--rate", "200", "--json"];
+    while {
+        let json = run(&mut narrows(words)).code(0).json();
+        assert!(json["completed"] == 50 && json["handshakes"]["full"] == 1, "{json}");
+        !over.load(Ordering::Relaxed)
+    } {}
+}
+
 fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
     let mut table = Vec::new();
     for io in backends() {
-        let words = [words, &["--reactor", io]].concat();
+        let words = [words, &["--reactor", io, "-t", "1"]].concat();
         let plain = Served::start(&words);
         let secured = Served::start(&[&words[..], &["--tls"]].concat());
         let address = |url: &str| url.split_once("://").expect("a URL").1.to_owned();
@@ -271,6 +281,7 @@ fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
         table = thread::scope(|scope| {
             let beside = Client::new(&http);
             let beside = scope.spawn(|| healthy(beside, &over));
+            let secured_beside = scope.spawn(|| healthy_with_tls(&secured.http, &over));
             let rows = rows(&cases.concat(), |case| {
                 let to = match case.scheme {
                     "https" => &https,
@@ -284,6 +295,7 @@ fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
             });
             over.store(true, Ordering::Relaxed);
             assert!(beside.join().expect("a healthy connection saw an error") > 0);
+            secured_beside.join().expect("a healthy connection with TLS saw an error");
             rows
         });
         for server in [plain, secured] {
