@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use load::Tally;
+use serde_json::{Value, json};
+
 use crate::support::home::Home;
 use crate::support::{Guarded, until};
 use crate::{GENERATORS, HERE, agents, load, number, say};
@@ -97,6 +100,27 @@ fn fleet(size: usize) -> Used {
     used
 }
 
+/// The bytes of what a generator says in the end, with three histograms of 1,000 buckets, and the seconds in which 1,000 of them are
+/// read and merged.
+fn merging() -> (usize, f64) {
+    let buckets: Vec<[u64; 2]> = (1..=1000).map(|n| [1000 * n, 7]).collect();
+    let mut one = serde_json::to_value(Tally::default()).expect("a value");
+    for name in ["service", "response", "behind"] {
+        one[name] = json!({"answered": buckets, "unanswered": null});
+    }
+    let sent = one.to_string();
+    let (began, mut sum) = (Instant::now(), Tally::default());
+    for number in 0..1000 {
+        let said: Value = serde_json::from_str(&sent).expect("a value");
+        let tally: Tally = serde_json::from_value(said).expect("a tally");
+        tally.check().expect("a possible one");
+        sum.merge(&tally, number);
+    }
+    let took = began.elapsed().as_secs_f64();
+    assert_eq!(sum.service.len(), 7_000_000);
+    (sent.len(), took)
+}
+
 #[test]
 #[ignore = "needs the machines of scripts/machines"]
 fn m_what_a_fleet_costs_the_one_that_drives() {
@@ -113,4 +137,6 @@ fn m_what_a_fleet_costs_the_one_that_drives() {
             "{what}: {few:.0} with 50 agents, {many:.0} with 200: {each:.1} for each more, {thousand:.0} with 1,000 if that goes on"
         ));
     }
+    let (bytes, took) = merging();
+    say(&format!("what 1,000 generators say, {bytes} bytes each, is read and merged in {took:.2} s"));
 }
