@@ -143,6 +143,10 @@ impl Link {
         let began = Instant::now();
         loop {
             match self.take(Duration::from_millis(50))? {
+                Some(Received::Hello(hello)) if own.orders && hello.orders => {
+                    let why = "it repeats what it is sent, so it is not `narrows agent`";
+                    return Err(Lost::Broken(why.to_owned()));
+                }
                 Some(Received::Hello(hello)) => {
                     if let Some(difference) = own.differs(&hello) {
                         return Err(Lost::Differs(difference));

@@ -40,6 +40,9 @@ pub struct Hello {
     pub protocol: u32,
     /// The version of its narrows.
     pub version: String,
+    /// Whether this side gives the orders. A command that repeats what it reads gives this back.
+    #[serde(default)]
+    pub orders: bool,
     /// The architecture for which it was built.
     #[serde(default)]
     pub architecture: String,

@@ -201,6 +201,7 @@ pub fn hello(files: systems::Limit) -> Hello {
     Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        orders: false,
         architecture: std::env::consts::ARCH.to_owned(),
         kernel,
         cpu,
@@ -218,7 +219,7 @@ pub fn reach(
     cancel: &AtomicBool,
 ) -> anyhow::Result<Vec<Remote>> {
     let own = std::env::current_exe().context("cannot find the path of this program")?;
-    let hello = hello(files);
+    let hello = Hello { orders: true, ..hello(files) };
     let caller = Caller { own: &own, hello: &hello, clock, cancel, notice: &|what| common::say(what) };
     Ok(Remote::reach(machines, &caller)?)
 }

@@ -1,6 +1,7 @@
 //! The folders in the cache: how they get their names, who uses them, and which are removed when there are too many.
 
 use std::fs::{self, File, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -22,12 +23,9 @@ pub(crate) struct Unfinished(Fleeting);
 impl Unfinished {
     /// Makes an empty folder below `parent`.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
-        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = parent.join(format!("{}-{count}.new", std::process::id()));
-        // One of a killed process with the same id may be there.
-        let _ = fs::remove_dir_all(&path);
-        let folder = Fleeting::new(path);
+        // Containers can share the cache, and then two processes have the same id.
+        let name = RandomState::new().build_hasher().finish();
+        let folder = Fleeting::new(parent.join(format!("{name:016x}.new")));
         fs::create_dir_all(folder.path()).map_err(|e| cannot("make", folder.path(), e))?;
         Ok(Self(folder))
     }
@@ -63,14 +61,13 @@ impl Drop for Held {
 /// Holds a folder of the cache for this process.
 pub(crate) fn hold(folder: &Path) -> Result<Held> {
     let path = folder.with_extension("lock");
-    fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(|e| {
-        let folder = folder.display();
-        Trouble::wrong(format!(
-            "cannot make {folder}: {e}: set XDG_CACHE_HOME to a folder that can be written"
-        ))
-    })?;
+    let unfit = |path: &Path, e: io::Error| {
+        let path = path.display();
+        Trouble::wrong(format!("cannot make {path}: {e}: set XDG_CACHE_HOME to a folder that can be written"))
+    };
+    fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(|e| unfit(folder, e))?;
     let file = File::options().create(true).write(true).truncate(false).open(&path);
-    let file = file.map_err(|e| cannot("open", &path, e))?;
+    let file = file.map_err(|e| unfit(&path, e))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

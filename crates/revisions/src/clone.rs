@@ -205,7 +205,10 @@ impl Clone {
         let mut files: Vec<String> =
             listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         if let Some(odd) = files.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
-            return Err(Trouble::wrong(format!("{} cannot be sent: the name {odd:?} is no text", self.name)));
+            return Err(Trouble::wrong(format!(
+                "{} cannot be sent: the name {odd:?} is not UTF-8: rename it, or build where the repository is",
+                self.name
+            )));
         }
         // The first list leaves out a submodule that is not fetched.
         let submodules = list("--stage")?;

@@ -131,6 +131,9 @@ impl Workshop {
         recipe: Recipe,
     ) -> anyhow::Result<Built> {
         let files = clone.files()?;
+        if files.is_empty() {
+            return Err(Trouble::Wrong(format!("{} has no files", revision.name)).into());
+        }
         // A submodule may have been fetched since the commit was sent.
         let id = systems::parcel::sha256(format!("{}\0{}", revision.commit, files.join("\0")).as_bytes());
         if let Stage::Lacks = self.does(Step::Place { id, build })? {
@@ -154,8 +157,9 @@ impl Workshop {
         if !parts.left_out.is_empty() {
             let first = parts.left_out.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
             let number = parts.left_out.len();
+            let more = if number > NAMED { ", …" } else { "" };
             common::say(format_args!(
-                "{name}: links that lead out of the repository are not sent ({number}: {first})"
+                "{name}: links that may lead out of the repository are not sent ({number}: {first}{more})"
             ));
         }
         Ok(())
@@ -163,6 +167,7 @@ impl Workshop {
 
     /// Lets the machine do a step.
     fn does(&mut self, step: Step) -> anyhow::Result<Stage> {
+        let builds = matches!(step, Step::Build(_));
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Trouble::Interrupted.into());
         }
@@ -170,6 +175,10 @@ impl Workshop {
         let mut deadline = None;
         loop {
             if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
+                if !builds {
+                    // The agent removes files that have come when its pipe closes.
+                    return Err(Trouble::Interrupted.into());
+                }
                 deadline = Some(Instant::now() + FAREWELL);
                 fleet::order(&mut self.remote, &Order::Stop)?;
             }
