@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
+pub use clients::measurement_of_line;
 pub use fake::{Fake, MeasurementPatch, Rule};
 pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};
 pub use look::{Answer, LONGEST_CONTENT, Look};

@@ -6,23 +6,20 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod announced;
 mod assignment;
 mod driver;
 mod error;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod fault;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod frames;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod http;
 pub mod list;
 mod pacer;
 mod protocol;
 mod rendezvous;
 pub mod search;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 mod secured;
 mod slo;
 mod tally;
@@ -152,9 +149,9 @@ impl Job {
             return few("connections", self.connections as u64);
         }
         let part = |number: usize, total: u64| share_of(number, generators, total);
-        let divide = |number: usize| {
+        let divide = |(number, threads): (usize, &Vec<Option<usize>>)| {
             let mut job = self.clone();
-            job.threads.clone_from(&threads[number]);
+            job.threads.clone_from(threads);
             job.connections = part(number, self.connections as u64) as usize;
             job.callers = part(number, self.callers as u64) as usize;
             if let Stop::Count(count) = &mut job.stop {
@@ -165,7 +162,7 @@ impl Job {
             }
             job
         };
-        let mut jobs: Vec<Self> = (0..generators).map(divide).collect();
+        let mut jobs: Vec<Self> = threads.iter().enumerate().map(divide).collect();
         if let Stop::Count(count) = self.stop
             && count < generators as u64
         {
@@ -272,7 +269,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
         let tally = result?;
         total.merge(&tally, connections);
         connections += job.part(number, job.connections as u64) as usize;
-        if let Some(core) = job.threads[number] {
+        if let Some(core) = job.threads.get(number).copied().flatten() {
             *cores.entry(core).or_default() += tally.cpu;
         }
     }
@@ -338,7 +335,7 @@ fn work(
     until: (&AtomicBool, &Beginning),
     watch: &Watch<'_>,
 ) -> Result<Tally, LoadError> {
-    if let Some(core) = job.threads[number] {
+    if let Some(core) = job.threads.get(number).copied().flatten() {
         reactor::pin(core);
     }
     let open = job.arrivals.are_open();

@@ -106,6 +106,7 @@ impl List {
         self.templates.is_empty().then_some(self.longest)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "callers have the number of one of the requests")]
     #[inline]
     pub(crate) fn entry(&self, number: usize) -> Entry {
         self.entries[number]
@@ -123,7 +124,7 @@ impl List {
     /// The number of what the answers to a request must be, if it says so.
     #[inline]
     pub(crate) fn expected(&self, number: usize) -> Option<usize> {
-        let expect = self.entries[number].expect;
+        let expect = self.entry(number).expect;
         (expect != ANY).then_some(usize::from(expect))
     }
 

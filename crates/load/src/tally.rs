@@ -107,6 +107,11 @@ impl Named {
         by_class(&self.errors)
     }
 
+    /// Counts a failure.
+    pub(crate) fn fail(&mut self, class: ErrorClass) {
+        count_class(&mut self.errors, class);
+    }
+
     /// Adds the counts of another name or thread.
     pub fn merge(&mut self, other: &Self) {
         add(&mut self.successes, other.successes);
@@ -128,6 +133,7 @@ pub struct Handshakes {
 
 impl Handshakes {
     /// The handshakes of a kind.
+    #[expect(clippy::indexing_slicing, reason = "there is a count for each kind")]
     pub fn of(&self, kind: tls::Kind) -> u64 {
         self.kinds[kind as usize]
     }
@@ -137,6 +143,7 @@ impl Handshakes {
         self.kinds.iter().sum()
     }
 
+    #[expect(clippy::indexing_slicing, reason = "there is a count for each kind")]
     pub(crate) fn count(&mut self, handshake: tls::Handshake, nanos: u64) {
         self.kinds[handshake.kind as usize] += 1;
         self.offered += u64::from(handshake.offered);
@@ -229,6 +236,11 @@ fn add(mine: &mut u64, theirs: u64) {
     *mine = mine.saturating_add(theirs);
 }
 
+#[expect(clippy::indexing_slicing, reason = "there is a count for each class")]
+fn count_class(errors: &mut [u64; ErrorClass::COUNT], class: ErrorClass) {
+    errors[class as usize] += 1;
+}
+
 fn by_class(errors: &[u64; ErrorClass::COUNT]) -> BTreeMap<String, u64> {
     let pairs = ErrorClass::ALL.into_iter().zip(*errors);
     pairs.filter(|(_, count)| *count > 0).map(|(class, count)| (class.name().to_owned(), count)).collect()
@@ -260,7 +272,9 @@ impl Tally {
     /// Counts an exchange that ended in the window with a verified answer.
     pub(crate) fn succeed(&mut self, success: Success, tenth: usize) {
         self.successes += 1;
-        self.tenths[tenth] += 1;
+        if let Some(count) = self.tenths.get_mut(tenth) {
+            *count += 1;
+        }
         self.units += success.units;
         self.payload_bytes += success.payload;
     }
@@ -303,7 +317,7 @@ impl Tally {
     /// Counts an exchange that failed after `took`.
     pub(crate) fn fail(&mut self, example: Example, took: Duration) {
         let class = example.fault.class;
-        self.errors[class as usize] += 1;
+        count_class(&mut self.errors, class);
         self.failing += took;
         // A stalled server lets requests time out, whichever they are on their connections.
         let timed_out = matches!(class, ErrorClass::RequestTimeout | ErrorClass::ConnectTimeout);

@@ -247,7 +247,7 @@ impl Agent {
         });
         match started {
             Ok(server) => {
-                let answer = Answer::Serves { address: server.addresses()[0], threads: cores.len() };
+                let answer = Answer::Serves { address: server.address(), threads: cores.len() };
                 self.server = Some(server);
                 self.say(&answer)
             }

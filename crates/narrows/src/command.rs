@@ -166,7 +166,7 @@ impl CommandArgs {
     /// The path of `--path`, or that of the URLs.
     fn path_asked(&self, texts: &[String]) -> anyhow::Result<String> {
         let urls = texts.iter().filter(|text| arms::is_url(text));
-        let mut paths = urls.map(|url| &url[arms::without_path(url).len()..]).filter(|path| !path.is_empty());
+        let mut paths = urls.map(|url| arms::split_path(url).1).filter(|path| !path.is_empty());
         let first = paths.next();
         if self.sent.request_path.is_none() && paths.any(|path| Some(path) != first) {
             bail!(Usage("the URLs have different paths: give one with --path".to_owned()));

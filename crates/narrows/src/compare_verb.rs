@@ -168,7 +168,7 @@ fn read(path: &Path) -> anyhow::Result<Report> {
         );
     }
     let value: serde_json::Value = serde_json::from_slice(&bytes).with_context(form)?;
-    match value["schema"].as_u64() {
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(schema) if schema == u64::from(report::SCHEMA) => {
             serde_json::from_value(value).with_context(form)
         }

@@ -72,7 +72,11 @@ impl FigureChoice {
     /// # Errors
     /// Figures that exclude each other, or lack something.
     pub fn asked(figures: &[Self], slo: Option<&Slo>) -> Result<Vec<Self>, String> {
-        if figures.iter().enumerate().any(|(index, figure)| figures[..index].contains(figure)) {
+        if figures
+            .iter()
+            .enumerate()
+            .any(|(index, figure)| figures.iter().take(index).any(|other| other == figure))
+        {
             return Err("--figure names a figure twice".to_owned());
         }
         let asked = if figures.is_empty() && slo.is_some() { vec![Self::MaxRate] } else { figures.to_vec() };
@@ -128,8 +132,9 @@ impl Condition {
             ))
         };
         let text = text.trim();
-        let Some(sign) = text.find(['<', '>']) else { return wrong("< or > is missing") };
-        let metric = match text[..sign].trim() {
+        let Some((metric, bound)) = text.split_once(['<', '>']) else { return wrong("< or > is missing") };
+        let below = text.split_once('<').is_some_and(|(before, _)| before == metric);
+        let metric = match metric.trim() {
             "throughput" => Metric::Throughput,
             "time" => Metric::Time,
             name => match FigureChoice::from_str(name, false) {
@@ -139,9 +144,9 @@ impl Condition {
                 }
             },
         };
-        match text[sign + 1..].trim().parse::<f64>() {
+        match bound.trim().parse::<f64>() {
             Ok(bound) if bound.is_finite() && bound > 0.0 => {
-                Ok(Self { text: text.to_owned(), metric, below: &text[sign..=sign] == "<", bound })
+                Ok(Self { text: text.to_owned(), metric, below, bound })
             }
             _ => wrong("the bound must be a number above 0"),
         }

@@ -150,7 +150,7 @@ impl FleetArgs {
             })?;
             let far = Far {
                 here: true,
-                server: server.addresses()[0],
+                server: server.address(),
                 threads: available_cores().len(),
                 counts: &mut || Ok(server.counts()),
             };

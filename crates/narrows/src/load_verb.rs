@@ -117,10 +117,10 @@ pub struct Window(Mutex<[Option<Disturbance>; 2]>);
 impl Window {
     /// Notes the disturbances at this moment.
     pub fn record(&self, moment: load::Moment<'_>) {
-        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let [opened, closed] = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
-            load::Moment::Opened => _ = ends[0].get_or_insert_with(Disturbance::so_far),
-            load::Moment::Closed => ends[1] = Some(Disturbance::so_far()),
+            load::Moment::Opened => _ = opened.get_or_insert_with(Disturbance::so_far),
+            load::Moment::Closed => *closed = Some(Disturbance::so_far()),
             load::Moment::Passed { .. } => {}
         }
     }
@@ -217,7 +217,8 @@ fn from_elsewhere(args: &Args, job: &Job, place: &Place, files: Limit, cancel: &
 fn speaks_tls(job: &Job, tally: &Tally) -> bool {
     let Traffic::Http(Http { tls: None, .. }) = &job.target.traffic else { return false };
     let unclear = [ErrorClass::ClosedEarly, ErrorClass::Reset, ErrorClass::Status, ErrorClass::Protocol];
-    if tally.successes > 0 || !unclear.iter().any(|class| tally.errors[*class as usize] > 0) {
+    let mut failed = ErrorClass::ALL.iter().zip(tally.errors).filter(|(_, count)| *count > 0);
+    if tally.successes > 0 || !failed.any(|(class, _)| unclear.contains(class)) {
         return false;
     }
     let server = match &job.target.address {
@@ -356,7 +357,7 @@ impl Args {
         job.backend = self.reactor.into();
         job.reports = (!self.json).then_some(live::EVERY);
         job.threads = (0..self.threads)
-            .map(|number| (!self.cores.is_empty()).then(|| self.cores[number % self.cores.len()]))
+            .map(|number| self.cores.get(number % self.cores.len().max(1)).copied())
             .collect();
         Ok((job, place))
     }

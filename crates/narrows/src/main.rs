@@ -4,6 +4,7 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod agent_verb;
 mod built_in;

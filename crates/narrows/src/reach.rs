@@ -145,7 +145,7 @@ impl Place {
 fn check_sources(sources: &[IpAddr], to: IpAddr) -> Result<(), String> {
     let family = if to.is_ipv4() { "IPv4" } else { "IPv6" };
     for (index, source) in sources.iter().enumerate() {
-        let why = if sources[..index].contains(source) {
+        let why = if sources.iter().take(index).any(|other| other == source) {
             "is there twice: name each address once".to_owned()
         } else if source.is_unspecified() {
             "stands for every address: name the addresses one by one".to_owned()

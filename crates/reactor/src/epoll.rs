@@ -115,7 +115,7 @@ impl Epoll {
         let Some(fd) = slot.fd() else { return true };
         let Some((payload, done)) = &mut slot.payload else { return true };
         loop {
-            let rest = &payload.bytes()[*done..];
+            let rest = payload.rest(*done);
             // SAFETY: `rest` is alive during the call.
             let count = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
             if count < 0 {

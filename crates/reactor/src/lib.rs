@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod epoll;
 mod payload;
@@ -161,6 +162,16 @@ pub enum Carries {
 #[derive(Debug, Clone, Copy)]
 pub struct AddressId(usize);
 
+impl AddressId {
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`Io::address` has given the number, and no route is removed"
+    )]
+    fn route(self, routes: &mut [Route]) -> &mut Route {
+        &mut routes[self.0]
+    }
+}
+
 impl Io {
     /// Prepares an address to connect to.
     pub fn address(&mut self, address: &Address) -> AddressId {
@@ -170,7 +181,7 @@ impl Io {
 
     /// Lets connections to an address come from these addresses of this machine, each from the next one in turn.
     pub fn come_from(&mut self, to: AddressId, sources: &[IpAddr]) {
-        self.routes[to.0].come_from(sources);
+        to.route(&mut self.routes).come_from(sources);
     }
 
     /// Begins a connection; [`Event::Connected`] or [`Event::Failed`] follows.
@@ -178,7 +189,7 @@ impl Io {
     /// # Errors
     /// The socket could not be created: no files or memory are left, or the source is not an address of this machine.
     pub fn connect(&mut self, to: AddressId, carries: Carries) -> io::Result<Conn> {
-        let (address, source) = self.routes[to.0].next();
+        let (address, source) = to.route(&mut self.routes).next();
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.connect(&mut self.slots, address, source, carries),
             Kernel::Epoll(epoll) => epoll.connect(&mut self.slots, address, source),

@@ -58,11 +58,18 @@ impl Payload {
     }
 
     /// The bytes.
+    #[expect(clippy::indexing_slicing, reason = "`SharedBytes::slice` has checked the range")]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Shared(shared, range) => &shared.0[range.clone()],
             Self::Owned(bytes) => bytes,
         }
+    }
+
+    /// The bytes behind those that the kernel has taken.
+    #[expect(clippy::indexing_slicing, reason = "the kernel takes no more than it was given")]
+    pub(crate) fn rest(&self, done: usize) -> &[u8] {
+        &self.bytes()[done..]
     }
 }

@@ -85,7 +85,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn insert(&mut self, fd: Option<OwnedFd>) -> Conn {
-        let mut slot = Slot {
+        let slot = Slot {
             fd,
             generation: 0,
             pending: 0,
@@ -101,18 +101,14 @@ impl Slots {
             connecting: false,
             payload: None,
         };
-        let index = match self.free.pop() {
-            Some(index) => {
-                slot.generation = self.slots[index as usize].generation;
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
+        let free = self.free.pop().and_then(|index| Some((index, self.slots.get_mut(index as usize)?)));
+        let Some((index, old)) = free else {
+            self.slots.push(slot);
+            return Conn { index: (self.slots.len() - 1) as u32, generation: 0 };
         };
-        Conn { index, generation: self.slots[index as usize].generation }
+        let generation = old.generation;
+        *old = Slot { generation, ..slot };
+        Conn { index, generation }
     }
 
     /// The descriptor of an open connection, if it has one.

@@ -66,7 +66,7 @@ impl RawAddress {
                 let mut raw =
                     libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] };
                 let bytes = path.as_os_str().as_bytes();
-                for (to, byte) in raw.sun_path.iter_mut().zip(&bytes[..bytes.len().min(LONGEST_PATH)]) {
+                for (to, byte) in raw.sun_path.iter_mut().zip(bytes.iter().take(LONGEST_PATH)) {
                     *to = *byte as libc::c_char;
                 }
                 // SAFETY: sockaddr_storage is at least as large and as aligned as every sockaddr.

@@ -230,7 +230,7 @@ impl Uring {
     pub(crate) fn send(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
         let Some((payload, done)) = &slot.payload else { return };
-        let rest = &payload.bytes()[*done..];
+        let rest = payload.rest(*done);
         let entry = send_entry(slot, conn, rest);
         self.operate(slots, conn, Op::Send, entry);
     }

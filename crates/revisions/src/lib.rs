@@ -7,6 +7,7 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod bisect;
 mod cache;
@@ -46,7 +47,7 @@ const SHORT: usize = 9;
 impl Revision {
     /// The first digits of its id, as `git log --oneline` shows them.
     pub fn short(&self) -> &str {
-        &self.commit[..self.commit.len().min(SHORT)]
+        self.commit.get(..SHORT).unwrap_or(&self.commit)
     }
 }
 

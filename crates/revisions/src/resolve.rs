@@ -53,7 +53,7 @@ impl Repository {
         let told = git.run(&["log", "-1", "--format=%T %s", &commit, "--"])?;
         let (tree, subject) = told.split_once(' ').unwrap_or((&told, ""));
         // Nobody reads 40 digits.
-        let name = if commit.starts_with(name) { &commit[..SHORT.min(name.len())] } else { name };
+        let name = if commit.starts_with(name) { name.get(..SHORT).unwrap_or(name) } else { name };
         Ok(Revision { name: name.to_owned(), tree: tree.to_owned(), subject: subject.to_owned(), commit })
     }
 

@@ -115,6 +115,15 @@ pub fn start(config: &Config) -> io::Result<Server> {
 }
 
 impl Server {
+    /// The address of the first port.
+    ///
+    /// # Panics
+    /// If the configuration has no port.
+    #[expect(clippy::indexing_slicing, reason = "it says that it panics; callers give a port")]
+    pub fn address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
     /// The address of each port, in the order of the configuration.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

@@ -29,7 +29,7 @@ fn a_client_that_pipelines_past_the_last_request_gets_all_its_answers() {
         for farewell in [Farewell::Announced, Farewell::Silent] {
             let server = serve::start(&config(farewell, backend)).expect("a server");
             for _ in 0..20 {
-                let mut client = TcpStream::connect(server.addresses()[0]).expect("a connection");
+                let mut client = TcpStream::connect(server.address()).expect("a connection");
                 client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
                 let asked = b"GET /wait/1 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(KEEP + 50);
                 client.write_all(&asked).expect("it reads");
@@ -50,7 +50,7 @@ fn a_client_that_pipelines_past_the_last_request_gets_all_its_answers() {
 fn only_closes_by_the_server_are_counted() {
     let server = serve::start(&config(Farewell::Silent, Backend::Auto)).expect("a server");
     let talk = |said: &[u8]| {
-        let mut client = TcpStream::connect(server.addresses()[0]).expect("a connection");
+        let mut client = TcpStream::connect(server.address()).expect("a connection");
         client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         client.write_all(said).expect("it reads");
         client.shutdown(std::net::Shutdown::Write).expect("an end");

@@ -72,6 +72,24 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     Ok(measurement)
 }
 
+/// What a session makes of a driver's line: the measurement of an account, or `None` for another line. The server's counts
+/// are zero. The fuzzer calls it, because programs of others print these lines. `window` is the time that was ordered.
+///
+/// # Errors
+/// The line does not keep the driver contract, the account does not add up, or a number is impossible.
+pub fn measurement_of_line(
+    line: &str,
+    window: Duration,
+    open_loop: bool,
+) -> Result<Option<Measurement>, String> {
+    let DriverLine::Done(account) = serde_json::from_str(line).map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    account.check(window, open_loop)?;
+    let measured = account.measurement(CounterSnapshot::default());
+    measured.check_sizes().map(|()| Some(measured))
+}
+
 /// Waits until the measured window has passed. Returns the server's answers in each tenth of it.
 fn wait_for_window(
     place: &Place<'_>,

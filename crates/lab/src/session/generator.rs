@@ -142,7 +142,7 @@ struct OfClients {
 
 impl Serving for OfClients {
     fn address(&self) -> SocketAddr {
-        self.server.addresses()[0]
+        self.server.address()
     }
 
     fn threads(&self) -> usize {

@@ -7,6 +7,7 @@ use super::lanes::Stamp;
 use super::{Driver, Phase};
 use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::protocol::{Protocol, Success};
+use crate::tally::Named;
 
 impl<P: Protocol> Driver<'_, P> {
     /// Counts exchanges that begin.
@@ -43,19 +44,19 @@ impl<P: Protocol> Driver<'_, P> {
             self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
             self.sent_behind(stamp);
         }
-        if let Some(name) = self.protocol.name(stamp.request) {
-            self.answered_by_name(name, ended.nanos_since(stamp.intended), stamp);
+        let (window, times_count) = (self.window, self.times_count(stamp.intended));
+        if let Some(named) = self.named(stamp.request) {
+            named.successes += u64::from(window);
+            if times_count {
+                named.response.record(ended.nanos_since(stamp.intended));
+            }
         }
     }
 
-    /// Counts a right answer under a name.
-    fn answered_by_name(&mut self, name: usize, response_ns: u64, stamp: &Stamp<P::Request>) {
-        let times_count = self.times_count(stamp.intended);
-        let named = &mut self.tally.by_name[name];
-        named.successes += u64::from(self.window);
-        if times_count {
-            named.response.record(response_ns);
-        }
+    /// The counts of a request's name, if it has one.
+    #[inline]
+    fn named(&mut self, request: P::Request) -> Option<&mut Named> {
+        self.tally.by_name.get_mut(self.protocol.name(request)?)
     }
 
     /// Counts an exchange that failed. `at` is its lane and its number.
@@ -78,8 +79,8 @@ impl<P: Protocol> Driver<'_, P> {
     fn unanswered(&mut self, stamp: &Stamp<P::Request>) {
         let response = self.now.nanos_since(stamp.intended);
         self.tally.unanswered(self.now.nanos_since(stamp.sent), response);
-        if let Some(name) = self.protocol.name(stamp.request) {
-            self.tally.by_name[name].response.give_up(response);
+        if let Some(named) = self.named(stamp.request) {
+            named.response.give_up(response);
         }
     }
 
@@ -98,8 +99,8 @@ impl<P: Protocol> Driver<'_, P> {
                 exchange: at.filter(|(index, _)| self.lanes[*index].connected).map(|(_, number)| number + 1),
             };
             self.tally.fail(example, self.now.since(since));
-            if let Some(name) = self.protocol.name(request) {
-                self.tally.by_name[name].errors[fault.class as usize] += 1;
+            if let Some(named) = self.named(request) {
+                named.fail(fault.class);
             }
         }
     }
@@ -127,8 +128,8 @@ impl<P: Protocol> Driver<'_, P> {
         if self.times_count(due) {
             let age = self.now.nanos_since(due);
             self.tally.unsent(age);
-            if let Some(name) = self.protocol.name(request) {
-                self.tally.by_name[name].response.give_up(age);
+            if let Some(named) = self.named(request) {
+                named.response.give_up(age);
             }
         }
     }

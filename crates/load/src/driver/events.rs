@@ -65,7 +65,7 @@ impl<P: Protocol> Driver<'_, P> {
     #[inline]
     fn settle_replies(&mut self, index: usize, bytes: &[u8], ended: Time) {
         for at in 0..self.replies.len() {
-            let reply = &self.replies[at];
+            let Some(reply) = self.replies.get(at) else { break };
             let Some(stamp) = self.lanes[index].stamps.take(reply.number) else { continue };
             self.open -= 1;
             match reply.result {

@@ -214,8 +214,10 @@ impl<P: Protocol> Lanes<P> {
         if self.by_conn.len() <= conn.index() {
             self.by_conn.resize(conn.index() + 1, u32::MAX);
         }
-        self.by_conn[conn.index()] = index as u32;
-        let lane = &mut self.lanes[index];
+        if let Some(lane) = self.by_conn.get_mut(conn.index()) {
+            *lane = index as u32;
+        }
+        let lane = &mut self[index];
         lane.conn = Some(conn);
         lane.dialed = now;
         (lane.connected, lane.ready) = (false, false);
@@ -224,11 +226,12 @@ impl<P: Protocol> Lanes<P> {
 
     /// Takes a lane's connection away, and forgets its state. What is open is numbered anew.
     pub(super) fn detach(&mut self, index: usize) -> Option<Conn> {
-        let lane = &mut self.lanes[index];
+        let depth = self.depth;
+        let lane = &mut self[index];
         (lane.connected, lane.ready) = (false, false);
         lane.sending = false;
         lane.state = None;
-        lane.depth = self.depth;
+        lane.depth = depth;
         lane.stamps.renumber();
         lane.conn.take()
     }
@@ -236,12 +239,14 @@ impl<P: Protocol> Lanes<P> {
 
 impl<P: Protocol> Index<usize> for Lanes<P> {
     type Output = Lane<P>;
+    #[expect(clippy::indexing_slicing, reason = "callers have the number of a lane")]
     fn index(&self, index: usize) -> &Lane<P> {
         &self.lanes[index]
     }
 }
 
 impl<P: Protocol> IndexMut<usize> for Lanes<P> {
+    #[expect(clippy::indexing_slicing, reason = "callers have the number of a lane")]
     fn index_mut(&mut self, index: usize) -> &mut Lane<P> {
         &mut self.lanes[index]
     }

@@ -145,7 +145,7 @@ impl ListBuilder {
                 return Err(ListError {
                     file: rows.file.clone(),
                     line,
-                    column: rows.columns[*column].clone(),
+                    column: rows.columns.get(*column).cloned().unwrap_or_default(),
                 });
             }
         }
@@ -170,6 +170,7 @@ impl ListBuilder {
 
     /// The arrivals of the requests, `speed` times as fast as they were recorded, and how long they last. Sorts the requests
     /// by their times. Times are whole seconds, within which `seed` spreads them. `None` if a request has no time.
+    #[expect(clippy::indexing_slicing, reason = "there is a time and a name for each request")]
     pub fn record(&mut self, speed: f64, seed: u64) -> Option<(Recording, Duration)> {
         let (first, last) = self.span?;
         if self.times.len() < self.names.len() {
@@ -239,6 +240,7 @@ impl ListBuilder {
     }
 
     /// Gives the names to the requests: the most frequent ones, and one for all others.
+    #[expect(clippy::indexing_slicing, reason = "the numbers of names count from 0, without a gap")]
     fn name(&mut self) {
         let mut counts = vec![0_u64; self.numbers.len()];
         self.names.iter().for_each(|number| counts[*number as usize] += 1);
@@ -332,9 +334,10 @@ impl ListBuilder {
 /// from `from` on.
 fn length_hole(head: &mut Vec<u8>, own: usize, holes: &mut Vec<Hole>, from: usize, literal: usize) {
     const NAME: &[u8] = b"\r\nContent-Length: ";
-    let Some(name) = head[..own].windows(NAME.len()).position(|window| window == NAME) else { return };
+    let before = head.get(..own).unwrap_or_default();
+    let Some(name) = before.windows(NAME.len()).position(|window| window == NAME) else { return };
     let at = name + NAME.len();
-    let digits = head[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = head.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count();
     head.drain(at..at + digits);
     for hole in holes.iter_mut().filter(|hole| hole.at as usize > at) {
         hole.at -= digits as u32;

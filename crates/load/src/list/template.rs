@@ -48,6 +48,10 @@ impl Filler {
     }
 
     /// Appends a request to `out`. `prepared` is what does not change.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the holes are in order and within the request, and each value has an end"
+    )]
     pub(crate) fn fill(&mut self, template: &Template, prepared: &[u8], rows: &Rows, out: &mut Vec<u8>) {
         self.values.clear();
         self.ends.clear();
@@ -80,6 +84,7 @@ impl Filler {
     }
 
     /// Where the value of a hole begins.
+    #[expect(clippy::indexing_slicing, reason = "`fill` has put an end of each value")]
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.ends[before])
     }
@@ -112,7 +117,7 @@ impl Filler {
 
     /// Percent-encodes what must not be in a request's line, from `start` on.
     fn escape(&mut self, start: usize) {
-        if self.values[start..].iter().all(u8::is_ascii_graphic) {
+        if self.values.iter().skip(start).all(u8::is_ascii_graphic) {
             return;
         }
         let value = self.values.split_off(start);

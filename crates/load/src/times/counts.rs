@@ -46,7 +46,14 @@ impl Counts {
     /// Counts a value. Zero counts as one, and values over the longest count as that.
     #[inline]
     pub(super) fn record(&mut self, value: u64) {
-        self.0[bucket(value.clamp(1, LONGEST_NS))] += 1;
+        *self.count_of(value) += 1;
+    }
+
+    /// The count of a value's bucket.
+    #[expect(clippy::indexing_slicing, reason = "the bucket of the longest value is the last")]
+    #[inline]
+    fn count_of(&mut self, value: u64) -> &mut u64 {
+        &mut self.0[bucket(value.clamp(1, LONGEST_NS))]
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -75,7 +82,7 @@ impl From<&Histogram<u64>> for Counts {
     fn from(histogram: &Histogram<u64>) -> Self {
         let mut counts = Self::default();
         for value in histogram.iter_recorded() {
-            counts.0[bucket(value.value_iterated_to().clamp(1, LONGEST_NS))] += value.count_at_value();
+            *counts.count_of(value.value_iterated_to()) += value.count_at_value();
         }
         counts
     }

@@ -58,6 +58,8 @@ pub struct Place {
 pub struct Arms {
     /// One for each arm, in the order of the command line. The first is the base. Those of a further build follow.
     pub systems: Vec<Manifest>,
+    /// What all of them do.
+    pub workload: Workload,
     /// The knobs in the order of the command line, with their values.
     pub knobs: Vec<(String, Vec<Value>)>,
     /// How often the systems come, each time from another build.
@@ -113,7 +115,7 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     let knobs = knobs.into_iter().map(|knob| (knob.name, knob.values)).collect();
     let (builds, there, note) =
         places.map_or((1, false, None), |places| (places.builds, places.there, Some(places.note)));
-    Ok(Arms { systems, knobs, builds, there, note })
+    Ok(Arms { systems, workload, knobs, builds, there, note })
 }
 
 /// The knobs of the command line. Knobs of the workload and those of all systems take their own values.
@@ -128,14 +130,15 @@ fn of_url(
     wanted: Option<String>,
     names: &mut Vec<String>,
 ) -> anyhow::Result<Draft> {
-    let port = without_path(url).rsplit(':').next();
+    let (address, _) = split_path(url);
+    let port = address.rsplit(':').next();
     let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
     Ok(Draft {
         name: unique(names, &plain(&name)),
         workloads: vec![typed.workload],
         language: "-".to_owned(),
         about: url.to_owned(),
-        attach: Some(without_path(url).to_owned()),
+        attach: Some(address.to_owned()),
         tls: secured(typed.args, url)?,
         dir: typed.dir.to_owned(),
         home: typed.dir.to_owned(),
@@ -191,10 +194,11 @@ fn secured(args: &CommandArgs, url: &str) -> anyhow::Result<Option<tls::Dialing>
     args.tls.dialing(&parsed)
 }
 
-/// A URL up to its path.
-pub fn without_path(url: &str) -> &str {
-    let authority = url.find("://").map_or(0, |index| index + 3);
-    url[authority..].find('/').map_or(url, |index| &url[..authority + index])
+/// A URL up to its path, and its path, which is empty or begins with `/`.
+pub fn split_path(url: &str) -> (&str, &str) {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let path = rest.find('/').map_or(0, |start| rest.len() - start);
+    url.split_at(url.len() - path)
 }
 
 /// Makes the values of a manifest, without its name.
@@ -310,7 +314,7 @@ pub fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
             if words.iter().any(is_special) {
                 return wrong("this needs a shell", "add --shell, or put it into a script");
             }
-            if words[0].contains('=') {
+            if words.first().is_some_and(|word| word.contains('=')) {
                 return wrong("a variable in front of the command", "give it with --env NAME=VALUE");
             }
             Ok(words)
@@ -376,6 +380,18 @@ pub fn shown(manifest: &Manifest, point: &Point, address: Option<IpAddr>) -> any
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_path_of_a_url_begins_behind_its_authority() {
+        for (url, address, path) in [
+            ("http://127.0.0.1:80/a/b", "http://127.0.0.1:80", "/a/b"),
+            ("https://é.example/?c=/d://", "https://é.example", "/?c=/d://"),
+            ("http://h", "http://h", ""),
+            ("http://", "http://", ""),
+        ] {
+            assert_eq!(split_path(url), (address, path));
+        }
+    }
 
     #[test]
     fn commands_get_short_names() {

@@ -33,8 +33,10 @@ pub fn typed<'k>(
 ) -> Result<Vec<TypedKnob>, InputError> {
     let typed = args.knobs.iter().map(|text| ("--knob", text.clone()));
     // hyperfine's form has the name and the values as two words.
-    let listed = args.parameter_lists.chunks(2).filter(|pair| pair.len() == 2);
-    let listed = listed.map(|pair| ("-L", format!("{}={}", pair[0], pair[1])));
+    let listed = args.parameter_lists.chunks(2).filter_map(|pair| match pair {
+        [name, values] => Some(("-L", format!("{name}={values}"))),
+        _ => None,
+    });
     let mut knobs: Vec<TypedKnob> = Vec::new();
     for (option, text) in typed.chain(listed) {
         let knob = TypedKnob::parse(option, &text, &known)?;
@@ -74,6 +76,10 @@ impl TypedKnob {
     }
 
     /// A knob of numbers, or of the words that were typed. Its first value is its default.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a knob without a definition was typed with a value at least"
+    )]
     pub fn definition(&self) -> Knob {
         let numbers = self.values.iter().all(|value| matches!(value, Value::Integer(_)));
         Knob {
@@ -130,7 +136,11 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
 }
 
 fn different(values: Vec<Value>) -> Result<Vec<Value>, String> {
-    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+    match values
+        .iter()
+        .enumerate()
+        .find(|(index, value)| values.iter().take(*index).any(|other| other == *value))
+    {
         Some((_, twice)) => Err(format!("{twice} is there twice")),
         None => Ok(values),
     }

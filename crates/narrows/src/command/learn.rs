@@ -159,7 +159,7 @@ fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
 
 /// An answer in a few words: its status, its length, and how it begins.
 fn seen_as(answer: &Answer) -> String {
-    let shown = &answer.body[..answer.body.len().min(60)];
+    let shown = answer.body.get(..60).unwrap_or(&answer.body);
     let more = if answer.length as usize > shown.len() { "…" } else { "" };
     format!("{} with {} bytes, \"{}{more}\"", answer.status, answer.length, shown.escape_ascii())
 }

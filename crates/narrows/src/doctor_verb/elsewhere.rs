@@ -114,7 +114,8 @@ fn ways(
     (files, cancel): (Limit, &AtomicBool),
 ) -> anyhow::Result<()> {
     let systems = found.iter().filter(|found| found.purpose == Use::Sut).count();
-    if systems != 1 || found.len() < 2 {
+    let [own, others @ ..] = found else { return Ok(()) };
+    if systems != 1 || others.is_empty() {
         return Ok(());
     }
     let generators = remotes.split_off(1);
@@ -123,9 +124,9 @@ fn ways(
     let at = address.or(usual).map_or(At::Reached, At::Own);
     let (server, threads) = sut::serve(&mut system, at)?;
     let at = At::Own(server.ip());
-    found[0].interface = interface(&mut system, at)?;
+    own.interface = interface(&mut system, at)?;
     // Each alone: together they share the link of the system.
-    for (mut generator, found) in generators.into_iter().zip(&mut found[1..]) {
+    for (mut generator, found) in generators.into_iter().zip(others) {
         found.interface = interface(&mut generator, At::Towards(server.ip()))?;
         let mut generators = Generators::reached(vec![generator], files);
         let mut counts = || sut::counts(&mut system, &Order::Counts);

@@ -50,7 +50,7 @@ pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<Tri
     })
     .context("the reference endpoints do not start")?;
     let drive = |connections: usize| {
-        let mut job = Job::new(target(server.addresses()[0]), connections, Stop::After(WINDOW));
+        let mut job = Job::new(target(server.address()), connections, Stop::After(WINDOW));
         job.threads = pinned(&placement.generator);
         job.warmup = WARMUP;
         job.timeout = Duration::from_secs(5);

@@ -196,9 +196,9 @@ impl Generators {
         let remotes = self.reach(cancel)?;
         let number = match request.cores {
             Cores::OfJob => remotes.len(),
-            Cores::All => remotes.len().min(request.most()).max(1),
+            Cores::All => remotes.len().min(request.most().max(1)),
         };
-        let remotes = &mut remotes[..number];
+        let (remotes, _) = remotes.split_at_mut(number);
         let threads = |remote: &Remote| match request.cores {
             Cores::OfJob => job.threads.clone(),
             Cores::All => remote.hello.cores.iter().map(|core| Some(*core)).collect(),

@@ -92,23 +92,24 @@ impl Executor for Patient {
 
     fn environment(&self) -> serde_json::Value {
         let mut environment = self.inner.environment();
+        let Some(fields) = environment.as_object_mut() else { return environment };
         let About { sut, interface, generators, path, without, .. } = &self.about;
         // Runs on unlike sets of machines are not compared. Their names, their settings and the way do not matter for that.
         let kind = |(_, described): &(String, Described)| {
             let Environment { cpu, cores, .. } = &described.environment;
             json!({"cpu": cpu, "cores": cores.len(), "architecture": described.architecture})
         };
-        environment["generators"] = generators.iter().map(kind).collect();
+        fields.insert("generators".to_owned(), generators.iter().map(kind).collect());
         let names: Vec<&String> = generators.iter().map(|(name, _)| name).collect();
-        environment["machines"] =
-            json!({"sut": sut, "interface": interface, "generators": names, "path": path});
         // By number, because several may have one name.
         let each = generators.iter().enumerate();
         let each = each.map(|(at, (_, described))| ((at + 1).to_string(), json!(described)));
-        environment["machines"]["each generator"] = each.collect::<serde_json::Map<_, _>>().into();
-        if !without.is_empty() {
-            environment["machines"]["without"] = json!(without);
+        let each: serde_json::Map<_, _> = each.collect();
+        let mut machines = json!({"sut": sut, "interface": interface, "generators": names, "path": path, "each generator": each});
+        if let Some(machines) = machines.as_object_mut().filter(|_| !without.is_empty()) {
+            machines.insert("without".to_owned(), json!(without));
         }
+        fields.insert("machines".to_owned(), machines);
         environment
     }
 

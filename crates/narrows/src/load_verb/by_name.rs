@@ -47,12 +47,13 @@ pub fn text(out: &mut String, target: &Target, tally: &Tally) {
         return;
     }
     let shown = if names.len() > SHOWN { SHOWN - 1 } else { names.len() };
+    let (names, others) = names.split_at(shown);
     let mut rows: Vec<(String, Named)> =
-        names[..shown].iter().map(|(name, named)| (short(name), (*named).clone())).collect();
-    if let Some((_, first)) = names.get(shown) {
-        let mut rest = (*first).clone();
-        names[shown + 1..].iter().for_each(|(_, named)| rest.merge(named));
-        rows.push((format!("{} other names", names.len() - shown), rest));
+        names.iter().map(|(name, named)| (short(name), (*named).clone())).collect();
+    if !others.is_empty() {
+        let mut rest = Named::default();
+        others.iter().for_each(|(_, named)| rest.merge(named));
+        rows.push((format!("{} other names", others.len()), rest));
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     let _ = writeln!(
@@ -95,8 +96,8 @@ fn short(name: &str) -> String {
         return printable.into_iter().collect();
     }
     let half = LONGEST / 2;
-    let (start, end) = (&printable[..half], &printable[printable.len() - half + 1..]);
-    start.iter().chain(&['…']).chain(end).collect()
+    let (start, end) = (printable.iter().take(half), printable.iter().skip(printable.len() - half + 1));
+    start.chain(&['…']).chain(end).collect()
 }
 
 #[cfg(test)]

@@ -56,27 +56,27 @@ impl InterimFindings {
         let mut interim = Self { experiments, early, growing, warned: BTreeSet::new(), next_look: None };
         interim.added(&plan.trials);
         for observation in seen {
-            if let Some(index) = interim.find(&observation.trial) {
-                interim.experiments[index].seen.push(observation);
+            if let Some((_, experiment)) = interim.find(&observation.trial) {
+                experiment.seen.push(observation);
             }
         }
         interim
     }
 
-    /// The index of a trial's experiment.
-    fn find(&self, trial: &Trial) -> Option<usize> {
-        self.experiments
-            .iter()
-            .position(|experiment| experiment.plan.experiments[0].name == trial.scenario.experiment)
+    /// A trial's experiment, and its index.
+    fn find(&mut self, trial: &Trial) -> Option<(usize, &mut ExperimentSoFar)> {
+        self.experiments.iter_mut().enumerate().find(|(_, experiment)| {
+            experiment.plan.experiments.iter().any(|planned| planned.name == trial.scenario.experiment)
+        })
     }
 
     /// Adds trials to the plan.
     pub fn added(&mut self, trials: &[Trial]) {
         for trial in trials {
-            let Some(index) = self.find(trial) else { continue };
-            let plan = &mut self.experiments[index].plan;
-            let setup = &mut plan.experiments[0].setup;
-            setup.rounds = setup.rounds.max(trial.round.saturating_add(1));
+            let Some((_, ExperimentSoFar { plan, .. })) = self.find(trial) else { continue };
+            for planned in &mut plan.experiments {
+                planned.setup.rounds = planned.setup.rounds.max(trial.round.saturating_add(1));
+            }
             plan.trials.push(trial.clone());
         }
     }
@@ -84,8 +84,7 @@ impl InterimFindings {
     /// Adds an observation. Returns the interim findings of its experiment if all of its trials have ended and the plan
     /// does not grow whatever they show, or with `early` if computing them is cheap enough.
     pub fn ended(&mut self, observation: &Observation) -> Option<Standing> {
-        let index = self.find(&observation.trial)?;
-        let experiment = &mut self.experiments[index];
+        let (index, experiment) = self.find(&observation.trial)?;
         experiment.seen.push(observation.clone());
         let last = experiment.seen.len() >= experiment.plan.trials.len();
         let news = last && !self.growing;
@@ -99,7 +98,7 @@ impl InterimFindings {
     }
 
     fn look(&mut self, experiment: usize) -> Option<Standing> {
-        let ExperimentSoFar { plan, seen } = &self.experiments[experiment];
+        let ExperimentSoFar { plan, seen } = self.experiments.get(experiment)?;
         let found = findings(plan, seen).experiments.pop()?;
         let (name, rounds) = (&found.name, whole_rounds(&plan.trials, seen.iter().map(|seen| &seen.trial)));
         let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));

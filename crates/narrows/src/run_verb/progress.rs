@@ -146,7 +146,9 @@ impl Progress for RunProgress {
         }
         let Some(standing) = self.interim.ended(observation) else { return };
         let Some(status) = &self.status else { return common::say(standing.line) };
-        status.show(&status.experiments[standing.experiment], standing.line);
+        if let Some(bar) = status.experiments.get(standing.experiment) {
+            status.show(bar, standing.line);
+        }
         if let Some(warning) = standing.warning {
             status.show(&status.warning, warning);
         }

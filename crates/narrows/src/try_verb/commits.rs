@@ -253,19 +253,20 @@ impl Commits {
     fn compare_programs(&mut self, program: Option<&Path>) {
         let count = self.folders.len() / self.builds;
         let same = |one: &Folder, other: &Folder| one.built.is_same(&other.built);
-        let again = |index: usize| same(&self.folders[index % count], &self.folders[index]);
-        if self.builds > 1 && (count..self.folders.len()).all(again) {
+        let (first, again) = self.folders.split_at(count);
+        if self.builds > 1 && first.iter().cycle().zip(again).all(|(first, again)| same(first, again)) {
             common::say(
                 "all builds of a commit are equal, byte for byte: another build proves nothing more, so one is measured",
             );
             self.builds = 1;
             self.folders.truncate(count);
         }
-        let first = &self.folders[..count];
-        let one_tree = first.iter().all(|folder| folder.revision.tree == first[0].revision.tree);
+        let Some((base, others)) = self.folders.split_first() else { return };
+        let others = || others.iter().take(count.saturating_sub(1));
+        let one_tree = others().all(|folder| folder.revision.tree == base.revision.tree);
         let note = match program {
             _ if one_tree => Some("A against A: all commits have the same files".to_owned()),
-            Some(program) if first.iter().skip(1).all(|other| same(&first[0], other)) => {
+            Some(program) if others().all(|other| same(base, other)) => {
                 let program = program.display();
                 Some(format!("A against A: all commits have the same {program}, byte for byte"))
             }

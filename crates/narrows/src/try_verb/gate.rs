@@ -7,6 +7,10 @@ use crate::condition::Condition;
 
 /// A case for each condition and each arm or value. Arms are set beside the base arm, and values of a knob beside that of the
 /// base. If there are several builds, a condition is met if all of them meet it.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a comparison has the number of one of the same experiment's estimates"
+)]
 pub fn judged(conditions: &[Condition], found: &Findings) -> Vec<Case> {
     let mut cases = Vec::new();
     for condition in conditions {

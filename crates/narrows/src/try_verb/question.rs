@@ -112,7 +112,7 @@ impl Args {
     ) -> anyhow::Result<Plan> {
         let asked = self.figures();
         let open = self.slo.is_none() && asked.iter().any(|choice| choice.is_below_saturation());
-        let workload = arms.systems[0].workloads[0];
+        let workload = arms.workload;
         let own_rate = self.command.traffic().rate.map(|(from, _)| from);
         let groups = match rate.filter(|_| open && own_rate.is_none()) {
             // The rate is given, nothing needs one, or it is not known yet.
@@ -200,15 +200,16 @@ impl Args {
         ask: Option<Ask>,
         rate: Option<f64>,
     ) -> anyhow::Result<Experiment> {
-        let workload = arms.systems[0].workloads[0];
+        let [figure, also @ ..] = figures else { bail!("an experiment needs a figure") };
+        let (workload, figure) = (arms.workload, *figure);
         let systems: Vec<&str> = of_build.iter().map(|system| system.name.as_str()).collect();
         let subject = Subject {
             name: name.to_owned(),
             title: self.title(arms),
             about: String::new(),
             workload,
-            figure: figures[0],
-            also: figures[1..].to_vec(),
+            figure,
+            also: also.to_vec(),
             objective: self.slo.clone(),
             published: Vec::new(),
             threshold: self.threshold,

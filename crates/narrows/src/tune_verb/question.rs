@@ -65,7 +65,7 @@ impl Args {
         let slo = self.limits.slo.as_ref().filter(|_| climbs);
         let asked = FigureChoice::asked(&self.figures, slo).map_err(Usage)?;
         let figures: Vec<Figure> = match asked.is_empty() {
-            true => vec![workload.about().figures[0]],
+            true => usual(workload).to_vec(),
             false => asked.iter().map(|choice| choice.figure(workload)).collect(),
         };
         if figures.contains(&Figure::MaxRate) && target.rate().is_some() {
@@ -80,7 +80,7 @@ impl Args {
                 "{workload} has no figure {}; it has: {}; without --figure, {} decides",
                 figure.name(),
                 names(workload),
-                workload.about().figures[0].name()
+                usual(workload).first().map_or("none", |figure| figure.name())
             )));
         }
         let is_rate = |figure: &Figure| *figure == FigureChoice::Rate.figure(workload);
@@ -222,14 +222,15 @@ impl Question<'_> {
         let Self { args, target, .. } = self;
         // The figures of a look do not matter.
         let looks = self.needs_rate && rate.is_none();
-        let figures = if looks { &target.workload.about().figures[..1] } else { &self.figures[..] };
+        let figures = if looks { usual(target.workload) } else { &self.figures };
+        let [figure, also @ ..] = figures else { bail!("a search needs a figure") };
         let subject = Subject {
             name: "tune".to_owned(),
             title: format!("The best setting of {}", args.target),
             about: String::new(),
             workload: target.workload,
-            figure: figures[0],
-            also: figures[1..].to_vec(),
+            figure: *figure,
+            also: also.to_vec(),
             objective: self.args.limits.slo.clone().filter(|_| figures.contains(&Figure::MaxRate)),
             published: Vec::new(),
             threshold: args.threshold,
@@ -241,8 +242,8 @@ impl Question<'_> {
         // One block for each knob has all of its values, and not all settings. The first scenario is the base.
         let block = |searched: usize| -> Vec<(&str, Vec<Value>)> {
             let knobs = target.knobs.iter().enumerate().map(|(at, (knob, values))| {
-                let tried = if at == searched { &values[..] } else { &values[..1] };
-                (knob.as_str(), tried.to_vec())
+                let tried = if at == searched { values.len() } else { 1 };
+                (knob.as_str(), values.iter().take(tried).cloned().collect())
             });
             knobs.chain(held.iter().cloned()).collect()
         };
@@ -252,6 +253,11 @@ impl Question<'_> {
         experiment.ask = ask;
         Ok(experiment)
     }
+}
+
+/// The figure that decides if none is asked for: that which is usually published.
+fn usual(workload: Workload) -> &'static [Figure] {
+    workload.about().figures.get(..1).unwrap_or_default()
 }
 
 impl Args {
