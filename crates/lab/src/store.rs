@@ -8,22 +8,25 @@
 //! last few trials are missing, and `--resume` repeats them. WAL also lets `narrows report` read during a run.
 
 mod error;
+mod rows;
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
 pub use error::StoreError;
 use error::{damaged, decode};
+use rows::RunRow;
 
 use crate::observation::{Observation, Outcome};
 use crate::plan::Plan;
 
 /// The version of the schema that this program writes, `PRAGMA user_version`.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// `PRAGMA application_id`, "Nrws". It distinguishes stores from other databases.
 const APPLICATION: i64 = 0x4e72_7773;
@@ -39,14 +42,19 @@ const CREATE: &str = "
         seed TEXT NOT NULL,
         plan TEXT NOT NULL,
         environment TEXT NOT NULL,
-        finished INTEGER NOT NULL DEFAULT 0
+        finished INTEGER NOT NULL DEFAULT 0,
+        sum TEXT
     ) STRICT;
     CREATE TABLE observations (
         run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
         trial INTEGER NOT NULL,
         observation TEXT NOT NULL,
+        sum TEXT,
         PRIMARY KEY (run, trial)
     ) STRICT, WITHOUT ROWID;";
+
+/// Makes a store of schema 1 one of schema 2, the first with checksums.
+const ADD_SUMS: &str = "ALTER TABLE runs ADD COLUMN sum TEXT; ALTER TABLE observations ADD COLUMN sum TEXT;";
 
 /// The number of a run in its store. Numbers start at 1.
 pub type RunId = i64;
@@ -89,7 +97,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store for writing. Creates the file if it does not exist.
+    /// Opens a store for writing. Creates the file if it does not exist. A store of an older schema becomes one of [`SCHEMA`].
     ///
     /// # Errors
     /// The file is not a database, belongs to another program or a newer Narrows, or cannot be written.
@@ -179,20 +187,32 @@ impl Store {
     }
 
     fn prepare(&self) -> Result<(), StoreError> {
-        let new = self.version()?.is_none();
+        let current = self.version()? == Some(SCHEMA);
         self.connection.pragma_update(None, "journal_mode", "WAL")?;
         self.connection.pragma_update(None, "synchronous", "NORMAL")?;
-        if new {
-            // Take the write lock and check again, because two processes may have found the same empty file.
-            self.connection.execute_batch("BEGIN IMMEDIATE")?;
-            if self.version()?.is_none() {
-                self.connection.execute_batch(CREATE)?;
-                self.connection.pragma_update(None, "application_id", APPLICATION)?;
-                self.connection.pragma_update(None, "user_version", SCHEMA)?;
+        if !current {
+            // Look again under the write lock, because two processes may have found the same old or empty file.
+            let change = self.change()?;
+            match self.version()? {
+                None => change.execute_batch(CREATE)?,
+                Some(1) => change.execute_batch(ADD_SUMS)?,
+                Some(_) => {}
             }
-            self.connection.execute_batch("COMMIT")?;
+            change.pragma_update(None, "application_id", APPLICATION)?;
+            change.pragma_update(None, "user_version", SCHEMA)?;
+            change.commit()?;
         }
         Ok(())
+    }
+
+    /// Begins a change that others see as a whole, and takes the write lock.
+    fn change(&self) -> Result<Transaction<'_>, StoreError> {
+        Ok(Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?)
+    }
+
+    /// How a query names the checksum of a row. Schema 1, which is read as it is, has none.
+    fn sum(&self) -> Result<&'static str, StoreError> {
+        Ok(if self.version()? == Some(1) { "NULL" } else { "sum" })
     }
 
     /// Saves a new run and returns its number.
@@ -201,14 +221,19 @@ impl Store {
     /// The store cannot be written. The message names the file and what to do.
     pub fn begin(&self, header: &RunHeader) -> Result<RunId, StoreError> {
         self.with(|| {
-            let plan = serde_json::to_string(&header.plan)?;
+            let change = self.change()?;
             let sql =
                 "INSERT INTO runs (started_unix_s, command, seed, plan, environment) VALUES (?, ?, ?, ?, ?)";
+            let plan = serde_json::to_string(&header.plan)?;
             let seed = header.plan.seed.to_string();
             let environment = header.environment.to_string();
-            self.connection
-                .execute(sql, params![header.started_unix_s, header.command, seed, plan, environment])?;
-            Ok(self.connection.last_insert_rowid())
+            change.execute(sql, params![header.started_unix_s, header.command, seed, plan, environment])?;
+            let id = change.last_insert_rowid();
+            let (started_unix_s, command) = (header.started_unix_s, header.command.clone());
+            let row = RunRow { id, started_unix_s, command, seed, plan, environment, finished: false };
+            change.execute("UPDATE runs SET sum = ? WHERE id = ?", params![row.sum()?, id])?;
+            change.commit()?;
+            Ok(id)
         })
     }
 
@@ -219,9 +244,17 @@ impl Store {
     pub fn replan(&self, run: RunId, plan: &Plan) -> Result<(), StoreError> {
         self.with(|| {
             let plan = serde_json::to_string(plan)?;
-            self.connection.execute("UPDATE runs SET plan = ? WHERE id = ?", params![plan, run])?;
-            Ok(())
+            self.update(run, |row| RunRow { plan, finished: false, ..row })
         })
+    }
+
+    /// Changes the plan of a run, or whether it is finished.
+    fn update(&self, run: RunId, edit: impl FnOnce(RunRow) -> RunRow) -> Result<(), StoreError> {
+        let change = self.change()?;
+        let row = edit(self.row(run)?);
+        let sql = "UPDATE runs SET plan = ?, finished = ?, sum = ? WHERE id = ?";
+        change.execute(sql, params![row.plan, row.finished, row.sum()?, run])?;
+        Ok(change.commit()?)
     }
 
     /// Stores an observation. When this returns, the observation survives a crash of this process.
@@ -232,8 +265,9 @@ impl Store {
         self.with(|| {
             let json = serde_json::to_string(observation)?;
             let trial = observation.trial.index;
-            let sql = "INSERT INTO observations (run, trial, observation) VALUES (?, ?, ?)";
-            match self.connection.execute(sql, params![run, trial, json]) {
+            let sum = rows::sum_of_observation(run, trial, &json)?;
+            let sql = "INSERT INTO observations (run, trial, observation, sum) VALUES (?, ?, ?, ?)";
+            match self.connection.execute(sql, params![run, trial, json, sum]) {
                 Err(e) if error::is_constraint(&e) => Err(StoreError::Conflict { run, trial }),
                 other => Ok(other.map(|_| ())?),
             }
@@ -245,67 +279,63 @@ impl Store {
     /// # Errors
     /// See [`Store::begin`].
     pub fn finish(&self, run: RunId) -> Result<(), StoreError> {
-        self.with(|| {
-            self.connection.execute("UPDATE runs SET finished = 1 WHERE id = ?", [run])?;
-            Ok(())
-        })
+        self.with(|| self.update(run, |row| RunRow { finished: true, ..row }))
     }
 
     /// The header of a run, with its current plan.
     ///
     /// # Errors
-    /// There is no such run, or its JSON is damaged. Otherwise see [`Store::begin`].
+    /// There is no such run, or it is damaged. Otherwise see [`Store::begin`].
     pub fn header(&self, run: RunId) -> Result<RunHeader, StoreError> {
         self.with(|| {
-            let sql = "SELECT started_unix_s, command, plan, environment FROM runs WHERE id = ?";
-            let row = self.connection.query_row(sql, [run], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
-            });
-            let Some((started_unix_s, command, plan, environment)) = row.optional()? else {
-                return Err(self.unknown(&run.to_string()));
-            };
+            let RunRow { started_unix_s, command, plan, environment, .. } = self.row(run)?;
             let plan = decode(&plan, || format!("the plan of run {run}"))?;
             let environment = decode(&environment, || format!("the environment of run {run}"))?;
             Ok(RunHeader { started_unix_s, command, plan, environment })
         })
     }
 
+    fn row(&self, run: RunId) -> Result<RunRow, StoreError> {
+        let sql = format!("SELECT {} FROM runs WHERE id = ?", RunRow::columns(self.sum()?));
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut rows = statement.query([run])?;
+        rows.next()?.map_or_else(|| Err(self.unknown(&run.to_string())), RunRow::read)
+    }
+
     /// The observations of a run, in the order of its plan.
     ///
     /// # Errors
-    /// Their JSON is damaged. Otherwise see [`Store::begin`].
+    /// There is no such run, one of its trials is damaged, or it is finished but a trial is not there. Otherwise see
+    /// [`Store::begin`].
     pub fn observations(&self, run: RunId) -> Result<Vec<Observation>, StoreError> {
-        self.with(|| {
-            let sql = "SELECT trial, observation FROM observations WHERE run = ? ORDER BY trial";
-            let mut statement = self.connection.prepare(sql)?;
-            let rows =
-                statement.query_map([run], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-            rows.map(|row| {
-                let (trial, json) = row?;
-                let what = || format!("trial {trial} of run {run}");
-                let seen: Observation = decode(&json, what)?;
-                match &seen.outcome {
-                    Outcome::Measured(measured) => {
-                        measured.check_sizes().map_err(|why| damaged(what(), why))?
-                    }
-                    Outcome::Failed(_) => {}
-                }
-                Ok(seen)
-            })
-            .collect()
-        })
+        self.with(|| self.trials(run)?.iter().map(|(trial, json)| observed(run, *trial, json)).collect())
+    }
+
+    /// The indices and the JSON of the trials of a run that have an observation.
+    fn trials(&self, run: RunId) -> Result<Vec<(u32, String)>, StoreError> {
+        // The run is read first. If it is finished by then, all of its trials are there, even while others write.
+        let row = self.row(run)?;
+        let sql = format!(
+            "SELECT trial, observation, {} FROM observations WHERE run = ? ORDER BY trial",
+            self.sum()?
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let (mut rows, mut trials) = (statement.query([run])?, Vec::new());
+        while let Some(row) = rows.next()? {
+            trials.push(rows::observation(run, row)?);
+        }
+        row.planned(trials.len())?;
+        Ok(trials)
     }
 
     /// The indices of the planned trials that have no observation yet, in order. `--resume` carries them out.
     ///
     /// # Errors
-    /// See [`Store::header`].
+    /// See [`Store::observations`].
     pub fn missing(&self, run: RunId) -> Result<Vec<u32>, StoreError> {
         let planned = self.header(run)?.plan.trials;
         self.with(|| {
-            let mut statement = self.connection.prepare("SELECT trial FROM observations WHERE run = ?")?;
-            let done = statement.query_map([run], |row| row.get::<_, u32>(0))?;
-            let done = done.collect::<Result<std::collections::BTreeSet<u32>, _>>()?;
+            let done: BTreeSet<u32> = self.trials(run)?.into_iter().map(|(trial, _)| trial).collect();
             Ok(planned.iter().map(|trial| trial.index).filter(|index| !done.contains(index)).collect())
         })
     }
@@ -313,24 +343,23 @@ impl Store {
     /// All runs, oldest first.
     ///
     /// # Errors
-    /// See [`Store::begin`].
+    /// A run is damaged. Otherwise see [`Store::begin`].
     pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
         self.with(|| {
-            let sql = "SELECT id, started_unix_s, command, finished,
-                (SELECT count(*) FROM observations WHERE run = id), json_array_length(plan, '$.trials')
-                FROM runs ORDER BY id";
-            let mut statement = self.connection.prepare(sql)?;
-            let rows = statement.query_map([], |row| {
-                Ok(RunSummary {
-                    id: row.get(0)?,
-                    started_unix_s: row.get(1)?,
-                    command: row.get(2)?,
-                    finished: row.get(3)?,
-                    done: row.get(4)?,
-                    planned: row.get::<_, Option<u32>>(5)?.unwrap_or(0),
-                })
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let columns = RunRow::columns(self.sum()?);
+            let sql = format!(
+                "SELECT {columns}, (SELECT count(*) FROM observations WHERE run = id) FROM runs ORDER BY id"
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let (mut rows, mut runs) = (statement.query([])?, Vec::new());
+            while let Some(row) = rows.next()? {
+                let done = row.get::<_, u32>(8)?;
+                let row = RunRow::read(row)?;
+                let planned = row.planned(done as usize)? as u32;
+                let RunRow { id, started_unix_s, command, finished, .. } = row;
+                runs.push(RunSummary { id, started_unix_s, command, finished, done, planned });
+            }
+            Ok(runs)
         })
     }
 
@@ -368,6 +397,16 @@ impl Store {
     fn with<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         work().map_err(|e| e.with_path(&self.path))
     }
+}
+
+/// Parses an observation, and checks its counts.
+fn observed(run: RunId, trial: u32, json: &str) -> Result<Observation, StoreError> {
+    let what = || format!("trial {trial} of run {run}");
+    let seen: Observation = decode(json, what)?;
+    if let Outcome::Measured(measured) = &seen.outcome {
+        measured.check_sizes().map_err(|why| damaged(what(), why))?;
+    }
+    Ok(seen)
 }
 
 #[cfg(test)]

@@ -82,14 +82,17 @@ pub enum StoreError {
         /// The trial's index.
         trial: u32,
     },
-    /// The store holds JSON that this version cannot read.
-    #[error("{what} in {path} cannot be read ({reason}): the file is damaged, or was changed by hand")]
+    /// A row does not match its checksum, or holds what this version cannot read.
+    #[error(
+        "{what} in {path} cannot be read ({reason}): the file is damaged, or was changed by hand; use an older copy, or choose \
+         another file with --store"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What was being read.
         what: String,
-        /// The parser's message.
+        /// Why it cannot be read.
         reason: String,
     },
     /// The path is a folder.
@@ -202,6 +205,17 @@ pub(super) fn decode<T: DeserializeOwned>(json: &str, what: impl Fn() -> String)
 /// What is in the store makes no sense.
 pub(super) fn damaged(what: String, reason: String) -> StoreError {
     StoreError::Damaged { path: PathBuf::new(), what, reason }
+}
+
+/// A column of a row could not be read. `what` names the row in the error.
+pub(super) fn unreadable(what: String, error: rusqlite::Error) -> StoreError {
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::Utf8Error(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..) => damaged(what, error.to_string()),
+        other => other.into(),
+    }
 }
 
 /// Whether the database rejected a row because of a key.

@@ -109,9 +109,9 @@ fn every_digit_of_a_time_survives() {
     }
 }
 
-/// Replaces a text in a column of all rows.
+/// Replaces a text in a column of all rows, and removes their checksums, so that only what reads the text can notice.
 fn damage(store: &Store, table: &str, column: &str, old: &str, new: &str) {
-    let sql = format!("UPDATE {table} SET {column} = replace({column}, ?, ?)");
+    let sql = format!("UPDATE {table} SET {column} = replace({column}, ?, ?), sum = NULL");
     assert!(store.connection.execute(&sql, [old, new]).unwrap() > 0);
 }
 
@@ -139,6 +139,117 @@ fn a_damaged_count_that_cannot_be_added_to_others_is_an_error() {
     damage(&store, "observations", "observation", "\"attempts\":0", &format!("\"attempts\":{}", u64::MAX));
     let refused = store.observations(run).unwrap_err().to_string();
     assert!(refused.contains("trial 0 of run 1") && refused.contains("`attempts`"), "{refused}");
+}
+
+/// A store with a finished run of two trials.
+fn finished(path: &Path) -> Store {
+    let (store, header) = (Store::open(path).unwrap(), header(2));
+    let run = store.begin(&header).unwrap();
+    (0..2).for_each(|trial| store.append(run, &observation(&header, trial)).unwrap());
+    store.finish(run).unwrap();
+    store
+}
+
+#[test]
+fn a_row_that_does_not_match_its_checksum_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_runs = ["started_unix_s = 1.25", "command = 'run f'", "seed = '1'", "plan = plan || ' '"];
+    let of_runs = [&of_runs[..], &["environment = '{}'", "finished = 0", "id = 2", "sum = 'none'"]].concat();
+    let json = "observation = replace(observation, '\"took_s\":1.5', '\"took_s\":1.25')";
+    let of_trials = [json, "trial = 7", "sum = (SELECT sum FROM observations WHERE trial = 0)"];
+    let of_trials = of_trials.map(|edit| format!("UPDATE observations SET {edit} WHERE trial = 1"));
+    let edits = of_runs.iter().map(|edit| ("run", format!("UPDATE runs SET {edit}")));
+    let edits = edits.chain(of_trials.into_iter().map(|edit| ("trial", edit)));
+    for (number, (what, edit)) in edits.enumerate() {
+        let store = finished(&folder.path().join(format!("{number}.db")));
+        store.connection.pragma_update(None, "foreign_keys", false).unwrap();
+        assert_eq!(store.connection.execute(&edit, []).unwrap(), 1, "{edit}");
+        let run = store.resolve("last").unwrap();
+        let mut refused = vec![store.observations(run).unwrap_err(), store.missing(run).unwrap_err()];
+        if what == "run" {
+            refused.extend([store.header(run).unwrap_err(), store.runs().unwrap_err()]);
+            refused.extend([store.finish(run).unwrap_err(), store.replan(run, &header(3).plan).unwrap_err()]);
+        }
+        for refused in refused {
+            let said = refused.to_string();
+            assert!(matches!(refused, StoreError::Damaged { .. }), "{edit}: {said}");
+            assert!(said.contains(".db cannot be read (it does not match its checksum)"), "{edit}: {said}");
+            assert!(said.starts_with(what) && said.contains(&format!("run {run}")), "{edit}: {said}");
+            assert!(said.contains("use an older copy"), "{edit}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_bit_that_makes_a_text_or_a_number_something_else_is_named_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let loose = "PRAGMA writable_schema = ON;
+        UPDATE sqlite_master SET sql = replace(replace(replace(sql, 'STRICT, ', ''), 'STRICT', ''), 'NOT NULL', '');
+        PRAGMA writable_schema = RESET;";
+    for (number, (edit, what)) in [
+        ("UPDATE runs SET plan = CAST(x'7bff' AS TEXT)", "run 1"),
+        ("UPDATE runs SET started_unix_s = NULL", "run 1"),
+        ("UPDATE observations SET observation = CAST(x'7bff' AS TEXT) WHERE trial = 1", "trial 1 of run 1"),
+        ("UPDATE observations SET observation = 7 WHERE trial = 1", "trial 1 of run 1"),
+        ("UPDATE observations SET trial = -1 WHERE trial = 1", "the number of a trial of run 1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = folder.path().join(format!("{number}.db"));
+        drop(finished(&path));
+        let raw = Connection::open(&path).unwrap();
+        raw.execute_batch(loose).unwrap();
+        assert_eq!(raw.execute(edit, []).unwrap(), 1, "{edit}");
+        drop(raw);
+        let refused = Store::read(&path).unwrap().observations(1).unwrap_err();
+        let said = refused.to_string();
+        assert!(matches!(refused, StoreError::Damaged { .. }) && said.starts_with(what), "{edit}: {said}");
+    }
+}
+
+#[test]
+fn a_finished_run_without_one_of_its_trials_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = finished(&folder.path().join("s.db"));
+    store.connection.execute("DELETE FROM observations WHERE trial = 1", []).unwrap();
+    let says =
+        [store.observations(1).unwrap_err(), store.runs().unwrap_err()].map(|refused| refused.to_string());
+    assert!(says.iter().all(|says| says.contains("it is finished, but has 1 of 2 trials")), "{says:?}");
+    // A run that is to go on lacks trials.
+    let store = finished(&folder.path().join("t.db"));
+    store.replan(1, &header(3).plan).unwrap();
+    assert_eq!((store.missing(1).unwrap(), store.runs().unwrap()[0].finished), (vec![2], false));
+}
+
+#[test]
+fn a_store_of_schema_1_is_read_as_it_is_and_gets_checksums_when_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let raw = finished(&path).connection;
+    let version = |raw: &Connection| raw.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    raw.execute_batch(
+        "ALTER TABLE runs DROP COLUMN sum; ALTER TABLE observations DROP COLUMN sum; PRAGMA user_version = 1",
+    )
+    .unwrap();
+    let old = Store::read(&path).unwrap();
+    let both = [observation(&header(2), 0), observation(&header(2), 1)];
+    assert_eq!((old.header(1).unwrap(), old.observations(1).unwrap()), (header(2), both.to_vec()));
+    assert!(old.runs().unwrap()[0].finished && version(&raw).unwrap() == 1);
+    // Two processes may find the old store at once.
+    let store = Store::open(&path).unwrap();
+    store.prepare().unwrap();
+    assert_eq!((version(&raw).unwrap(), store.observations(1).unwrap()), (SCHEMA, both.to_vec()));
+    assert_eq!(old.observations(1).unwrap(), both, "it was open during the change");
+    // Old rows are not checked, but new ones are, and a run that grows is.
+    raw.execute("UPDATE runs SET seed = '1'", []).unwrap();
+    store.header(1).unwrap();
+    store.replan(1, &header(3).plan).unwrap();
+    store.append(1, &observation(&header(3), 2)).unwrap();
+    let sums = "SELECT count(sum) FROM observations UNION ALL SELECT count(sum) FROM runs";
+    let mut statement = raw.prepare(sums).unwrap();
+    let sums: Vec<i64> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(sums, [1, 1]);
 }
 
 #[test]
@@ -277,7 +388,7 @@ fn a_damaged_observation_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let run = store.begin(&header(1)).unwrap();
-    let sql = "INSERT INTO observations VALUES (?, 7, '{}')";
+    let sql = "INSERT INTO observations (run, trial, observation) VALUES (?, 7, '{}')";
     store.connection.execute(sql, [run]).unwrap();
     let says = store.observations(run).unwrap_err().to_string();
     assert!(says.contains("trial 7 of run 1") && says.contains("damaged"), "{says}");
