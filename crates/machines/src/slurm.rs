@@ -44,8 +44,9 @@ pub struct Granted {
 /// Says which job and nodes there are, and stays until its input ends.
 const HOLD: &str =
     r#"echo "$SLURM_JOB_ID" $(scontrol show hostnames "$SLURM_JOB_NODELIST") && exec cat >/dev/null"#;
-/// The kernel kills this shell with this program, but not `salloc`, which has to give the allocation back.
-const KEEP: &str = r#"salloc "$@"; exit $?"#;
+/// The kernel kills this shell with this program, but not `salloc`, which has to give the allocation back. What it says meanwhile
+/// goes into a pipe that nobody reads any more, and must not end it.
+const KEEP: &str = r#"trap '' PIPE; salloc "$@"; exit $?"#;
 /// A wait that is longer than this is shown.
 const SHORT: Duration = Duration::from_secs(2);
 /// How long Slurm may take to give an allocation back.
