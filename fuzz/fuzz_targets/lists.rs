@@ -67,7 +67,7 @@ fn rows(data: &[u8]) -> Rows {
         Ok(rows) => {
             let values =
                 (0..rows.len()).flat_map(|row| (0..rows.columns.len()).map(move |column| (row, column)));
-            values.for_each(|(row, column)| drop(rows.value(row, column)));
+            values.for_each(|(row, column)| _ = rows.value(row, column));
             rows
         }
         Err(error) => {
