@@ -34,25 +34,24 @@ impl Repository {
     /// There is none, it has no work tree, or git is not installed.
     pub fn find(folder: &Path, cache: &Path, cancel: &Arc<AtomicBool>) -> Result<Self> {
         let git = Git::new(folder, cancel);
-        let unfit = |trouble| match trouble {
-            Trouble::Wrong(why) => {
-                Trouble::Wrong(format!("--git needs the work tree of a repository: {why}"))
-            }
-            other => other,
-        };
-        let top = git.run(&["rev-parse", "--path-format=absolute", "--show-toplevel"]).map_err(unfit)?;
-        let prefix = git.run(&["rev-parse", "--show-prefix"])?;
         let path = |what: &[&str]| -> Result<PathBuf> {
             let words: Vec<&str> =
                 ["rev-parse", "--path-format=absolute"].into_iter().chain(what.iter().copied()).collect();
             Ok(PathBuf::from(git.run(&words)?))
         };
+        let top = path(&["--show-toplevel"]).map_err(|trouble| match trouble {
+            Trouble::Wrong(why) => {
+                Trouble::Wrong(format!("--git needs the work tree of a repository: {why}"))
+            }
+            other => other,
+        })?;
+        let prefix = git.run(&["rev-parse", "--show-prefix"])?;
         let common = path(&["--git-common-dir"])?;
         text(&common)?;
         let mut hasher = DefaultHasher::new();
         common.hash(&mut hasher);
         Ok(Self {
-            top: PathBuf::from(top),
+            top,
             prefix: PathBuf::from(prefix),
             objects: path(&["--git-path", "objects"])?,
             shallow: git.run(&["rev-parse", "--is-shallow-repository"])? == "true",
