@@ -270,6 +270,22 @@ fn a_gate_needs_something_to_judge() {
 }
 
 #[test]
+fn a_gate_may_limit_the_figure_itself() {
+    let home = Home::new();
+    let gate = |bounds: &str| {
+        let server = server();
+        let words = ["try", &server, "--figure", "rate,memory", "--fail-if", bounds];
+        home.run(words.into_iter().chain(SHORT))
+    };
+    // No server answers without memory, nor with a terabyte.
+    gate("memory>1000GB,rate<1/s").code(0);
+    gate("memory>1kB").code(3).says(&["failed: ", "memory_bytes", "memory>1kB"]);
+    gate("rate>1/s").code(3).says(&["failed: ", "requests_per_s", "rate>1/s"]);
+    gate("rate<20ms").code(2).says(&["ms is none of its units, which are /s, k/s"]);
+    home.run(["compare", "1", "2", "--fail-if", "p99>20ms"]).code(2).says(&["compared by their ratios"]);
+}
+
+#[test]
 fn every_mistake_names_its_arm_and_leaves_nothing() {
     if !has("node") {
         return;

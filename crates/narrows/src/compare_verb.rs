@@ -62,6 +62,12 @@ pub fn run(args: &Args) -> End {
     };
     let (left, right) = (parse(&args.a)?, parse(&args.b)?);
     let conditions = Condition::all(&args.fail_if).map_err(Usage)?;
+    if let Some(absolute) = conditions.iter().find(|condition| !condition.needs_baseline()) {
+        bail!(Usage(format!(
+            "--fail-if {}: two runs are compared by their ratios: write one, such as p99>1.1",
+            absolute.text
+        )));
+    }
     let (a, b) = (choose(&args.a, left, &args.store.path)?, choose(&args.b, right, &args.store.path)?);
     if a.identity == b.identity && a.selection == b.selection {
         return Err(Usage(format!(

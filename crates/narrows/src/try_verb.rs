@@ -75,8 +75,8 @@ pub struct Args {
     /// Measure arms whose answers differ, without comparing them
     #[arg(long)]
     unequal: bool,
-    /// Exit with code 3 if an arm or a value certainly meets this condition beside the base, such as `rate<0.97` or
-    /// `cpu>1.03`, or if it cannot be judged
+    /// Exit with code 3 if an arm or a value certainly meets this condition, or cannot be judged. A plain number is a ratio to the
+    /// base: `rate<0.97`, `cpu>1.03`. A value with its unit limits the figure of each row: `p99>20ms`, `rate<10k/s`, `memory>500MB`
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
     /// Write the arms and the comparison to narrows/systems/ and narrows/experiments/, for `narrows run`
