@@ -46,5 +46,6 @@ mod systems_tls;
 mod terminal;
 mod traces;
 mod tries;
+mod tries_requests;
 mod tries_tls;
 mod tunes;

@@ -38,6 +38,21 @@ pub struct Ask {
     /// Whether the systems answer differently, and are measured without being compared.
     #[serde(default)]
     pub unequal: bool,
+    /// The requests of a file, which are sent instead of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<Listed>,
+}
+
+/// A file of requests. Their number may be large, so the file is read again when a run goes on.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// The file, as its user named it.
+    pub file: String,
+    /// How many requests it has.
+    pub requests: u64,
+    /// The SHA-256 of this file, its data and its bodies.
+    pub sha256: String,
 }
 
 /// The body of a request.
@@ -110,6 +125,7 @@ impl Ask {
             answer: Demand::Any,
             expect: Vec::new(),
             unequal: false,
+            list: None,
         }
     }
 

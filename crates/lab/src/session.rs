@@ -21,6 +21,7 @@ mod trial_error;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,8 +29,10 @@ pub use bench::Bench;
 pub use clients::measurement_of_line;
 pub use fake::{Fake, MeasurementPatch, Rule};
 pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};
-pub use look::{Answer, LONGEST_CONTENT, Look};
+pub use look::{Answer, LONGEST_CONTENT, Look, Looked};
 pub use trial_error::TrialError;
+
+use load::Script;
 
 use crate::ask::Ask;
 use crate::observation::{Failure, Observation, Outcome, Scenario, Timing, Trial};
@@ -56,6 +59,9 @@ pub trait Executor {
     /// Prepares the pending trials of a plan, before the first of them is timed. Passes to `say` what a person should
     /// know. If a system cannot be prepared, only its own trials fail.
     fn prepare(&mut self, _plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {}
+
+    /// Brings the requests of the file that `ask` and plans name.
+    fn bring(&mut self, _script: Arc<Script>) {}
 
     /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven for
     /// the time that `timing` says. `None` if the executor starts no systems.

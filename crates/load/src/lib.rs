@@ -42,7 +42,7 @@ pub use assignment::{Assignment, LONGEST};
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
-pub use list::{List, ListBuilder, Order};
+pub use list::{List, ListBuilder, Message, Order, Script};
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
 pub use rendezvous::Rendezvous;
 pub use slo::{Broken, Objective, Slo, duration};

@@ -1,6 +1,7 @@
 //! The requests of a file, prepared before the drive: in one piece of memory, so that sending one is sending a part of it.
 
 mod builder;
+mod script;
 mod template;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use stats::SplitMix64;
 
 use crate::target::Expect;
 pub use builder::{ListBuilder, ListError};
+pub use script::{Message, Script};
 pub(crate) use template::{Filler, Template};
 
 /// In which order requests are taken from a list.
@@ -32,7 +34,7 @@ pub struct List {
     bytes: Arc<Vec<u8>>,
     entries: Vec<Entry>,
     templates: Vec<Template>,
-    rows: Rows,
+    rows: Arc<Rows>,
     /// What answers must be, for requests that say so.
     expects: Vec<Expect>,
     names: Vec<String>,
@@ -97,10 +99,6 @@ impl List {
         self.seed
     }
 
-    pub(crate) fn rows(&self) -> &Rows {
-        &self.rows
-    }
-
     /// The bytes of the longest request; none if a request has a length of its own each time.
     pub(crate) fn longest(&self) -> Option<usize> {
         self.templates.is_empty().then_some(self.longest)
@@ -126,6 +124,17 @@ impl List {
     pub(crate) fn expected(&self, number: usize) -> Option<usize> {
         let expect = self.entry(number).expect;
         (expect != ANY).then_some(usize::from(expect))
+    }
+
+    /// Appends a request as it is sent.
+    #[expect(clippy::indexing_slicing, reason = "the range is where the list has put the entry's bytes")]
+    pub(crate) fn append(&self, number: usize, filler: &mut Filler, out: &mut Vec<u8>) {
+        let entry = self.entry(number);
+        let prepared = &self.bytes[entry.range()];
+        match self.template(entry) {
+            Some(template) => filler.fill(template, prepared, &self.rows, out),
+            None => out.extend_from_slice(prepared),
+        }
     }
 
     /// The number of a request taken at random.

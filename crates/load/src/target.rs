@@ -163,6 +163,23 @@ impl Expect {
         Self { status: statuses.reduce(Statuses::and).unwrap_or_default(), checks, ..Self::default() }
     }
 
+    /// What the answers to a request must be that has these checks of its own: what they say of the status, or else what this
+    /// says, and all checks together.
+    ///
+    /// # Errors
+    /// A text is no check, or no answer can be right.
+    pub fn besides(&self, texts: &[String]) -> Result<Self, String> {
+        let own = texts.iter().map(|text| Check::parse(text).map_err(|error| format!("{text:?}: {error}")));
+        let own = Self::meeting(None, own.collect::<Result<_, _>>()?);
+        if let Some(why) = own.contradiction() {
+            return Err(why.to_owned());
+        }
+        let says_status = own.checks.iter().any(|check| check.statuses().is_some());
+        let status = if says_status { own.status } else { self.status };
+        let checks = self.checks.iter().cloned().chain(own.checks).collect();
+        Ok(Self { status, checks, ..self.clone() })
+    }
+
     /// Whether a check looks at whole bodies.
     pub fn reads_bodies(&self) -> bool {
         self.checks.iter().any(|check| check.subject() == Subject::Body)

@@ -12,12 +12,16 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use lab::ask::Ask;
+use lab::plan::Plan;
+use lab::session::Executor;
+use load::target::Http;
 use systems::input::Source;
 use systems::machine::Placement;
 use systems::{Service, Value, Workload};
 use wire::frames::Prefix;
 
 use crate::common::{self, Usage};
+use crate::requests_args::{FileArgs, Scripted};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
 
@@ -79,7 +83,12 @@ pub struct SentArgs {
     pub frames: bool,
     #[command(flatten)]
     pub traffic: TrafficArgs,
+    #[command(flatten)]
+    pub file: FileArgs,
 }
+
+/// The seed of what is random in files of requests: all trials send the same.
+const SEED: u64 = 1;
 
 /// The default of `--ready`.
 const READY: Duration = Duration::from_secs(10);
@@ -108,6 +117,7 @@ impl CommandArgs {
             bail!(Usage(why.to_owned()));
         }
         self.check_tls(workload, texts).map_err(Usage)?;
+        self.check_file(workload, texts).map_err(Usage)?;
         if traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
             bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
         }
@@ -121,6 +131,41 @@ impl CommandArgs {
             bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
         }
         Ok(())
+    }
+
+    /// What contradicts a file of requests.
+    fn check_file(&self, workload: Workload, texts: &[String]) -> Result<(), String> {
+        if !self.sent.file.any() {
+            return Ok(());
+        }
+        let has_path =
+            texts.iter().filter(|text| arms::is_url(text)).any(|url| arms::split_path(url).1.len() > 1);
+        match () {
+            () if workload != Workload::Requests => {
+                Err("--requests works only with requests, not with frames".to_owned())
+            }
+            () if self.sent.request_path.is_some() => {
+                Err("the file of --requests has the paths: leave --path out".to_owned())
+            }
+            () if has_path => {
+                Err("the file of --requests has the paths: end the URLs after their ports".to_owned())
+            }
+            () => Ok(()),
+        }
+    }
+
+    /// The requests of the file that is to be sent. None if there is no file.
+    ///
+    /// # Errors
+    /// A file cannot be read, or something in it is wrong.
+    pub fn script(&self) -> anyhow::Result<Option<Scripted>> {
+        let traffic = self.traffic();
+        let http = Http {
+            headers: traffic.headers.clone(),
+            expect: traffic.checks.expect(),
+            ..Http::get("127.0.0.1:65535", "/")
+        };
+        self.sent.file.script(&http, SEED)
     }
 
     /// The first option of TLS that means nothing here.
@@ -141,11 +186,17 @@ impl CommandArgs {
         }
     }
 
-    /// What is sent. None for frames, whose contract says it.
+    /// What is sent. None for frames, whose contract says it. `scripted` are the requests of a file.
     ///
     /// # Errors
     /// The path or the body is not one, or URLs have different paths.
-    pub fn ask(&self, workload: Workload, texts: &[String], unequal: bool) -> anyhow::Result<Option<Ask>> {
+    pub fn ask(
+        &self,
+        workload: Workload,
+        texts: &[String],
+        scripted: Option<&Scripted>,
+        unequal: bool,
+    ) -> anyhow::Result<Option<Ask>> {
         if workload != Workload::Requests {
             return Ok(None);
         }
@@ -159,6 +210,7 @@ impl CommandArgs {
             status: traffic.checks.expect_status,
             expect: traffic.checks.expect.clone(),
             unequal,
+            list: scripted.map(|scripted| scripted.listed.clone()),
             ..Ask::get(self.path_asked(texts)?)
         }))
     }
@@ -255,12 +307,34 @@ impl CommandArgs {
             (start.attach, "--attach", STARTED),
             (sent.request_path.is_some(), "--path", SENT),
             (sent.frames, "--frames", "choose the work with --workload frames"),
+            (sent.file.any(), "--requests", SENT),
             (traffic.of_own_requests(), "an option of requests or of their checks", SENT),
             (traffic.frame_prefix.is_some(), "--frame-prefix", SENT),
             (self.tls.any(), "an option of TLS", "choose a version with --set tls=1.3"),
         ];
         options.into_iter().find(|(given, ..)| *given).map(|(_, option, why)| (option, why))
     }
+}
+
+/// Brings the requests of a file to the executor of a saved run.
+///
+/// # Errors
+/// They are no longer those of its plan.
+pub fn bring_again(
+    scripted: Option<Scripted>,
+    plan: &Plan,
+    executor: &mut dyn Executor,
+) -> anyhow::Result<()> {
+    let Some(Scripted { script, listed }) = scripted else { return Ok(()) };
+    let mut asked = plan.experiments.iter().filter_map(|planned| planned.ask.as_ref()?.list.as_ref());
+    if asked.any(|known| known.sha256 != listed.sha256) {
+        bail!(
+            "{}, its data or a body has changed since the run began: restore it, or begin another run",
+            listed.file
+        );
+    }
+    executor.bring(script);
+    Ok(())
 }
 
 /// Says if a knob that sets a number of workers has a value above the number of cores that systems get.

@@ -12,6 +12,7 @@ use systems::machine::available_cores;
 use systems::network::Interface;
 use systems::{Catalog, Limit};
 
+use crate::command::CommandArgs;
 use crate::common::Usage;
 use crate::fleet::driving::{Fleet, Way};
 use crate::fleet::generators::Generators;
@@ -70,8 +71,15 @@ impl FleetArgs {
     ///
     /// # Errors
     /// The option that is wrong.
-    pub fn check_commands(&self, services: bool) -> Result<(), Usage> {
+    pub fn check_commands(&self, command: &CommandArgs) -> Result<(), Usage> {
         self.check_address()?;
+        let services = command.has_services();
+        if self.any() && command.sent.file.any() {
+            return Err(Usage(
+                "files of requests cannot be sent to other machines yet: leave --requests out, or --sut and --gen"
+                    .to_owned(),
+            ));
+        }
         match &self.sut {
             Some(_) if services => Err(Usage(
                 "--service starts its command on this machine: start it on the machine of --sut yourself"

@@ -1,26 +1,28 @@
 //! The options of requests that come from a file.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use answers::Check;
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use load::target::{Expect, Http, Url};
-use load::{ListBuilder, Order, Recording};
+use lab::ask::Listed;
+use load::target::{Http, Url};
+use load::{ListBuilder, Order, Recording, Script};
 use report::number;
 use requests::{Format, Found, Options, Origin, Rows};
+use ring::digest::{Context as Digest, SHA256};
 
 use crate::common::{self, Usage};
 
-/// Options of files of requests.
-#[derive(Debug, clap::Args)]
+/// A file of requests. `load`, `try` and `tune` share its options.
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Request files")]
-pub struct RequestsArgs {
+pub struct FileArgs {
     /// Send the requests of this file: vegeta's targets, JSON lines, HAR, or an access log in nginx's combined form. In paths,
     /// headers and bodies, {{uuid}}, {{counter}}, {{random 1..100}} and {{COLUMN}} of --data are filled in
     #[arg(long, value_name = "FILE", conflicts_with_all = ["request", "body", "body_size", "expect_continue"])]
@@ -31,12 +33,20 @@ pub struct RequestsArgs {
     /// The order of the requests [default: in-order, or random if the file has weights]
     #[arg(long, value_enum, value_name = "ORDER", requires = "requests")]
     requests_order: Option<OrderChoice>,
-    /// Send requests whose URLs name other hosts to the target, too
-    #[arg(long, requires = "requests")]
-    rebase: bool,
     /// Fill in {{COLUMN}} from this file, one row after the other: CSV with the names in the first line, or JSON lines
     #[arg(long, value_name = "FILE", requires = "requests")]
     data: Option<PathBuf>,
+}
+
+/// Options of files of requests, and of who asks.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Request files")]
+pub struct RequestsArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Send requests whose URLs name other hosts to the target, too
+    #[arg(long, requires = "requests")]
+    rebase: bool,
     /// Send the requests of an access log in the order and at the distances in which they arrived, so many times as fast (1, 2,
     /// 0.5); -d ends it earlier
     #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "requests",
@@ -102,10 +112,111 @@ pub struct Replay {
     pub length: Duration,
 }
 
-impl RequestsArgs {
+/// The requests of a file for several servers.
+pub struct Scripted {
+    /// The requests.
+    pub script: Arc<Script>,
+    /// What a plan keeps of them.
+    pub listed: Listed,
+}
+
+impl FileArgs {
     /// Whether there is a file of requests.
     pub fn any(&self) -> bool {
         self.requests.is_some()
+    }
+
+    /// Reads the file for several servers, and checks that its requests can be sent. `http` says what they have in common. The
+    /// hosts of its URLs do not matter. None if there is no file.
+    ///
+    /// # Errors
+    /// A file cannot be read, or something in it is wrong.
+    pub fn script(&self, http: &Http, seed: u64) -> anyhow::Result<Option<Scripted>> {
+        let Some(path) = &self.requests else { return Ok(None) };
+        let order = match self.requests_order {
+            None => None,
+            Some(OrderChoice::InOrder) => Some(Order::InOrder),
+            Some(OrderChoice::Random) => Some(Order::Random),
+            Some(OrderChoice::Once) => bail!(Usage(
+                "--requests-order once ends when all requests are answered, and a trial lasts a time: use in-order or random"
+                    .to_owned()
+            )),
+        };
+        let digest = RefCell::new(Digest::new(&SHA256));
+        let rows = self.rows(Some(&digest))?;
+        let columns = rows.columns.clone();
+        // Each request is encoded once, so that what is wrong with it is found with its line.
+        let mut builder = ListBuilder::new(http, rows.clone());
+        let mut requests = Vec::new();
+        let from = Taking { url: &Url::parse("http://localhost/")?, rebase: true, digest: Some(&digest) };
+        let found = self.read(path, &columns, from, |request| {
+            builder.push(request.clone(), |texts| http.expect.besides(texts))?;
+            requests.push(request);
+            Ok(())
+        })?;
+        builder.finish(Order::InOrder, seed).map_err(|error| Usage(error.to_string()))?;
+        say_what_is_left_out(path, &found);
+        let digits = digest.into_inner().finish();
+        let listed = Listed {
+            file: path.to_string_lossy().into_owned(),
+            requests: requests.len() as u64,
+            sha256: digits.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
+        };
+        Ok(Some(Scripted { script: Arc::new(Script::new(requests, rows, order, seed)), listed }))
+    }
+
+    fn rows(&self, digest: Option<&RefCell<Digest>>) -> anyhow::Result<Rows> {
+        let Some(path) = &self.data else { return Ok(Rows::default()) };
+        let rows = requests::read_data(&mut open(path, digest)?, &path.to_string_lossy());
+        Ok(rows.map_err(|error| Usage(error.to_string()))?)
+    }
+
+    fn read(
+        &self,
+        path: &Path,
+        columns: &[String],
+        from: Taking<'_>,
+        mut take: impl FnMut(requests::Request) -> Result<(), String>,
+    ) -> anyhow::Result<Found> {
+        let Taking { url, rebase, digest } = from;
+        let options = Options {
+            file: &path.to_string_lossy(),
+            format: self.requests_format.map(Format::from),
+            origin: &Origin::new(&url.scheme, &url.host, url.port),
+            rebase,
+            columns,
+        };
+        // Files with bodies are beside the file of requests, or named as they are seen from here.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut body = |name: &str| {
+            let bytes = match folder.join(name) {
+                beside if beside.exists() => read_body(&beside),
+                _ => read_body(Path::new(name)),
+            }?;
+            if let Some(digest) = digest {
+                digest.borrow_mut().update(&bytes);
+            }
+            Ok(bytes)
+        };
+        let found = requests::read(&mut open(path, digest)?, &options, &mut body, &mut take);
+        Ok(found.map_err(|error| Usage(error.to_string()))?)
+    }
+}
+
+/// Whose requests are taken from a file, and what sees its bytes.
+#[derive(Clone, Copy)]
+struct Taking<'a> {
+    /// The target.
+    url: &'a Url,
+    /// Whether requests to other targets are taken, too.
+    rebase: bool,
+    digest: Option<&'a RefCell<Digest>>,
+}
+
+impl RequestsArgs {
+    /// Whether there is a file of requests.
+    pub fn any(&self) -> bool {
+        self.file.any()
     }
 
     /// Whether options apply only to requests.
@@ -115,7 +226,7 @@ impl RequestsArgs {
 
     /// Whether each request is sent once.
     pub fn once(&self) -> bool {
-        self.requests_order == Some(OrderChoice::Once)
+        self.file.requests_order == Some(OrderChoice::Once)
     }
 
     /// The header that says who asks.
@@ -142,13 +253,13 @@ impl RequestsArgs {
     /// # Errors
     /// A file cannot be read, or something in it is wrong.
     pub fn prepare(&self, http: &mut Http, url: &Url, seed: u64) -> anyhow::Result<Option<Replay>> {
-        let Some(path) = &self.requests else { return Ok(None) };
-        let rows = self.rows()?;
+        let Some(path) = &self.file.requests else { return Ok(None) };
+        let rows = self.file.rows(None)?;
         let columns = rows.columns.clone();
         let mut builder = ListBuilder::new(http, rows);
-        let found = self.read(path, &columns, url, |request| {
-            let usual = &http.expect;
-            builder.push(request, |texts| expectation(usual, texts))
+        let from = Taking { url, rebase: self.rebase, digest: None };
+        let found = self.file.read(path, &columns, from, |request| {
+            builder.push(request, |texts| http.expect.besides(texts))
         })?;
         say_what_is_left_out(path, &found);
         let replay = match self.speed {
@@ -163,7 +274,7 @@ impl RequestsArgs {
                 Some(Replay { recording, length })
             }
         };
-        let order = match self.requests_order {
+        let order = match self.file.requests_order {
             _ if replay.is_some() => Order::Recorded,
             Some(OrderChoice::InOrder) => Order::InOrder,
             Some(OrderChoice::Once) => Order::Once,
@@ -174,48 +285,36 @@ impl RequestsArgs {
         http.list = Some(Arc::new(list));
         Ok(replay)
     }
+}
 
-    fn rows(&self) -> anyhow::Result<Rows> {
-        let Some(path) = &self.data else { return Ok(Rows::default()) };
-        let rows = requests::read_data(&mut open(path)?, &path.to_string_lossy());
-        Ok(rows.map_err(|error| Usage(error.to_string()))?)
-    }
+/// Reads a file, and shows its bytes to a digest.
+struct Digested<'a, R> {
+    inner: R,
+    digest: Option<&'a RefCell<Digest>>,
+}
 
-    fn read(
-        &self,
-        path: &Path,
-        columns: &[String],
-        url: &Url,
-        mut take: impl FnMut(requests::Request) -> Result<(), String>,
-    ) -> anyhow::Result<Found> {
-        let options = Options {
-            file: &path.to_string_lossy(),
-            format: self.requests_format.map(Format::from),
-            origin: &Origin::new(&url.scheme, &url.host, url.port),
-            rebase: self.rebase,
-            columns,
-        };
-        // Files with bodies are beside the file of requests, or named as they are seen from here.
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let mut body = |name: &str| match folder.join(name) {
-            beside if beside.exists() => read_body(&beside),
-            _ => read_body(Path::new(name)),
-        };
-        let found = requests::read(&mut open(path)?, &options, &mut body, &mut take);
-        Ok(found.map_err(|error| Usage(error.to_string()))?)
+impl<R: Read> Read for Digested<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        if let Some(digest) = self.digest {
+            digest.borrow_mut().update(buffer.get(..count).unwrap_or_default());
+        }
+        Ok(count)
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<BufReader<File>> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(BufReader::with_capacity(1 << 16, file))
+fn open<'a>(
+    path: &Path,
+    digest: Option<&'a RefCell<Digest>>,
+) -> anyhow::Result<BufReader<Digested<'a, File>>> {
+    let inner = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(BufReader::with_capacity(1 << 16, Digested { inner, digest }))
 }
 
 /// The longest body in a file of its own.
 const LONGEST_BODY: u64 = 64 << 20;
 
 fn read_body(path: &Path) -> io::Result<Vec<u8>> {
-    use io::Read;
     let mut bytes = Vec::new();
     File::open(path)?.take(LONGEST_BODY + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_BODY {
@@ -230,20 +329,6 @@ fn secret(text: &str) -> anyhow::Result<String> {
     let bytes = common::read(Path::new(file))?;
     let text = String::from_utf8(bytes).map_err(|_| Usage(format!("{file} is not text")))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
-}
-
-/// What the answers to a request must be: what it says of the status, or else what all requests must have, and the checks of
-/// all and its own.
-fn expectation(usual: &Expect, texts: &[String]) -> Result<Expect, String> {
-    let own = texts.iter().map(|text| Check::parse(text).map_err(|error| format!("{text:?}: {error}")));
-    let own = Expect::meeting(None, own.collect::<Result<_, _>>()?);
-    if let Some(why) = own.contradiction() {
-        return Err(why.to_owned());
-    }
-    let says_status = own.checks.iter().any(|check| check.statuses().is_some());
-    let status = if says_status { own.status } else { usual.status };
-    let checks = usual.checks.iter().cloned().chain(own.checks).collect();
-    Ok(Expect { status, checks, ..usual.clone() })
 }
 
 /// Says which parts of a file are not sent.

@@ -129,6 +129,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     run.check_systems(&catalog)?;
     let services = question.services()?;
     let mut executor = lab.lab(&catalog, files, &question.cancel)?;
+    command::bring_again(args.command.script()?, &run.header.plan, &mut *executor)?;
     if !run.look_again(&mut *executor)? {
         return Ok(run_verb::not_resumed(run));
     }
@@ -161,7 +162,7 @@ impl From<ExitCode> for Answer {
 
 impl<'a> Question<'a> {
     fn read(args: &'a Args, files: Limit) -> anyhow::Result<Self> {
-        args.fleet.check_commands(args.command.has_services())?;
+        args.fleet.check_commands(&args.command)?;
         let cancel = common::cancellation()?;
         let workload = args.command.workload(&args.arms);
         let conditions = args.conditions(workload)?;
@@ -214,15 +215,21 @@ impl<'a> Question<'a> {
     fn answer(&self, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Answer> {
         let Self { args, workload, cancel, .. } = self;
         let (arms, catalog) = self.arms(commits)?;
-        let ask = args.command.ask(*workload, &args.arms, args.unequal)?;
+        let scripted = args.command.script()?;
+        let ask = args.command.ask(*workload, &args.arms, scripted.as_ref(), args.unequal)?;
         let first = args.plan(&catalog, &arms, ask.clone(), None)?;
         if args.dry_run {
             return Ok(dry_run(&catalog, &first, args.fleet.address)?.into());
         }
-        args.save.as_deref().map_or(Ok(()), |name| save::check(name, &arms, &args.command.tls))?;
+        args.save
+            .as_deref()
+            .map_or(Ok(()), |name| save::check(name, &arms, ask.as_ref(), &args.command.tls))?;
         args.warn(&arms, lab_args::placement().system.len());
         let services = self.services()?;
         let mut executor = args.fleet.lab(&catalog, self.files, cancel)?;
+        if let Some(scripted) = scripted {
+            executor.bring(scripted.script);
+        }
         let learnt = learn::learn(&mut *executor, &first, ask, args.look(), args.saturated(*workload))?;
         let Some(learnt) = learnt else { return Ok(run_verb::not_begun(&*executor)?.into()) };
         let plan = args.grown(&catalog, &arms, learnt)?;

@@ -7,6 +7,7 @@ mod question;
 mod target;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -95,7 +96,7 @@ fn some_memory(text: &str) -> Result<u64, String> {
 
 /// Searches, saves every trial, and prints the advice.
 pub fn run(args: &Args, files: Limit) -> End {
-    args.lab.fleet.check_commands(args.command.has_services())?;
+    args.lab.fleet.check_commands(&args.command)?;
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     let question = args.question(&target)?;
@@ -110,6 +111,9 @@ pub fn run(args: &Args, files: Limit) -> End {
     }
     command::warn_of_workers(&target.knobs, lab_args::placement().system.len());
     let services = args.services(&target, &cancel)?;
+    if let Some(scripted) = &target.scripted {
+        executor.bring(Arc::clone(&scripted.script));
+    }
     let Some(plan) = question.learnt(&mut *executor)? else { return run_verb::not_begun(&*executor) };
     let path = &args.lab.store.path;
     let run = Run::begin(Store::open(path)?, path, plan, &*executor, args.lab.quiet)?;
@@ -123,6 +127,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
     run.check_systems(&target.catalog)?;
     let mut executor = lab.lab(&target.catalog, files, &cancel)?;
     let services = args.services(&target, &cancel)?;
+    command::bring_again(target.scripted, &run.header.plan, &mut *executor)?;
     if !target.is_command {
         first_use::show_named(&target.catalog, &run.systems());
         // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.

@@ -183,6 +183,10 @@ fn check_request(source: &Source, request: &Spanned<Ask>) -> Result<(), InputErr
         expect: Spanned<IgnoredAny>,
     }
     let ask = request.get_ref();
+    if ask.list.is_some() {
+        let message = "requests of a file are not part of an experiment";
+        return Err(source.error(request.span(), message, "use `narrows try --requests FILE`"));
+    }
     if !ask.statuses().is_empty() {
         return Ok(());
     }

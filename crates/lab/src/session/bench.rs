@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use load::Script;
 use systems::allotment;
 use systems::build::{Built, build};
 use systems::machine::{Environment, Limit, Placement};
@@ -41,6 +42,8 @@ pub struct Bench {
     built: HashMap<String, Result<Built, SystemError>>,
     /// What is sent, by experiment, if it is not what docs/contracts.md says.
     asks: HashMap<String, Ask>,
+    /// The requests of a file, if they are sent.
+    script: Option<Arc<Script>>,
     /// How the setup of each point of a system ended. A failed one is not repeated within a run.
     set_up: HashMap<(String, Point), Result<(), Failure>>,
     /// The number of Unix sockets so far.
@@ -64,7 +67,7 @@ impl Bench {
     ) -> Self {
         let (versions, built) = (HashMap::new(), HashMap::new());
         let (asks, set_up) = (HashMap::new(), HashMap::new());
-        let (sockets, certificates, scratch) = (0, None, None);
+        let (sockets, certificates, scratch, script) = (0, None, None, None);
         let generator = Box::new(Here { cores: placement.generator.clone() });
         Self {
             catalog,
@@ -76,6 +79,7 @@ impl Bench {
             versions,
             built,
             asks,
+            script,
             set_up,
             sockets,
             certificates,
@@ -179,6 +183,7 @@ impl Bench {
             },
             version: version.unwrap_or_default(),
             ask: self.asks.get(&trial.scenario.experiment),
+            script: self.script.as_ref(),
         };
         let point = (system.clone(), trial.scenario.point.clone());
         let set_up = match self.set_up.get(&point) {
@@ -305,6 +310,10 @@ impl Executor for Bench {
                 }
             }
         }
+    }
+
+    fn bring(&mut self, script: Arc<Script>) {
+        self.script = Some(script);
     }
 
     fn look(

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::target::{Body, Expect, FrameStream, Http, Traffic};
-use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop, Tally, Target};
+use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Script, Stop, Tally, Target};
 use reactor::Address;
 use systems::contact::Access;
 use systems::relay::Relay;
@@ -32,6 +32,8 @@ pub(super) struct Orders {
     pub access: Access,
     /// The request of the workload `requests`, and its right answers.
     pub ask: Ask,
+    /// The requests of the file that `ask` may name.
+    pub script: Option<Arc<Script>>,
     /// The durations and the timeout.
     pub timing: Timing,
     /// What makes a request begin. All systems of a round get the same arrivals.
@@ -49,6 +51,8 @@ const SHORT_BODY: u64 = 1 << 20;
 /// The largest body and the most connections while the kernel's work is counted.
 const COUNTED_BODY: u64 = 16 << 20;
 const COUNTED_CONNECTIONS: usize = 100;
+/// How many exchanges check that a server does equal work.
+const EXCHANGES: usize = 3;
 /// The longest that an exchange may take meanwhile.
 const LONGEST_COUNTED: Duration = Duration::from_secs(5);
 
@@ -90,7 +94,7 @@ impl Driver<'_> {
         let address = relay.as_ref().map_or_else(|| address(server), |relay| Ok(relay.address().into()))?;
         let how = if relay.is_some() { ", through a relay of this trace" } else { "" };
         trace::say(|| format!("equal work: three exchanges{how}"));
-        let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(3));
+        let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(EXCHANGES as u64));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
         let tally = self.tally(&job)?;
         let wrong = tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}"));
@@ -174,7 +178,10 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialE
             let (size, count) = if check.is_some() { (10, Some(3)) } else { (work.frame_size, None) };
             Ok((Traffic::Frames(FrameStream { size, prefix: Prefix::Four, count }), work.connections))
         }
-        Work::Requests(work) => Ok((Traffic::Http(asked(orders, work.keep_alive)), work.connections)),
+        Work::Requests(work) => {
+            let most = if check.is_some() { EXCHANGES } else { usize::MAX };
+            Ok((Traffic::Http(asked(orders, work.keep_alive, most)?), work.connections))
+        }
         Work::Clients(_) => Err(TrialError::failed("drive", "a client is not driven")),
     }
 }
@@ -189,8 +196,30 @@ fn address(server: &Listening) -> Result<Address, TrialError> {
     }
 }
 
-/// The requests that the orders ask for.
-fn asked(orders: &Orders, keep_alive: bool) -> Http {
+/// The requests that the orders ask for: of a list, the first `most`.
+fn asked(orders: &Orders, keep_alive: bool, most: usize) -> Result<Http, TrialError> {
+    let mut http = in_common(orders, keep_alive);
+    if let Some(script) = listed(orders)? {
+        let list = script.list(&http, most).map_err(|why| TrialError::failed("drive", why))?;
+        http.list = Some(Arc::new(list));
+        http.max_answer = http.usual_limit();
+    }
+    Ok(http)
+}
+
+/// The requests of the file that the orders name.
+pub(super) fn listed(orders: &Orders) -> Result<Option<&Arc<Script>>, TrialError> {
+    match (&orders.ask.list, &orders.script) {
+        (None, _) => Ok(None),
+        (Some(_), Some(script)) => Ok(Some(script)),
+        (Some(list), None) => {
+            Err(TrialError::failed("drive", format!("the requests of {} are not here", list.file)))
+        }
+    }
+}
+
+/// What all requests that the orders ask for have in common.
+pub(super) fn in_common(orders: &Orders, keep_alive: bool) -> Http {
     let Ask { method, path, headers, body, expect_continue, .. } = &orders.ask;
     let http = Http {
         method: method.clone(),

@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
+use load::Message;
 use serde::{Deserialize, Serialize};
 use systems::Work;
 use systems::contact::Contact;
@@ -17,7 +18,7 @@ use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
 use crate::session::drive::listening;
-use crate::session::driver::Orders;
+use crate::session::driver::{Orders, in_common, listed};
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 
@@ -26,6 +27,9 @@ pub const LONGEST_CONTENT: usize = 1 << 20;
 
 /// How many exchanges a look makes.
 const EXCHANGES: usize = 3;
+
+/// How many different requests of a list are looked at.
+pub const LOOKED_AT: usize = 16;
 
 /// How long the end of a program may take to be seen after its connections broke off.
 const DEATH: Duration = Duration::from_millis(200);
@@ -38,8 +42,20 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub struct Look {
     /// The answers. Empty for work with a contract of its own, which was checked instead.
     pub answers: Vec<Answer>,
+    /// Some of the requests of a list, with their answers. `answers` is empty then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<Looked>,
     /// Answers per second in a short closed loop, if that was asked for.
     pub per_s: Option<f64>,
+}
+
+/// A request of a list, and its answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Looked {
+    /// The request, and which of its answers are right.
+    pub ask: Ask,
+    /// The answers.
+    pub answers: Vec<Answer>,
 }
 
 /// An answer to a request.
@@ -119,10 +135,11 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
     let running = place.start()?;
     let orders = Orders { ask: ask.clone(), ..place.orders(listening(&running)?) };
     let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
-    let mut answers = Vec::new();
-    if let Work::Requests(_) = place.work() {
+    let (mut answers, mut looked) = (Vec::new(), Vec::new());
+    let several = |ask: &Ask, bytes: &[u8]| {
+        let mut answers = Vec::new();
         for _ in 0..EXCHANGES {
-            let answer = exchange(place, &orders);
+            let answer = exchange(place, &orders, ask, bytes);
             if place.cancelled() {
                 return Err(TrialError::Interrupted);
             }
@@ -131,10 +148,25 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
                 running.wait_exit(Instant::now() + DEATH, place.cancel);
             }
             running.check_alive()?;
-            let answer = answer.map_err(failed)?;
-            answer.misses(ask).map_or(Ok(()), |why| Err(failed(why)))?;
+            let named = |why: String| match &orders.ask.list {
+                Some(_) => failed(format!("{} {}: {why}", ask.method, ask.path)),
+                None => failed(why),
+            };
+            let answer = answer.map_err(named)?;
+            answer.misses(ask).map_or(Ok(()), |why| Err(named(why)))?;
             answers.push(answer);
         }
+        Ok(answers)
+    };
+    if let Some(script) = listed(&orders)? {
+        let samples = script.samples(&in_common(&orders, true), LOOKED_AT).map_err(failed)?;
+        for sample in samples {
+            let ask = of_list(ask, &sample);
+            let answers = several(&ask, &sample.bytes)?;
+            looked.push(Looked { ask, answers });
+        }
+    } else if let Work::Requests(_) = place.work() {
+        answers = several(ask, &head(&orders.access.host(), ask).map_err(failed)?)?;
     } else if let Some(wrong) = place.driver().equal_work(&orders, 100_003)? {
         running.check_alive()?;
         return Err(failed(wrong));
@@ -148,17 +180,30 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
     };
     running.check_alive()?;
     running.stop();
-    if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, per_s }) }
+    if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, listed: looked, per_s }) }
 }
 
-/// Sends the request on a connection of its own, and reads the whole answer.
-fn exchange(place: &Place<'_>, orders: &Orders) -> Result<Answer, String> {
-    let (access, ask) = (&orders.access, &orders.ask);
+/// A request of a list by itself. Its bytes are sent as they are, so nothing else of it matters.
+fn of_list(ask: &Ask, sample: &Message) -> Ask {
+    Ask {
+        method: sample.method.clone(),
+        path: sample.path.clone(),
+        body: Payload::None,
+        // What a request says of its status replaces what all say.
+        status: ask.status.filter(|_| !sample.expect.checks.iter().any(|check| check.statuses().is_some())),
+        expect: sample.expect.checks.clone(),
+        list: None,
+        ..ask.clone()
+    }
+}
+
+/// Sends the request, which begins with these bytes, on a connection of its own, and reads the whole answer.
+fn exchange(place: &Place<'_>, orders: &Orders, ask: &Ask, begin: &[u8]) -> Result<Answer, String> {
+    let access = &orders.access;
     let patience = Duration::from_secs_f64(orders.timing.timeout_s);
-    let head = head(&access.host(), ask)?;
     let mut stream = Contact::open(access, patience).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
-    let sent = send(&mut stream, &head, ask);
+    let sent = send(&mut stream, begin, ask);
     let deadline = Instant::now() + patience;
     let over = || place.cancelled() || Instant::now() >= deadline;
     read(&mut stream, ask, &over).map_err(|why| match sent {
@@ -263,7 +308,7 @@ mod tests {
             head: Vec::new(),
             body: body.as_bytes().to_vec(),
         };
-        Look { answers: bodies.iter().map(answer).collect(), per_s: None }
+        Look { answers: bodies.iter().map(answer).collect(), listed: Vec::new(), per_s: None }
     }
 
     #[test]
@@ -282,7 +327,7 @@ mod tests {
         // Of an answer that is longer than what is kept, only the length is demanded.
         let body = vec![0; LONGEST_CONTENT];
         let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, head: Vec::new(), body };
-        let look = Look { answers: vec![long; 3], per_s: None };
+        let look = Look { answers: vec![long; 3], listed: Vec::new(), per_s: None };
         assert_eq!(look.demand(), Demand::Length(LONGEST_CONTENT as u64 + 1));
     }
 }

@@ -1,9 +1,10 @@
 //! One trial on the bench: its system and its driver.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use load::Arrivals;
+use load::{Arrivals, Script};
 use systems::contact::Access;
 use systems::machine::Placement;
 use systems::manifest::Program;
@@ -34,6 +35,8 @@ pub(super) struct Place<'a> {
     pub version: String,
     /// What is sent, if it is not what docs/contracts.md says.
     pub ask: Option<&'a Ask>,
+    /// The requests of the file that `ask` may name.
+    pub script: Option<&'a Arc<Script>>,
 }
 
 impl Place<'_> {
@@ -72,6 +75,7 @@ impl Place<'_> {
             work: *self.work(),
             access: Access { server: server.clone(), tls },
             ask: self.ask.cloned().unwrap_or_else(|| contract(self.manifest)),
+            script: self.script.cloned(),
             timing: self.trial.timing,
             arrivals: schedule(self.work(), self.trial.round).map_or(Arrivals::Closed, Arrivals::Open),
         }

@@ -68,15 +68,10 @@ impl Listed {
     }
 
     /// Fills a request in.
-    #[expect(clippy::indexing_slicing, reason = "the range is where the list has put the entry's bytes")]
     fn fill(&mut self, number: usize) -> Payload {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
-        let entry = self.list.entry(number);
-        if let Some(template) = self.list.template(entry) {
-            let prepared = &self.list.bytes()[entry.range()];
-            self.filler.fill(template, prepared, self.list.rows(), &mut bytes);
-        }
+        self.list.append(number, &mut self.filler, &mut bytes);
         Payload::Owned(bytes)
     }
 }

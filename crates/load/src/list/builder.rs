@@ -51,12 +51,12 @@ pub struct ListBuilder {
 impl ListBuilder {
     /// An empty list. `base` says what all requests have in common; its headers replace those of a request. Placeholders
     /// take their values from `rows`.
-    pub fn new(base: &Http, rows: Rows) -> Self {
+    pub fn new(base: &Http, rows: impl Into<Arc<Rows>>) -> Self {
         let list = List {
             bytes: Arc::default(),
             entries: Vec::new(),
             templates: Vec::new(),
-            rows,
+            rows: rows.into(),
             expects: Vec::new(),
             names: Vec::new(),
             chances: Vec::new(),

@@ -43,17 +43,13 @@ fn build(text: &str, data: &str) -> Result<List, String> {
 /// The requests as they are sent, without the header that names us.
 fn sent(list: &List) -> Vec<String> {
     let mut filler = Filler::new(SplitMix64::new(1), 0, 1);
-    let one = |number: usize| {
-        let entry = list.entry(number);
+    let mut one = |number: usize| {
         let mut bytes = Vec::new();
-        match list.template(entry) {
-            Some(template) => filler.fill(template, &list.bytes()[entry.range()], list.rows(), &mut bytes),
-            None => bytes.extend_from_slice(&list.bytes()[entry.range()]),
-        }
+        list.append(number, &mut filler, &mut bytes);
         let text = String::from_utf8(bytes).expect("text");
         text.replace(concat!("User-Agent: narrows/", env!("CARGO_PKG_VERSION"), "\r\n"), "")
     };
-    (0..list.len()).map(one).collect()
+    (0..list.len()).map(&mut one).collect()
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use answers::Statuses;
-use anyhow::bail;
-use lab::ask::{Ask, Demand};
+use anyhow::{Context, bail};
+use lab::ask::{Ask, Demand, Listed};
 use lab::observation::{Failure, Timing};
 use lab::plan::Plan;
 use lab::session::{Answer, Executor, Look, MACHINE, TrialError};
@@ -46,6 +46,9 @@ pub fn learn(
     if let Some((label, _)) = looks.iter().find(|(_, look)| look.per_s == Some(0.0)) {
         bail!("{label}: no answer in half a second at full speed: give a rate with --rate");
     }
+    if let Some((ask, list)) = ask.as_ref().and_then(|ask| Some((ask, ask.list.as_ref()?))) {
+        check_listed(ask, list, &looks)?;
+    }
     let slowest_per_s = looks.iter().filter_map(|(_, look)| look.per_s).reduce(f64::min);
     let ask = match ask {
         Some(ask) => Some(settled(ask, &looks)?),
@@ -77,6 +80,17 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
                     bail!("{}\n{MOVED}", failed(&planned.label(scenario), &failure));
                 }
             };
+            for looked in &look.listed {
+                let right = |answer: &&Answer| looked.ask.statuses().contains(answer.status);
+                if let Some(other) = looked.answers.iter().find(|answer| !right(answer)) {
+                    let Ask { method, path, .. } = &looked.ask;
+                    bail!(
+                        "{}: it now answers {} to {method} {path}\n{MOVED}",
+                        scenario.system,
+                        seen_as(other)
+                    );
+                }
+            }
             let right =
                 |answer: &Answer| sent.statuses().contains(answer.status) && answer.meets(&sent.answer);
             if let Some(other) = look.answers.iter().find(|answer| !right(answer)) {
@@ -85,6 +99,26 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
         }
     }
     Ok(true)
+}
+
+/// Checks that every arm gives the same answers to the requests of a list that were looked at, as far as they do not vary by
+/// themselves.
+fn check_listed(ask: &Ask, list: &Listed, looks: &[(String, Look)]) -> anyhow::Result<()> {
+    let Some((_, first)) = looks.first() else { return Ok(()) };
+    for (at, looked) in first.listed.iter().enumerate() {
+        let answers =
+            |look: &Look| look.listed.get(at).map(|looked| looked.answers.clone()).unwrap_or_default();
+        let of_one: Vec<(String, Look)> = looks
+            .iter()
+            .map(|(label, look)| {
+                (label.clone(), Look { answers: answers(look), listed: Vec::new(), per_s: None })
+            })
+            .collect();
+        let asked = Ask { unequal: ask.unequal, ..looked.ask.clone() };
+        settled(asked, &of_one)
+            .with_context(|| format!("{} {} of {}", looked.ask.method, looked.ask.path, list.file))?;
+    }
+    Ok(())
 }
 
 /// Why an arm cannot be measured, with options in place of a manifest's fields.
@@ -175,7 +209,7 @@ mod tests {
             head: Vec::new(),
             body: body.as_bytes().to_vec(),
         };
-        Look { answers: bodies.iter().map(answer).collect(), per_s: None }
+        Look { answers: bodies.iter().map(answer).collect(), listed: Vec::new(), per_s: None }
     }
 
     fn settle(arms: &[&[&str]], unequal: bool) -> Result<Demand, String> {

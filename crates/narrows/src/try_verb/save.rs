@@ -52,7 +52,14 @@ pub fn save(name: &str, arms: &Arms, plan: &Plan, tls: &TlsArgs) -> anyhow::Resu
 ///
 /// # Errors
 /// The name cannot be that of a system, or one of the files exists.
-pub fn check(name: &str, arms: &Arms, tls: &TlsArgs) -> anyhow::Result<()> {
+pub fn check(name: &str, arms: &Arms, ask: Option<&Ask>, tls: &TlsArgs) -> anyhow::Result<()> {
+    if ask.is_some_and(|ask| ask.list.is_some()) {
+        bail!(Usage(
+            "--save writes one request, and not the requests of a file: leave --requests or --save out; the run itself is saved, \
+             too"
+            .to_owned()
+        ));
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
         bail!(Usage(format!("--save {name:?}: use letters, digits, `-`, `_` and `.`")));

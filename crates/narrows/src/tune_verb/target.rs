@@ -14,6 +14,7 @@ use crate::built_in;
 use crate::command::arms::{self, Typed};
 use crate::command::knobs::{TypedKnob, typed};
 use crate::common::{self, Usage};
+use crate::requests_args::Scripted;
 
 /// What is tuned.
 pub struct Target {
@@ -32,6 +33,8 @@ pub struct Target {
     pub held: Vec<(String, Value)>,
     /// What is sent to a command.
     pub ask: Option<Ask>,
+    /// The requests of a file, if they are sent.
+    pub scripted: Option<Scripted>,
 }
 
 impl Target {
@@ -109,14 +112,15 @@ impl Target {
         let held = args.held(manifest, workload, given)?;
         let knobs = args.searched(manifest, workload, &held)?;
         let system = manifest.name.clone();
-        Ok(Self { catalog, system, is_command: false, dir, workload, knobs, held, ask: None })
+        Ok(Self { catalog, system, is_command: false, dir, workload, knobs, held, ask: None, scripted: None })
     }
 
     fn of_command(args: &Args, dir: PathBuf) -> anyhow::Result<Self> {
         let texts = slice::from_ref(&args.target);
         let workload = args.workload_of_command()?;
         args.command.check(workload, texts, args.duration)?;
-        let ask = args.command.ask(workload, texts, false)?;
+        let scripted = args.command.script()?;
+        let ask = args.command.ask(workload, texts, scripted.as_ref(), false)?;
         let arms = arms::read(Typed { args: &args.command, texts, names: &[], workload, dir: &dir }, None)?;
         let mut catalog = Catalog::new(&dir);
         let manifest = arms.systems.into_iter().next().context("no command")?;
@@ -137,7 +141,7 @@ impl Target {
         }
         let system = manifest.name.clone();
         catalog.insert(manifest);
-        Ok(Self { catalog, system, is_command: true, dir, workload, knobs, held, ask })
+        Ok(Self { catalog, system, is_command: true, dir, workload, knobs, held, ask, scripted })
     }
 }
 

@@ -57,6 +57,12 @@ fn asked(ask: &Ask) -> String {
         Demand::Content(bytes) => format!("with the same {}", several(bytes.0.len() as u64, "byte")),
     };
     let checks: String = ask.expect.iter().map(|check| format!(" and met `{check}`")).collect();
+    if let Some(list) = &ask.list {
+        let (requests, file) = (several(list.requests, "request"), crate::printable(&list.file));
+        return format!(
+            "The {requests} of {file}: every answer was {status}, or as its request expects{checks}. "
+        );
+    }
     format!("{} {}: every answer was {status} {body}{checks}. ", ask.method, ask.path)
 }
 

@@ -1,0 +1,113 @@
+//! `narrows try` and `tune` with what `load` can send: the requests of a file.
+
+use lab::observation::Outcome;
+
+use crate::support::home::Home;
+use crate::support::{has, squeezed, until};
+
+/// Short trials, so that a test takes seconds.
+const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+
+/// A server of Node.js that answers with the path, 404 to `/missing`, and the body to `/echo`. With a word behind its port it
+/// answers that to `/b`.
+const SERVER: &str = "require('http').createServer((request, answer) => {
+    let body = '';
+    request.on('data', piece => body += piece).on('end', () => {
+        const path = request.url.split('?')[0];
+        answer.statusCode = path == '/missing' ? 404 : 200;
+        answer.end(path == '/echo' ? body : path == '/b' && process.argv[3] || path);
+    });
+}).listen(Number(process.argv[2]), '127.0.0.1');\n";
+
+const LIST: &str = "{\"path\":\"/a\"}\n{\"path\":\"/b\"}\n{\"path\":\"/missing\",\"expect\":[\"status=404\"]}\n\
+                    {\"method\":\"POST\",\"path\":\"/echo\",\"body\":\"{{counter}} {{user}}\"}\n";
+
+fn home() -> Home {
+    let home = Home::new();
+    home.write("server.js", SERVER);
+    home.write("list", LIST);
+    home.write("users", "user\nann\nbob\n");
+    home
+}
+
+#[test]
+fn both_arms_get_the_requests_of_a_file() {
+    if !has("node") {
+        return;
+    }
+    let home = home();
+    let words = ["try", "node server.js {port}", "--names", "a,b", "node server.js {port} /b"];
+    let file = ["--requests", "list", "--data", "users"];
+    let ended = home.run(words.into_iter().chain(file).chain(SHORT)).code(0);
+    let said = squeezed(&ended.stdout);
+    assert!(
+        said.contains("The 4 requests of list: every answer was 2xx, or as its request expects"),
+        "{said}"
+    );
+    let observations = home.observations();
+    assert_eq!(observations.len(), 9);
+    for seen in observations {
+        let Outcome::Measured(m) = seen.outcome else { panic!("{seen:#?}") };
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
+}
+
+#[test]
+fn an_arm_that_answers_one_request_of_a_file_otherwise_is_refused() {
+    if !has("node") {
+        return;
+    }
+    let home = home();
+    let words = ["try", "node server.js {port}", "node server.js {port} other", "--requests", "list"];
+    let words = words.into_iter().chain(["--data", "users"]).chain(SHORT);
+    let ended = home.run(words).code(1);
+    ended.says(&["GET /b of list", "the arms do not do the same work", "\"/b\"", "\"other\""]);
+    home.write("wrong", "GET /a\n\nGET /missing\n");
+    let ended = home.run(["try", "node server.js {port}", "--requests", "wrong"].into_iter().chain(SHORT));
+    ended.code(1).says(&["GET /missing of wrong", "it answers 404"]);
+}
+
+#[test]
+fn a_run_goes_on_only_with_the_same_file() {
+    if !has("node") {
+        return;
+    }
+    let home = home();
+    let words = [
+        "try",
+        "node server.js {port}",
+        "--requests",
+        "list",
+        "--data",
+        "users",
+        "--rounds",
+        "20",
+        "-d",
+        "300ms",
+    ];
+    let mut begun = home.spawn(&words);
+    assert!(until(|| home.observations().len() > 1 || !begun.running()) && begun.running());
+    begun.signal(libc::SIGINT);
+    begun.end().code(130).says(&["narrows run --resume 1"]);
+    home.write("users", "user\ncid\n");
+    home.run(["run", "--resume", "1"]).code(1).says(&["list, its data or a body has changed"]);
+    home.write("users", "user\nann\nbob\n");
+    home.run(["run", "--resume", "1"]).code(0);
+    assert_eq!(home.observations().len(), 40);
+}
+
+#[test]
+fn what_contradicts_a_file_of_requests_is_refused_at_once() {
+    let home = home();
+    let refused = |words: &[&str], why: &str| {
+        home.run([&["try", "node server.js {port}", "--requests"], words].concat()).code(2).says(&[why]);
+    };
+    refused(&["list", "--path", "/a"], "the file of --requests has the paths: leave --path out");
+    refused(&["list", "-X", "PUT"], "cannot be used with");
+    refused(&["list", "--frames"], "only with requests, not with frames");
+    refused(&["list", "--requests-order", "once", "--data", "users"], "use in-order or random");
+    refused(&["list"], "list:4:");
+    refused(&["list", "--data", "users", "--save", "x"], "--save writes one request");
+    refused(&["list", "--gen", "local"], "cannot be sent to other machines");
+    home.run(["tune", "nginx", "--requests", "list"]).code(2).says(&["--requests is for commands"]);
+}
