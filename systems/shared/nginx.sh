@@ -6,8 +6,12 @@
 # The configuration file is deleted as soon as nginx has opened it. There is no access log.
 set -eu
 out=$1 name=$2 workers=$3 http=$4 server=$5
+# As root its workers would run as nobody, who may not read files below a home that only root may read.
+user=
+[ "$(id -u)" != 0 ] || user="user $(id -un) $(id -gn);"
 cat > "$out/$name.conf" <<CONF
 daemon off;
+$user
 worker_processes $workers;
 error_log stderr;
 pid $out/$name.pid;

@@ -6,8 +6,11 @@
 # $host is the address as a URL has it. 127.0.0.3 is this machine as well, so that nginx can have the same port there.
 . ../shared/host.sh
 PATH=$PATH:/usr/sbin:/sbin
-dir=$(mktemp -d "${TMPDIR:-/tmp}/narrows-upstream.XXXXXX")
-chmod 755 "$dir" # for a program that gives up its rights
+# A program that gives up root's rights must find the socket. A folder that TMPDIR names may be below one that only root may read.
+base=${TMPDIR:-/tmp}
+[ "$(id -u)" != 0 ] || base=/tmp
+dir=$(mktemp -d "$base/narrows-upstream.XXXXXX")
+chmod 755 "$dir"
 pids=
 # shellcheck disable=SC2086 # a list
 end() {

@@ -16,6 +16,7 @@ mod checks;
 mod clients;
 mod commits;
 mod crashes;
+mod daemons;
 mod doctor;
 mod harm;
 mod homes;

@@ -83,14 +83,18 @@ fn a_system_that_is_not_ready_or_does_not_build_fails_the_check() {
         r#"["x", "{port}"]"#,
         "[build]\ncommand = [\"sh\", \"-c\", \"echo no compiler; exit 3\"]\n",
     );
-    assert_breaks(&home, "unbuilt", &[("builds", "its last line: no compiler")]);
+    assert_breaks(&home, "unbuilt", &[("builds", "it said: no compiler")]);
 }
 
 #[test]
 fn a_system_that_leaves_a_child_or_ignores_sigterm_fails_the_check() {
     let home = Home::new();
-    home.shell_server("parent", "setsid sleep 3600 & exec \"$narrows\" serve --any \"$port\"", "");
-    assert_breaks(&home, "parent", &[("requests: stops clean", "it left sleep behind")]);
+    home.shell_server(
+        "parent",
+        "setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' &\nexec \"$narrows\" serve --any \"$port\"",
+        "",
+    );
+    assert_breaks(&home, "parent", &[("requests: stops clean", "behind, which did not end at SIGTERM")]);
     let stubborn = "trap '' TERM; \"$narrows\" serve --any \"$port\" & while true; do sleep 1; done";
     home.shell_server("stubborn", stubborn, "[stop]\ngrace_ms = 300");
     assert_breaks(&home, "stubborn", &[("requests: stops clean", "did not end within 300 ms of SIGTERM")]);

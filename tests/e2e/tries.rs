@@ -238,15 +238,6 @@ fn an_interrupted_comparison_goes_on_with_its_gate() {
 }
 
 #[test]
-fn a_process_outside_the_group_is_measured_if_asked() {
-    let home = Home::new();
-    let words = ["try", &format!("setsid -w {}", server())];
-    home.run(words.into_iter().chain(SHORT)).code(1).says(&["--attach measures that process"]);
-    home.run(words.into_iter().chain(["--attach"]).chain(SHORT)).code(0);
-    assert!(home.observations().iter().all(|seen| !matches!(seen.outcome, Outcome::Failed(_))));
-}
-
-#[test]
 fn a_limit_on_memory_is_kept_or_refused() {
     if !has("node") {
         return;

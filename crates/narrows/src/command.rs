@@ -64,7 +64,7 @@ pub struct StartArgs {
     /// Start this command before all trials and keep it running beside them: a database, an upstream
     #[arg(long = "service", value_name = "COMMAND")]
     pub services: Vec<String>,
-    /// How long a command may take until it listens [default: 10s]
+    /// How long a command may take until it listens [default: 10s, and up to 5m while it is busy, as `go run` is]
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     pub ready: Option<Duration>,
     /// Measure the process that holds the port even if it is outside the command's process group, as with a container
@@ -93,6 +93,29 @@ const SEED: u64 = 1;
 /// The default of `--ready`.
 const READY: Duration = Duration::from_secs(10);
 
+/// A command that the shell split into words because it was not quoted, up to the word with the placeholder.
+fn unquoted(words: &[String]) -> Option<String> {
+    let bare = |word: &&String| !word.contains(char::is_whitespace);
+    let words: Vec<&String> = words.iter().take_while(bare).collect();
+    let end = words.iter().position(|word| word.contains("{port}") || word.contains("{socket}"))?;
+    let command = words.get(..=end).filter(|command| command.len() > 1)?;
+    Some(common::command_line(command.iter().map(|word| (*word).clone())))
+}
+
+fn quote(command: &str) -> String {
+    format!("a command is one argument, so quote it: '{}'", command.replace('\'', ""))
+}
+
+/// What to say instead of clap's error when an option of an unquoted command was taken for one of Narrows: `try python3 -m
+/// http.server {port}`.
+pub fn misread(error: &clap::Error, words: &[String]) -> Option<String> {
+    let (verb, words) = words.split_first()?;
+    let ours =
+        error.kind() == clap::error::ErrorKind::UnknownArgument && ["try", "tune"].contains(&verb.as_str());
+    let from = words.iter().position(|word| !word.starts_with('-')).filter(|_| ours)?;
+    unquoted(words.get(from..)?).map(|command| quote(&command))
+}
+
 impl CommandArgs {
     /// The options of the traffic.
     pub fn traffic(&self) -> &TrafficArgs {
@@ -115,6 +138,9 @@ impl CommandArgs {
         let traffic = self.traffic();
         if let Some(why) = traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
+        }
+        if let Some(command) = unquoted(texts) {
+            bail!(Usage(quote(&command)));
         }
         self.check_tls(workload, texts).map_err(Usage)?;
         self.check_file(workload, texts).map_err(Usage)?;

@@ -62,7 +62,8 @@ impl LabArgs {
 /// The running program cannot be found.
 pub fn bench(catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Bench> {
     let narrows = std::env::current_exe().context("cannot find the running program")?;
-    Ok(Bench::new(catalog.clone(), narrows, placement(), files, Arc::clone(cancel)))
+    let bench = Bench::new(catalog.clone(), narrows, placement(), files, Arc::clone(cancel));
+    Ok(bench.telling(|line| common::say(line)))
 }
 
 /// The cores of systems and of the generator.

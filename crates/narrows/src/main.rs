@@ -95,7 +95,15 @@ const KEEP: &str = "keep";
 fn main() -> ExitCode {
     // Load can need tens of thousands of sockets. The verbs report the limit where it matters.
     let files = systems::machine::raise_file_limit();
-    let cli = Cli::parse();
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => match command::misread(&error, &words) {
+            Some(why) => return common::exit(Err(common::Usage(why).into())),
+            None => error.exit(),
+        },
+    };
     systems::keeper::appoint(KEEP);
     if let Err(error) = common::begin_trace() {
         return common::exit(Err(error));

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use lab::doubt::Doubt;
 use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning};
+use lab::observation::telling;
 
 use crate::cell;
 use crate::number::several;
@@ -127,10 +128,9 @@ fn doubts(page: &Page, out: &mut String, e: &ExperimentFindings) {
     }
     for failure in e.failures.iter().take(MOST_WARNINGS) {
         let trials = several(failure.trials.into(), "trial");
-        let last = failure.output.lines().rev().find(|line| !line.trim().is_empty());
-        let last = last.map_or_else(String::new, |line| format!("; its last line: {}", line.trim()));
+        let said = telling(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
         let line =
-            format!("failed: {} ({trials}) at {}: {}{last}", failure.scenario, failure.stage, failure.reason);
+            format!("failed: {} ({trials}) at {}: {}{said}", failure.scenario, failure.stage, failure.reason);
         page.paragraph(out, RED, "  ", &line);
     }
     e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));

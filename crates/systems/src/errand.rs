@@ -11,7 +11,7 @@ use std::time::Instant;
 pub use crate::group::{Exit, Waited};
 
 use crate::group::Group;
-use crate::output::{SHOWN, Tail};
+use crate::output::{self, KEPT, Tail};
 
 /// The most of each stream that is captured, in bytes. Of a longer one the end is kept.
 pub const CAPTURED: usize = 1 << 22;
@@ -85,10 +85,10 @@ pub fn end_of(path: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
         let length = fs::metadata(path)?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(SHOWN as u64)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(KEPT as u64)))?;
         let mut bytes = Vec::new();
-        file.take(SHOWN as u64).read_to_end(&mut bytes)?;
+        file.take(KEPT as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    String::from_utf8_lossy(&read().unwrap_or_default()).trim_end().to_owned()
+    output::shown(String::from_utf8_lossy(&read().unwrap_or_default()).trim_end())
 }

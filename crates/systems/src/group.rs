@@ -1,4 +1,5 @@
-//! Process groups: starts a program pinned and with raised limits, watches it, and leaves nothing of it behind.
+//! Programs that Narrows starts: each is pinned, with raised limits, in a process group of its own. Narrows watches it, and leaves nothing
+//! of its process tree behind.
 //!
 //! Knows processes and signals; knows nothing of systems. Every process that Narrows starts is started here.
 
@@ -7,17 +8,18 @@ use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getpid};
+use rustix::process::{Signal, WaitIdStatus, getpid};
 
 use crate::keeper::{self, Charge};
 use crate::machine;
 use crate::proc;
 use crate::sys;
 use crate::trace;
+use crate::tree::{Mark, Tree};
 use crate::wait::{self, deadline_in, poll};
 
 /// How a program ended.
@@ -67,13 +69,10 @@ pub(crate) struct Ended {
 /// to another group, so no signal reaches an unrelated process.
 pub(crate) struct Group {
     child: Child,
-    /// An environment entry that every descendant inherits. It finds those that left the group.
-    mark: String,
+    tree: Tree,
     ended: Option<Exit>,
 }
 
-/// The environment variable by which descendants that left the group are found.
-pub(crate) const MARK: &str = "NARROWS_GROUP";
 /// A helper outside the group, such as Erlang's, ends shortly after its program. This is how long we wait for it.
 const HELPERS: Duration = Duration::from_millis(500);
 /// How often a wait for the end of a process looks whether the user interrupted.
@@ -87,20 +86,20 @@ impl Group {
     /// The kernel kills the child when the *thread* that called this ends, so call it from a thread that lives as long as
     /// the child should. If Narrows is killed, its keeper ends the child's descendants.
     pub(crate) fn spawn(mut command: Command, cores: &[usize]) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         adopt_orphans();
         keeper::begin();
-        let mark = format!("{}-{}", keeper::run(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let mark = Mark::new();
         // What is started is the same with a trace as without.
-        command.env_remove(trace::VARIABLE);
-        command.env(MARK, &mark).process_group(0);
+        command.env_remove(trace::VARIABLE).process_group(0);
+        mark.put(&mut command);
         sys::tie_to_us(&mut command, (!cores.is_empty()).then(|| machine::core_set(cores)));
         let child = adopt(&mut command).inspect_err(|error| {
             trace::say(|| format!("cannot start, {error}: {}", trace::command(&command, cores)));
         })?;
         keeper::take(&Charge::Group(child.id()));
         trace::say(|| format!("started {}: {}", child.id(), trace::command(&command, cores)));
-        Ok(Self { child, mark: format!("{MARK}={mark}"), ended: None })
+        let tree = Tree::of(child.id(), mark);
+        Ok(Self { child, tree, ended: None })
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
@@ -112,13 +111,29 @@ impl Group {
         self.child.id()
     }
 
+    /// The leader and all its descendants.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// How the program ended, if it has. One whose leader exits with 0 goes on in the background as long as a descendant
+    /// lives. After that it ended as the first of its daemons that failed.
+    pub(crate) fn finished(&self) -> Option<Exit> {
+        let exit = self.exited()?;
+        if exit != Exit::Code(0) || self.ended.is_some() {
+            return Some(exit);
+        }
+        if !self.tree.living().is_empty() {
+            return None;
+        }
+        // Daemons are this process's children, because their own parents have ended.
+        let daemons = self.tree.members().into_iter().filter_map(|pid| sys::ended(pid).and_then(exit_of));
+        Some(daemons.into_iter().find(|exit| *exit != Exit::Code(0)).unwrap_or(exit))
+    }
+
     /// How the leader ended, if it has. Does not reap it.
     pub(crate) fn exited(&self) -> Option<Exit> {
-        self.ended.or_else(|| {
-            let status = sys::ended(self.id())?;
-            // Neither is there if it stopped for its tracer, which is a thread of this process.
-            status.exit_status().map(Exit::Code).or(status.terminating_signal().map(Exit::Signal))
-        })
+        self.ended.or_else(|| sys::ended(self.id()).and_then(exit_of))
     }
 
     /// Waits until the leader ends, the deadline passes or `cancel` is set.
@@ -137,7 +152,7 @@ impl Group {
         }
     }
 
-    /// Sends SIGTERM to the group, waits for `grace`, and sends SIGKILL to what is left, including strays.
+    /// Sends SIGTERM to all processes of the tree, waits for `grace`, and sends SIGKILL to what is left.
     pub(crate) fn stop(&mut self, grace: Duration) -> Ended {
         let group = self.id();
         if self.ended.is_some() {
@@ -145,16 +160,17 @@ impl Group {
         }
         sys::signal_group(group, Signal::TERM);
         trace::say(|| format!("sent SIGTERM to the group of {group}"));
+        self.signal_strays(Signal::TERM);
         let left = wait::until_none(deadline_in(grace), || self.living());
-        let strays = wait::until_none(deadline_in(HELPERS), || self.strays(group));
+        let strays = wait::until_none(deadline_in(HELPERS), || self.tree.strays());
         let strays = strays.into_iter().map(proc::name).collect();
         self.kill();
         Ended { killed: !left.is_empty(), strays }
     }
 
-    /// The members of the group that have not ended.
+    /// The processes that have not ended.
     fn living(&self) -> Vec<u32> {
-        let mut living = proc::living(self.id());
+        let mut living = self.tree.living();
         // A leader whose first thread has ended looks like a zombie as long as its other threads run.
         if self.exited().is_none() && !living.contains(&self.id()) {
             living.push(self.id());
@@ -162,17 +178,14 @@ impl Group {
         living
     }
 
-    /// Descendants that live outside the group.
-    fn strays(&self, group: u32) -> Vec<u32> {
-        let me = std::process::id();
-        let outside =
-            |pid: &u32| *pid != me && proc::stat(*pid).is_some_and(|s| s.group != group && s.lives());
-        self.marked().into_iter().filter(outside).collect()
-    }
-
-    /// Descendants, wherever they are.
-    fn marked(&self) -> Vec<u32> {
-        proc::pids().filter(|pid| proc::carries(*pid, |entry| entry == self.mark.as_bytes())).collect()
+    /// Sends a signal to the descendants that have left the group. Returns them.
+    fn signal_strays(&self, signal: Signal) -> Vec<u32> {
+        let strays = self.tree.strays();
+        for pid in &strays {
+            trace::say(|| format!("sends {signal:?} to {pid}, {}, which left its group", proc::name(*pid)));
+            sys::signal(*pid, signal, |pid| self.tree.has(pid));
+        }
+        strays
     }
 
     /// Sends SIGKILL to the group and to descendants that left it, and reaps them.
@@ -181,10 +194,11 @@ impl Group {
             return;
         }
         let group = self.id();
-        if trace::on() && (self.exited().is_none() || !proc::living(group).is_empty()) {
+        if trace::on() && !self.living().is_empty() {
             trace::say(|| format!("sends SIGKILL to the group of {group}, in which something still runs"));
         }
         sys::signal_group(group, Signal::KILL);
+        self.kill_descendants();
         let Waited::Exited(exit) = self.wait(deadline_in(KILL_PATIENCE), &AtomicBool::new(false)) else {
             return;
         };
@@ -193,31 +207,23 @@ impl Group {
         // It is a zombie, so this returns at once.
         let _ = self.child.wait();
         leaders().remove(&group);
-        reap(group);
         keeper::release(&Charge::Group(group));
-        self.kill_strays();
         reap_orphans();
     }
 
-    fn kill_strays(&self) {
-        // Repeat: a stray may have started a child during the search.
-        for _ in 0..10 {
-            let me = std::process::id();
-            let strays = self.marked().into_iter().filter(|pid| *pid != me).collect::<Vec<_>>();
-            if strays.is_empty() {
-                return;
-            }
-            for pid in strays {
-                trace::say(|| format!("sends SIGKILL to {pid}, {}, which left its group", proc::name(pid)));
-                sys::signal(pid, Signal::KILL);
-                let deadline = deadline_in(KILL_PATIENCE);
+    /// Kills and reaps all descendants. Asks again until there is none, because one may have started a child during the search.
+    fn kill_descendants(&self) {
+        let deadline = deadline_in(KILL_PATIENCE);
+        poll(deadline, || {
+            self.signal_strays(Signal::KILL);
+            sys::signal_group(self.id(), Signal::KILL);
+            // The leader is reaped last. Until then no other group can have its number.
+            for pid in self.tree.members().into_iter().filter(|pid| *pid != self.id()) {
                 wait::for_end(pid, deadline);
-                poll(deadline, || {
-                    sys::reap(pid);
-                    proc::stat(pid).is_none_or(|stat| !stat.lives())
-                });
+                sys::reap(pid);
             }
-        }
+            self.tree.living().is_empty()
+        });
     }
 }
 
@@ -225,6 +231,11 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// How a child ended. `None` if it only stopped for its tracer, which is a thread of this process.
+fn exit_of(status: WaitIdStatus) -> Option<Exit> {
+    status.exit_status().map(Exit::Code).or(status.terminating_signal().map(Exit::Signal))
 }
 
 /// Makes this process adopt orphaned descendants, so that it can reap them. An init process might leave them as
@@ -251,17 +262,6 @@ pub(crate) fn adopt(command: &mut Command) -> io::Result<Child> {
 fn leaders() -> MutexGuard<'static, HashSet<u32>> {
     static LEADERS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Reaps the members of a killed group as they become our children.
-fn reap(group: u32) {
-    let deadline = deadline_in(KILL_PATIENCE);
-    poll(deadline, || {
-        let none_left = sys::reap_group(group);
-        let living = proc::living(group);
-        living.iter().for_each(|pid| wait::for_end(*pid, deadline));
-        none_left && living.is_empty()
-    });
 }
 
 /// Reaps dead descendants that had left their group, such as Erlang's helper. A long run would collect thousands of

@@ -12,23 +12,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::group::{self, MARK};
+use crate::group;
 use crate::proc;
 use crate::sys;
 use crate::trace;
+use crate::tree::Run;
 use crate::wait::{self, deadline_in, poll};
 
 /// How long the keeper tries to end processes. One that survives SIGKILL for so long hangs in the kernel.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long processes have to end by themselves when they are told to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long no process may be found before all have ended. While a process executes another program, the kernel shows no
-/// environment of it for a moment.
+/// How long no process may be found before all have ended. One may have started another during the search.
 const QUIET: Duration = Duration::from_millis(100);
 /// How long Narrows waits for the end of its keeper, so that the keeper is not left to be reaped by others.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -120,16 +120,6 @@ fn keeper() -> MutexGuard<'static, Keeper> {
     KEEPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of this invocation. It is part of every mark, so that a descendant of an earlier or of another Narrows with
-/// the same process id, such as one in a container, is not taken for one of ours.
-pub(crate) fn run() -> &'static str {
-    static RUN: OnceLock<String> = OnceLock::new();
-    RUN.get_or_init(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        format!("{}.{:x}", std::process::id(), since.as_nanos())
-    })
-}
-
 /// Lets this program have a keeper, which is started when there is something to keep. `verb` and the name of the run are
 /// the arguments with which this program calls [`keep`].
 pub fn appoint(verb: &'static str) {
@@ -169,9 +159,10 @@ impl Keeper {
         let Some(verb) = self.verb.filter(|_| !std::mem::replace(&mut self.begun, true)) else { return };
         // The program's file may have been replaced by a newer one since it was started.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("narrows").args([verb, run()]).current_dir("/");
+        command.arg0("narrows").args([verb, &Run::ours().to_string()]).current_dir("/");
         // A Narrows that started this one must not take the keeper for a stray, because it is still needed then.
-        command.env_remove(MARK).env_remove(trace::VARIABLE);
+        sys::limit_locks(&mut command, None);
+        command.env_remove(trace::VARIABLE);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         sys::set_apart(&mut command);
         match group::adopt(&mut command) {
@@ -195,7 +186,7 @@ pub fn keep(run: &str, pipe: impl Read) {
     // `killall -9 narrows` must not find it.
     let _ = rustix::thread::set_name(c"keeper");
     let (charges, over) = attend(BufReader::new(pipe));
-    if !over || !charges.is_empty() {
+    if let Some(run) = Run::named(run).filter(|_| !over || !charges.is_empty()) {
         end(run, &charges);
     }
 }
@@ -222,15 +213,14 @@ fn attend(mut pipe: impl BufRead) -> (BTreeSet<Charge>, bool) {
 }
 
 /// Ends all processes of a run, and then removes its files.
-fn end(run: &str, charges: &BTreeSet<Charge>) {
-    let mark = format!("{MARK}={run}-");
+fn end(run: Run, charges: &BTreeSet<Charge>) {
+    let left = Left { run, charges };
     // Some give something back when they are told to end, such as an allocation of machines.
-    living(&mark, charges).into_iter().for_each(|pid| sys::signal(pid, Signal::TERM));
-    poll(deadline_in(GRACE), || living(&mark, charges).is_empty());
+    left.signal(Signal::TERM);
+    poll(deadline_in(GRACE), || left.living().is_empty());
     let mut quiet = Instant::now();
     poll(deadline_in(PATIENCE), || {
-        let living = living(&mark, charges);
-        living.iter().for_each(|pid| sys::signal(*pid, Signal::KILL));
+        let living = left.signal(Signal::KILL);
         if !living.is_empty() {
             quiet = Instant::now();
         }
@@ -250,22 +240,43 @@ fn end(run: &str, charges: &BTreeSet<Charge>) {
     }
 }
 
-/// The processes of a run that have not ended.
-fn living(mark: &str, charges: &BTreeSet<Charge>) -> Vec<u32> {
-    let mut confined = BTreeSet::new();
-    for charge in charges {
-        if let Charge::Confined(folder) = charge {
-            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-            confined.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
-        }
+/// What is left of a run.
+struct Left<'a> {
+    run: Run,
+    charges: &'a BTreeSet<Charge>,
+}
+
+impl Left<'_> {
+    /// The processes that have not ended.
+    fn living(&self) -> Vec<u32> {
+        let confined = self.confined();
+        proc::pids().filter(|pid| self.has(*pid, &confined)).collect()
     }
-    let ours = |pid: &u32| {
-        let Some(stat) = proc::stat(*pid).filter(proc::Stat::lives) else { return false };
-        charges.contains(&Charge::Group(stat.group))
-            || confined.contains(pid)
-            || proc::carries(*pid, |entry| entry.starts_with(mark.as_bytes()))
-    };
-    proc::pids().filter(|pid| *pid != std::process::id()).filter(ours).collect()
+
+    /// Those in control groups.
+    fn confined(&self) -> BTreeSet<u32> {
+        let folders = self.charges.iter().filter_map(|charge| match charge {
+            Charge::Confined(folder) => Some(folder),
+            Charge::Group(_) | Charge::Path(_) => None,
+        });
+        let lists = folders.map(|folder| fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default());
+        lists.flat_map(|list| list.lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>()).collect()
+    }
+
+    fn has(&self, pid: u32, confined: &BTreeSet<u32>) -> bool {
+        let Some(stat) = proc::stat(pid).filter(proc::Stat::lives) else { return false };
+        pid != std::process::id()
+            && (self.charges.contains(&Charge::Group(stat.group))
+                || confined.contains(&pid)
+                || self.run.has(pid))
+    }
+
+    /// Sends a signal to all of them. Returns them.
+    fn signal(&self, signal: Signal) -> Vec<u32> {
+        let living = self.living();
+        living.iter().for_each(|pid| sys::signal(*pid, signal, |pid| self.has(pid, &self.confined())));
+        living
+    }
 }
 
 /// Removes a file or a folder with all that is in it, if it is there.

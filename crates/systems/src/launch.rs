@@ -17,7 +17,7 @@ use crate::group::Group;
 use crate::knob::Point;
 use crate::listening::Listening;
 use crate::manifest::{Fill, Manifest, OfStart, Program, Start};
-use crate::output::{SHOWN, Tail};
+use crate::output::{KEPT, Tail};
 use crate::ports;
 use crate::process::{Held, Running};
 use crate::trace;
@@ -45,6 +45,8 @@ pub struct Launch<'a> {
     pub cores: &'a [usize],
     /// The running binary.
     pub narrows: &'a Path,
+    /// Is called with what a person should know while a system starts.
+    pub tell: fn(&str),
 }
 
 /// How long a command of the hooks may take.
@@ -62,7 +64,7 @@ impl Launch<'_> {
             Program::Attached(attached) => {
                 let theirs = Theirs::find(attached)
                     .map_err(|why| wrong(format!("{why}; start it with: {}", attached.get)))?;
-                return Ok(Running::new(self, Held::Theirs(theirs), Tail::new(SHOWN), None, None));
+                return Ok(Running::new(self, Held::Theirs(theirs), Tail::new(KEPT), None, None));
             }
         };
         if self.manifest.role == Role::Server && self.listening.is_none() && !start.finds_port {
@@ -89,7 +91,7 @@ impl Launch<'_> {
                 "cannot start `{program}` in {dir}: {e}; check start.command and whether it is installed"
             ))
         })?;
-        let tail = Tail::new(SHOWN);
+        let tail = Tail::new(KEPT);
         if let Some(stream) = group.child().stderr.take() {
             tail.drain(stream);
         }

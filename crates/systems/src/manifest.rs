@@ -213,6 +213,8 @@ pub struct Ready {
     pub http: Option<String>,
     /// The start has failed after this time.
     pub timeout: Duration,
+    /// Whether a program that is busy gets more time, because it may be compiled first. This is so unless a time was given.
+    pub more_if_busy: bool,
     /// Whether the socket may belong to a process outside the group, such as a container's. That process is measured.
     pub outside: bool,
 }

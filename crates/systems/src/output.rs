@@ -7,8 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+/// How many bytes of a system's output are kept. In them is the line that tells why it crashed, even if the stack of each thread
+/// follows.
+pub(crate) const KEPT: usize = 64 << 10;
 /// How many bytes of a system's output are shown.
-pub(crate) const SHOWN: usize = 4096;
+const SHOWN: usize = 4096;
 /// The longest line that a driver may print, in bytes. A result with a full histogram is a tenth of it.
 pub(crate) const LONGEST_LINE: usize = 4 << 20;
 /// How many lines may wait for a reader. A driver prints three in all.
@@ -104,6 +107,16 @@ impl Tail {
         }
     }
 
+    /// The end of the kept output, as it is shown to people.
+    pub(crate) fn end(&self) -> String {
+        shown(&self.text())
+    }
+
+    /// The same of a dead program: waits a moment for its streams to end.
+    pub(crate) fn settled_end(&self) -> String {
+        shown(&self.settled())
+    }
+
     /// The kept output as text.
     pub(crate) fn text(&self) -> String {
         let bytes: Vec<u8> = self.lock().bytes.iter().copied().collect();
@@ -119,6 +132,53 @@ impl Tail {
     }
 }
 
+/// The end of a program's output, as much as is shown. The line that tells why the program failed comes first if it would be cut off.
+pub(crate) fn shown(output: &str) -> String {
+    let cut = (output.len().saturating_sub(SHOWN)..=output.len()).find(|at| output.is_char_boundary(*at));
+    let (before, end) = output.split_at_checked(cut.unwrap_or(0)).unwrap_or(("", output));
+    match telling(output) {
+        Some(line) if before.contains(&line) && !end.contains(&line) => {
+            let room = SHOWN.saturating_sub(line.len()).saturating_sub(BETWEEN.len());
+            let cut = (end.len().saturating_sub(room)..=end.len()).find(|at| end.is_char_boundary(*at));
+            format!("{line}{BETWEEN}{}", cut.and_then(|at| end.get(at..)).unwrap_or_default())
+        }
+        _ => end.to_owned(),
+    }
+}
+
+/// Stands for what was left out.
+const BETWEEN: &str = "\n…\n";
+
+/// The line of a program's output that tells why it failed, if it has one: the first that a runtime prints when it gives up, or else
+/// the last that calls itself an error.
+pub fn telling(output: &str) -> Option<String> {
+    const GIVES_UP: [&str; 7] = [
+        "FATAL",
+        "fatal error",
+        "panic: ",
+        "panicked at",
+        "Exception in thread",
+        "OutOfMemoryError",
+        "out of memory",
+    ];
+    const LONGEST: usize = 300;
+    let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
+    let lines: Vec<&str> = output.lines().map(str::trim).collect();
+    let found = match lines.iter().position(|line| says(line, &GIVES_UP)) {
+        // Rust says where it panicked, and in the next line why.
+        Some(at) if lines.get(at).is_some_and(|line| line.ends_with(':')) => {
+            lines.get(at..at.saturating_add(2)).map(|both| both.join("\n"))
+        }
+        Some(at) => lines.get(at).map(|line| (*line).to_owned()),
+        None => {
+            let error =
+                |line: &&&str| says(line, &["Error: ", "error: ", "ERROR: "]) || line.starts_with("error[");
+            lines.iter().rev().find(error).map(|line| (*line).to_owned())
+        }
+    };
+    found.filter(|line| line.len() <= LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +190,44 @@ mod tests {
         assert_eq!(tail.text(), "cdef");
         tail.push(b"g");
         assert_eq!(tail.text(), "defg");
+    }
+
+    #[test]
+    fn the_line_that_tells_why_a_program_failed_is_found() {
+        for (output, expected) in [
+            ("starting\nlistening", None),
+            ("a\nError: listen EADDRINUSE\n    at Server\n\nNode.js v20", Some("Error: listen EADDRINUSE")),
+            ("error: one\nTraceback:\n  File x\nKeyError: 'a'\nOSError: two", Some("OSError: two")),
+            (
+                "<--- Last few GCs --->\nFATAL ERROR: Reached heap limit\n 1: 0xb8",
+                Some("FATAL ERROR: Reached heap limit"),
+            ),
+            ("panic: first\n\tpanic: again\ngoroutine 1", Some("panic: first")),
+            (
+                "thread 'main' panicked at a.rs:1:2:\nno port\nnote: run",
+                Some("thread 'main' panicked at a.rs:1:2:\nno port"),
+            ),
+            ("error[E0308]: mismatched types\n --> a.rs", Some("error[E0308]: mismatched types")),
+        ] {
+            assert_eq!(telling(output).as_deref(), expected, "{output}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_the_end_and_the_telling_line() {
+        let stack = " 1: 0x7f00\n".repeat(1000);
+        let output = format!("up\nFATAL ERROR: Reached heap limit\n{stack}the end");
+        let text = shown(&output);
+        assert!(
+            text.starts_with("FATAL ERROR: Reached heap limit\n…\n") && text.ends_with("\nthe end"),
+            "{text}"
+        );
+        assert!(text.len() <= SHOWN);
+        assert_eq!(telling(&text), telling(&output));
+        assert_eq!(shown("panic: a\nb"), "panic: a\nb");
+        let wide = "é".repeat(SHOWN);
+        assert!(wide.ends_with(&shown(&wide)) && shown(&wide).len() == SHOWN);
+        assert_eq!(shown(""), "");
     }
 
     #[test]

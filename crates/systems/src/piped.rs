@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::group::{Exit, Group, Waited};
-use crate::output::{SHOWN, Tail};
+use crate::output::{KEPT, Tail};
 use crate::wait::deadline_in;
 
 /// A running command in a process group of its own. Dropping it kills the group.
@@ -26,7 +26,7 @@ impl Piped {
     pub fn start(mut command: Command) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = Group::spawn(command, &[])?;
-        let said = Tail::new(SHOWN);
+        let said = Tail::new(KEPT);
         let child = group.child();
         if let Some(stream) = child.stderr.take() {
             said.drain(stream);
@@ -48,12 +48,12 @@ impl Piped {
     /// Asks the command to end, and kills what still runs of it after `grace`. Returns the end of its standard error.
     pub fn end(&mut self, grace: Duration) -> String {
         self.group.stop(grace);
-        self.said.settled()
+        self.said.settled_end()
     }
 
     /// Kills what still runs of the command. Returns the end of its standard error.
     pub fn kill(&mut self) -> String {
         self.group.kill();
-        self.said.settled()
+        self.said.settled_end()
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::listening::Listening;
 use crate::proc;
+use crate::tree::Tree;
 
 const FIRST: u32 = 10_000;
 /// How many ports a run reserves. Using each once takes longer than the 60 s for which a closed connection lingers.
@@ -90,46 +91,46 @@ pub fn listeners(at: SocketAddr) -> Vec<u32> {
 /// Who holds a listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// A process of the given group.
-    Group,
+    /// A process of the given tree.
+    Own,
     /// Another process.
     Stranger,
     /// Nobody at the moment, or it changed hands during the search; ask again.
     Unsettled,
 }
 
-/// Finds out whether a process of this group listens there.
-pub(crate) fn holder(at: SocketAddr, group: u32) -> Holder {
+/// Finds out whether a process of this tree listens there.
+pub(crate) fn holder(at: SocketAddr, tree: &Tree) -> Holder {
     let inodes = proc::listening(at);
-    if proc::members(group).into_iter().any(|pid| proc::holds(pid, &inodes)) {
-        return Holder::Group;
+    if tree.members().into_iter().any(|pid| proc::holds(pid, &inodes)) {
+        return Holder::Own;
     }
     // A server may close one listener and open another between the two readings above. Only a socket that existed both
     // before and after the search belongs to someone else.
     if proc::listening(at).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
 }
 
-/// The ports on which processes of this group listen.
-pub(crate) fn of_group(group: u32) -> BTreeSet<u16> {
-    at_of_group(group).into_iter().map(|at| at.port()).collect()
+/// The ports on which processes of this tree listen.
+pub(crate) fn of_tree(tree: &Tree) -> BTreeSet<u16> {
+    at_of_tree(tree).into_iter().map(|at| at.port()).collect()
 }
 
-/// The addresses and ports at which processes of this group listen.
-pub(crate) fn at_of_group(group: u32) -> BTreeSet<SocketAddr> {
-    let held: HashSet<u64> = proc::members(group).into_iter().flat_map(proc::sockets).collect();
+/// The addresses and ports at which processes of this tree listen.
+pub(crate) fn at_of_tree(tree: &Tree) -> BTreeSet<SocketAddr> {
+    let held: HashSet<u64> = tree.members().into_iter().flat_map(proc::sockets).collect();
     let listeners = proc::listeners().into_iter().filter(|listener| held.contains(&listener.inode));
     listeners.map(|listener| (listener.address, listener.port).into()).collect()
 }
 
-/// Whether processes of this group listen on this port of `::1` and at no other address. Another program may have the port of
+/// Whether processes of this tree listen on this port of `::1` and at no other address. Another program may have the port of
 /// 127.0.0.1 then.
-pub(crate) fn only_at_v6(port: u16, group: u32) -> bool {
+pub(crate) fn only_at_v6(port: u16, tree: &Tree) -> bool {
     let at_v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
     // This is quicker than to read what each process holds.
     if !proc::listeners().iter().any(|listener| (listener.address, listener.port) == (at_v6.ip(), port)) {
         return false;
     }
-    let mut own = at_of_group(group);
+    let mut own = at_of_tree(tree);
     own.retain(|at| at.port() == port);
     own == BTreeSet::from([at_v6])
 }
@@ -174,20 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_belongs_to_its_group_or_to_a_stranger() {
-        let group = proc::stat(std::process::id()).unwrap().group;
+    fn a_listener_belongs_to_its_tree_or_to_a_stranger() {
+        let (tree, none) = (Tree::around_us(), Tree::empty());
         for address in ["127.0.0.1", "127.0.0.2"] {
             let address: IpAddr = address.parse().unwrap();
             let at = SocketAddr::from((address, free_port_at(address).unwrap()));
             let listener = TcpListener::bind(at).unwrap();
-            assert_eq!(holder(at, group), Holder::Group);
-            assert!(at_of_group(group).contains(&at) && of_group(group).contains(&at.port()));
-            assert!(at_of_group(u32::MAX).is_empty());
-            assert_eq!(holder(at, u32::MAX), Holder::Stranger);
+            assert_eq!(holder(at, &tree), Holder::Own);
+            assert!(at_of_tree(&tree).contains(&at) && of_tree(&tree).contains(&at.port()));
+            assert!(at_of_tree(&none).is_empty());
+            assert_eq!(holder(at, &none), Holder::Stranger);
             let elsewhere = SocketAddr::from(([127, 0, 0, 3], at.port()));
-            assert_eq!(holder(elsewhere, group), Holder::Unsettled, "nobody listens there");
+            assert_eq!(holder(elsewhere, &tree), Holder::Unsettled, "nobody listens there");
             drop(listener);
-            assert!(soon(|| holder(at, group) == Holder::Unsettled));
+            assert!(soon(|| holder(at, &tree) == Holder::Unsettled));
         }
     }
 
@@ -209,12 +210,12 @@ mod tests {
         assert!(!port_free(usual) && !port_free(elsewhere));
         assert!(listeners(elsewhere).contains(&std::process::id()));
         released(listener, elsewhere);
-        let group = proc::stat(std::process::id()).unwrap().group;
+        let (tree, none) = (Tree::around_us(), Tree::empty());
         if let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
             assert!(!port_free(usual) && port_free(elsewhere));
-            assert!(only_at_v6(port, group) && !only_at_v6(port, u32::MAX));
+            assert!(only_at_v6(port, &tree) && !only_at_v6(port, &none));
             let both = TcpListener::bind(usual).unwrap();
-            assert!(!only_at_v6(port, group));
+            assert!(!only_at_v6(port, &tree));
             released(both, usual);
             assert!(listeners((Ipv6Addr::LOCALHOST, port).into()).contains(&std::process::id()));
             drop(listener);

@@ -1,4 +1,4 @@
-//! Reads `/proc`: process groups, their memory and context switches, listening sockets.
+//! Reads `/proc`: processes, their memory and context switches, listening sockets.
 //!
 //! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing.
 
@@ -19,6 +19,8 @@ pub(crate) struct Stat {
     pub(crate) children_ticks: u64,
     /// Page faults, minor and major, of its own and of those children.
     pub(crate) faults: u64,
+    /// When it began, in clock ticks since the machine did.
+    pub(crate) began: u64,
 }
 
 impl Stat {
@@ -44,6 +46,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         own_ticks: sum(&[11, 12])?,
         children_ticks: sum(&[13, 14])?,
         faults: sum(&[7, 8, 9, 10])?,
+        began: number(&19)?,
     })
 }
 
@@ -51,11 +54,6 @@ fn parse_stat(text: &str) -> Option<Stat> {
 pub(crate) fn pids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// The processes of a group, including zombies.
-pub(crate) fn members(group: u32) -> Vec<u32> {
-    pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group)).collect()
 }
 
 /// These processes and all their descendants.
@@ -73,15 +71,9 @@ pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     found
 }
 
-/// The processes of a group that still run.
-pub(crate) fn living(group: u32) -> Vec<u32> {
-    pids().filter(|pid| stat(*pid).is_some_and(|stat| stat.group == group && stat.lives())).collect()
-}
-
-/// Whether a process was started with an entry (`NAME=value`) in its environment that fits.
-pub(crate) fn carries(pid: u32, fits: impl Fn(&[u8]) -> bool) -> bool {
-    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environ.split(|byte| *byte == 0).any(fits)
+/// The limit on file locks that a process has. `None` if there is none, or no such process.
+pub(crate) fn locks_limit(pid: u32) -> Option<u64> {
+    number(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?, "Max file locks")
 }
 
 /// The program's name, for messages. The kernel keeps only its first bytes. The whole name is then among the words of
@@ -247,8 +239,8 @@ mod tests {
     #[test]
     fn stat_survives_odd_names() {
         let text = "17 (a) R (b) S 1 5 5 0 -1 4194304 98 2 1 0 7 8 9 10 20 0 1 0 104142";
-        let expected =
-            Stat { state: 'S', parent: 1, group: 5, own_ticks: 15, children_ticks: 19, faults: 98 + 2 + 1 };
+        let (own_ticks, children_ticks, faults, began) = (15, 19, 98 + 2 + 1, 104_142);
+        let expected = Stat { state: 'S', parent: 1, group: 5, own_ticks, children_ticks, faults, began };
         assert_eq!(parse_stat(text), Some(expected));
         for broken in ["", "17 (a", "17 (a) R 1", "17 (a) R x y z"] {
             assert_eq!(parse_stat(broken), None);
@@ -326,7 +318,6 @@ mod tests {
     fn readings_of_this_process() {
         let me = std::process::id();
         assert!(stat(me).unwrap().lives());
-        assert!(members(stat(me).unwrap().group).contains(&me));
         assert!(with_descendants(&[stat(me).unwrap().parent]).contains(&me));
         assert!(!with_descendants(&[me]).contains(&stat(me).unwrap().parent));
         assert!(peak_rss(me).unwrap() > 0);

@@ -20,7 +20,7 @@ use crate::calls::trace::Trace;
 use crate::cgroup::MemoryLimit;
 use crate::error::{Stage, SystemError};
 pub use crate::group::Exit;
-use crate::group::{Group, Waited};
+use crate::group::{Ended, Group, Waited};
 use crate::launch::Launch;
 use crate::listening::Listening;
 use crate::manifest::Program;
@@ -31,7 +31,7 @@ use crate::trace;
 use crate::wait::{deadline_in, poll};
 use crate::workload::Role;
 
-/// A system that was started or found running. Dropping it kills what was started.
+/// A system that was started or found running. Dropping it stops what was started.
 pub struct Running {
     held: Held,
     tail: Tail,
@@ -48,6 +48,9 @@ pub struct Running {
     finds_port: bool,
     /// Whether the socket may belong to another process.
     outside: bool,
+    /// Whether it gets more time to be ready while it is busy.
+    more_if_busy: bool,
+    tell: fn(&str),
     /// The processes to measure, if they are not those that were started.
     measured: Option<Theirs>,
     /// Its limit on memory. It is removed after the processes have ended.
@@ -60,15 +63,6 @@ pub(crate) enum Held {
     Ours(Group),
     /// The user started them; they are only watched.
     Theirs(Theirs),
-}
-
-impl Held {
-    fn exited(&self) -> Option<Exit> {
-        match self {
-            Self::Ours(group) => group.exited(),
-            Self::Theirs(theirs) => (!theirs.alive()).then_some(Exit::Gone),
-        }
-    }
 }
 
 /// How a system ended.
@@ -115,6 +109,8 @@ impl Running {
             listening: launch.listening.filter(|_| manifest.role == Role::Server).cloned(),
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
             outside: manifest.ready.outside,
+            more_if_busy: manifest.ready.more_if_busy,
+            tell: launch.tell,
             measured: None,
             limit: None,
         }
@@ -141,9 +137,24 @@ impl Running {
         }
     }
 
-    /// Whether its first process still runs.
+    /// Whether it still runs. A server may go on in the background after its first process has exited with 0.
     pub fn alive(&self) -> bool {
-        self.held.exited().is_none()
+        self.ended().is_none()
+    }
+
+    fn ended(&self) -> Option<Exit> {
+        let group = match &self.held {
+            Held::Theirs(theirs) => return (!theirs.alive()).then_some(Exit::Gone),
+            // A driver is over when its first process is.
+            Held::Ours(group) if self.lines.is_some() => return group.exited(),
+            Held::Ours(group) => group,
+        };
+        match (group.finished()?, &self.measured) {
+            // What it has started elsewhere is measured.
+            (Exit::Code(0), Some(theirs)) => (!theirs.alive()).then_some(Exit::Gone),
+            (Exit::Code(0), None) if self.outside => None,
+            (exit, _) => Some(exit),
+        }
     }
 
     /// Starts sampling the resources that its processes use.
@@ -160,7 +171,7 @@ impl Running {
     /// did not start are not traced, because a call that tracing interrupts could disturb their other work.
     pub fn trace(&self) -> Option<Trace> {
         match self.whose() {
-            ours @ Whose::Group(_) => Trace::begin(&ours.members()),
+            ours @ Whose::Ours(_) => Trace::begin(&ours.members()),
             Whose::Theirs(_) => None,
         }
     }
@@ -176,14 +187,14 @@ impl Running {
             return Whose::Theirs(theirs.clone());
         }
         match &self.held {
-            Held::Ours(group) => Whose::Group(group.id()),
+            Held::Ours(group) => Whose::Ours(*group.tree()),
             Held::Theirs(theirs) => Whose::Theirs(theirs.clone()),
         }
     }
 
     /// The end of its output so far, standard output and standard error mixed.
     pub fn tail(&self) -> String {
-        self.tail.text()
+        self.tail.end()
     }
 
     /// Sends a driver one line. A driver that does not read it within 5 s is an error.
@@ -196,7 +207,7 @@ impl Running {
         let written = ioctl_fionbio(&*stdin, true)
             .map_err(io::Error::from)
             .and_then(|()| write_within(stdin, text.as_bytes(), Duration::from_secs(5)));
-        written.map_err(|e| match self.held.exited() {
+        written.map_err(|e| match self.ended() {
             Some(exit) => self.died(Stage::System, exit),
             None => self.wrong(Stage::System, &format!("it does not read its standard input: {e}")),
         })
@@ -241,40 +252,50 @@ impl Running {
                 Waited::TimedOut | Waited::Cancelled => None,
             },
             Held::Theirs(_) => {
-                poll(deadline, || self.held.exited().is_some() || cancel.load(Ordering::Relaxed));
-                self.held.exited()
+                poll(deadline, || self.ended().is_some() || cancel.load(Ordering::Relaxed));
+                self.ended()
             }
         }
     }
 
     /// Returns an error with the end of its output if it has died. For use while it is driven.
     pub fn check_alive(&self) -> Result<(), SystemError> {
-        self.held.exited().map_or(Ok(()), |exit| Err(self.died(Stage::System, exit)))
+        self.ended().map_or(Ok(()), |exit| Err(self.died(Stage::System, exit)))
     }
 
-    /// Sends SIGTERM to the group, waits for the grace period, sends SIGKILL to what is left, and reaps all. A server
+    /// Sends SIGTERM to its processes, waits for the grace period, sends SIGKILL to what is left, and reaps all. A server
     /// that the user started keeps running.
     pub fn stop(mut self) -> Stopped {
-        // Drop the receiver: a full queue of lines that nobody reads would block the program.
-        self.lines = None;
-        let Held::Ours(group) = &mut self.held else {
+        let ended = self.end();
+        let Held::Ours(group) = &self.held else {
             return Stopped { exit: None, killed: false, strays: Vec::new(), tail: String::new() };
         };
-        let ended = group.stop(self.grace);
         Stopped {
             exit: group.exited(),
             killed: ended.killed,
             strays: ended.strays,
-            tail: self.tail.settled(),
+            tail: self.tail.settled_end(),
+        }
+    }
+
+    fn end(&mut self) -> Ended {
+        // Drop the receiver: a full queue of lines that nobody reads would block the program.
+        self.lines = None;
+        match &mut self.held {
+            Held::Ours(group) => group.stop(self.grace),
+            Held::Theirs(_) => Ended::default(),
         }
     }
 
     fn died(&self, stage: Stage, exit: Exit) -> SystemError {
         let when = if stage == Stage::Ready { " before it was ready" } else { "" };
-        let output = self.tail.settled();
-        let limited = if exit == Exit::Signal(libc::SIGKILL) { self.limited() } else { "" };
-        SystemError::new(stage, &self.system, format!("its program {exit}{when}{limited}"))
-            .with_output(output)
+        let output = self.tail.settled_end();
+        let why = match exit {
+            Exit::Signal(libc::SIGKILL) => self.limited().to_owned(),
+            Exit::Code(0) if stage == Stage::Ready => self.gone(),
+            _ => String::new(),
+        };
+        SystemError::new(stage, &self.system, format!("its program {exit}{when}{why}")).with_output(output)
     }
 
     fn wrong(&self, stage: Stage, reason: &str) -> SystemError {
@@ -286,6 +307,13 @@ impl Running {
     /// What to add to an error if the system has a limit on its memory.
     fn limited(&self) -> &'static str {
         if self.limit.is_some() { "; its limit on memory may be too low" } else { "" }
+    }
+}
+
+impl Drop for Running {
+    /// A program that has started others elsewhere, such as a container, ends them only if it is asked to end.
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! A thread samples what has a peak. What only grows is read exactly at the start and the end of the window.
 
+mod account;
 mod course;
 
 use std::collections::HashMap;
@@ -13,12 +14,14 @@ use std::time::{Duration, Instant};
 use crate::attach::Theirs;
 use crate::proc::{self, Scheduled};
 use crate::sys;
+use crate::tree::Tree;
+use account::{Account, Readings, Spent};
 use course::Course;
 
 /// What a system's processes used during a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Use {
-    /// CPU seconds, user and kernel, of all processes and of their children that have ended.
+    /// CPU seconds, user and kernel, of all processes, also of those that ended in the window.
     pub cpu_s: f64,
     /// The peak of the sum of proportional set sizes in the window, in bytes.
     pub peak_pss_bytes: u64,
@@ -34,15 +37,15 @@ pub struct Use {
     /// Seconds in which threads that are alive at the end could run and waited for a core, added up. None if the kernel
     /// does not say.
     pub waited_s: Option<f64>,
-    /// Page faults, minor and major, of all processes and of their children that have ended.
+    /// Page faults, minor and major, of all processes, also of those that ended in the window.
     pub page_faults: u64,
 }
 
 /// Whose processes are sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// A process group that Narrows started.
-    Group(u32),
+    /// A program that Narrows started.
+    Ours(Tree),
     /// A server that the user started.
     Theirs(Theirs),
 }
@@ -50,7 +53,7 @@ pub(crate) enum Whose {
 impl Whose {
     pub(crate) fn members(&self) -> Vec<u32> {
         match self {
-            Self::Group(group) => proc::members(*group),
+            Self::Ours(tree) => tree.members(),
             Self::Theirs(theirs) => theirs.members(),
         }
     }
@@ -59,7 +62,8 @@ impl Whose {
 /// Samples the processes of one system.
 pub struct Sampler {
     shared: Arc<Shared>,
-    marked: Counts,
+    /// The threads when the window opened.
+    marked: Threads,
 }
 
 struct Shared {
@@ -77,19 +81,16 @@ struct State {
     pss: Course,
     rss: u64,
     socket_pages: u64,
+    account: Account,
     /// The number of marks so far. A sample that began before a mark does not count after it.
     window: u64,
     sample_now: bool,
     ended: bool,
 }
 
-/// The quantities that only grow.
+/// What the scheduler says of threads, by their ids.
 #[derive(Default)]
-struct Counts {
-    cpu_ns: u64,
-    faults: u64,
-    tasks: HashMap<u32, Scheduled>,
-}
+struct Threads(HashMap<u32, Scheduled>);
 
 const EVERY: Duration = Duration::from_millis(250);
 /// Reading the memory of a large process takes the kernel a long time. Sampling may use at most this fraction of the
@@ -99,17 +100,17 @@ const COST: u32 = 50;
 impl Sampler {
     /// Starts sampling. Call it before the load starts: the growth of socket memory is counted from here.
     pub(crate) fn start(whose: Whose) -> Self {
-        let state = State::new(whose.members());
+        let members = whose.members();
+        let marked = Threads::read(&members);
         let shared = Arc::new(Shared {
             whose,
             socket_pages_before: proc::tcp_memory_pages().unwrap_or(0),
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(members)),
             wake: Condvar::new(),
         });
         let follower = Arc::clone(&shared);
         // Without the thread the peaks are the values at the window's end.
         let _ = thread::Builder::new().name("sampler".to_owned()).spawn(move || follower.follow());
-        let marked = Counts::read(&shared.lock().members);
         Self { shared, marked }
     }
 
@@ -121,14 +122,20 @@ impl Sampler {
             *state = State { window: state.window.wrapping_add(1), sample_now: true, ..State::new(members) };
             state.members.clone()
         };
+        // The thread looks for processes that began since its last sample.
         self.shared.wake.notify_all();
-        self.marked = Counts::read(&members);
+        self.marked = Threads::read(&members);
     }
 
     /// Ends the window and returns what was used in it.
     pub fn finish(self) -> Use {
-        let members = self.shared.lock().members.clone();
-        let now = Counts::read(&members);
+        let known = self.shared.lock().members.clone();
+        let mut readings = read(&known);
+        let threads = Threads::read(&known);
+        // Those that began since the last sample.
+        let members = self.shared.whose.members();
+        let new: Vec<u32> = members.iter().copied().filter(|pid| !known.contains(pid)).collect();
+        readings.extend(read(&new));
         let rss = members.iter().filter_map(|pid| proc::peak_rss(*pid)).sum();
         let pages = proc::tcp_memory_pages().unwrap_or(0);
         let mut state = self.shared.lock();
@@ -139,16 +146,17 @@ impl Sampler {
             // The window ended before the thread's first sample.
             pss.push(state.elapsed_ms(), total_pss(&members));
         }
+        let (cpu_ns, page_faults) = std::mem::take(&mut state.account).close(&readings);
         let growth = state.socket_pages.max(pages).saturating_sub(self.shared.socket_pages_before);
         Use {
-            cpu_s: Duration::from_nanos(now.cpu_ns.saturating_sub(self.marked.cpu_ns)).as_secs_f64(),
+            cpu_s: Duration::from_nanos(cpu_ns).as_secs_f64(),
             peak_pss_bytes: pss.highest(),
             pss_course: pss.into_points(),
             peak_rss_bytes: state.rss.max(rss),
-            context_switches: now.switches_since(&self.marked),
+            context_switches: threads.switches_since(&self.marked),
             socket_memory_bytes: growth.saturating_mul(sys::page_size()),
-            waited_s: now.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
-            page_faults: now.faults.saturating_sub(self.marked.faults),
+            waited_s: threads.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
+            page_faults,
         }
     }
 }
@@ -169,8 +177,10 @@ impl Drop for Sampler {
 impl State {
     /// The state of a window that begins now.
     fn new(members: Vec<u32>) -> Self {
+        let account = Account::open(sys::ticks_since_start(), read(&members));
         Self {
             members,
+            account,
             opened: Instant::now(),
             pss: Course::default(),
             rss: 0,
@@ -196,6 +206,7 @@ impl Shared {
             let began = Instant::now();
             let window = self.lock().window;
             let members = self.whose.members();
+            let readings = read(&members);
             let pss = total_pss(&members);
             let rss = members.iter().filter_map(|pid| proc::peak_rss(*pid)).sum();
             let pages = proc::tcp_memory_pages().unwrap_or(0);
@@ -204,6 +215,7 @@ impl Shared {
             if state.window == window {
                 let ms = state.elapsed_ms();
                 state.pss.push(ms, pss);
+                state.account.see(&readings);
                 state.rss = state.rss.max(rss);
                 state.socket_pages = state.socket_pages.max(pages);
             }
@@ -219,20 +231,14 @@ impl Shared {
     }
 }
 
-impl Counts {
+impl Threads {
     fn read(members: &[u32]) -> Self {
-        // Read the CPU time first, because the readings after it take time.
-        let used = members.iter().filter_map(|pid| cpu_and_faults(*pid));
-        let (cpu_ns, faults) = used.fold((0, 0), |sum: (u64, u64), used| {
-            (sum.0.saturating_add(used.0), sum.1.saturating_add(used.1))
-        });
-        let tasks = members.iter().flat_map(|pid| proc::scheduled(*pid)).collect();
-        Self { cpu_ns, faults, tasks }
+        Self(members.iter().flat_map(|pid| proc::scheduled(*pid)).collect())
     }
 
     /// What each thread did, before and now.
     fn since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (Scheduled, Scheduled)> + 'a {
-        self.tasks.iter().map(|(task, now)| (before.tasks.get(task).copied().unwrap_or_default(), *now))
+        self.0.iter().map(|(task, now)| (before.0.get(task).copied().unwrap_or_default(), *now))
     }
 
     fn switches_since(&self, before: &Self) -> u64 {
@@ -251,12 +257,42 @@ fn total_pss(members: &[u32]) -> u64 {
     members.iter().filter_map(|pid| proc::pss(*pid)).sum()
 }
 
-/// CPU time and page faults of a process and of its children that have ended. The process's own time is exact to the
-/// nanosecond, the children's to a clock tick.
-fn cpu_and_faults(pid: u32) -> Option<(u64, u64)> {
+/// What these processes have used so far. A child that is reaped between the readings of it and of its parent would count twice
+/// or not at all, so everything is read again until nothing was.
+fn read(members: &[u32]) -> Readings {
+    const TRIES: u32 = 4;
+    let mut found = Readings::new();
+    for _ in 0..TRIES {
+        found = members.iter().filter_map(|pid| spent(*pid)).collect();
+        if members.len() < 2 || found.iter().all(|((pid, began), spent)| unreaped(*pid, *began, spent)) {
+            break;
+        }
+    }
+    found
+}
+
+/// What a process has used so far. Its own time is exact to the nanosecond, that of its children to a clock tick.
+fn spent(pid: u32) -> Option<((u32, u64), Spent)> {
     let stat = proc::stat(pid)?;
-    let own = sys::cpu_time_ns(pid).unwrap_or_else(|| stat.own_ticks.saturating_mul(tick_ns()));
-    Some((own.saturating_add(stat.children_ticks.saturating_mul(tick_ns())), stat.faults))
+    let spent = Spent {
+        parent: stat.parent,
+        own_ns: sys::cpu_time_ns(pid).unwrap_or_else(|| stat.own_ticks.saturating_mul(tick_ns())),
+        children_ns: stat.children_ticks.saturating_mul(tick_ns()),
+        faults: stat.faults,
+    };
+    Some(((pid, stat.began), spent))
+}
+
+/// The CPU time that these processes, and those that they have reaped, have used so far.
+pub(crate) fn cpu_time(members: &[u32]) -> Duration {
+    let used = read(members).into_values().map(|spent| spent.cpu_ns());
+    Duration::from_nanos(used.fold(0, u64::saturating_add))
+}
+
+/// Whether a process has neither been reaped nor reaped others since it was read.
+fn unreaped(pid: u32, began: u64, then: &Spent) -> bool {
+    let children = |stat: proc::Stat| stat.children_ticks.saturating_mul(tick_ns());
+    proc::stat(pid).is_some_and(|stat| stat.began == began && children(stat) == then.children_ns)
 }
 
 #[expect(clippy::arithmetic_side_effects, reason = "the call never returns zero")]

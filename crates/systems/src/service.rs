@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::error::{Stage, SystemError};
 use crate::group::Group;
-use crate::output::{SHOWN, Tail};
+use crate::output::{KEPT, Tail};
 use crate::ports;
 use crate::trace;
 use crate::wait::{deadline_in, poll};
@@ -38,7 +38,7 @@ impl Service {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         trace::say(|| format!("--- the service {name}"));
         let mut group = Group::spawn(command, cores).map_err(|e| wrong(format!("cannot be started: {e}")))?;
-        let tail = Tail::new(SHOWN);
+        let tail = Tail::new(KEPT);
         if let Some(stream) = group.child().stdout.take() {
             tail.drain(stream);
         }
@@ -46,14 +46,16 @@ impl Service {
             tail.drain(stream);
         }
         let listens = poll(deadline_in(ready), || {
-            let over = group.exited().is_some() || cancel.load(Ordering::Relaxed);
-            over || !ports::of_group(group.id()).is_empty()
+            let over = group.finished().is_some() || cancel.load(Ordering::Relaxed);
+            over || !ports::of_tree(group.tree()).is_empty()
         });
-        match group.exited() {
-            Some(exit) => Err(wrong(exit.to_string()).with_output(tail.settled())),
+        match group.finished() {
+            Some(exit) => Err(wrong(exit.to_string()).with_output(tail.settled_end())),
             None if listens => Ok(Self { group }),
-            None => Err(wrong(format!("listens on no port within {} s", ready.as_secs_f64()))
-                .with_output(tail.text())),
+            None => {
+                Err(wrong(format!("listens on no port within {} s", ready.as_secs_f64()))
+                    .with_output(tail.end()))
+            }
         }
     }
 }
@@ -61,7 +63,7 @@ impl Service {
 impl Service {
     /// Whether it still runs.
     pub fn runs(&self) -> bool {
-        self.group.exited().is_none()
+        self.group.finished().is_none()
     }
 }
 

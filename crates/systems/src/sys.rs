@@ -11,7 +11,10 @@ use std::process::Command;
 use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions,
+};
 use rustix::thread::CpuSet;
 
 /// A process as the kernel names it. `None` for numbers that mean other things than one process.
@@ -19,9 +22,16 @@ pub(crate) fn process(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Sends a signal to a process. Nothing happens if it is gone.
-pub(crate) fn signal(pid: u32, signal: Signal) {
-    let _ = process(pid).map(|pid| rustix::process::kill_process(pid, signal));
+/// Sends a signal to a process if it is still the one that is meant. Nothing happens if it is gone. The kernel may give the
+/// number of a process that ends to another at any time, so the process is held before `meant` looks at it.
+pub(crate) fn signal(pid: u32, signal: Signal, meant: impl Fn(u32) -> bool) {
+    let Some(number) = process(pid) else { return };
+    let _ = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
+        Ok(held) if meant(pid) => rustix::process::pidfd_send_signal(held, signal),
+        // A kernel before 5.3, or a filter that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) if meant(pid) => rustix::process::kill_process(number, signal),
+        _ => Ok(()),
+    };
 }
 
 /// Sends a signal to all processes of a group. Nothing happens if there are none.
@@ -38,18 +48,6 @@ pub(crate) fn ended(child: u32) -> Option<WaitIdStatus> {
 /// Reaps a child if it has ended. Nothing happens if it is not a child.
 pub(crate) fn reap(child: u32) {
     let _ = process(child).map(|child| rustix::process::waitpid(Some(child), WaitOptions::NOHANG));
-}
-
-/// Reaps the children in a group that have ended. Returns whether none is left.
-pub(crate) fn reap_group(group: u32) -> bool {
-    let Some(group) = process(group) else { return true };
-    loop {
-        match rustix::process::waitpgid(group, WaitOptions::NOHANG) {
-            Ok(Some(_)) => {}
-            Ok(None) => return false,
-            Err(_) => return true,
-        }
-    }
 }
 
 /// Raises the soft limit on open files to the hard one. Returns what it was before, and `None` if there was no limit.
@@ -77,6 +75,20 @@ pub(crate) fn tie_to_us(command: &mut Command, cores: Option<CpuSet>) {
     };
     // SAFETY: the closure makes plain system calls only, which are safe between fork and exec. It allocates nothing, and
     // touches only what it owns.
+    unsafe { command.pre_exec(before_exec) };
+}
+
+/// Lets the command begin with this limit on file locks, and with none if there is no number. What the kernel refuses stays as it was.
+pub(crate) fn limit_locks(command: &mut Command, number: Option<u64>) {
+    let before_exec = move || {
+        let limit = rustix::process::getrlimit(Resource::Locks);
+        let _ = rustix::process::setrlimit(
+            Resource::Locks,
+            Rlimit { current: number.or(limit.maximum), ..limit },
+        );
+        Ok(())
+    };
+    // SAFETY: getrlimit(2) and setrlimit(2) are safe between fork and exec. The closure allocates nothing and owns a number.
     unsafe { command.pre_exec(before_exec) };
 }
 
@@ -118,6 +130,18 @@ pub(crate) fn page_size() -> u64 {
 fn configured(name: i32, usual: u64) -> u64 {
     // SAFETY: the call takes no pointers.
     u64::try_from(unsafe { libc::sysconf(name) }).ok().filter(|value| *value > 0).unwrap_or(usual)
+}
+
+/// The clock ticks since the machine started, as `/proc` counts them.
+pub(crate) fn ticks_since_start() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call.
+    if unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) } != 0 {
+        return 0;
+    }
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0).saturating_mul(clock_ticks_per_second());
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(clock_ticks_per_second());
+    seconds.saturating_add(nanos / 1_000_000_000)
 }
 
 /// The CPU time of a process in nanoseconds. `None` if it is gone.

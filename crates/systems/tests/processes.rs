@@ -109,6 +109,28 @@ fn a_program_that_is_never_ready_fails_the_check() {
 }
 
 #[test]
+fn a_program_that_is_busy_gets_more_time_unless_one_was_given() {
+    let home = Home::new();
+    let exe = std::env::current_exe().unwrap();
+    let start = |busy: &str, ready: &str| {
+        let script = format!("{busy}; exec \"$0\" \"$@\"");
+        let arguments = "'helper','--exact','--ignored','--nocapture'";
+        let start = format!(
+            "[start]\ncommand=['sh','-c','{script}','{}',{arguments}]\nenv = {{ HELPER_PORT = '{{port}}' }}\n\
+             [ready]\nhttp='/'\n{ready}\n",
+            exe.display()
+        );
+        home.start(&home.manifest("server", &start), Some(free_port().unwrap())).unwrap()
+    };
+    // It is compiled, so to speak.
+    let mut running = start("i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done", "");
+    running.wait_ready(std::time::Instant::now(), &CALM).unwrap();
+    let mut running = start("while :; do :; done", "timeout_s=1");
+    let error = running.wait_ready(soon(), &CALM).unwrap_err();
+    assert!(error.reason.starts_with("not ready in time"), "{error}");
+}
+
+#[test]
 fn a_program_that_ignores_sigterm_is_killed() {
     let home = Home::new();
     let seconds = odd_seconds();

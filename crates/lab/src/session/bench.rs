@@ -54,6 +54,7 @@ pub struct Bench {
     generator: Box<dyn Generator>,
     /// Where sockets and certificates are. None until one is needed.
     scratch: Option<Scratch>,
+    tell: fn(&str),
 }
 
 impl Bench {
@@ -85,7 +86,13 @@ impl Bench {
             certificates,
             generator,
             scratch,
+            tell: |_| {},
         }
+    }
+
+    /// Passes to `tell` what a person should know while a system starts.
+    pub fn telling(self, tell: fn(&str)) -> Self {
+        Self { tell, ..self }
     }
 
     /// Adds a system, and replaces one of the same name.
@@ -180,6 +187,7 @@ impl Bench {
                 point: &trial.scenario.point,
                 cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,
+                tell: self.tell,
             },
             version: version.unwrap_or_default(),
             ask: self.asks.get(&trial.scenario.experiment),

@@ -21,7 +21,7 @@ use super::bench::Bench;
 use super::drive::listening;
 use super::place::Place;
 use super::trial_error::TrialError;
-use crate::observation::{Scenario, Timing, Trial};
+use crate::observation::{Scenario, Timing, Trial, telling};
 
 /// The check of one promise of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -259,10 +259,10 @@ fn check_stop(place: &Place<'_>, at: SocketAddr, running: Running, checks: &mut 
     }
     let grace = place.manifest.grace;
     let stopped = running.stop();
-    let found = if stopped.killed && !grace.is_zero() {
+    let found = if !stopped.strays.is_empty() {
+        Err(format!("it left {} behind, which did not end at SIGTERM", stopped.strays.join(", ")))
+    } else if stopped.killed && !grace.is_zero() {
         Err(format!("it did not end within {} ms of SIGTERM and was killed", grace.as_millis()))
-    } else if !stopped.strays.is_empty() {
-        Err(format!("it left {} behind, outside its process group", stopped.strays.join(", ")))
     } else if !wait_until_free(at) {
         Err(format!("port {} is still held", at.port()))
     } else {
@@ -284,8 +284,7 @@ fn trial(manifest: &Manifest, workload: Workload, mut point: Point) -> Result<Tr
 }
 
 fn with_output(reason: &str, output: &str) -> String {
-    let last = output.lines().rev().find(|line| !line.trim().is_empty());
-    last.map_or(reason.to_owned(), |line| format!("{reason}; its last line: {}", line.trim()))
+    telling(output).map_or(reason.to_owned(), |line| format!("{reason}; it said: {line}"))
 }
 
 /// The checks of a system that cannot run here, from what it lacks.

@@ -11,8 +11,8 @@ use systems::knob::Knob;
 use systems::manifest::Hooks;
 use systems::{Draft, InputError, Listening, Manifest, Point, Value, Workload, template};
 
+use super::CommandArgs;
 use super::knobs::{TypedKnob, typed};
-use super::{CommandArgs, READY};
 use crate::common::{self, Usage};
 
 /// The arms as they are typed.
@@ -242,7 +242,7 @@ fn draft(
         about: source.text.to_string(),
         command: command.to_vec(),
         env,
-        ready_timeout_s: Some((args.start.ready.unwrap_or(READY).as_secs_f64().ceil() as u32).max(1)),
+        ready_timeout_s: args.start.ready.map(|time| (time.as_secs_f64().ceil() as u32).max(1)),
         outside: args.start.attach,
         finds_port: !names.contains("port") && !names.contains("socket"),
         hooks,
@@ -372,6 +372,7 @@ pub fn shown(manifest: &Manifest, point: &Point, address: Option<IpAddr>) -> any
         point,
         cores: systems::allotment::cores(&cores, point),
         narrows: Path::new("narrows"),
+        tell: |_| {},
     };
     let words = launch.shown().map_err(|why| anyhow!("the command of {}: {why}", manifest.name))?;
     Ok(common::command_line(words.into_iter()))

@@ -137,7 +137,9 @@ fn manifest(name: &str, system: &Manifest, tls: &TlsArgs) -> Table {
     }
     table.insert("start".to_owned(), Toml::Table(of_start));
     let mut ready = Table::new();
-    ready.insert("timeout_s".to_owned(), Toml::Integer(system.ready.timeout.as_secs() as i64));
+    if !system.ready.more_if_busy {
+        ready.insert("timeout_s".to_owned(), Toml::Integer(system.ready.timeout.as_secs() as i64));
+    }
     if system.ready.outside {
         ready.insert("outside".to_owned(), Toml::Boolean(true));
     }

@@ -39,6 +39,8 @@ const OF_START: [&str; 7] = [ADDRESS, "port", "socket", "memory", "cert", "key",
 const OF_SERVERS: [&str; 6] = [ADDRESS, "port", "socket", "cert", "key", "tls"];
 
 const DAY_S: i64 = 86_400;
+/// How long a server may take to be ready, unless its manifest says otherwise.
+const READY: Duration = Duration::from_secs(10);
 
 /// Reads `source` as the manifest of the system in `dir`. Returns the plain system, then its variants.
 pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputError> {
@@ -406,7 +408,7 @@ impl Reader<'_> {
 
     fn ready(&self, raw: Option<Spanned<RawReady>>, role: Role) -> Read<Ready> {
         let Some(raw) = raw else {
-            return Ok(Ready { http: None, timeout: Duration::from_secs(10), outside: false });
+            return Ok(Ready { http: None, timeout: READY, more_if_busy: true, outside: false });
         };
         let span = raw.span();
         if role == Role::Client {
@@ -417,7 +419,8 @@ impl Reader<'_> {
             );
         }
         let RawReady { tcp, http, timeout_s, outside } = raw.into_inner();
-        let timeout = Duration::from_secs(self.number(timeout_s, 10, 1..=DAY_S, "timeout_s")?);
+        let more_if_busy = timeout_s.is_none();
+        let timeout = Duration::from_secs(self.number(timeout_s, READY.as_secs(), 1..=DAY_S, "timeout_s")?);
         match (tcp, http) {
             (Some(tcp), Some(_)) if *tcp.get_ref() => {
                 self.wrong(tcp.span(), "tcp and http at once", "keep one")
@@ -429,7 +432,7 @@ impl Reader<'_> {
                 let message = format!("`{}` is not a path", http.get_ref());
                 self.wrong(http.span(), message, "write a path such as \"/\", without spaces")
             }
-            (_, http) => Ok(Ready { http: http.map(Spanned::into_inner), timeout, outside }),
+            (_, http) => Ok(Ready { http: http.map(Spanned::into_inner), timeout, more_if_busy, outside }),
         }
     }
 

@@ -90,7 +90,7 @@ mod tests {
     fn what_no_file_could_say_is_refused() {
         let text = "name='x'\nrole='server'\nworkloads=['requests']\nlanguage=''\nabout=''\n\
                     [start]\ncommand=['x','{port}','{k}']\n[knobs.k]\ntype='integer'\ndefault=1\nmax=9\nabout=''\n\
-                    [build]\ncommand=['x']\ninputs=['$A']\n[[needs]]\nname='n'\nprobe=['x']\nget=''\n\
+                    [ready]\ntimeout_s=9\n[build]\ncommand=['x']\ninputs=['$A']\n[[needs]]\nname='n'\nprobe=['x']\nget=''\n\
                     [variants.v]\nget=''\npath='{$P}'\n";
         let source = Source::new("system.toml", text);
         let sent = Manifest::parse(&source, Path::new("/h/systems/x")).unwrap().remove(1);

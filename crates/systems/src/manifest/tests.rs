@@ -91,7 +91,8 @@ fn optional_fields_have_defaults() {
                 [start]\ncommand=['x']\n";
     let manifest = parse(text).unwrap();
     assert_eq!(manifest.grace, Duration::from_secs(1));
-    assert_eq!(manifest.ready, Ready { http: None, timeout: Duration::from_secs(10), outside: false });
+    let ready = Ready { http: None, timeout: Duration::from_secs(10), more_if_busy: true, outside: false };
+    assert_eq!(manifest.ready, ready);
     assert!(manifest.build.is_none() && manifest.knobs.is_empty() && manifest.needs.is_empty());
 }
 

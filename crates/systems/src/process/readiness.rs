@@ -15,10 +15,20 @@ use crate::error::{Stage, SystemError};
 use crate::listening::Listening;
 use crate::manifest::ADDRESS;
 use crate::ports::{self, Holder};
+use crate::proc;
 use crate::ready;
+use crate::sample;
 use crate::trace;
-use crate::wait::poll;
+use crate::wait::{deadline_in, poll};
 
+/// How long a program may be busy before it listens, unless a time was given.
+const BUILDING: Duration = Duration::from_secs(300);
+/// How often it is asked whether it is still busy.
+const GLANCE: Duration = Duration::from_secs(2);
+/// A program that uses less than this part of a core is idle.
+const IDLE: u32 = 50;
+/// How another process can be measured.
+const OUTSIDE: &str = "ready.outside = true measures that process";
 /// How long the ports of a server that chooses them, and the addresses of its port, must stay the same.
 const SETTLED: Duration = Duration::from_millis(100);
 
@@ -41,7 +51,7 @@ impl Running {
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
         let (mut holder, mut found, mut second) = (None, None, None);
-        poll(deadline, || {
+        self.wait_while_busy(deadline, |deadline| {
             let skipped = usize::from(addresses.len() > 1 && self.only_at_v6(addresses[0].port()));
             let asked = &addresses[skipped..];
             match ready::ask(asked, self.tls.as_ref(), self.http.as_deref(), deadline, &over) {
@@ -55,10 +65,10 @@ impl Running {
             holder.is_some() || over()
         });
         if let Some(address) = found {
-            trace::ready(address, holder == Some(Holder::Group));
+            trace::ready(address, holder == Some(Holder::Own));
             self.listening = Some(Listening::Address(address));
         }
-        if let Some(exit) = self.held.exited() {
+        if let Some(exit) = self.ended() {
             return Err(self.died(Stage::Ready, exit));
         }
         if cancel.load(Ordering::Relaxed) {
@@ -72,8 +82,7 @@ impl Running {
             }
             (Some(Holder::Stranger), Some(at)) => {
                 let reason = format!(
-                    "port {} is served by {}, not by the process group that was started: a system must listen \
-                     itself and must not daemonize; ready.outside = true measures that process",
+                    "port {} is served by {}, which does not descend from the program that was started; {OUTSIDE}",
                     at.port(),
                     ports::owner(at)
                 );
@@ -93,19 +102,99 @@ impl Running {
             Some(other) => format!("; it listens at {other}: use {{{ADDRESS}}} in start.command"),
             None => String::new(),
         };
-        format!("not ready in time: {what} on {}: {last}{elsewhere}; see ready.timeout_s", at.join(" or "))
+        let daemons = self.daemons();
+        format!(
+            "not ready in time: {what} on {}: {last}{elsewhere}{daemons}; see ready.timeout_s",
+            at.join(" or ")
+        )
+    }
+
+    /// Asks again until `done`, or until its time is over. `done` is told until when it may take. Unless a time was given, a program
+    /// that is busy gets more, because `go run` and the like compile it first.
+    fn wait_while_busy(&self, deadline: Instant, mut done: impl FnMut(Instant) -> bool) {
+        let (began, mut told) = (Instant::now(), !self.more_if_busy);
+        let latest = if self.more_if_busy { deadline_in(BUILDING).max(deadline) } else { deadline };
+        let mut until = deadline.checked_sub(GLANCE).unwrap_or(deadline);
+        loop {
+            let (since, used) = (Instant::now(), self.used());
+            if poll(until, || done(until)) {
+                return;
+            }
+            if until >= deadline {
+                let idle = self.used().saturating_sub(used).saturating_mul(IDLE) < since.elapsed();
+                if idle || until >= latest {
+                    return;
+                }
+                if !std::mem::replace(&mut told, true) {
+                    let (name, seconds, busy) = (&self.system, began.elapsed().as_secs(), self.at_work());
+                    let most = BUILDING.as_secs() / 60;
+                    (self.tell)(&format!(
+                        "{name}: nothing listens after {seconds} s, but {busy} is busy: waiting for up to {most} minutes. To \
+                         build only once, build it with --setup and start what was built"
+                    ));
+                }
+            }
+            until = if until < deadline {
+                deadline
+            } else {
+                until.checked_add(GLANCE).unwrap_or(until).min(latest)
+            };
+        }
+    }
+
+    /// The CPU time of its processes so far.
+    fn used(&self) -> Duration {
+        match &self.held {
+            Held::Ours(group) => sample::cpu_time(&group.tree().members()),
+            Held::Theirs(_) => Duration::ZERO,
+        }
+    }
+
+    /// The programs that run: "go, compile".
+    fn at_work(&self) -> String {
+        let Held::Ours(group) = &self.held else { return String::new() };
+        let mut names: Vec<String> = group.tree().living().into_iter().map(proc::name).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names.truncate(4);
+        names.join(", ")
+    }
+
+    /// What to add to an error if its first process has exited and others have not: "; its first process exited with code 0
+    /// and left nginx (process 17) in the background".
+    fn daemons(&self) -> String {
+        let Held::Ours(group) = &self.held else { return String::new() };
+        let (Some(exit), living) = (group.exited(), group.tree().living()) else { return String::new() };
+        let Some(pid) = living.first() else { return String::new() };
+        let name = proc::name(*pid);
+        let keep =
+            foreground(&name).map_or(String::new(), |how| format!("; {how} keeps it in the foreground"));
+        format!("; its first process {exit} and left {name} (process {pid}) in the background{keep}")
+    }
+
+    /// What to add to an error if its program exited with 0 before it was ready, and left nothing.
+    pub(super) fn gone(&self) -> String {
+        let addresses = self.listening.as_ref().map(Listening::addresses).unwrap_or_default();
+        match addresses.into_iter().find(|at| !ports::listeners(*at).is_empty()) {
+            Some(at) => format!(
+                ": port {} is served by {}, which does not descend from it; {OUTSIDE}",
+                at.port(),
+                ports::owner(at)
+            ),
+            None => " and left nothing in the background: it must run as long as it serves".to_owned(),
+        }
     }
 
     /// Whether it was started and has a socket that accepts connections at this address and port.
     pub fn accepts_at(&self, at: SocketAddr) -> bool {
-        matches!(&self.held, Held::Ours(group) if ports::holder(at, group.id()) == Holder::Group)
+        matches!(&self.held, Held::Ours(group) if ports::holder(at, group.tree()) == Holder::Own)
     }
 
     /// Where it listens on its port, if none of these addresses leads there.
     fn elsewhere(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
         let Held::Ours(group) = &self.held else { return None };
         let port = addresses.first().filter(|_| !addresses.iter().any(|at| self.accepts_at(*at)))?.port();
-        ports::at_of_group(group.id()).into_iter().find(|at| at.port() == port)
+        ports::at_of_tree(group.tree()).into_iter().find(|at| at.port() == port)
     }
 
     /// Waits until a Unix socket accepts a connection.
@@ -119,14 +208,14 @@ impl Running {
         let mut last = String::new();
         let access = Access::plain(&Listening::Socket(path.to_owned()));
         let mut ready = false;
-        poll(deadline, || {
+        self.wait_while_busy(deadline, |deadline| {
             match Contact::open(&access, ready::patience(deadline)) {
                 Ok(_) => ready = true,
                 Err(error) => trace::not_ready(&mut last, error.to_string()),
             }
             ready || over()
         });
-        match self.held.exited() {
+        match self.ended() {
             Some(exit) => Err(self.died(Stage::Ready, exit)),
             None if ready => Ok(()),
             None => {
@@ -143,22 +232,24 @@ impl Running {
         let Held::Ours(group) = &self.held else { return Err(self.wrong(Stage::Ready, "it has no port")) };
         // A server may open a port for its metrics a moment before its own.
         let (mut found, mut since) = (BTreeSet::new(), Instant::now());
-        poll(deadline, || {
-            let now = ports::of_group(group.id());
+        self.wait_while_busy(deadline, |_| {
+            let now = ports::of_tree(group.tree());
             if now != found {
                 (found, since) = (now, Instant::now());
             }
             let settled = !found.is_empty() && since.elapsed() >= SETTLED;
             settled || cancel.load(Ordering::Relaxed) || !self.alive()
         });
-        if let Some(exit) = self.held.exited() {
+        if let Some(exit) = self.ended() {
             return Err(self.died(Stage::Ready, exit));
         }
         let mut ports = found.iter();
         match (ports.next(), ports.next()) {
             (Some(port), None) => Ok(*port),
             (None, _) => {
-                Err(self.wrong(Stage::Ready, "its processes listen on no TCP port; see ready.timeout_s"))
+                let daemons = self.daemons();
+                let reason = format!("its processes listen on no TCP port{daemons}; see ready.timeout_s");
+                Err(self.wrong(Stage::Ready, &reason))
             }
             (Some(_), Some(_)) => {
                 let all: Vec<String> = found.iter().map(u16::to_string).collect();
@@ -173,16 +264,27 @@ impl Running {
 
     /// Whether it was started and listens on this port of `::1` alone.
     fn only_at_v6(&self, port: u16) -> bool {
-        matches!(&self.held, Held::Ours(group) if ports::only_at_v6(port, group.id()))
+        matches!(&self.held, Held::Ours(group) if ports::only_at_v6(port, group.tree()))
     }
 
     /// Who holds the socket that just answered. `None` means that the socket changed hands meanwhile: ask again.
     fn settled_holder(&self, at: SocketAddr) -> Option<Holder> {
         match &self.held {
-            Held::Ours(group) => Some(ports::holder(at, group.id())).filter(|h| *h != Holder::Unsettled),
+            Held::Ours(group) => Some(ports::holder(at, group.tree())).filter(|h| *h != Holder::Unsettled),
             // The system was found by its port, so the port is its own.
-            Held::Theirs(_) => Some(Holder::Group),
+            Held::Theirs(_) => Some(Holder::Own),
         }
+    }
+}
+
+/// The option that keeps a well-known server in the foreground.
+fn foreground(name: &str) -> Option<&'static str> {
+    match name {
+        "nginx" => Some("-g 'daemon off;'"),
+        "redis-server" | "valkey-server" => Some("--daemonize no"),
+        "apache2" | "httpd" => Some("-DFOREGROUND"),
+        _ if name.starts_with("php-fpm") => Some("-F"),
+        _ => None,
     }
 }
 

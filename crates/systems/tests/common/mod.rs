@@ -89,8 +89,19 @@ impl Home {
         let listening = listening.as_ref();
         let (certificate, tls) = (None, None);
         let (address, point) = (systems::Listening::USUAL, &point);
-        Launch { manifest, out: self.path(), address, listening, certificate, tls, point, cores, narrows }
-            .start()
+        Launch {
+            manifest,
+            out: self.path(),
+            address,
+            listening,
+            certificate,
+            tls,
+            point,
+            cores,
+            narrows,
+            tell: |_| {},
+        }
+        .start()
     }
 }
 

@@ -17,7 +17,8 @@ impl From<Manifest> for RawManifest {
         let ready = RawReady {
             tcp: None,
             http: sent.ready.http.map(spanned),
-            timeout_s: Some(spanned(whole(sent.ready.timeout.as_secs().into()))),
+            timeout_s: (!sent.ready.more_if_busy)
+                .then(|| spanned(whole(sent.ready.timeout.as_secs().into()))),
             outside: sent.ready.outside,
         };
         let name = match (sent.name.split_once('@'), &sent.variant) {
