@@ -159,12 +159,22 @@ impl Entry<'_> {
         if self.experiment.base.is_some() && self.experiment.is_yardstick(&self.estimate.scenario) {
             return None; // A base beside itself says nothing of two runs.
         }
-        let wanted = self.experiment.yardstick(&self.estimate.scenario);
-        let mut all = self.experiment.estimates.iter();
-        let reference =
-            all.clone().find(|e| e.scenario == wanted).or_else(|| all.find(|e| e.is_reference()))?;
+        let reference = self.yardstick()?;
         let ratios = log_ratios(self.experiment.figure, &self.estimate.by_round, &reference.by_round);
         (ratios.len() >= FEWEST_ROUNDS).then(|| ratios.into_iter().map(|(_, ratio)| ratio).collect())
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// The yardstick at its own point, or else the only one.
+    fn yardstick(self) -> Option<&'a Estimate> {
+        let wanted = self.experiment.yardstick(&self.estimate.scenario);
+        let mut all = self.experiment.estimates.iter();
+        all.clone().find(|e| e.scenario == wanted).or_else(|| all.find(|e| e.is_reference()))
+    }
+
+    fn bound_of_yardstick(self) -> f64 {
+        self.yardstick().map_or(0.0, Estimate::bound)
     }
 }
 
@@ -183,7 +193,9 @@ impl<'a> Pair<'a> {
             within_a_run(a, b)
         } else {
             let location = a.to_yardstick().zip(b.to_yardstick()).and_then(|(a, b)| difference(&b, &a));
+            let bound = [a, b].iter().map(|entry| entry.estimate.bound() + entry.bound_of_yardstick()).sum();
             location.map(|location: Location| {
+                let location = location.within(bound);
                 let (low, high) = location.interval(LEVEL);
                 LogRatio { location, low, high, level: LEVEL, p: location.p() }
             })

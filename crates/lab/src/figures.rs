@@ -4,7 +4,7 @@ use systems::work::WorkUnit;
 
 use crate::doubt::{error_share, no_figure};
 use crate::experiment::Figure;
-use crate::observation::{KernelCounts, Measurement, Observation, Outcome, Trial};
+use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Trial};
 use crate::plan::Planned;
 
 /// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
@@ -22,16 +22,16 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
     if no_figure(m).is_some() {
         return None;
     }
-    let rate = |units: u64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units as f64 / m.elapsed_s);
+    let rate = |units: f64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units / m.elapsed_s);
     let percentile = |p: f64| m.response_us.percentile(p).map(|us| us.value() as f64);
     let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
         of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
     };
     match figure {
         Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
-        Figure::BytesPerS => rate(m.payload_bytes),
-        Figure::FramesPerS => rate(m.units),
-        Figure::RequestsPerS => rate(m.successes),
+        Figure::BytesPerS => rate(m.payload_bytes as f64),
+        Figure::FramesPerS => rate(m.units as f64),
+        Figure::RequestsPerS => rate(m.done()),
         Figure::MaxRate => m.max_rate.map(|found| found.per_s),
         Figure::P50Us => percentile(50.0),
         Figure::P99Us => percentile(99.0),
@@ -41,6 +41,53 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
             counted(|counts, unit| counts.per_operation(counts.instructions?, unit))
         }
         Figure::MemoryBytes => Some(m.system.peak_pss_bytes as f64).filter(|bytes| *bytes > 0.0),
+    }
+}
+
+/// How exactly the edges of a closed loop's window let its figure be known, as a share of it. It is no noise: if all answers
+/// take equally long, it is the same in every round. 0 for figures that do not depend on the edges.
+///
+/// A count of whole operations may be off by one for each caller. If the parts of operations at the edges are known, what is
+/// left is how far operations differ from the mean, by which the parts were estimated. Callers that begin apart are off
+/// independently of each other: by at most `spread / 2` of an operation at each edge, in standard deviations, of which two
+/// are allowed.
+pub(crate) fn resolution(figure: Figure, m: &Measurement) -> f64 {
+    let off = match figure {
+        Figure::RequestsPerS if m.edges.is_some() => callers_apart(m) * spread(m),
+        Figure::RequestsPerS | Figure::CpuPerUnit => callers_apart(m),
+        _ => return 0.0,
+    };
+    off / m.done().max(1.0)
+}
+
+/// By how many whole operations a count of a closed loop may be off: one for each caller, or two standard deviations of as
+/// many that began apart. In runs of earlier versions they began together.
+pub(crate) fn callers_apart(m: &Measurement) -> f64 {
+    let callers = m.concurrency as f64;
+    if m.edges.is_some() { callers.min((2.0 * callers).sqrt()) } else { callers }
+}
+
+/// How far operations may differ from the mean one, as parts of one: the usual shortest and longest, and what had been under
+/// way for longer when the window closed.
+fn spread(m: &Measurement) -> f64 {
+    /// Ages are looked at between two turns of the generator's loop.
+    const INEXACT: f64 = 0.01;
+    let Latency { mean, buckets, count, .. } = m.latency();
+    let at = |share: f64| {
+        let mut seen = 0;
+        let rank = (share * *count as f64) as u64;
+        let reached = |(_, count): &&(u64, u64)| {
+            seen += count;
+            seen > rank
+        };
+        buckets.iter().find(reached).map_or(*mean, |(micros, _)| *micros as f64)
+    };
+    let oldest = m.in_flight_us.last().map_or(0.0, |(micros, _)| *micros as f64);
+    let (low, high) = (at(0.05), at(0.95).max(oldest));
+    if *mean > 0.0 && high > 0.0 {
+        ((1.0 - low / mean).max(0.0) + (1.0 - mean / high).max(0.0)).clamp(INEXACT, 1.0)
+    } else {
+        1.0
     }
 }
 

@@ -25,6 +25,7 @@ mod repeated;
 mod table;
 mod tuned;
 mod warning;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -58,6 +59,7 @@ pub use tuned::{
     Tried, Tuned,
 };
 pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
+pub use withheld::Withheld;
 
 use crate::doubt::{Evidence, no_figure};
 pub use crate::figures::RANKED_ERRORS;
@@ -295,3 +297,5 @@ mod doubt_tests;
 mod open_loop_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod withheld_tests;

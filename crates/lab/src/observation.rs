@@ -204,6 +204,10 @@ pub struct Measurement {
     /// was not measured.
     #[serde(default)]
     pub in_flight_us: Vec<(u64, u64)>,
+    /// Closed loop: what the operations at the edges of the window add to those that ended in it: the parts of those under way
+    /// that were done when it closed, less the parts that were done before it opened. None if their ages were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edges: Option<f64>,
     /// Open loop: operations that were sent more than a millisecond after they were due.
     pub late: u64,
     /// Open loop: arrivals that were due in the window. 0 if they were not counted.
@@ -425,6 +429,11 @@ impl Measurement {
         (if unit.bytes { self.payload_bytes } else { self.units }) as f64
     }
 
+    /// The operations that the window had time for: those that ended in it, and the parts of those at its edges.
+    pub fn done(&self) -> f64 {
+        (self.successes as f64 + self.edges.unwrap_or(0.0)).max(0.0)
+    }
+
     /// The arrivals of an open loop that were due in the window.
     pub fn due(&self) -> u64 {
         // Runs of earlier versions, and client drivers, do not count them.
@@ -462,6 +471,7 @@ impl Measurement {
             errors: tally.errors_by_name(),
             in_flight: tally.in_flight,
             in_flight_us: micros_of(&tally.open_ages),
+            edges: tally.edges(),
             late: tally.late,
             arrivals: tally.arrivals,
             dropped: tally.dropped,

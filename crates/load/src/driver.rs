@@ -134,6 +134,10 @@ pub(crate) struct Driver<'a, P: Protocol> {
     reported: u32,
     /// When the next one is due, if there is one.
     report_at: Time,
+    /// Closed loop: how many lanes have not begun yet.
+    yet_to_begin: usize,
+    /// When the next of them does.
+    begins_at: Time,
     watch: &'a Watch<'a>,
 }
 
@@ -248,6 +252,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
             beginning,
             reported: 0,
             report_at: Time::NEVER,
+            yet_to_begin: 0,
+            begins_at: Time::NEVER,
             watch,
             open_loop: share.arrivals.are_open(),
             share,

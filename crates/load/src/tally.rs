@@ -32,6 +32,9 @@ pub struct Tally {
     /// Closed loop: the ages of the exchanges and of the waiting callers when the window closed, in nanoseconds.
     #[serde(with = "travel::histogram")]
     pub open_ages: Histogram<u64>,
+    /// The same when the window opened.
+    #[serde(with = "travel::histogram")]
+    pub early_ages: Histogram<u64>,
     /// What the workload counts: the frames of a stream, otherwise one per success.
     pub units: u64,
     /// Payload bytes of successes.
@@ -202,6 +205,7 @@ impl Default for Tally {
             errors: [0; ErrorClass::COUNT],
             in_flight: 0,
             open_ages: histogram(),
+            early_ages: histogram(),
             units: 0,
             payload_bytes: 0,
             bytes_sent: 0,
@@ -314,6 +318,22 @@ impl Tally {
         (longest > 0 && oldest > longest).then_some(oldest)
     }
 
+    /// What the exchanges at the edges of a cut window of a closed loop add to those that ended in it: the parts of the open ones
+    /// that are done when it closes, less the parts that were done before it opened. An exchange is done in proportion to its
+    /// age, and is whole after the mean response time. `None` if the ages were not looked at, or nothing was answered.
+    ///
+    /// A count of whole exchanges may be off by one for each caller. Each exchange counts here as the part of it that lies in
+    /// the window, which is exact if all take equally long. If they do not, both edges are wrong alike on average, so the sum
+    /// is not biased, whatever the distribution; and it stays within one exchange for each caller.
+    pub fn edges(&self) -> Option<f64> {
+        let mean = self.response.answered().mean();
+        let done = |ages: &Histogram<u64>| -> f64 {
+            let part = |age: u64| (age as f64 / mean).min(1.0);
+            ages.iter_recorded().map(|age| part(age.value_iterated_to()) * age.count_at_value() as f64).sum()
+        };
+        (!self.open_ages.is_empty() && mean > 0.0).then(|| done(&self.open_ages) - done(&self.early_ages))
+    }
+
     /// Counts an exchange that failed after `took`.
     pub(crate) fn fail(&mut self, example: Example, took: Duration) {
         let class = example.fault.class;
@@ -354,6 +374,7 @@ impl Tally {
         self.behind.merge(&other.behind);
         // All histograms have the same bounds, so adding cannot fail.
         let _ = self.open_ages.add(&other.open_ages);
+        let _ = self.early_ages.add(&other.early_ages);
         match (&mut self.pool_wait, &other.pool_wait) {
             (Some(mine), Some(theirs)) => {
                 let _ = mine.add(theirs);
@@ -420,6 +441,28 @@ mod tests {
         let first = &total.first_errors[&ErrorClass::Status];
         assert_eq!((first.fault.seen, first.connection), (Seen::Status(503), Some(5)));
         assert_eq!(total.ordinals, BTreeMap::from([(10, 3)]));
+    }
+
+    #[test]
+    fn parts_of_exchanges_at_the_edges_make_a_count_exact() {
+        // Exchanges of 300 ms in a window of 1 s, from all phases: each caller ends three or four, and does 3.33.
+        for phase in 0..30 {
+            let mut tally = Tally::default();
+            let (took, window, before) = (300_000_000, 1_000_000_000, phase * 10_000_000);
+            let ended = (before + window) / took;
+            (0..ended).for_each(|_| tally.answered(took, took));
+            tally.early_ages.saturating_record(before.max(1));
+            tally.open_ages.saturating_record(((before + window) % took).max(1));
+            let done = ended as f64 + tally.edges().expect("ages were looked at");
+            assert!((done - 10.0 / 3.0).abs() < 0.01, "{phase}: {done}");
+        }
+        // Callers that are never served add nothing, however long they wait.
+        let mut starved = Tally::default();
+        starved.answered(1000, 1000);
+        starved.early_ages.saturating_record(5_000);
+        starved.open_ages.saturating_record(9_000);
+        assert_eq!(starved.edges(), Some(0.0));
+        assert_eq!(Tally::default().edges(), None);
     }
 
     #[test]

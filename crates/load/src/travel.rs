@@ -184,6 +184,7 @@ impl Tally {
             ("total.successes", self.total.successes),
             ("handshakes.offered", self.handshakes.offered),
             ("open_ages", self.open_ages.len()),
+            ("early_ages", self.early_ages.len()),
             ("service", self.service.len()),
             ("response", self.response.len()),
             ("behind", self.behind.len()),

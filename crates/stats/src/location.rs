@@ -27,6 +27,8 @@ pub struct Location {
     pub df: f64,
     /// The number of values in the sample.
     pub n: usize,
+    /// By how much all values may be wrong alike. Repetition does not make it smaller.
+    pub bound: f64,
 }
 
 impl Location {
@@ -50,19 +52,25 @@ impl Location {
         let middle = winsorized().sum::<f64>() / n as f64;
         let squares: f64 = winsorized().map(|x| (x - middle).powi(2)).sum();
         let error = (squares / (kept * (kept - 1)) as f64).sqrt();
-        Some(Self { estimate, error, df: (kept - 1) as f64, n })
+        Some(Self { estimate, error, df: (kept - 1) as f64, n, bound: 0.0 })
+    }
+
+    /// The same, if all values may be wrong alike by so much.
+    pub fn within(self, bound: f64) -> Self {
+        Self { bound, ..self }
     }
 
     /// The interval that misses the truth with probability `level`, usually 0.05.
     pub fn interval(&self, level: f64) -> (f64, f64) {
-        let half = student::critical(level, self.df) * self.error;
+        let half = student::critical(level, self.df) * self.error + self.bound;
         (self.estimate - half, self.estimate + half)
     }
 
-    /// The p-value: the probability of an estimate at least this far from zero if the truth is zero.
+    /// The p-value: the probability of an estimate at least this far from zero if the truth is zero. What all values may be
+    /// wrong by is taken off the estimate first.
     pub fn p(&self) -> f64 {
-        match (self.estimate, self.error) {
-            (0.0, 0.0) => 1.0,
+        match ((self.estimate.abs() - self.bound).max(0.0), self.error) {
+            (0.0, _) => 1.0,
             (estimate, error) => student::two_sided(estimate / error, self.df),
         }
     }
@@ -80,7 +88,7 @@ pub fn difference(a: &[f64], b: &[f64]) -> Option<Location> {
     } else {
         a.df + b.df
     };
-    Some(Location { estimate: a.estimate - b.estimate, error, df, n: a.n.min(b.n) })
+    Some(Location { estimate: a.estimate - b.estimate, error, df, n: a.n.min(b.n), bound: a.bound + b.bound })
 }
 
 #[cfg(test)]
@@ -122,6 +130,19 @@ mod tests {
         let same = Location::of(&[0.5; 4]).unwrap();
         assert_eq!((same.interval(0.05), same.p()), ((0.5, 0.5), 0.0));
         assert_eq!(Location::of(&[0.0; 3]).unwrap().p(), 1.0);
+    }
+
+    #[test]
+    fn what_all_numbers_may_be_wrong_by_widens_the_interval_and_takes_certainty() {
+        let found = Location::of(&[0.1; 4]).unwrap();
+        assert_eq!(
+            (found.within(0.02).interval(0.05), found.within(0.02).p()),
+            ((0.08, 0.12000000000000001), 0.0)
+        );
+        assert_eq!(found.within(0.1).p(), 1.0);
+        let noisy = Location::of(&[0.10, 0.12, 0.08, 0.11]).unwrap();
+        let p = [0.0, 0.02, 0.05, 0.2].map(|bound| noisy.within(bound).p());
+        assert!(p.is_sorted() && p[0] < 0.01 && p[3] == 1.0, "{p:?}");
     }
 
     #[test]

@@ -136,8 +136,11 @@ mod tests {
 
     /// A panel of two rows with these differences.
     fn panel(differences: &[(u32, f64)]) -> Panel {
-        let row =
-            |numbers: Vec<(u32, f64)>| PanelRow { by_round: numbers.into_iter().collect(), system: true };
+        let row = |numbers: Vec<(u32, f64)>| PanelRow {
+            by_round: numbers.into_iter().collect(),
+            system: true,
+            ..PanelRow::default()
+        };
         let zero = differences.iter().map(|(round, _)| (*round, 0.0)).collect();
         Panel::new(vec![row(differences.to_vec()), row(zero)])
     }

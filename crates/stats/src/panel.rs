@@ -38,6 +38,8 @@ pub struct PanelRow {
     /// Whether the row is one of those that are compared. The others are yardsticks: they show what a round did, but not
     /// how noisy systems are.
     pub system: bool,
+    /// By how much all of its numbers may be wrong alike.
+    pub bound: f64,
 }
 
 /// Everything that ran in the same rounds.
@@ -68,6 +70,11 @@ impl Panel {
 
     /// By how much row `a` exceeds row `b` in these rounds, which both have. None for fewer than two rounds.
     pub fn difference(&self, a: usize, b: usize, rounds: &[u32]) -> Option<Location> {
+        let bound = self.rows[a].bound + self.rows[b].bound;
+        Some(self.difference_by_chance(a, b, rounds)?.within(bound))
+    }
+
+    fn difference_by_chance(&self, a: usize, b: usize, rounds: &[u32]) -> Option<Location> {
         let numbers = |row: usize| rounds.iter().map(move |round| self.rows[row].by_round[round]);
         let differences: Vec<f64> = numbers(a).zip(numbers(b)).map(|(x, y)| x - y).collect();
         let paired = Location::of(&differences)?;
@@ -90,7 +97,7 @@ impl Panel {
             return None;
         }
         let effects = table.effects(&first);
-        let own = table.location(first[0], &effects)?;
+        let own = table.location(first[0], &effects)?.within(self.rows[row].bound);
         if rounds.len() >= MANY {
             return Some(own);
         }
@@ -153,6 +160,7 @@ impl Rounds {
             error: sum.max(paired.error.powi(2)).sqrt(),
             df,
             n: paired.n,
+            bound: 0.0,
         })
     }
 

@@ -58,12 +58,12 @@ impl LogRatio {
     /// smaller. Over a mixture of truths, from equal to a factor of two, the prediction comes true in more than half of the
     /// cases (docs/statistics.md).
     fn more_rounds(&self, threshold: f64, p: f64) -> u32 {
-        let Location { estimate, error, df, n } = self.location;
+        let Location { estimate, error, df, n, bound } = self.location;
         let correction = if self.p > 0.0 { (p / self.p).max(1.0) } else { 1.0 };
         let shrunk = estimate.abs() * (1.0 - (error / estimate).powi(2)).max(0.0);
         let half = |rounds: usize, level: f64| {
             let grown = rounds as f64 / n as f64;
-            (student::critical(level, df * grown) + MARGIN) * error / grown.sqrt()
+            (student::critical(level, df * grown) + MARGIN) * error / grown.sqrt() + bound
         };
         let decides = |rounds: &usize| {
             half(*rounds, self.level / correction) < shrunk || half(*rounds, self.level) < threshold - shrunk
@@ -107,6 +107,7 @@ mod tests {
         let row = |numbers: &[f64]| PanelRow {
             by_round: (0..).zip(numbers.iter().copied()).collect(),
             system: true,
+            ..PanelRow::default()
         };
         let panel = Panel::new(vec![row(numbers), row(&vec![0.0; numbers.len()])]);
         Design::ONCE.compare(&panel, 0, 1, 0.0).unwrap()

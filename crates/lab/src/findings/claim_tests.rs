@@ -125,7 +125,8 @@ fn a_system_that_the_generator_held_back_is_not_slower_and_the_comparison_says_w
         let e = one(findings(&plan, &observations));
         let [found] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
         let ratio = found.ratio.expect("both were measured");
-        assert_eq!((found.verdict, found.held_back), (verdict, busy > 0.9), "{found:?}");
+        let withheld = (busy > 0.9).then_some(Withheld::LowerBound);
+        assert_eq!((found.verdict, found.withheld), (verdict, withheld), "{found:?}");
         assert!(ratio.low > 2.0, "{ratio:?}");
     }
 }

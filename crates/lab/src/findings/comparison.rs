@@ -9,6 +9,7 @@ use systems::Point;
 
 use super::Rows;
 use super::asked::{Asked, By, CLIFF, asked, shared_point};
+use super::withheld::{Withheld, withheld};
 use super::{Estimate, estimate};
 use crate::experiment::Figure;
 use crate::observation::Observation;
@@ -86,12 +87,9 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// Whether the ratio is a lower bound, because the generator held the better scenario back.
     pub at_least: bool,
-    /// Whether it is undecided only because the generator held one of the two back: the interval would decide it, but the
-    /// figure of that scenario is a lower bound.
-    pub held_back: bool,
-    /// Whether it is undecided only because other builds of the same systems give another verdict.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unrepeated: bool,
+    /// Why it is undecided although more rounds would not help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Withheld>,
     /// The verdict. For a `step` it says whether more is lost than the additional work explains.
     pub verdict: Verdict,
 }
@@ -100,6 +98,11 @@ impl Comparison {
     /// Whether the two can be compared, now or with more rounds.
     pub fn is_possible(&self) -> bool {
         self.ratio.is_some() || self.verdict != Verdict::Undecided { more_rounds: None }
+    }
+
+    /// The ratio that a condition may be judged by. None if the interval says nothing of the truth.
+    pub fn known(&self) -> Option<Ratio> {
+        self.ratio.filter(|_| !self.withheld.is_some_and(Withheld::denies_the_interval))
     }
 
     /// Whether this is a step that loses far more than the additional work explains ([`CLIFF`]).
@@ -165,7 +168,7 @@ pub(super) fn floor(
     let ratios: Vec<f64> =
         log_ratios(planned.figure, &yardstick.by_round, &twin).into_iter().map(|(_, ratio)| ratio).collect();
     let location = Location::of(&ratios).filter(|_| ratios.len() >= FEWEST_ROUNDS)?;
-    let (low, high) = location.interval(LEVEL);
+    let (low, high) = location.within(2.0 * yardstick.bound()).interval(LEVEL);
     Some(NoiseFloor {
         rounds: ratios.len() as u32,
         ratio: Ratio::of_logs(location.estimate, low, high),
@@ -231,15 +234,10 @@ fn comparison(asked: Asked, seen: Option<(LogRatio, f64)>, estimates: &[Estimate
     let rounds = a.by_round.keys().filter(|round| b.by_round.contains_key(round)).count() as u32;
     let hopeless = Verdict::Undecided { more_rounds: None };
     let judged = seen.map(|(seen, p)| seen.verdict(threshold, p));
-    // A lower bound may be better than it looks, so it can be neither slower nor equal.
-    let held_back = match judged {
-        Some(Verdict::Slower) => a.is_lower_bound(),
-        Some(Verdict::Faster) => b.is_lower_bound(),
-        Some(Verdict::NoDifference) => a.is_lower_bound() || b.is_lower_bound(),
-        _ => false,
-    };
+    let withheld =
+        judged.zip(seen).and_then(|(judged, (seen, _))| withheld(judged, &seen, threshold, (a, b)));
     let verdict = match judged {
-        Some(_) if held_back => hopeless,
+        Some(_) if withheld.is_some() => hopeless,
         Some(verdict) => verdict,
         None if a.compares() && b.compares() => {
             Verdict::Undecided { more_rounds: Some((FEWEST_ROUNDS as u32).saturating_sub(rounds).max(1)) }
@@ -257,6 +255,5 @@ fn comparison(asked: Asked, seen: Option<(LogRatio, f64)>, estimates: &[Estimate
         seen.map(|s| Ratio::of_logs(s.location.estimate + expected, s.low + expected, s.high + expected));
     let step = matches!(by, By::Step(_));
     let excess = seen.filter(|_| step).map(|s| s.location.estimate.exp());
-    let unrepeated = false;
-    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, held_back, unrepeated, verdict }
+    Comparison { scenario, against, by, rounds, ratio, excess, p, at_least, withheld, verdict }
 }

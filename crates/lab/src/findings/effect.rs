@@ -196,7 +196,8 @@ fn square(
     let here = log_ratios(planned.figure, c, d);
     let differences: Vec<f64> =
         here.iter().filter_map(|(round, ratio)| Some(there.get(round)? - ratio)).collect();
-    let location = Location::of(&differences).filter(|_| differences.len() >= FEWEST_ROUNDS)?;
+    let bound = corner_estimates.iter().map(|e| e.bound()).sum();
+    let location = Location::of(&differences).filter(|_| differences.len() >= FEWEST_ROUNDS)?.within(bound);
     Some(Square { knob: axis.knob.clone(), other: other.knob.clone(), corners, location })
 }
 

@@ -11,9 +11,10 @@ use super::Detail;
 use super::Rows;
 use super::ceiling;
 use super::effort::Effort;
+use super::withheld;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use crate::experiment::Figure;
-use crate::figures::{RANKED_ERRORS, figure_of};
+use crate::figures::{RANKED_ERRORS, figure_of, resolution};
 use crate::observation::{Handshakes, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
 use crate::plan::Planned;
 
@@ -26,12 +27,19 @@ pub struct Estimate {
     pub trials: u32,
     /// The number of trials that failed. The experiment's `failures` has the reasons.
     pub failed: u32,
+    /// By how much the logarithm of the speed changed from the first half of the windows to the second. None if the trials
+    /// together do not show it, without a warm-up, and if a schedule set the speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<f64>,
     /// The experiment's figure in its unit, the median over trials. None if no trial has one.
     pub figure: Option<f64>,
     /// The 95 % confidence interval of the figure. None if there are fewer than three trials.
     pub interval: Option<(f64, f64)>,
     /// The spread of the trials' figures.
     pub spread: Option<Spread>,
+    /// By which share of it the figure may be off in all trials alike, because a window holds whole operations.
+    #[serde(default)]
+    pub resolution: f64,
     /// The figure of each round's trial.
     pub by_round: BTreeMap<u32, f64>,
     /// The speed as a share of the yardstick's ([`Setup::yardstick`]), the median of the rounds' ratios. 1 is as fast.
@@ -134,6 +142,11 @@ impl Estimate {
         self.doubts.contains_key(&Doubt::GeneratorBound)
     }
 
+    /// By how much the logarithm of the figure may be off, because of its [`resolution`](Self::resolution).
+    pub(crate) fn bound(&self) -> f64 {
+        -(-self.resolution.clamp(0.0, 0.99)).ln_1p()
+    }
+
     /// Whether this is Narrows' own endpoint.
     pub fn is_reference(&self) -> bool {
         is_reference(&self.scenario.system)
@@ -196,7 +209,10 @@ pub(super) fn estimates(
     let trials = |scenario: &Scenario| measured.get(scenario).unwrap_or(&none);
     let estimates = planned.scenarios.iter().map(|scenario| {
         let failed = failed.get(scenario).copied().unwrap_or(0);
-        estimate(planned.figure, scenario, trials(scenario), trials(&planned.yardstick(scenario)), failed)
+        let own = trials(scenario);
+        let drift = (planned.timing.warmup_s > 0.0).then(|| drift_of(scenario, own)).flatten();
+        let yardstick = trials(&planned.yardstick(scenario));
+        Estimate { drift, ..estimate(planned.figure, scenario, own, yardstick, failed) }
     });
     let mut estimates: Vec<Estimate> = estimates.collect();
     let twin = twin(planned, observations);
@@ -238,8 +254,7 @@ fn estimate(
     let all = || trials.values().copied();
     let unit = &scenario.workload().about().unit;
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
-    let figures: Vec<f64> = all().filter_map(figure_of).collect();
-    let sample = Sample::new(figures).ok();
+    let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
     let pairs = trials.iter().filter_map(|(round, m)| {
         let (value, base) = (figure_of(m)?, figure_of(yardstick.get(round)?)?);
         Some(if figure.more_is_better() { (value, base) } else { (base, value) })
@@ -252,8 +267,7 @@ fn estimate(
     let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
     let response = together(Measurement::latency);
     let (service, waits) = (together(|m| &m.service_us), together(|m| &m.pool_wait_us));
-    let attempts = all().map(|m| m.attempts).sum::<u64>();
-    let arrivals = all().map(Measurement::due).sum::<u64>();
+    let (attempts, arrivals) = (all().map(|m| m.attempts).sum(), all().map(Measurement::due).sum::<u64>());
     let open = all().any(|m| is_open_loop(scenario, m));
     let share_of_arrivals = |count: u64| (open && arrivals > 0).then(|| count as f64 / arrivals as f64);
     let servers: Vec<&ServerCounts> = all().filter_map(|m| m.server.as_ref()).collect();
@@ -261,9 +275,11 @@ fn estimate(
         scenario: scenario.clone(),
         trials: trials.len() as u32,
         failed,
+        drift: None,
         figure: sample.as_ref().map(Sample::median),
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
+        resolution: resolution_of(figure, scenario, trials),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(m)?))).collect(),
         of_reference: median_ratio(pairs),
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
@@ -296,6 +312,20 @@ fn estimate(
         doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),
     }
+}
+
+/// The median over trials of a closed loop of short exchanges. Longer ones have windows that end with them.
+fn resolution_of(figure: Figure, scenario: &Scenario, trials: &ByRound) -> f64 {
+    let short = scenario.workload().about().short_exchanges;
+    let counted = trials.values().filter(|m| short && m.successes > 0 && !is_open_loop(scenario, m));
+    median(counted.map(|m| resolution(figure, m))).unwrap_or(0.0)
+}
+
+/// See [`Estimate::drift`].
+fn drift_of(scenario: &Scenario, trials: &ByRound) -> Option<f64> {
+    let short = scenario.workload().about().short_exchanges;
+    let all = trials.values().copied();
+    withheld::drift(all.filter(|m| short && m.successes > 0 && !is_open_loop(scenario, m)))
 }
 
 fn share(part: u64, of: u64) -> f64 {

@@ -24,12 +24,12 @@ impl Rows {
         twin: Option<&BTreeMap<u32, f64>>,
     ) -> Self {
         let sign = if figure.more_is_better() { 1.0 } else { -1.0 };
-        let row = |by_round: &BTreeMap<u32, f64>, system: bool| {
+        let row = |by_round: &BTreeMap<u32, f64>, system: bool, bound: f64| {
             let logs = by_round.iter().map(|(round, figure)| (*round, sign * figure.ln()));
-            PanelRow { by_round: logs.filter(|(_, log)| log.is_finite()).collect(), system }
+            PanelRow { by_round: logs.filter(|(_, log)| log.is_finite()).collect(), system, bound }
         };
-        let own = estimates.iter().map(|e| row(&e.by_round, !e.is_reference()));
-        let panel = Panel::new(own.chain(twin.map(|by_round| row(by_round, false))).collect());
+        let own = estimates.iter().map(|e| row(&e.by_round, !e.is_reference(), e.bound()));
+        let panel = Panel::new(own.chain(twin.map(|by_round| row(by_round, false, 0.0))).collect());
         Self { panel, design, figure }
     }
 

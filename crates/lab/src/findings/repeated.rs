@@ -3,7 +3,7 @@
 
 use stats::Verdict;
 
-use super::Compared;
+use super::{Compared, Withheld};
 use crate::plan::Planned;
 
 /// Makes each comparison undecided that other builds of the same systems do not confirm.
@@ -28,7 +28,7 @@ fn demand_one(compared: &mut [Compared<'_>], group: &[usize], at: usize) {
     }
     for one in group {
         if let Some(comparison) = compared[*one].comparisons.get_mut(at).filter(|c| c.verdict.is_decided()) {
-            comparison.unrepeated = true;
+            comparison.withheld = Some(Withheld::OtherBuild);
             comparison.verdict = Verdict::Undecided { more_rounds: None };
         }
     }

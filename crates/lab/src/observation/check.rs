@@ -191,6 +191,7 @@ impl Measurement {
 
     fn check_lists(&self, found: &mut Checker) {
         found.buckets("in_flight_us", &self.in_flight_us);
+        found.number("edges", self.edges.unwrap_or(0.0).abs(), MOST as f64);
         found.length("tenths", self.tenths.len(), TENTHS);
         self.tenths.iter().for_each(|count| found.count("tenths", *count));
         found.length("first_errors", self.first_errors.len(), MOST_ENTRIES);
@@ -300,6 +301,7 @@ mod tests {
             ("response_us.buckets", |m| m.response_us.buckets = vec![(1, u64::MAX), (2, u64::MAX)]),
             ("response_us.unanswered", |m| m.response_us.unanswered = vec![(1, u64::MAX)]),
             ("in_flight_us", |m| m.in_flight_us = vec![(2, 1), (1, 1)]),
+            ("edges", |m| m.edges = Some(f64::NAN)),
             ("tenths", |m| m.tenths = vec![1; 11]),
             ("first_errors", |m| m.first_errors = [("a".to_owned(), "x".repeat(LONGEST_TEXT + 1))].into()),
             ("generator.busiest_core", |m| m.generator.busiest_core = -0.5),

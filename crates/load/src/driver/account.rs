@@ -1,6 +1,7 @@
 //! What the driver counts: the end of each exchange, arrivals that are never sent, and what the end of the window leaves
 //! open.
 
+use hdrhistogram::Histogram;
 use reactor::Time;
 
 use super::lanes::Stamp;
@@ -8,6 +9,7 @@ use super::{Driver, Phase};
 use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::protocol::{Protocol, Success};
 use crate::tally::Named;
+use crate::times::histogram;
 
 impl<P: Protocol> Driver<'_, P> {
     /// Counts exchanges that begin.
@@ -134,12 +136,14 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Closed loop: looks how long the open exchanges and the waiting callers have waited when the window closes.
-    pub(super) fn look_at_ages(&mut self) {
+    /// Closed loop: how long the open exchanges and the waiting callers have waited.
+    pub(super) fn ages(&self) -> Histogram<u64> {
+        let mut ages = histogram();
         let stamps = self.lanes.iter().flat_map(|lane| lane.stamps.iter().map(|stamp| stamp.intended));
         for since in stamps.chain(self.waiting.iter().copied()) {
-            self.tally.open_ages.saturating_record(self.now.nanos_since(since).max(1));
+            ages.saturating_record(self.now.nanos_since(since).max(1));
         }
+        ages
     }
 
     /// Open loop: records the ages of what is still open when the drive ends.

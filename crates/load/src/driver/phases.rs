@@ -59,6 +59,7 @@ impl<P: Protocol> Driver<'_, P> {
         if !self.gate.is_over(now) {
             until = until.min(self.gate.until);
         }
+        until = until.min(self.begins_at);
         if let Some(meets_at) = self.share.meets_at().filter(|_| self.opened.is_none()) {
             // The instant becomes known between two turns.
             until = until.min(meets_at).min(now + RENDEZVOUS_TURN);
@@ -158,6 +159,9 @@ impl<P: Protocol> Driver<'_, P> {
         self.look_for_tenth();
         self.report_at = self.share.reports.map_or(Time::NEVER, |every| self.now + every);
         self.tally.attempts = self.open;
+        if !self.is_open() && self.share.ending == Ending::Cut {
+            self.tally.early_ages = self.ages();
+        }
         // Those of the warm-up do not count.
         self.protocol.take_decoded();
         self.cpu = reactor::thread_cpu();
@@ -176,7 +180,7 @@ impl<P: Protocol> Driver<'_, P> {
             self.tally.arrivals = self.begun;
             self.tally.backlog = self.waiting.len() as u64;
         } else if self.share.ending == Ending::Cut {
-            self.look_at_ages();
+            self.tally.open_ages = self.ages();
         }
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
         self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -218,11 +222,17 @@ impl<P: Protocol> Driver<'_, P> {
         if self.now >= self.report_at {
             self.report();
         }
+        if self.now >= self.begins_at {
+            self.begin_next(io);
+        }
         self.look_whether_ready();
         let over = self.is_over();
         match self.phase {
             Phase::WarmUp if over => match self.share.ending {
                 Ending::Cut => {
+                    if self.yet_to_begin > 0 {
+                        self.begin_rest(io);
+                    }
                     self.open_window();
                     self.fill_all(io);
                 }
@@ -294,12 +304,42 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Begins the exchanges of a phase. In a closed loop every caller wants to send at once.
+    /// Begins the exchanges of a phase. In a closed loop every caller wants to send at once, except in the warm-up of a cut
+    /// window: there the connections begin one after the other during its first half. Servers whose answers take equally long
+    /// would otherwise answer all of them at the same time for ever, and a window would hold one answer more or less of each.
     pub(super) fn begin_phase(&mut self, io: &mut Io) {
         if self.is_open() {
             return self.arrive(io);
         }
-        self.waiting.extend(std::iter::repeat_n(self.now, self.share.callers));
+        self.yet_to_begin = self.lanes.len();
+        if self.phase == Phase::WarmUp && self.share.ending == Ending::Cut {
+            self.begins_at = self.now;
+            self.begin_next(io);
+        } else {
+            self.begin_rest(io);
+        }
+    }
+
+    /// Begins with the connections whose time has come.
+    fn begin_next(&mut self, io: &mut Io) {
+        let (lanes, spread) = (self.lanes.len().max(1) as u32, self.share.warmup / 2);
+        while self.now >= self.begins_at && self.yet_to_begin > 1 {
+            let index = self.lanes.len() - self.yet_to_begin;
+            self.yet_to_begin -= 1;
+            self.begins_at = self.since + spread / lanes * (index as u32 + 1);
+            self.waiting.extend(std::iter::repeat_n(self.now, self.share.pipeline));
+            self.fill(io, index);
+        }
+        if self.now >= self.begins_at {
+            self.begin_rest(io);
+        }
+    }
+
+    /// Begins with all others. Callers without a connection of their own wait for one.
+    fn begin_rest(&mut self, io: &mut Io) {
+        let begun = (self.lanes.len() - self.yet_to_begin) * self.share.pipeline;
+        (self.yet_to_begin, self.begins_at) = (0, Time::NEVER);
+        self.waiting.extend(std::iter::repeat_n(self.now, self.share.callers.saturating_sub(begun)));
         self.fill_all(io);
     }
 

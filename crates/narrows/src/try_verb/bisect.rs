@@ -200,7 +200,7 @@ impl Search<'_> {
 fn judged(found: &Findings, threshold: f64, far: f64) -> Judged {
     let seen = found.experiments.first().and_then(|e| {
         let c = e.comparisons.iter().find(|c| c.by == By::System)?;
-        let ratio = c.ratio.filter(|_| !c.held_back)?;
+        let ratio = c.known()?;
         Some((if e.is_beside_base(c) { ratio } else { ratio.inverse() }, c.p))
     });
     match seen {

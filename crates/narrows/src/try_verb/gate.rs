@@ -41,7 +41,7 @@ pub fn judged(conditions: &[Condition], found: &Findings) -> Vec<Case> {
 
 /// The case of one comparison, which every build has made: that of the build that speaks most against it.
 fn case(condition: &Condition, label: &str, e: &ExperimentFindings, same: &[&Comparison]) -> Case {
-    let ratio = |c: &Comparison| c.ratio.filter(|_| !c.held_back);
+    let ratio = |c: &Comparison| c.known();
     let holds = |c: &Comparison| ratio(c).is_some_and(|ratio| condition.holds(e.figure, ratio, c.p));
     let unjudged = same.iter().find(|c| ratio(c).is_none());
     let seen = unjudged.or(same.iter().find(|c| !holds(c))).or(same.first());

@@ -3,7 +3,7 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, Interaction, Ratio, Silence, Unit,
+    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, Interaction, Ratio, Silence, Unit, Withheld,
     is_hardly_measured,
 };
 use stats::Verdict;
@@ -266,25 +266,45 @@ impl Wording<'_> {
 
     /// What would help most to decide a comparison.
     fn help(&self, c: &Comparison) -> String {
+        if let Some(why) = c.withheld {
+            return self.withheld(c, why);
+        }
         match c.verdict {
-            _ if c.held_back => {
-                let bound = |at: &usize| self.estimate(*at).is_some_and(Estimate::is_lower_bound);
-                let names: Vec<String> = [c.scenario, c.against]
-                    .iter()
-                    .filter(|at| bound(at))
-                    .map(|at| self.name(&c.by, *at))
-                    .collect();
-                format!("the generator was at its limit, so the figure of {} is a lower bound", list(&names))
-            }
-            _ if c.unrepeated => {
-                "another build of the same commits does not show it: the layout of the code may be why, or too few rounds"
-                    .to_owned()
-            }
             Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
                 format!("{} may decide it", several(more.into(), "more round"))
             }
             _ if self.e.timing.measure_s < SHORT_S => "a longer measure_s would help most".to_owned(),
             _ => "a quieter machine would help most: see `narrows doctor`".to_owned(),
+        }
+    }
+
+    /// Why a comparison has no verdict, and what gives it one.
+    fn withheld(&self, c: &Comparison, why: Withheld) -> String {
+        let names = |concerned: fn(&Estimate) -> bool| {
+            let both = [c.scenario, c.against].into_iter();
+            let both = both.filter(|at| self.estimate(*at).is_some_and(concerned));
+            list(&both.map(|at| self.name(&c.by, at)).collect::<Vec<_>>())
+        };
+        match why {
+            Withheld::LowerBound => {
+                let names = names(Estimate::is_lower_bound);
+                format!("the generator was at its limit, so the figure of {names} is a lower bound")
+            }
+            Withheld::OtherBuild => {
+                "another build of the same commits does not show it: the layout of the code may be why, or too few rounds"
+                    .to_owned()
+            }
+            Withheld::ShortWindow => {
+                "the windows have too few answers on each connection: measure for longer with -d (measure_s)".to_owned()
+            }
+            Withheld::Drift => {
+                let warmup_s = (4.0 * self.e.timing.warmup_s).clamp(5.0, 60.0).ceil();
+                let names = names(|estimate| estimate.drift.is_some());
+                format!("the speed of {names} still changed in the windows: use --warmup {warmup_s}s (warmup_s)")
+            }
+            Withheld::Overdriven => {
+                "the rate is too near what the slower one reaches: use a lower --rate".to_owned()
+            }
         }
     }
 

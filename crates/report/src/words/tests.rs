@@ -1,7 +1,9 @@
 //! Sentences that the snapshots of the program have no run for.
 
 use lab::doubt::Evidence;
-use lab::findings::{Behind, By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence};
+use lab::findings::{
+    Behind, By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence, Withheld,
+};
 use stats::Verdict;
 
 use super::verdicts::verdict;
@@ -24,8 +26,7 @@ fn comparison(by: By, verdict: Verdict) -> Comparison {
         excess: None,
         p: Some(0.01),
         at_least: true,
-        held_back: false,
-        unrepeated: false,
+        withheld: None,
         verdict,
     }
 }
@@ -114,8 +115,10 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
     let mut e = run();
     let evidence = Evidence::GeneratorBusy { share: 0.99 };
     e.estimates[1].doubts.insert(evidence.doubt(), evidence);
-    let bound =
-        Comparison { held_back: true, ..comparison(knob(), Verdict::Undecided { more_rounds: None }) };
+    let bound = Comparison {
+        withheld: Some(Withheld::LowerBound),
+        ..comparison(knob(), Verdict::Undecided { more_rounds: None })
+    };
     assert_eq!(verdict(&bound), "undecided: the generator was at its limit");
     e.claims = vec![Claim::Undecided { comparison: bound, default: false, equal: 0, of: 3 }];
     assert_eq!(

@@ -2,7 +2,8 @@
 
 use lab::compare::{Matched, RunComparison};
 use lab::findings::{
-    By, Cell, Column, Comparison, Effect, ExperimentFindings, RANKED_ERRORS, Ratio, Row, Table, Unit, column,
+    By, Cell, Column, Comparison, Effect, ExperimentFindings, RANKED_ERRORS, Ratio, Row, Table, Unit,
+    Withheld, column,
 };
 use stats::{LEVEL, Verdict};
 
@@ -26,11 +27,23 @@ pub(crate) fn verdict(c: &Comparison) -> String {
         Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
             format!("{open}, {}", several(more.into(), "more round"))
         }
-        Verdict::Undecided { .. } if c.held_back => format!("{open}: the generator was at its limit"),
-        Verdict::Undecided { .. } if c.unrepeated => format!("{open}: another build differs"),
-        Verdict::Undecided { .. } => open.to_owned(),
+        Verdict::Undecided { .. } => match c.withheld {
+            Some(why) => format!("{open}: {}", withheld(why)),
+            None => open.to_owned(),
+        },
         Verdict::Faster | Verdict::Slower => format!("{}{least}", word(c.verdict)),
         plain => word(plain).to_owned(),
+    }
+}
+
+/// Why there is no verdict, in a few words.
+fn withheld(why: Withheld) -> &'static str {
+    match why {
+        Withheld::LowerBound => "the generator was at its limit",
+        Withheld::OtherBuild => "another build differs",
+        Withheld::ShortWindow => "too few answers in each window",
+        Withheld::Drift => "the speed still changed in the windows",
+        Withheld::Overdriven => "the rate is too near the limit",
     }
 }
 

@@ -15,6 +15,7 @@ fn panel(rows: &[[f64; 3]], systems: usize) -> Panel {
     let row = |(index, numbers): (usize, &[f64; 3])| PanelRow {
         by_round: (0..).zip(*numbers).collect(),
         system: index < systems,
+        ..PanelRow::default()
     };
     Panel::new(rows.iter().enumerate().map(row).collect())
 }
@@ -72,7 +73,11 @@ fn without_other_rows_a_pair_is_compared_by_its_differences() {
 
 #[test]
 fn from_nine_rounds_on_the_pair_is_enough() {
-    let row = |numbers: Vec<f64>| PanelRow { by_round: (0..).zip(numbers).collect(), system: true };
+    let row = |numbers: Vec<f64>| PanelRow {
+        by_round: (0..).zip(numbers).collect(),
+        system: true,
+        ..PanelRow::default()
+    };
     let numbers = |factor: f64| (0..9).map(|i| f64::from(i * i % 7) * factor).collect::<Vec<f64>>();
     let panel = Panel::new([1.0, 0.5, 0.3, 0.1].map(numbers).map(row).to_vec());
     let rounds: Vec<u32> = (0..9).collect();
@@ -83,7 +88,7 @@ fn from_nine_rounds_on_the_pair_is_enough() {
 #[test]
 fn rows_that_missed_a_round_do_not_take_part() {
     let mut rows: Vec<PanelRow> = panel(&SERVERS, 4).rows;
-    rows.insert(0, PanelRow { by_round: [(0, 99.0), (2, -5.0)].into(), system: true });
+    rows.insert(0, PanelRow { by_round: [(0, 99.0), (2, -5.0)].into(), system: true, ..PanelRow::default() });
     let with = Panel::new(rows);
     let without = panel(&SERVERS, 4);
     assert_eq!(with.difference(3, 1, &[0, 1, 2]), without.difference(2, 0, &[0, 1, 2]));
@@ -103,6 +108,7 @@ fn of_many_rows_some_are_enough_and_those_compared_are_among_them() {
     let row = |index: u32| PanelRow {
         by_round: (0..3).map(|round| (round, f64::from(index * 7919 % 13 + round * index % 5))).collect(),
         system: true,
+        ..PanelRow::default()
     };
     let panel = Panel::new((0..1000).map(row).collect());
     for (a, b) in [(0, 999), (501, 3), (17, 18)] {
