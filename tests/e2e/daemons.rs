@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::support::home::Home;
-use crate::support::{Ended, NARROWS, has, until};
+use crate::support::{Ended, NARROWS, has, installed, until};
 
 /// A shell script that starts a server as a daemon and exits.
 const DAEMON: &str = "echo \"$port\" >> ports
@@ -89,6 +89,28 @@ fn a_process_that_does_not_descend_from_the_command_is_measured_if_asked() {
     ended.says(&["which does not descend from the program", "--attach measures that process"]);
     home.run(["try", &server, "--shell", "--rounds", "1", "-d", "50ms", "--warmup", "0s", "--attach"])
         .code(0);
+}
+
+#[test]
+fn nginx_in_the_background_is_measured_and_ended() {
+    let Some(nginx) = installed("nginx") else { return };
+    let home = Home::new();
+    home.write(
+        "systems/daemon/start.sh",
+        &format!(
+            "port=$1\necho \"$port\" >> ports\nuser=\n[ \"$(id -u)\" != 0 ] || user='user root;'\n\
+             cat > nginx.conf <<CONF\n$user\npid nginx.pid;\nevents {{}}\nhttp {{ access_log off; server {{\n\
+             listen 127.0.0.1:$port; location / {{ return 200 ok; }} }} }}\nCONF\n\
+             exec {} -p . -c nginx.conf -e stderr\n",
+            nginx.display()
+        ),
+    );
+    home.server("daemon", r#"["sh", "start.sh", "{port}"]"#, "");
+    home.experiment("requests", "[\"daemon\"]", 2, "[[grid]]\nconnections = 2\n");
+    home.run(["run", "e", "--rounds", "file"]).code(0);
+    let measured = home.measured("daemon");
+    assert!(measured.iter().all(|trial| trial.system.cpu_s > 0.0), "{measured:#?}");
+    assert_gone(&home);
 }
 
 #[test]

@@ -238,6 +238,15 @@ fn an_interrupted_comparison_goes_on_with_its_gate() {
 }
 
 #[test]
+fn a_command_that_is_not_quoted_is_told_so_at_once() {
+    let home = Home::new();
+    for words in [["try", "node", "server.js", "{port}"], ["try", "server", "--port", "{port}"]] {
+        let quoted = format!("quote it: '{}'", words[1..].join(" "));
+        home.run(words).code(2).says(&[&quoted]);
+    }
+}
+
+#[test]
 fn a_limit_on_memory_is_kept_or_refused() {
     if !has("node") {
         return;

@@ -51,6 +51,8 @@ pub struct Running {
     /// Whether it gets more time to be ready while it is busy.
     more_if_busy: bool,
     tell: fn(&str),
+    /// Whether a command runs after it has stopped, which may end what it has started elsewhere.
+    concluded: bool,
     /// The processes to measure, if they are not those that were started.
     measured: Option<Theirs>,
     /// Its limit on memory. It is removed after the processes have ended.
@@ -77,6 +79,9 @@ pub struct Stopped {
     /// The end of its output.
     pub tail: String,
 }
+
+/// How long a process that does not descend from the command may take to end after it.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,6 +116,7 @@ impl Running {
             outside: manifest.ready.outside,
             more_if_busy: manifest.ready.more_if_busy,
             tell: launch.tell,
+            concluded: matches!(&manifest.program, Program::Started(start) if start.hooks.conclude.is_some()),
             measured: None,
             limit: None,
         }
@@ -281,10 +287,17 @@ impl Running {
     fn end(&mut self) -> Ended {
         // Drop the receiver: a full queue of lines that nobody reads would block the program.
         self.lines = None;
-        match &mut self.held {
-            Held::Ours(group) => group.stop(self.grace),
-            Held::Theirs(_) => Ended::default(),
+        let Held::Ours(group) = &mut self.held else { return Ended::default() };
+        let ended = group.stop(self.grace);
+        // A container may need a moment more than the command that asked for its end.
+        let left = self.measured.take().filter(|theirs| !poll(deadline_in(FAREWELL), || !theirs.alive()));
+        if let Some(left) = left.filter(|_| !self.concluded) {
+            let (name, left) = (&self.system, left.name());
+            (self.tell)(&format!(
+                "{name}: {left} still runs, because it does not descend from the command: end it with --conclude"
+            ));
         }
+        ended
     }
 
     fn died(&self, stage: Stage, exit: Exit) -> SystemError {

@@ -129,7 +129,7 @@ impl Running {
                     let (name, seconds, busy) = (&self.system, began.elapsed().as_secs(), self.at_work());
                     let most = BUILDING.as_secs() / 60;
                     (self.tell)(&format!(
-                        "{name}: nothing listens after {seconds} s, but {busy} is busy: waiting for up to {most} minutes. To \
+                        "{name}: nothing listens after {seconds} s, but it is busy ({busy}): waiting for up to {most} minutes. To \
                          build only once, build it with --setup and start what was built"
                     ));
                 }
