@@ -31,7 +31,7 @@ impl Folder {
 }
 
 /// A server that records each request as its first line and its body, and answers with the status that the path says.
-fn echo() -> (Peer, Arc<Mutex<Vec<String>>>) {
+pub fn echo() -> (Peer, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
     let peer = Peer::new(move |mut connection| {

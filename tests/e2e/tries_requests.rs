@@ -1,4 +1,4 @@
-//! `narrows try` and `tune` with what `load` can send: the requests of a file.
+//! `narrows try` with what `load` can send: the requests of a file, values from a first answer.
 
 use lab::observation::Outcome;
 
@@ -9,11 +9,23 @@ use crate::support::{has, squeezed, until};
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
 
 /// A server of Node.js that answers with the path, 404 to `/missing`, and the body to `/echo`. With a word behind its port it
-/// answers that to `/b`.
-const SERVER: &str = "require('http').createServer((request, answer) => {
+/// answers that to `/b`. `POST /login` with a name gives a token and a cookie, which only this process knows, and `/me` is for
+/// requests that have one of them.
+const SERVER: &str = "const token = require('crypto').randomUUID();
+require('http').createServer((request, answer) => {
     let body = '';
     request.on('data', piece => body += piece).on('end', () => {
         const path = request.url.split('?')[0];
+        const {authorization, cookie} = request.headers;
+        if (path == '/login') {
+            answer.statusCode = body.includes('ann') && request.headers['content-type'] == 'application/json' ? 200 : 403;
+            answer.setHeader('Set-Cookie', `session=${token}; Path=/; HttpOnly`);
+            return answer.end(JSON.stringify({access: {token}}));
+        }
+        if (path == '/me') {
+            answer.statusCode = authorization == `Bearer ${token}` || cookie == `session=${token}` ? 200 : 401;
+            return answer.end('me');
+        }
         answer.statusCode = path == '/missing' ? 404 : 200;
         answer.end(path == '/echo' ? body : path == '/b' && process.argv[3] || path);
     });
@@ -110,4 +122,68 @@ fn what_contradicts_a_file_of_requests_is_refused_at_once() {
     refused(&["list", "--data", "users", "--save", "x"], "--save writes one request");
     refused(&["list", "--gen", "local"], "cannot be sent to other machines");
     home.run(["tune", "nginx", "--requests", "list"]).code(2).says(&["--requests is for commands"]);
+}
+
+/// What a trial of each of these words measured: right answers alone.
+fn is_right(home: &Home, words: &[&str]) {
+    let server = ["try", "node server.js {port}"];
+    let ended = home.run([&server[..], words, &SHORT].concat()).code(0);
+    for seen in home.observations() {
+        let Outcome::Measured(m) = seen.outcome else { panic!("{ended:#?}\n{seen:#?}") };
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
+}
+
+const LOGIN: [&str; 2] = ["--first", "POST /login {\"name\":\"ann\"}"];
+const TOKEN: [&str; 2] = ["--capture", "token=json.access.token"];
+
+#[test]
+fn a_value_of_the_first_answer_is_in_all_later_requests() {
+    if !has("node") {
+        return;
+    }
+    let bearer = ["-H", "Authorization: Bearer {{token}}"];
+    is_right(&home(), &[&LOGIN[..], &TOKEN, &bearer, &["--path", "/me"]].concat());
+    is_right(&home(), &[&LOGIN[..], &["--cookies", "--path", "/me"]].concat());
+    let listed = home();
+    listed.write("mine", "GET /me\nAuthorization: Bearer {{token}}\n\nGET /a?t={{token}}\n");
+    is_right(&listed, &[&LOGIN[..], &TOKEN, &["--requests", "mine"]].concat());
+}
+
+#[test]
+fn a_value_that_is_not_found_is_an_error_that_shows_the_answer() {
+    let home = home();
+    let refused = |words: &[&str], code: i32, says: &[&str]| {
+        let words = [&["try", "node server.js {port}"][..], words, &SHORT].concat();
+        home.run(words).code(code).says(says);
+    };
+    let unused = ["--path", "/me"];
+    refused(&[&LOGIN[..], &TOKEN, &unused].concat(), 2, &["no path, header or body has {{token}}"]);
+    refused(&[&LOGIN[..], &unused].concat(), 2, &["--first needs a --capture or --cookies"]);
+    refused(&[&TOKEN[..], &unused].concat(), 2, &["--first"]);
+    refused(&[&LOGIN[..], &["--capture", "token=xml.a"]].concat(), 2, &["a value is json.NAME, header:NAME"]);
+    if !has("node") {
+        return;
+    }
+    let bearer = ["-H", "Authorization: Bearer {{token}}", "--path", "/me"];
+    let missing = ["--capture", "token=json.token"];
+    let says = ["--capture token=json.token finds no value: it is missing", "it answers 200", "access"];
+    refused(&[&LOGIN[..], &missing, &bearer].concat(), 1, &says);
+    let stranger = ["--first", "POST /login {\"name\":\"bob\"}"];
+    refused(
+        &[&stranger[..], &TOKEN, &bearer].concat(),
+        1,
+        &["the first request, POST /login: it answers 403"],
+    );
+}
+
+#[test]
+fn load_makes_the_first_request_too() {
+    let (peer, seen) = crate::load_requests::echo();
+    let words = [peer.url("http"), "--first".to_owned(), "PUT /login x".to_owned()];
+    let more = ["--capture", "word=body~=(o)k", "-n", "2", "-c", "1", "-H", "Authorization: {{word}}"];
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(more).collect();
+    let (code, json) = crate::support::load_json(&words);
+    assert_eq!((code, json["completed"].as_u64()), (0, Some(2)), "{json}");
+    assert_eq!(*seen.lock().expect("requests"), ["PUT /login x", "GET / o", "GET / o"]);
 }

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+mod capture;
 mod check;
 mod coding;
 mod found;
@@ -14,6 +15,7 @@ mod number;
 mod parse;
 mod statuses;
 
+pub use capture::{Capture, cookies};
 pub use check::{Answer, Check, Subject};
 pub use coding::{ACCEPTED, Broken, Coding, Encodings, decode};
 pub use found::{Excerpt, Found};

@@ -3,6 +3,7 @@
 use regex::bytes::Regex;
 use serde_json::Value;
 
+use crate::capture::Source;
 use crate::check::{JsonTest, Literal, Test, TextTest};
 use crate::json::Step;
 use crate::number::{Number, Order};
@@ -49,7 +50,46 @@ pub(crate) fn test(text: &str) -> Parsed<Test> {
     }
 }
 
+/// Reads the name of a value, and where it is in an answer.
+pub(crate) fn capture(text: &str) -> Parsed<(&str, Source)> {
+    let mut reader = Reader { text, at: 0 };
+    let name = reader.until(&['=']);
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(legal) {
+        return Err(Reader { text, at: 0 }.wrong("a name is expected, as in token=json.access_token"));
+    }
+    if !reader.take("=") {
+        return Err(reader.wrong("`=` is expected, as in token=json.access_token"));
+    }
+    let source = if reader.take("json") {
+        Source::Json(reader.steps()?)
+    } else if reader.take("body~=") {
+        return reader.pattern().map(|pattern| (name, Source::Body(pattern)));
+    } else if reader.take("header:") {
+        Source::Header(reader.token()?)
+    } else if reader.take("cookie:") {
+        Source::Cookie(reader.token()?)
+    } else {
+        return Err(reader.wrong("a value is json.NAME, header:NAME, cookie:NAME or body~=REGEX"));
+    };
+    match reader.rest() {
+        "" => Ok((name, source)),
+        _ => Err(reader.wrong("nothing more is expected")),
+    }
+}
+
 impl<'a> Reader<'a> {
+    /// Reads the rest as the name of a header or a cookie.
+    fn token(&mut self) -> Parsed<String> {
+        let rest = self.rest();
+        let legal = |c: char| c.is_ascii_graphic() && !"=;,\"".contains(c);
+        if rest.is_empty() || !rest.chars().all(legal) {
+            return Err(self.wrong("a name is expected, as in header:X-CSRF-Token"));
+        }
+        self.skip(rest.len());
+        Ok(rest.to_owned())
+    }
+
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }

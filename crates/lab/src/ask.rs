@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use answers::{Check, Statuses};
+use answers::{Capture, Check, Statuses};
+use load::Values;
 use load::target::{Body, Expect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,32 @@ pub struct Ask {
     /// The requests of a file, which are sent instead of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<Listed>,
+    /// A request that is made once before the others of a trial, and whose answer has values for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
+}
+
+/// A request whose answer has values for later requests, which name them as `{{name}}` in paths, headers and bodies.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct First {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Additional headers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    #[serde(default)]
+    pub body: Payload,
+    /// The values that are taken from its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub capture: Vec<Capture>,
+    /// Whether later requests send the cookies that it sets.
+    #[serde(default)]
+    pub cookies: bool,
 }
 
 /// A file of requests. Their number may be large, so the file is read again when a run goes on.
@@ -126,6 +153,21 @@ impl Ask {
             expect: Vec::new(),
             unequal: false,
             list: None,
+            first: None,
+        }
+    }
+
+    /// The same request with values in place of their names.
+    pub fn filled(&self, values: &Values) -> Self {
+        let body = match &self.body {
+            Payload::Bytes(bytes) => Payload::Bytes(Bytes(values.fill_body(&bytes.0))),
+            other => other.clone(),
+        };
+        Self {
+            path: values.fill_path(&self.path),
+            headers: values.fill_headers(&self.headers),
+            body,
+            ..self.clone()
         }
     }
 

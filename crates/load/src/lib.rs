@@ -26,6 +26,7 @@ mod tally;
 pub mod target;
 mod times;
 mod travel;
+mod values;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -49,6 +50,7 @@ pub use slo::{Broken, Objective, Slo, duration};
 pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram};
+pub use values::Values;
 
 use announced::Announced;
 use driver::{Beginning, Share};

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use lab::ask::Ask;
+use lab::ask::{Ask, Payload};
 use lab::plan::Plan;
 use lab::session::Executor;
 use load::target::Http;
@@ -191,7 +191,7 @@ impl CommandArgs {
             expect: traffic.checks.expect(),
             ..Http::get("127.0.0.1:65535", "/")
         };
-        self.sent.file.script(&http, SEED)
+        self.sent.file.script(&http, SEED, &traffic.first.names())
     }
 
     /// The first option of TLS that means nothing here.
@@ -228,7 +228,17 @@ impl CommandArgs {
         }
         let traffic = self.traffic();
         let body = traffic.body()?;
+        let path = self.path_asked(texts)?;
+        let first = traffic.first.read(&traffic.headers)?;
+        if scripted.is_none() {
+            let body = match &body {
+                Payload::Bytes(bytes) => std::str::from_utf8(&bytes.0).unwrap_or_default(),
+                Payload::None | Payload::Size(_) => "",
+            };
+            traffic.check_values(&path, body)?;
+        }
         Ok(Some(Ask {
+            first,
             method: traffic.method(&body),
             headers: traffic.headers.clone(),
             body,
@@ -237,7 +247,7 @@ impl CommandArgs {
             expect: traffic.checks.expect.clone(),
             unequal,
             list: scripted.map(|scripted| scripted.listed.clone()),
-            ..Ask::get(self.path_asked(texts)?)
+            ..Ask::get(path)
         }))
     }
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
-use load::target::{FrameStream, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, Slo, Stop, Tally};
+use load::target::{Body, FrameStream, Http, Target, Traffic, Url};
+use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, Slo, Stop, Tally, Values};
 use reactor::Address;
 use report::{Interval, number};
 use summary::Driven;
@@ -221,10 +221,7 @@ fn speaks_tls(job: &Job, tally: &Tally) -> bool {
     if tally.successes > 0 || !failed.any(|(class, _)| unclear.contains(class)) {
         return false;
     }
-    let server = match &job.target.address {
-        Address::Tcp(address) => Listening::Address(*address),
-        Address::Unix(path) => Listening::Socket(path.clone()),
-    };
+    let server = listening(&job.target.address);
     let anyone = Dialing {
         name: "localhost".to_owned(),
         trust: Trust::Anyone,
@@ -232,6 +229,13 @@ fn speaks_tls(job: &Job, tally: &Tally) -> bool {
         parameters: Parameters::default(),
     };
     Contact::open(&Access { server, tls: Some(anyone) }, LONGEST_TRY).is_ok()
+}
+
+fn listening(address: &Address) -> Listening {
+    match address {
+        Address::Tcp(address) => Listening::Address(*address),
+        Address::Unix(path) => Listening::Socket(path.clone()),
+    }
 }
 
 /// The pause between two questions whether the target accepts connections.
@@ -330,7 +334,8 @@ impl Args {
             (Traffic::Frames(self.frames()), None)
         } else {
             let mut http = self.http(&url)?;
-            let replay = self.requests.prepare(&mut http, &url, self.seed)?;
+            let values = self.begin(&mut http, &url, &place)?;
+            let replay = self.requests.prepare(&mut http, &url, self.seed, &values)?;
             http.max_answer = self.max_answer.unwrap_or_else(|| http.usual_limit());
             (Traffic::Http(http), replay)
         };
@@ -439,6 +444,33 @@ impl Args {
             return Some("--seed needs --rate or --requests: nothing else is random".to_owned());
         }
         self.traffic.contradiction(scheme).map(str::to_owned)
+    }
+
+    /// Makes the first request, and fills in its values, which the requests of a file may need, too.
+    fn begin(&self, http: &mut Http, url: &Url, place: &Place) -> anyhow::Result<Values> {
+        let Some(first) = self.traffic.first.read(&http.headers)? else { return Ok(Values::default()) };
+        if !self.requests.any() {
+            let body = match &http.body {
+                Body::Bytes(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+                Body::None | Body::Pattern(_) => "",
+            };
+            self.traffic.check_values(&http.path, body)?;
+        }
+        let cancel = common::cancellation()?;
+        if let Some(patience) = self.wait {
+            wait_for(&place.address, patience, &cancel)?;
+        }
+        let access = Access { server: listening(&place.address), tls: http.tls.as_deref().cloned() };
+        let over = || cancel.load(Ordering::Relaxed);
+        let values =
+            lab::session::first_values(&access, &url.authority(), &first, self.traffic.timeout, &over);
+        let values = values.map_err(|why| anyhow!(why))?;
+        http.path = values.fill_path(&http.path);
+        http.headers = values.fill_headers(&http.headers);
+        if let Body::Bytes(bytes) = &http.body {
+            http.body = Body::Bytes(Arc::new(values.fill_body(bytes)));
+        }
+        Ok(values)
     }
 
     fn http(&self, url: &Url) -> anyhow::Result<Http> {

@@ -15,6 +15,7 @@ mod common;
 mod compare_verb;
 mod condition;
 mod doctor_verb;
+mod first_args;
 mod first_use;
 mod fleet;
 mod fleet_args;

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use lab::ask::Listed;
 use load::target::{Http, Url};
-use load::{ListBuilder, Order, Recording, Script};
+use load::{ListBuilder, Order, Recording, Script, Values};
 use report::number;
 use requests::{Format, Found, Options, Origin, Rows};
 use ring::digest::{Context as Digest, SHA256};
@@ -127,11 +127,12 @@ impl FileArgs {
     }
 
     /// Reads the file for several servers, and checks that its requests can be sent. `http` says what they have in common. The
-    /// hosts of its URLs do not matter. None if there is no file.
+    /// hosts of its URLs do not matter. `captured` are names of values that become known when a server runs. None if there is
+    /// no file.
     ///
     /// # Errors
     /// A file cannot be read, or something in it is wrong.
-    pub fn script(&self, http: &Http, seed: u64) -> anyhow::Result<Option<Scripted>> {
+    pub fn script(&self, http: &Http, seed: u64, captured: &[String]) -> anyhow::Result<Option<Scripted>> {
         let Some(path) = &self.requests else { return Ok(None) };
         let order = match self.requests_order {
             None => None,
@@ -144,13 +145,15 @@ impl FileArgs {
         };
         let digest = RefCell::new(Digest::new(&SHA256));
         let rows = self.rows(Some(&digest))?;
-        let columns = rows.columns.clone();
+        let columns = columns(&rows, captured)?;
         // Each request is encoded once, so that what is wrong with it is found with its line.
-        let mut builder = ListBuilder::new(http, rows.clone());
         let mut requests = Vec::new();
+        let some: Vec<(String, String)> = captured.iter().map(|name| (name.clone(), name.clone())).collect();
+        let tried = Script::new(Vec::new(), rows.clone(), None, seed);
+        let mut builder = ListBuilder::new(http, rows.clone());
         let from = Taking { url: &Url::parse("http://localhost/")?, rebase: true, digest: Some(&digest) };
         let found = self.read(path, &columns, from, |request| {
-            builder.push(request.clone(), |texts| http.expect.besides(texts))?;
+            builder.push(tried.filled_in(&request, &some), |texts| http.expect.besides(texts))?;
             requests.push(request);
             Ok(())
         })?;
@@ -203,6 +206,14 @@ impl FileArgs {
     }
 }
 
+/// The columns of the data, and then the names of values.
+fn columns(rows: &Rows, captured: &[String]) -> anyhow::Result<Vec<String>> {
+    if let Some(name) = rows.columns.iter().find(|name| captured.contains(name)) {
+        bail!(Usage(format!("--capture {name} and a column of --data have one name: choose another")));
+    }
+    Ok([&rows.columns, captured].concat())
+}
+
 /// Whose requests are taken from a file, and what sees its bytes.
 #[derive(Clone, Copy)]
 struct Taking<'a> {
@@ -248,17 +259,27 @@ impl RequestsArgs {
         Ok(Some(("Authorization".to_owned(), value)))
     }
 
-    /// Reads the file and prepares its requests. `http` says what they have in common.
+    /// Reads the file and prepares its requests. `http` says what they have in common, and `values` what placeholders stand for
+    /// besides columns.
     ///
     /// # Errors
     /// A file cannot be read, or something in it is wrong.
-    pub fn prepare(&self, http: &mut Http, url: &Url, seed: u64) -> anyhow::Result<Option<Replay>> {
+    pub fn prepare(
+        &self,
+        http: &mut Http,
+        url: &Url,
+        seed: u64,
+        values: &Values,
+    ) -> anyhow::Result<Option<Replay>> {
         let Some(path) = &self.file.requests else { return Ok(None) };
         let rows = self.file.rows(None)?;
-        let columns = rows.columns.clone();
+        let names: Vec<String> = values.named.iter().map(|(name, _)| name.clone()).collect();
+        let columns = columns(&rows, &names)?;
+        let blank = Script::new(Vec::new(), rows.clone(), None, seed);
         let mut builder = ListBuilder::new(http, rows);
         let from = Taking { url, rebase: self.rebase, digest: None };
         let found = self.file.read(path, &columns, from, |request| {
+            let request = if names.is_empty() { request } else { blank.filled_in(&request, &values.named) };
             builder.push(request, |texts| http.expect.besides(texts))
         })?;
         say_what_is_left_out(path, &found);

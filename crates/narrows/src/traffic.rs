@@ -9,6 +9,7 @@ use wire::frames::Prefix;
 
 use crate::check_args::CheckArgs;
 use crate::common::{self, Usage};
+use crate::first_args::FirstArgs;
 
 /// What is sent, and which answers are right.
 #[derive(Debug, Clone, clap::Args)]
@@ -54,6 +55,8 @@ pub struct TrafficArgs {
     pub frame_prefix: Option<Prefix>,
     #[command(flatten)]
     pub checks: CheckArgs,
+    #[command(flatten)]
+    pub first: FirstArgs,
 }
 
 /// The gaps between arrivals.
@@ -102,6 +105,15 @@ impl TrafficArgs {
         self.request.clone().unwrap_or_else(|| usual.to_owned())
     }
 
+    /// Checks that the values of the first answer are used in what is sent.
+    ///
+    /// # Errors
+    /// One is not.
+    pub fn check_values(&self, path: &str, body: &str) -> Result<(), Usage> {
+        let headers = self.headers.iter().map(|(_, value)| value.as_str());
+        self.first.check_named(headers.chain([path, body]))
+    }
+
     /// The knobs of a workload that these options set: each option that is given, its knob and the value.
     pub fn given(&self) -> Vec<(&'static str, &'static str, Value)> {
         let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
@@ -126,6 +138,7 @@ impl TrafficArgs {
             || !self.headers.is_empty()
             || self.expect_continue
             || self.checks.any()
+            || self.first.any()
     }
 
     /// The first option that contradicts another or does not apply to the scheme.

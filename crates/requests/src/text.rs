@@ -44,6 +44,33 @@ impl Text {
         self.parts.is_empty()
     }
 
+    /// The text with values in place of the columns from number `first` on. In a path a value must not end the line.
+    pub fn with(&self, first: usize, values: &[&str], in_path: bool) -> Self {
+        let (mut filled, mut done) = (Self::default(), 0);
+        for part in &self.parts {
+            filled.literal.extend_from_slice(self.literal.get(done..part.at).unwrap_or_default());
+            done = part.at;
+            let value = match part.slot {
+                Slot::Column(column) => column.checked_sub(first).and_then(|number| values.get(number)),
+                _ => None,
+            };
+            match value {
+                Some(value) if in_path => {
+                    for byte in value.bytes() {
+                        match byte.is_ascii_graphic() {
+                            true => filled.literal.push(byte),
+                            false => filled.literal.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+                        }
+                    }
+                }
+                Some(value) => filled.literal.extend_from_slice(value.as_bytes()),
+                None => filled.parts.push(Part { at: filled.literal.len(), slot: part.slot }),
+            }
+        }
+        filled.literal.extend_from_slice(self.literal.get(done..).unwrap_or_default());
+        filled
+    }
+
     /// Parses a text. `columns` are the columns of the data.
     pub(crate) fn parse(text: &[u8], columns: &[String]) -> Result<Self, InLine> {
         let mut parsed = Self::default();

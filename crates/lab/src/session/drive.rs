@@ -11,6 +11,7 @@ use systems::tcp::Watch;
 use crate::observation::{KernelCounts, Measurement, TracedCounts};
 use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
+use crate::session::first::begun;
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
@@ -20,6 +21,7 @@ use crate::session::window::Window;
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let running = place.start()?;
     let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
+    let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     check_equal_work(place, &driver, &orders, &running)?;
     let drive = Drive { place, running: &running, driver: &driver };
     let (orders, mut measured) = match &place.trial.objective {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use load::Message;
 use serde::{Deserialize, Serialize};
 use systems::Work;
-use systems::contact::Contact;
+use systems::contact::{Access, Contact};
 use systems::trace;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 use wire::pattern;
@@ -19,6 +19,7 @@ use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
 use crate::session::drive::listening;
 use crate::session::driver::{Orders, in_common, listed};
+use crate::session::first::begun;
 use crate::session::place::Place;
 use crate::session::trial_error::TrialError;
 
@@ -84,6 +85,13 @@ impl Look {
             false => Demand::Length(first.length),
         }
     }
+
+    /// A look at the requests of a list: a look at each of them.
+    pub fn of_each(&self) -> impl Iterator<Item = Self> {
+        let alone =
+            |looked: &Looked| Self { answers: looked.answers.clone(), listed: Vec::new(), per_s: None };
+        self.listed.iter().map(alone)
+    }
 }
 
 impl Answer {
@@ -134,6 +142,8 @@ impl Bench {
 fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError> {
     let running = place.start()?;
     let orders = Orders { ask: ask.clone(), ..place.orders(listening(&running)?) };
+    let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
+    let ask = &orders.ask;
     let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
     let (mut answers, mut looked) = (Vec::new(), Vec::new());
     let several = |ask: &Ask, bytes: &[u8]| {
@@ -199,13 +209,23 @@ fn of_list(ask: &Ask, sample: &Message) -> Ask {
 
 /// Sends the request, which begins with these bytes, on a connection of its own, and reads the whole answer.
 fn exchange(place: &Place<'_>, orders: &Orders, ask: &Ask, begin: &[u8]) -> Result<Answer, String> {
-    let access = &orders.access;
     let patience = Duration::from_secs_f64(orders.timing.timeout_s);
+    answer_to(&orders.access, ask, begin, patience, &|| place.cancelled())
+}
+
+/// The same for a server that is reached like this, within `patience`.
+pub(super) fn answer_to(
+    access: &Access,
+    ask: &Ask,
+    begin: &[u8],
+    patience: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Answer, String> {
     let mut stream = Contact::open(access, patience).map_err(|e| format!("cannot connect: {e}"))?;
     // The server may answer before it has read a body. Its answer then says more than the failed write.
     let sent = send(&mut stream, begin, ask);
     let deadline = Instant::now() + patience;
-    let over = || place.cancelled() || Instant::now() >= deadline;
+    let over = || cancelled() || Instant::now() >= deadline;
     read(&mut stream, ask, &over).map_err(|why| match sent {
         Ok(()) => why,
         Err(sent) => format!("{why}; {sent}"),
@@ -213,7 +233,7 @@ fn exchange(place: &Place<'_>, orders: &Orders, ask: &Ask, begin: &[u8]) -> Resu
 }
 
 /// The bytes of the request up to its body.
-fn head(host: &str, ask: &Ask) -> Result<Vec<u8>, String> {
+pub(super) fn head(host: &str, ask: &Ask) -> Result<Vec<u8>, String> {
     let body = match &ask.body {
         Payload::None => None,
         Payload::Bytes(bytes) => Some(bytes.0.len() as u64),

@@ -49,6 +49,25 @@ impl Script {
         self.requests.is_empty()
     }
 
+    /// The same with values in place of the columns that follow those of the data, in their order.
+    pub fn filled(&self, values: &[(String, String)]) -> Self {
+        let requests = self.requests.iter().map(|request| self.filled_in(request, values)).collect();
+        Self { requests, ..self.clone() }
+    }
+
+    /// The same for one request that follows the columns of this script's data.
+    pub fn filled_in(&self, request: &Request, values: &[(String, String)]) -> Request {
+        let first = self.rows.columns.len();
+        let values: Vec<&str> = values.iter().map(|(_, value)| value.as_str()).collect();
+        let headers = request.headers.iter();
+        Request {
+            path: request.path.with(first, &values, true),
+            headers: headers.map(|(name, text)| (name.clone(), text.with(first, &values, false))).collect(),
+            body: request.body.as_ref().map(|body| body.with(first, &values, false)),
+            ..request.clone()
+        }
+    }
+
     /// The first `most` requests, prepared for a server. `base` says what all of them have in common.
     ///
     /// # Errors

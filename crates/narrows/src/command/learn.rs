@@ -106,14 +106,8 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
 fn check_listed(ask: &Ask, list: &Listed, looks: &[(String, Look)]) -> anyhow::Result<()> {
     let Some((_, first)) = looks.first() else { return Ok(()) };
     for (at, looked) in first.listed.iter().enumerate() {
-        let answers =
-            |look: &Look| look.listed.get(at).map(|looked| looked.answers.clone()).unwrap_or_default();
-        let of_one: Vec<(String, Look)> = looks
-            .iter()
-            .map(|(label, look)| {
-                (label.clone(), Look { answers: answers(look), listed: Vec::new(), per_s: None })
-            })
-            .collect();
+        let of_one = looks.iter().filter_map(|(label, look)| Some((label.clone(), look.of_each().nth(at)?)));
+        let of_one: Vec<(String, Look)> = of_one.collect();
         let asked = Ask { unequal: ask.unequal, ..looked.ask.clone() };
         settled(asked, &of_one)
             .with_context(|| format!("{} {} of {}", looked.ask.method, looked.ask.path, list.file))?;
