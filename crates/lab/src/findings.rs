@@ -17,6 +17,7 @@ mod estimate;
 mod generators;
 mod leader;
 mod outlier;
+mod overdriven;
 mod panel;
 mod pivot;
 mod rank;
@@ -160,6 +161,7 @@ pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
     });
     let mut compared: Vec<Compared> = compared.collect();
     repeated::demand(&mut compared);
+    overdriven::withhold(&mut compared, observations);
     Findings { experiments: compared.into_iter().map(|compared| compared.findings(plan)).collect() }
 }
 

@@ -18,6 +18,7 @@ mod generator;
 mod look;
 mod place;
 mod room;
+mod settle;
 mod trial_error;
 mod window;
 
@@ -32,6 +33,7 @@ pub use fake::{Fake, MeasurementPatch, Rule};
 pub use first::values as first_values;
 pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};
 pub use look::{Answer, LONGEST_CONTENT, Look, Looked};
+pub use settle::Pace;
 pub use trial_error::TrialError;
 
 use load::Script;
@@ -65,8 +67,8 @@ pub trait Executor {
     /// Brings the requests of the file that `ask` and plans name.
     fn bring(&mut self, _script: Arc<Script>) {}
 
-    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven for
-    /// the time that `timing` says. `None` if the executor starts no systems.
+    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven
+    /// until its speed stands still, for the time of the window that `timing` says at most. `None` if the executor starts no systems.
     ///
     /// # Errors
     /// It did not start, or an exchange failed. The user interrupted.

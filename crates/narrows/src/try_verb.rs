@@ -6,6 +6,7 @@
 mod bisect;
 mod commits;
 mod gate;
+mod pace;
 mod question;
 mod save;
 
@@ -36,6 +37,7 @@ use crate::lab_args::{self, LabArgs};
 use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Run, Screen};
 use commits::{Clones, CommitArgs, Commits};
+use question::Tempo;
 
 /// `narrows try`
 #[derive(clap::Args)]
@@ -57,12 +59,15 @@ pub struct Args {
     /// The smallest difference worth having, as a share
     #[arg(long, value_name = "SHARE", default_value_t = lab::experiment::DEFAULT_THRESHOLD, value_parser = common::share)]
     threshold: f64,
-    /// How long to measure in each trial
-    #[arg(short, long, value_parser = common::duration, value_name = "TIME", default_value = "1s")]
-    duration: Duration,
-    /// Drive for this long before each measurement
-    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "500ms")]
-    warmup: Duration,
+    /// How long to measure in each trial [default: 1s, or longer if answers take long]
+    #[arg(short, long, value_parser = common::duration, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Drive for this long before each measurement [default: 500ms, or until the speed stands still]
+    #[arg(long, value_parser = common::duration, value_name = "TIME", conflicts_with = "cold")]
+    warmup: Option<Duration>,
+    /// Measure what a fresh process does: each window begins with the first requests, without a warm-up
+    #[arg(long)]
+    cold: bool,
     /// Run as many rounds as fit into this time [default: 60s, and at least six rounds]
     #[arg(long, value_name = "TIME", value_parser = common::duration, conflicts_with = "rounds")]
     budget: Option<Duration>,
@@ -217,7 +222,8 @@ impl<'a> Question<'a> {
         let (arms, catalog) = self.arms(commits)?;
         let scripted = args.command.script()?;
         let ask = args.command.ask(*workload, &args.arms, scripted.as_ref(), args.unequal)?;
-        let first = args.plan(&catalog, &arms, ask.clone(), None)?;
+        let usual = Tempo { rate: None, timing: args.timing() };
+        let first = args.plan(&catalog, &arms, ask.clone(), usual)?;
         if args.dry_run {
             return Ok(dry_run(&catalog, &first, args.fleet.address)?.into());
         }
@@ -230,7 +236,13 @@ impl<'a> Question<'a> {
         if let Some(scripted) = scripted {
             executor.bring(scripted.script);
         }
-        let learnt = learn::learn(&mut *executor, &first, ask, args.look(), args.saturated(*workload))?;
+        let learnt = learn::learn(
+            &mut *executor,
+            &first,
+            ask,
+            pace::look(args.timing()),
+            args.needs_paces(*workload),
+        )?;
         let Some(learnt) = learnt else { return Ok(run_verb::not_begun(&*executor)?.into()) };
         let plan = args.grown(&catalog, &arms, learnt)?;
         let path = args.place_of_store()?;

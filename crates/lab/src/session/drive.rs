@@ -39,8 +39,8 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
 /// A server that runs, and what drives it.
 pub(super) struct Drive<'a> {
     pub place: &'a Place<'a>,
-    running: &'a Running,
-    driver: &'a Driver<'a>,
+    pub running: &'a Running,
+    pub driver: &'a Driver<'a>,
 }
 
 impl Drive<'_> {

@@ -17,10 +17,11 @@ use wire::pattern;
 use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
-use crate::session::drive::listening;
+use crate::session::drive::{Drive, listening};
 use crate::session::driver::{Orders, in_common, listed};
 use crate::session::first::begun;
 use crate::session::place::Place;
+use crate::session::settle::{Pace, settle};
 use crate::session::trial_error::TrialError;
 
 /// How many bytes of an answer are compared. Of a longer one only the length is.
@@ -46,8 +47,8 @@ pub struct Look {
     /// Some of the requests of a list, with their answers. `answers` is empty then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<Looked>,
-    /// Answers per second in a short closed loop, if that was asked for.
-    pub per_s: Option<f64>,
+    /// Its speed, if that was asked for.
+    pub pace: Option<Pace>,
 }
 
 /// A request of a list, and its answers.
@@ -89,7 +90,7 @@ impl Look {
     /// A look at the requests of a list: a look at each of them.
     pub fn of_each(&self) -> impl Iterator<Item = Self> {
         let alone =
-            |looked: &Looked| Self { answers: looked.answers.clone(), listed: Vec::new(), per_s: None };
+            |looked: &Looked| Self { answers: looked.answers.clone(), listed: Vec::new(), pace: None };
         self.listed.iter().map(alone)
     }
 }
@@ -181,16 +182,12 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
         running.check_alive()?;
         return Err(failed(wrong));
     }
-    let per_s = match measured {
-        true => {
-            let (m, _) = place.driver().drive(&orders, &|_| {})?;
-            Some(m.successes as f64 / m.elapsed_s.max(f64::MIN_POSITIVE))
-        }
-        false => None,
-    };
+    let driver = place.driver();
+    let drive = Drive { place, running: &running, driver: &driver };
+    let pace = measured.then(|| settle(&drive, &orders)).transpose()?;
     running.check_alive()?;
     running.stop();
-    if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, listed: looked, per_s }) }
+    if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, listed: looked, pace }) }
 }
 
 /// A request of a list by itself. Its bytes are sent as they are, so nothing else of it matters.
@@ -328,7 +325,7 @@ mod tests {
             head: Vec::new(),
             body: body.as_bytes().to_vec(),
         };
-        Look { answers: bodies.iter().map(answer).collect(), listed: Vec::new(), per_s: None }
+        Look { answers: bodies.iter().map(answer).collect(), listed: Vec::new(), pace: None }
     }
 
     #[test]
@@ -347,7 +344,7 @@ mod tests {
         // Of an answer that is longer than what is kept, only the length is demanded.
         let body = vec![0; LONGEST_CONTENT];
         let long = Answer { status: 200, length: LONGEST_CONTENT as u64 + 1, head: Vec::new(), body };
-        let look = Look { answers: vec![long; 3], listed: Vec::new(), per_s: None };
+        let look = Look { answers: vec![long; 3], listed: Vec::new(), pace: None };
         assert_eq!(look.demand(), Demand::Length(LONGEST_CONTENT as u64 + 1));
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use lab::ask::{Ask, Demand, Listed};
 use lab::observation::{Failure, Timing};
 use lab::plan::Plan;
-use lab::session::{Answer, Executor, Look, MACHINE, TrialError};
+use lab::session::{Answer, Executor, Look, MACHINE, Pace, TrialError};
 use systems::Stage;
 
 use crate::common;
@@ -16,8 +16,8 @@ use crate::common;
 pub struct Learnt {
     /// What is sent, and what every answer must be.
     pub ask: Option<Ask>,
-    /// The lowest rate of any point in a closed loop, if it was measured.
-    pub slowest_per_s: Option<f64>,
+    /// The speed of each point, if it was measured.
+    pub paces: Vec<Pace>,
 }
 
 /// Looks at every scenario of the plan. None if the user interrupted.
@@ -43,18 +43,15 @@ pub fn learn(
             }
         }
     }
-    if let Some((label, _)) = looks.iter().find(|(_, look)| look.per_s == Some(0.0)) {
-        bail!("{label}: no answer in half a second at full speed: give a rate with --rate");
-    }
     if let Some((ask, list)) = ask.as_ref().and_then(|ask| Some((ask, ask.list.as_ref()?))) {
         check_listed(ask, list, &looks)?;
     }
-    let slowest_per_s = looks.iter().filter_map(|(_, look)| look.per_s).reduce(f64::min);
+    let paces = looks.iter().filter_map(|(_, look)| look.pace).collect();
     let ask = match ask {
         Some(ask) => Some(settled(ask, &looks)?),
         None => None,
     };
-    Ok(Some(Learnt { ask, slowest_per_s }))
+    Ok(Some(Learnt { ask, paces }))
 }
 
 /// Looks at each system of a saved plan once: whether it starts, and answers as when its run began. Returns false if the user
@@ -203,7 +200,7 @@ mod tests {
             head: Vec::new(),
             body: body.as_bytes().to_vec(),
         };
-        Look { answers: bodies.iter().map(answer).collect(), listed: Vec::new(), per_s: None }
+        Look { answers: bodies.iter().map(answer).collect(), listed: Vec::new(), pace: None }
     }
 
     fn settle(arms: &[&[&str]], unequal: bool) -> Result<Demand, String> {

@@ -1,14 +1,17 @@
 //! The question that a command line asks: its options, checked; its figures, and the experiments and the plan that answer it.
 
+use std::time::Duration;
+
 use anyhow::bail;
 use lab::ask::Ask;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Figure, Form, Subject};
 use lab::observation::Timing;
 use lab::plan::{self, Plan};
+use lab::session::Pace;
 use systems::{Catalog, Manifest, Value, Workload};
 
-use super::Args;
+use super::{Args, pace};
 use crate::command::arms::Arms;
 use crate::command::learn::Learnt;
 use crate::common::Usage;
@@ -25,19 +28,59 @@ const FEWEST_ROUNDS: f64 = 6.0;
 const CLOSED: &str = "try";
 const OPEN: &str = "try-at-rate";
 
+/// The usual window and warm-up.
+const WINDOW: Duration = Duration::from_secs(1);
+const WARMUP: Duration = Duration::from_millis(500);
+
+/// How fast requests arrive, if that is known and not left to the callers, in a second; and the times of a trial.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tempo {
+    pub rate: Option<f64>,
+    pub timing: Timing,
+}
+
 /// Knobs with their values.
 type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
 
 impl Args {
-    /// The timing of the first look.
-    pub(super) fn look(&self) -> Timing {
-        Timing { warmup_s: 0.3, measure_s: 0.5, timeout_s: self.command.traffic().timeout.as_secs_f64() }
+    /// Whether the first look finds out how fast each point is, because the timing of the trials or their rate depends on it.
+    pub(super) fn needs_paces(&self, workload: Workload) -> bool {
+        let open = self.figures().iter().any(|choice| choice.is_below_saturation());
+        let rate = open && self.slo.is_none() && self.command.traffic().rate.is_none();
+        let timing = self.duration.is_none() || (self.warmup.is_none() && !self.cold);
+        workload == Workload::Requests && (rate || timing)
     }
 
-    /// Whether the first look finds out how fast each point is, because the rate of another experiment depends on it.
-    pub(super) fn saturated(&self, workload: Workload) -> bool {
-        let open = self.figures().iter().any(|choice| choice.is_below_saturation());
-        open && self.slo.is_none() && self.command.traffic().rate.is_none() && workload == Workload::Requests
+    /// The usual timing of a trial, as far as no option says another.
+    pub(super) fn timing(&self) -> Timing {
+        let warmup = if self.cold { Duration::ZERO } else { self.warmup.unwrap_or(WARMUP) };
+        Timing {
+            warmup_s: warmup.as_secs_f64(),
+            measure_s: self.duration.unwrap_or(WINDOW).as_secs_f64(),
+            timeout_s: self.command.traffic().timeout.as_secs_f64(),
+        }
+    }
+
+    /// The timing that suits points of these speeds, if so many trials make a round.
+    fn timing_for(&self, paces: &[Pace], round: usize) -> Timing {
+        let usual = self.timing();
+        // A schedule decides how fast a point of an open loop is.
+        let closed = self.command.traffic().rate.is_none() && self.slo.is_none();
+        let paces = || paces.iter();
+        let cycle_s = paces().map(Pace::cycle_s).filter(|_| closed).fold(0.0, f64::max);
+        let warmup_s = match self.warmup {
+            None if !self.cold => {
+                paces().map(pace::warmup_s).fold(usual.warmup_s.max(2.0 * cycle_s), f64::max)
+            }
+            _ => usual.warmup_s,
+        };
+        let rounds = self.rounds.map_or(FEWEST_ROUNDS, f64::from);
+        let all_s = self.budget.map_or(2.0 * BUDGET_S, |budget| budget.as_secs_f64());
+        let most_s = (all_s / (rounds * round.max(1) as f64) - warmup_s - pace::START_S).max(3.0 * cycle_s);
+        let needed_s = paces().filter(|_| closed).map(pace::window_s).fold(usual.measure_s, f64::max);
+        let measure_s =
+            if self.duration.is_some() { usual.measure_s } else { needed_s.min(most_s).max(usual.measure_s) };
+        Timing { warmup_s: pace::rounded(warmup_s), measure_s: pace::rounded(measure_s), ..usual }
     }
 
     /// The figures to measure.
@@ -67,9 +110,17 @@ impl Args {
 
     /// The plan of the whole run. Without a fixed number of rounds it grows.
     pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
-        let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
+        let half = learnt.paces.iter().map(|pace| pace.per_s / 2.0).reduce(f64::min);
         let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
-        let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
+        let usual = Tempo { rate, timing: self.timing() };
+        let round = self
+            .plan(catalog, arms, learnt.ask.clone(), usual)?
+            .trials
+            .iter()
+            .filter(|t| t.round == 0)
+            .count();
+        let timing = self.timing_for(&learnt.paces, round);
+        let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing })?;
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
             (None, Some(budget)) => {
@@ -86,7 +137,7 @@ impl Args {
     /// # Errors
     /// The first option that contradicts another.
     pub(super) fn conditions(&self, workload: Workload) -> anyhow::Result<Vec<Condition>> {
-        self.command.check(workload, &self.arms, self.duration)?;
+        self.command.check(workload, &self.arms, self.duration.unwrap_or(WINDOW))?;
         if self.commits.git.is_empty() && self.names.len() > self.arms.len() {
             bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
         }
@@ -108,7 +159,7 @@ impl Args {
         catalog: &Catalog,
         arms: &Arms,
         ask: Option<Ask>,
-        rate: Option<f64>,
+        Tempo { rate, timing }: Tempo,
     ) -> anyhow::Result<Plan> {
         let asked = self.figures();
         let open = self.slo.is_none() && asked.iter().any(|choice| choice.is_below_saturation());
@@ -133,7 +184,8 @@ impl Args {
                 figures = vec![Figure::RequestsPerS];
             }
             for (build, systems) in arms.by_build().enumerate() {
-                let mut experiment = self.experiment(name, &figures, arms, systems, ask.clone(), rate)?;
+                let tempo = Tempo { rate, timing };
+                let mut experiment = self.experiment(name, &figures, arms, systems, ask.clone(), tempo)?;
                 if build > 0 {
                     experiment.subject.name = format!("{name}-build-{}", build + 1);
                     experiment.repeats = Some(name.to_owned());
@@ -198,7 +250,7 @@ impl Args {
         arms: &Arms,
         of_build: &[Manifest],
         ask: Option<Ask>,
-        rate: Option<f64>,
+        Tempo { rate, timing }: Tempo,
     ) -> anyhow::Result<Experiment> {
         let [figure, also @ ..] = figures else { bail!("an experiment needs a figure") };
         let (workload, figure) = (arms.workload, *figure);
@@ -213,11 +265,6 @@ impl Args {
             objective: self.slo.clone(),
             published: Vec::new(),
             threshold: self.threshold,
-        };
-        let timing = Timing {
-            warmup_s: self.warmup.as_secs_f64(),
-            measure_s: self.duration.as_secs_f64(),
-            timeout_s: self.command.traffic().timeout.as_secs_f64(),
         };
         let held = self.command.held(workload, rate).into_iter();
         let mut axes: Axes = held.map(|(knob, value)| (knob, vec![value])).collect();

@@ -4,6 +4,7 @@ use lab::ask::{Ask, Demand};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{Effort, ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
+use lab::observation::Timing;
 use stats::LEVEL;
 
 use super::caption::{Caption, Captioned};
@@ -45,7 +46,20 @@ pub(crate) fn fixed(e: &ExperimentFindings) -> String {
         if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
     };
     let fixed = [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat();
-    format!("{fixed}{}", e.ask.as_ref().map_or_else(String::new, asked))
+    format!("{fixed}{}{}", timing(e), e.ask.as_ref().map_or_else(String::new, asked))
+}
+
+/// The times of a trial of commands, where they are not the usual ones: those depend on what a first look shows.
+fn timing(e: &ExperimentFindings) -> String {
+    let Timing { warmup_s, measure_s, .. } = e.timing;
+    let window = if measure_s == 1.0 { String::new() } else { format!("Each window lasts {measure_s} s. ") };
+    let warmup = match warmup_s {
+        _ if e.base.is_none() => return String::new(),
+        0.0 => "Cold: each window begins with the first requests. ".to_owned(),
+        0.5 => String::new(),
+        _ => format!("Each trial warms up for {warmup_s} s. "),
+    };
+    warmup + &window
 }
 
 /// What was sent, and what was demanded of each answer.

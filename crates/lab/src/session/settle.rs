@@ -1,0 +1,191 @@
+//! Drives a fresh server in short slices until its speed stands still: how fast it is then, how long an operation takes its
+//! callers, and how long it needs until then.
+
+use serde::{Deserialize, Serialize};
+use systems::trace;
+
+use crate::observation::{Measurement, Timing};
+use crate::session::drive::Drive;
+use crate::session::driver::Orders;
+use crate::session::trial_error::TrialError;
+
+/// What a first look at a server's speed shows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Right answers per second, at the end.
+    pub per_s: f64,
+    /// How many callers there are: connections, and the exchanges that may be open on each.
+    pub callers: f64,
+    /// How long it was driven until its speed stood still, seconds.
+    pub settled_s: f64,
+}
+
+impl Pace {
+    /// How long a caller of a closed loop waits for an answer, seconds.
+    pub fn cycle_s(&self) -> f64 {
+        self.callers / self.per_s
+    }
+}
+
+/// A slice of the drive, seconds.
+const SLICE_S: f64 = 0.25;
+/// The fewest slices: three times those that have an average with less noise than one.
+const FEWEST: usize = 6;
+/// A slice has at least so many answers of each caller, or it becomes longer.
+const ANSWERS: f64 = 2.0;
+/// Answers that take so long are not those of code that is still being compiled. Seconds.
+const SLOW_S: f64 = 0.2;
+/// The speed stands still if its last third exceeds the third before by no more than this.
+const FASTER: f64 = 0.10;
+/// The same for the CPU time of an answer, which is less noisy.
+const CHEAPER: f64 = 0.05;
+
+/// What a slice shows, as logarithms; higher is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Slice {
+    speed: f64,
+    /// None if no CPU time was counted.
+    thrift: Option<f64>,
+}
+
+/// Whether the speed stands still: the last third of the slices is hardly faster than the third before, and hardly cheaper. The
+/// thirds grow with the time, so that a slow change is noticed as well as a quick one, and noise matters less and less.
+///
+/// With noise of 10 % in the speed of a slice and of 4 % in its CPU time, a steady server passes three of four times; one whose
+/// thirds differ by 15 % in both, once in a hundred times (the test below). What passes wrongly is noticed in the windows of the
+/// trials, all together.
+fn stands_still(slices: &[Slice]) -> bool {
+    let third = slices.len() / 3;
+    let (earlier, last) = slices.split_at(slices.len() - third);
+    let before = earlier.get(earlier.len() - third..).unwrap_or(earlier);
+    let gain = |of: fn(&Slice) -> Option<f64>| {
+        let mean = |part: &[Slice]| part.iter().map(of).sum::<Option<f64>>().map(|sum| sum / third as f64);
+        Some(mean(last)? - mean(before)?)
+    };
+    slices.len() >= FEWEST
+        && gain(|slice| Some(slice.speed)).is_none_or(|gain| gain <= FASTER)
+        && gain(|slice| slice.thrift).is_none_or(|gain| gain <= CHEAPER)
+}
+
+/// Drives in slices until the speed stands still, at most as long as the timing's window says.
+///
+/// # Errors
+/// Nothing was answered rightly in that time.
+pub(super) fn settle(drive: &Drive<'_>, orders: &Orders) -> Result<Pace, TrialError> {
+    let longest_s = orders.timing.measure_s;
+    let (mut slice_s, mut driven_s) = (SLICE_S, 0.0);
+    let (mut slices, mut pace): (Vec<Slice>, Option<Pace>) = (Vec::new(), None);
+    let mut wrong = String::new();
+    while driven_s < longest_s && !drive.place.cancelled() {
+        let timing = Timing { warmup_s: 0.0, measure_s: slice_s, ..orders.timing };
+        let (m, _) = drive.once(&Orders { timing, ..orders.clone() })?;
+        driven_s += slice_s;
+        m.first_errors
+            .iter()
+            .next()
+            .into_iter()
+            .for_each(|(class, why)| wrong = format!(" ({class}: {why})"));
+        let callers = m.concurrency.max(1) as f64;
+        if m.successes > 0 {
+            let per_s = m.done() / m.elapsed_s.max(f64::MIN_POSITIVE);
+            pace = Some(Pace { per_s, callers, settled_s: driven_s });
+        }
+        let slow = pace.is_some_and(|pace| pace.cycle_s() > SLOW_S);
+        if slow && m.successes as f64 >= callers {
+            break;
+        }
+        if (m.successes as f64) < ANSWERS * callers {
+            slice_s *= 2.0;
+            slices.clear();
+            continue;
+        }
+        slices.extend(slice(&m));
+        if stands_still(&slices) {
+            break;
+        }
+    }
+    if drive.place.cancelled() {
+        return Err(TrialError::Interrupted);
+    }
+    let pace = pace.ok_or_else(|| {
+        let connections = orders.work.connections();
+        let reason = format!(
+            "no right answer in {driven_s} s on {connections} connections{wrong}: use fewer (-c), or a longer --timeout"
+        );
+        TrialError::failed("drive", reason)
+    })?;
+    trace::say(|| format!("it reaches {:.0}/s after {:.1} s", pace.per_s, pace.settled_s));
+    Ok(pace)
+}
+
+fn slice(m: &Measurement) -> Option<Slice> {
+    let speed = (m.done() / m.elapsed_s).ln();
+    let thrift = Some((m.done() / m.system.cpu_s).ln()).filter(|thrift| thrift.is_finite());
+    speed.is_finite().then_some(Slice { speed, thrift })
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::SplitMix64;
+
+    use super::*;
+
+    /// Slices of a server whose speed and thrift follow this course, with the noise of a shared machine.
+    fn slices(count: usize, rng: &mut SplitMix64, course: impl Fn(f64) -> f64) -> Vec<Slice> {
+        let slice = |at: usize| {
+            let true_log = course((at as f64 + 0.5) * SLICE_S).ln();
+            Slice { speed: true_log + 0.1 * rng.normal(), thrift: Some(true_log + 0.04 * rng.normal()) }
+        };
+        (0..count).map(slice).collect()
+    }
+
+    /// After how many seconds it stands still, each of 1000 times, in order.
+    fn settled(course: impl Fn(f64) -> f64 + Copy) -> Vec<f64> {
+        let mut rng = SplitMix64::new(1);
+        let run = |_| {
+            let all = slices(80, &mut rng, course);
+            let still = (1..=all.len()).find(|count| stands_still(&all[..*count]));
+            still.unwrap_or(all.len()) as f64 * SLICE_S
+        };
+        let mut runs: Vec<f64> = (0..1000).map(run).collect();
+        runs.sort_by(f64::total_cmp);
+        runs
+    }
+
+    #[test]
+    fn a_steady_server_stands_still_at_once() {
+        let runs = settled(|_| 1.0);
+        assert!(runs[500] == 1.5 && runs[900] <= 2.5 && runs[990] <= 5.0, "{:?}", [runs[500], runs[900]]);
+    }
+
+    #[test]
+    fn a_server_that_becomes_faster_is_driven_until_it_no_longer_does() {
+        // It begins with a tenth of its speed, or with a half, and approaches it with these time constants.
+        for (begins, constant, least) in [(0.1, 1.0, 2.5), (0.1, 3.0, 6.0), (0.5, 3.0, 4.0)] {
+            let course = |t: f64| 1.0 - (1.0 - begins) * (-t / constant).exp();
+            let runs = settled(course);
+            assert!(runs[50] >= least, "{begins} {constant}: {:?}", [runs[10], runs[50], runs[500]]);
+        }
+    }
+
+    #[test]
+    fn a_difference_of_15_percent_between_thirds_is_rarely_missed() {
+        let mut rng = SplitMix64::new(3);
+        let passed = |rng: &mut SplitMix64, rise: f64| {
+            let course = |t: f64| if t > 1.0 { 1.0 + rise } else { 1.0 };
+            (0..4000).filter(|_| stands_still(&slices(FEWEST, rng, course))).count()
+        };
+        assert!((2800..3400).contains(&passed(&mut rng, 0.0)));
+        assert!(passed(&mut rng, 0.16) < 40);
+    }
+
+    #[test]
+    fn without_cpu_time_the_speed_alone_decides() {
+        let course = |speeds: &[f64]| -> Vec<Slice> {
+            speeds.iter().map(|speed| Slice { speed: *speed, thrift: None }).collect()
+        };
+        assert!(stands_still(&course(&[0.0, 0.5, 1.0, 1.0, 1.0, 1.0])));
+        assert!(!stands_still(&course(&[0.0, 0.2, 0.4, 0.6, 0.8, 1.0])));
+        assert!(!stands_still(&course(&[1.0; FEWEST - 1])));
+    }
+}
