@@ -1,6 +1,7 @@
 //! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use answers::Statuses;
 use anyhow::{Context, bail};
@@ -18,6 +19,8 @@ pub struct Learnt {
     pub ask: Option<Ask>,
     /// The lowest rate of any point in a closed loop, if it was measured.
     pub slowest_per_s: Option<f64>,
+    /// The seconds that it took to start each system, to ask it and to stop it: of its points, the longest.
+    pub starts: BTreeMap<String, f64>,
 }
 
 /// Looks at every scenario of the plan. None if the user interrupted.
@@ -32,11 +35,18 @@ pub fn learn(
     measured: bool,
 ) -> anyhow::Result<Option<Learnt>> {
     let mut looks: Vec<(String, Look)> = Vec::new();
+    let mut starts: BTreeMap<String, f64> = BTreeMap::new();
     let sent = ask.clone().unwrap_or_else(|| Ask::get("/"));
     for planned in &plan.experiments {
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
-            match executor.look(scenario, &sent, timing, measured) {
+            let began = Instant::now();
+            let seen = executor.look(scenario, &sent, timing, measured);
+            let driven_s = if measured { timing.warmup_s + timing.measure_s } else { 0.0 };
+            let took_s = (began.elapsed().as_secs_f64() - driven_s).max(0.0);
+            let start_s = starts.entry(scenario.system.clone()).or_insert(took_s);
+            *start_s = start_s.max(took_s);
+            match seen {
                 Ok(look) => looks.extend(look.map(|look| (label, look))),
                 Err(TrialError::Interrupted) => return Ok(None),
                 Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
@@ -54,7 +64,7 @@ pub fn learn(
         Some(ask) => Some(settled(ask, &looks)?),
         None => None,
     };
-    Ok(Some(Learnt { ask, slowest_per_s }))
+    Ok(Some(Learnt { ask, slowest_per_s, starts }))
 }
 
 /// Looks at each system of a saved plan once: whether it starts, and answers as when its run began. Returns false if the user

@@ -70,6 +70,7 @@ impl Args {
         let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
         let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
         let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
+        plan.starts = learnt.starts;
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
             (None, Some(budget)) => {
@@ -111,6 +112,7 @@ impl Args {
         rate: Option<f64>,
     ) -> anyhow::Result<Plan> {
         let asked = self.figures();
+        let first = asked.first().copied();
         let open = self.slo.is_none() && asked.iter().any(|choice| choice.is_below_saturation());
         let workload = arms.workload;
         let own_rate = self.command.traffic().rate.map(|(from, _)| from);
@@ -121,7 +123,10 @@ impl Args {
                 // Memory is measured where other costs are.
                 let below = |choice: &FigureChoice| *choice != FigureChoice::Rate;
                 let (below, at) = asked.into_iter().partition::<Vec<FigureChoice>, _>(below);
-                vec![(CLOSED, at, None), (OPEN, below, Some(rate))]
+                // The deciding figure comes first.
+                let first_is_below = first.is_some_and(|choice| below.contains(&choice));
+                let groups = [(CLOSED, at, None), (OPEN, below, Some(rate))];
+                if first_is_below { groups.into_iter().rev().collect() } else { groups.into() }
             }
         };
         let mut requests = Vec::new();
