@@ -39,6 +39,9 @@ pub struct Plan {
     /// If set, rounds are added as long as all trials together take no more seconds than this. None if the number of
     /// rounds is fixed.
     pub budget_s: Option<f64>,
+    /// How long the first look took to start a system, to ask it and to stop it, seconds. Nobody looked at the others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub starts: BTreeMap<String, f64>,
     /// The experiments, in the order in which they run.
     pub experiments: Vec<Planned>,
     /// The trials, in the order in which they run: `trials[i].index == i`.
@@ -159,9 +162,14 @@ fn is_counted(planned: &Planned, round: u32) -> bool {
     (round == 0 || each) && planned.workload.role() == Role::Server
 }
 
-/// The expected duration of a trial, seconds: start, warm-up, measured windows and counting.
+/// The expected duration of a trial, seconds, of a system at which nobody looked.
 pub fn estimate_s(trial: &Trial) -> f64 {
     let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
+    with_start(trial, start)
+}
+
+/// The expected duration of a trial, seconds: start and stop, warm-up, measured windows and counting.
+fn with_start(trial: &Trial, start: f64) -> f64 {
     let counting = if trial.counted { COUNTING_S } else { 0.0 };
     let windows = match trial.objective {
         Some(_) => climb::estimate_s(trial.timing),
@@ -205,7 +213,13 @@ impl Planned {
 impl Plan {
     /// The expected duration of the whole plan, seconds.
     pub fn estimate_s(&self) -> f64 {
-        self.trials.iter().map(estimate_s).sum()
+        self.trials.iter().map(|trial| self.trial_s(trial)).sum()
+    }
+
+    /// The expected duration of a trial, seconds.
+    pub fn trial_s(&self, trial: &Trial) -> f64 {
+        let seen = self.starts.get(&trial.scenario.system);
+        seen.map_or_else(|| estimate_s(trial), |start| with_start(trial, *start))
     }
 
     /// Lets the plan grow until its trials have taken so many seconds. It is examined at as many of the `stats::LOOKS` as
@@ -223,7 +237,7 @@ impl Plan {
         let later = |trial: &Trial| {
             let planned = self.experiments.iter().find(|planned| planned.name == trial.scenario.experiment);
             let counted = planned.is_some_and(|planned| is_counted(planned, 1));
-            estimate_s(&Trial { round: 1, counted, ..trial.clone() })
+            self.trial_s(&Trial { round: 1, counted, ..trial.clone() })
         };
         first.map(later).sum()
     }
@@ -296,8 +310,14 @@ pub fn plan(
     seed: u64,
 ) -> Result<Plan, InputError> {
     grid::check_overrides(requests, catalog)?;
-    let mut plan =
-        Plan { seed, design: Design::ONCE, budget_s: None, experiments: Vec::new(), trials: Vec::new() };
+    let mut plan = Plan {
+        seed,
+        design: Design::ONCE,
+        budget_s: None,
+        starts: BTreeMap::new(),
+        experiments: Vec::new(),
+        trials: Vec::new(),
+    };
     let mut rounds = Vec::new();
     for request in requests {
         if plan.experiments.iter().any(|known| known.name == request.experiment.name) {

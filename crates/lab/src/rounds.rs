@@ -8,7 +8,7 @@
 //! A round always contains all scenarios of its experiment, decided or not: the rows of a round tell what it did to the
 //! others (`stats::Panel`).
 
-use stats::{LOOKS, Verdict};
+use stats::{Design, LOOKS, Verdict};
 
 use crate::findings::{Comparison, compare_scenarios};
 use crate::observation::{Observation, Outcome};
@@ -27,6 +27,16 @@ pub fn expected(plan: &Plan) -> u32 {
     }
     let looks = std::iter::successors(plan.design.next_look(0), |look| plan.design.next_look(*look));
     looks.filter(|look| *look <= fitting).last().unwrap_or(planned).max(planned)
+}
+
+/// The same plan with so many times the rounds that are expected of it, whatever they show.
+pub fn several_times(mut plan: Plan, times: u32) -> Plan {
+    if times > 1 {
+        let rounds = expected(&plan).saturating_mul(times);
+        (plan.budget_s, plan.design) = (None, Design::ONCE);
+        plan.grow(&(0..plan.experiments.len()).map(|index| (index, rounds)).collect::<Vec<_>>());
+    }
+    plan
 }
 
 /// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: all

@@ -42,7 +42,14 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
         Rounds::Fixed(_) => (Design::ONCE, None),
         Rounds::Auto => (Design::with_looks(u32::MAX), Some(f64::INFINITY)),
     };
-    let mut plan = Plan { seed, design, budget_s, experiments: vec![planned], trials: Vec::new() };
+    let mut plan = Plan {
+        seed,
+        design,
+        budget_s,
+        starts: Default::default(),
+        experiments: vec![planned],
+        trials: Vec::new(),
+    };
     plan.grow(&[(0, if let Rounds::Fixed(rounds) = rounds { rounds } else { LOOKS[0] })]);
     plan
 }

@@ -1,10 +1,11 @@
 //! Commands as systems: the options that say how a command is started and what is sent to it. `try` and `tune` share them.
 //!
-//! [`arms`] makes manifests of commands, [`knobs`] reads lists and ranges of values, and [`learn`] looks at a command once.
+//! [`arms`] makes manifests of commands, [`names`] calls them, [`knobs`] reads lists and ranges of values, and [`learn`] looks at a command once.
 
 pub mod arms;
 pub mod knobs;
 pub mod learn;
+mod names;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -104,7 +104,10 @@ impl Saved {
     pub fn shown(&self, format: Format, judgement: Judgement) -> String {
         let found = &self.found;
         match format {
-            Format::Text => report::brief(found, common::width(), common::colour()),
+            Format::Text => {
+                let (width, colour) = (common::width(), common::colour());
+                report::brief(found, width, colour) + &report::verdicts(found, width, colour)
+            }
             Format::Markdown => report::markdown(found),
             Format::Html => page(found, self.id, &self.header),
             Format::Json => report::json(found, &self.header.environment),

@@ -390,7 +390,10 @@ pub fn finish(
     let rest = where_the_rest_is(&found, run, &header, path);
     match screen {
         Screen::Answers => common::print(&(report::answers(&found, width, colour) + &rest))?,
-        Screen::Tables => common::print(&(report::brief(&found, width, colour) + &rest))?,
+        Screen::Tables => {
+            let verdicts = report::verdicts(&found, width, colour);
+            common::print(&(report::brief(&found, width, colour) + &rest + &verdicts))?;
+        }
         Screen::Nothing => common::say(rest.trim()),
         Screen::Step => {}
     }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use anyhow::Context;
 use lab::findings::Findings;
 use lab::plan::Plan;
+use lab::rounds;
 use lab::session::Executor;
 use lab::store::Store;
 use load::Slo;
@@ -218,6 +219,11 @@ impl<'a> Question<'a> {
 
     /// Makes the plan, carries it out, and prints what it shows.
     fn answer(&self, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Answer> {
+        self.answer_in(1, commits, screen)
+    }
+
+    /// The same with so many times the rounds.
+    fn answer_in(&self, times: u32, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Answer> {
         let Self { args, workload, cancel, .. } = self;
         let (arms, catalog) = self.arms(commits)?;
         let scripted = args.command.script()?;
@@ -244,7 +250,7 @@ impl<'a> Question<'a> {
             args.needs_paces(*workload),
         )?;
         let Some(learnt) = learnt else { return Ok(run_verb::not_begun(&*executor)?.into()) };
-        let plan = args.grown(&catalog, &arms, learnt)?;
+        let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
         let path = args.place_of_store()?;
         let store = Store::open(&path)?;
         if let Some(name) = &args.save {

@@ -5,15 +5,14 @@ use std::fmt::Write;
 
 use lab::doubt::Doubt;
 use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning};
-use lab::observation::telling;
 
 use crate::cell;
 use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::tuned::{self, Progress};
 use crate::words::{
-    Advice, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, fixed,
-    generators_in_a_line, headlines, left_out, noise,
+    Advice, Asked, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, first_line,
+    fixed, generators_in_a_line, headlines, left_out, noise,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -52,17 +51,39 @@ pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
     let mut out = String::new();
     warnings_of_the_run(&page, &mut out, findings);
     for (index, e) in findings.experiments.iter().enumerate() {
+        let further = index > 0 && findings.experiments[index - 1].name == e.name;
+        let several = has_several_figures(findings);
         // A further figure of the same trials: its answer is enough.
-        if index > 0 && findings.experiments[index - 1].name == e.name {
+        if further && !several {
             page.paragraph(&mut out, style(e), "  ", &format!("{}: {}", e.figure.name(), answer(e)));
+        }
+        if further {
             continue;
         }
         if index > 0 {
             out.push('\n');
         }
-        experiment(&page, &mut out, e);
+        experiment(&page, &mut out, e, !several);
     }
     out
+}
+
+/// The answers of a comparison with several figures, the deciding one last, so that it stands above the prompt. Empty where
+/// there is only one, which `brief` has.
+pub fn verdicts(findings: &Findings, width: usize, colour: bool) -> String {
+    let page = Page::new(width, colour);
+    let mut out = String::new();
+    let all = findings.experiments.iter().rev().filter(|_| has_several_figures(findings));
+    for e in all.filter(|e| e.repeats.is_none()) {
+        page.paragraph(&mut out, style(e), "", &format!("{}: {}", e.figure.name(), answer(e)));
+    }
+    out
+}
+
+/// Whether a comparison with a base has several figures.
+fn has_several_figures(findings: &Findings) -> bool {
+    let asked = findings.experiments.iter().filter(|e| e.base.is_some() && e.tuned.is_none());
+    asked.filter(|e| e.repeats.is_none()).count() > 1
 }
 
 /// Green if the first claim or the search is decided.
@@ -90,11 +111,11 @@ fn searched(page: &Page, out: &mut String, e: &ExperimentFindings) {
     page.to_paste(out, e);
 }
 
-fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
+fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings, answered: bool) {
     if e.tuned.is_some() {
         searched(page, out, e);
     } else {
-        compared(page, out, e);
+        compared(page, out, e, answered);
     }
     if let Some(line) = generators_in_a_line(e) {
         page.paragraph(out, DIM, "  ", &line);
@@ -102,16 +123,18 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings) {
     doubts(page, out, e);
 }
 
-/// The answer of an experiment that compares, its first table and the reason.
-fn compared(page: &Page, out: &mut String, e: &ExperimentFindings) {
+/// The answer of an experiment that compares, unless it stands elsewhere; its first table and the reason.
+fn compared(page: &Page, out: &mut String, e: &ExperimentFindings, answered: bool) {
     let (sentence, reason) = answer_and_reason(e);
     page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
-    page.paragraph(out, style(e), "  ", &sentence);
+    if answered {
+        page.paragraph(out, style(e), "  ", &sentence);
+    }
     if let Some(table) = e.tables.first() {
-        out.push('\n');
+        out.push_str(if answered { "\n" } else { "" });
         page.table(out, &on_one_screen(page, e, &table.table));
     }
-    if let Some(reason) = reason {
+    if let Some(reason) = reason.filter(|_| answered) {
         page.paragraph(out, "", "  ", &format!("why: {reason}"));
     }
     if let Some(noise) = noise(e) {
@@ -123,14 +146,13 @@ fn compared(page: &Page, out: &mut String, e: &ExperimentFindings) {
 fn doubts(page: &Page, out: &mut String, e: &ExperimentFindings) {
     let warnings: Vec<&Warning> = e.warnings.iter().filter(|warning| matters(e, warning)).collect();
     for warning in warnings.iter().take(MOST_WARNINGS) {
-        let Advice { message, remedy } = advice(warning);
+        let Advice { message, remedy } = advice(warning, Asked::of(e));
         page.paragraph(out, YELLOW, "  ", &format!("warning: {message}. Remedy: {remedy}."));
     }
     for failure in e.failures.iter().take(MOST_WARNINGS) {
         let trials = several(failure.trials.into(), "trial");
-        let said = telling(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
         let line =
-            format!("failed: {} ({trials}) at {}: {}{said}", failure.scenario, failure.stage, failure.reason);
+            format!("failed: {} ({trials}) at {}: {}", failure.scenario, failure.stage, first_line(failure));
         page.paragraph(out, RED, "  ", &line);
     }
     e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));
@@ -221,6 +243,7 @@ fn labels(e: &ExperimentFindings, scenarios: &[usize]) -> Vec<String> {
 /// Warnings about the machine, each once, from the experiment that it concerns most.
 fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
     let mut seen: Vec<(Code, &Warning, usize)> = Vec::new();
+    let asked = findings.experiments.first().map_or(Asked::File, Asked::of);
     for warning in findings.experiments.iter().flat_map(|e| &e.warnings).filter(|w| is_of_the_run(w.code)) {
         match seen.iter_mut().find(|(code, ..)| *code == warning.code) {
             Some((_, most, count)) => {
@@ -233,7 +256,7 @@ fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
         }
     }
     for (_, warning, count) in seen {
-        let Advice { message, remedy } = advice(warning);
+        let Advice { message, remedy } = advice(warning, asked);
         let all = findings.experiments.len();
         let places = if all > 1 { format!(", and in {count} of {all} experiments") } else { String::new() };
         page.paragraph(out, YELLOW, "", &format!("warning: {message}{places}. Remedy: {remedy}."));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::words::{Advice, Caption, advice, caption, caption_beside, headlines};
+use crate::words::{Advice, Asked, Caption, advice, caption, caption_beside, headlines};
 
 /// The schema version of a report.
 pub const SCHEMA: u32 = 8;
@@ -46,7 +46,7 @@ struct Section<'a> {
 
 impl<'a> Section<'a> {
     fn of(found: &'a ExperimentFindings) -> Self {
-        let advice = found.warnings.iter().map(advice).collect();
+        let advice = found.warnings.iter().map(|warning| advice(warning, Asked::of(found))).collect();
         Self {
             found,
             headlines: headlines(found),

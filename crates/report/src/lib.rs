@@ -27,7 +27,7 @@ mod text;
 mod words;
 
 pub use crate::bencher::bencher;
-pub use crate::brief::{answers, brief};
+pub use crate::brief::{answers, brief, verdicts};
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
 pub use crate::github::github;
@@ -38,7 +38,7 @@ pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::text::text;
 pub use crate::words::{
-    Advice, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged, way,
+    Advice, Asked, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged, way,
 };
 
 use lab::findings::{Cell, Column};

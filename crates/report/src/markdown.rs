@@ -7,7 +7,7 @@ use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
 use crate::words::{
-    Advice, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
+    Advice, Asked, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
 };
 use crate::{cell, printable};
 
@@ -36,7 +36,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
             to_paste(out, e);
         }
         Part::Tables => tables(e).iter().for_each(|table| below(out, table)),
-        Part::Warnings => list(out, "Warnings", e.warnings.iter().map(warning)),
+        Part::Warnings => list(out, "Warnings", e.warnings.iter().map(|seen| warning(seen, Asked::of(e)))),
         Part::Failures => list(out, "Failed trials", e.failures.iter().map(failure)),
         Part::Outliers => list(out, "Outlying trials, kept", e.outliers.iter().map(outlier)),
         Part::Beside => beside(e).iter().for_each(|each| below(out, each)),
@@ -66,8 +66,8 @@ fn below(out: &mut String, table: &Captioned) {
     self::table(out, table);
 }
 
-fn warning(warning: &Warning) -> String {
-    let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning));
+fn warning(warning: &Warning, asked: Asked) -> String {
+    let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning, asked));
     let places = if scenarios.is_empty() { String::new() } else { format!(" ({})", scenarios.join("; ")) };
     format!("{message}: {remedy}{places}")
 }

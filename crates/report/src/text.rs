@@ -8,7 +8,7 @@ use crate::number::several;
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
 use crate::words::{
-    Advice, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
+    Advice, Asked, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
 };
 use crate::{cell, printable};
 
@@ -62,7 +62,7 @@ impl Page {
                 self.to_paste(out, e);
             }
             Part::Tables => tables(e).iter().for_each(|table| self.below(out, table)),
-            Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning)),
+            Part::Warnings => e.warnings.iter().for_each(|warning| self.warning(out, warning, Asked::of(e))),
             Part::Failures => e.failures.iter().for_each(|f| self.failure(out, f)),
             Part::Outliers => {
                 e.outliers
@@ -102,8 +102,8 @@ impl Page {
         self.table(out, table);
     }
 
-    fn warning(&self, out: &mut String, warning: &Warning) {
-        let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning));
+    fn warning(&self, out: &mut String, warning: &Warning, asked: Asked) {
+        let (Warning { scenarios, .. }, Advice { message, remedy }) = (warning, advice(warning, asked));
         let places = if scenarios.is_empty() { String::new() } else { format!(": {}", scenarios.join("; ")) };
         self.paragraph(out, YELLOW, "  ", &format!("warning: {message}{places}. Remedy: {remedy}."));
     }

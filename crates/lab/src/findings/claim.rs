@@ -296,6 +296,6 @@ impl Claimer<'_> {
         let (a, b) = (&self.estimates[c.scenario], &self.estimates[c.against]);
         let (better, worse) = if c.verdict == Verdict::Faster { (a, b) } else { (b, a) };
         let times = c.ratio.map_or(1.0, |ratio| ratio.upwards().estimate);
-        reason::between(self.planned.workload, times, better, worse)
+        reason::between(self.planned.workload, self.planned.figure, times, better, worse)
     }
 }

@@ -50,6 +50,45 @@ pub struct Effort {
     pub tcp_in: Option<Sent>,
     /// What TCP sent for the system.
     pub tcp_out: Option<Sent>,
+    /// Bytes that were sent to the system for a unit of work.
+    #[serde(skip)]
+    pub(super) bytes_in_per_unit: Option<f64>,
+    /// Seconds for each answer in which the system had sent something that was not acknowledged.
+    #[serde(skip)]
+    pub(super) unacknowledged_s: Option<f64>,
+    /// Segments with payload that the system sent for each answer.
+    #[serde(skip)]
+    pub(super) segments_of_answer: Option<f64>,
+    /// How what is counted in windows varies from trial to trial.
+    #[serde(skip)]
+    pub(super) ranges: Ranges,
+}
+
+/// Where most trials lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Ranges {
+    pub cpu: Option<Range>,
+    pub switches: Option<Range>,
+    pub faults: Option<Range>,
+    pub retransmits: Option<Range>,
+    pub waited: Option<Range>,
+    pub bytes_out: Option<Range>,
+}
+
+/// The trials of one scenario without the lowest quarter and the highest. Of fewer than four trials, all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Range {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Range {
+    fn of(ratios: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+        let mut ratios: Vec<f64> = ratios.filter(|(_, by)| *by > 0.0).map(|(of, by)| of / by).collect();
+        ratios.sort_by(f64::total_cmp);
+        let out = ratios.len() / 4;
+        Some(Self { low: *ratios.get(out)?, high: *ratios.iter().rev().nth(out)? })
+    }
 }
 
 /// What TCP sent in one direction. From the account that the kernel keeps of each connection (`TCP_INFO`).
@@ -103,24 +142,48 @@ impl Effort {
         let ratio = |of: fn(&Measurement) -> Option<f64>, by: &dyn Fn(&Measurement) -> f64| {
             median_ratio(trials.clone().filter_map(|m| Some((of(m)?, by(m)))))
         };
+        let range = |of: fn(&Measurement) -> Option<f64>, by: &dyn Fn(&Measurement) -> f64| {
+            Range::of(trials.clone().filter_map(|m| Some((of(m)?, by(m)))))
+        };
         let worth = |m: &Measurement| m.worth(unit);
+        let elapsed = |m: &Measurement| m.elapsed_s;
+        let cpu = |m: &Measurement| m.system.cpu_s;
+        let switches = |m: &Measurement| Some(m.system.context_switches as f64);
+        let faults = |m: &Measurement| m.system.page_faults.map(|faults| faults as f64);
+        let resent = |m: &Measurement| Some(m.retransmits as f64);
+        let waited = |m: &Measurement| m.system.waited_s;
+        let server = ends.and_then(|(counts, tcp)| Some((counts, tcp.server?)));
+        let each =
+            |of: f64, counts: &KernelCounts| (counts.operations > 0).then(|| of / counts.operations as f64);
         let received = |m: &Measurement| Some(m.bytes_received as f64).filter(|bytes| *bytes > 0.0);
+        let ranges = Ranges {
+            cpu: range(|m| Some(m.system.cpu_s), &worth),
+            switches: range(switches, &worth),
+            faults: range(faults, &worth),
+            retransmits: range(resent, &elapsed),
+            waited: range(waited, &cpu),
+            bytes_out: range(received, &worth),
+        };
         let opened = trials.clone().any(|m| m.handshakes.is_some());
         Self {
-            switches_per_unit: ratio(|m| Some(m.system.context_switches as f64), &worth),
+            switches_per_unit: ratio(switches, &worth),
             calls_per_unit: calls.and_then(|calls| calls.per_operation(unit)),
             bytes_per_read: counted.and_then(|counts| counts.bytes_per_read()),
             traced: calls.is_some_and(|calls| calls.traced),
             instructions_per_unit: counted
                 .and_then(|counts| counts.per_operation(counts.instructions?, unit)),
-            retransmits_per_s: ratio(|m| Some(m.retransmits as f64), &|m| m.elapsed_s),
-            faults_per_unit: ratio(|m| m.system.page_faults.map(|faults| faults as f64), &worth),
+            retransmits_per_s: ratio(resent, &elapsed),
+            faults_per_unit: ratio(faults, &worth),
             bytes_out_per_unit: ratio(received, &worth),
             full_handshakes_per_unit: ratio(|m| Some(m.full_handshakes() as f64), &worth).filter(|_| opened),
-            waited_s_per_cpu_s: ratio(|m| m.system.waited_s, &|m| m.system.cpu_s),
+            waited_s_per_cpu_s: ratio(waited, &cpu),
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),
             tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
             tcp_out: ends.and_then(|(counts, tcp)| sent(tcp.server, counts.bytes_received, &counts)),
+            bytes_in_per_unit: counted.and_then(|counts| counts.per_operation(counts.bytes, unit)),
+            unacknowledged_s: server.and_then(|(counts, end)| each(end.busy_us? as f64 / 1e6, &counts)),
+            segments_of_answer: server.and_then(|(counts, end)| each(end.data_segments as f64, &counts)),
+            ranges,
         }
     }
 }

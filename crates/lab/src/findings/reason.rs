@@ -1,18 +1,29 @@
 //! Why: what of the kernel's work explains a difference in speed.
 //!
-//! A count explains a difference if the slower system has the higher count. The counts must differ by at least a third of the
-//! effect, in logarithms. They must also account for a noticeable part of the CPU time. Signatures come first, then the count
-//! that differs most; symptoms come last.
+//! Nothing is named that cannot account for the difference. What a count can account for is the number by which the slower
+//! one has more, times the most that each can cost. The slower one needs more CPU time for a unit of work, or more time on
+//! the clock; a count is compared with the one that it can cost, and named if it makes up at least a third of that
+//! difference. If no count does and the CPU time does, the reason is the system's own code. Otherwise there is none.
+//!
+//! The most that each can cost are round numbers above what is measured on current machines (`lmbench` and `perf bench`
+//! report 0.1 to 1 us for a call of a few bytes, 1 to 2 us for a switch, 0.5 us for a minor fault; the constants of TCP are
+//! those of Linux). docs/guide.md lists them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 use systems::work::About;
 
-use super::effort::{Effort, Sent};
+use super::effort::{Effort, Range, Ranges, Sent};
 use super::estimate::Estimate;
 use super::table::{FigureTable, Part, TableKind, Unit, column, list_of, part};
+use crate::experiment::Figure;
 use crate::plan::Planned;
+
+mod gap;
+
+use gap::Gap;
+pub(super) use gap::is_held_back;
 
 /// What of a system's work is counted. *In* is what the system receives, and *out* what it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -52,6 +63,11 @@ pub enum Counted {
     BufferLimitedOut,
     /// The share of the time of the system's cores that softirqs took.
     Softirqs,
+    /// Seconds in which the end of an answer waited for the acknowledgement of its beginning (Nagle's algorithm). It is
+    /// the only reason where it is one.
+    HeldBack,
+    /// Seconds of CPU time for a unit of work, which no count accounts for: the system's own code.
+    OwnCode,
 }
 
 /// A count that tells why one of two scenarios is the faster one.
@@ -63,6 +79,9 @@ pub struct Reason {
     pub faster: f64,
     /// Of the slower one.
     pub slower: f64,
+    /// The most of the difference that it can account for, as a share: 1 is all of it. 0 in runs of earlier versions.
+    #[serde(default)]
+    pub share: f64,
 }
 
 /// So many reasons are enough.
@@ -79,12 +98,20 @@ const TRACED: f64 = 4.0;
 const LEAST: f64 = 0.1;
 /// Fewer retransmits a second than this may be those of other programs.
 const LEAST_RESENT: f64 = 5.0;
-/// Neither a context switch nor a page fault nor a segment costs more than this many seconds of CPU time, caches included.
+/// The most CPU time that a system call takes, seconds. The bytes that it moves are the same on both sides.
+const CALL_S: f64 = 2e-6;
+/// That a read takes of a stream, with what a program does for each of its messages.
+const READ_S: f64 = 5e-6;
+/// That a context switch, a page fault or a segment takes, with the caches that it spoils.
 const COST_S: f64 = 5e-6;
-/// Nor does a byte cost more than this that is copied and encrypted.
+/// That a byte takes which is copied and encrypted.
 const BYTE_COST_S: f64 = 2e-9;
-/// Nor does a full handshake cost more than this, with a signature of a long RSA key.
+/// That a full handshake takes, with a signature of a long RSA key.
 const HANDSHAKE_COST_S: f64 = 5e-3;
+/// That an instruction takes.
+const INSTRUCTION_S: f64 = 1e-9;
+/// How long a segment waits before it is sent again: Linux's least timeout (TCP_RTO_MIN), seconds.
+const RESENT_S: f64 = 0.2;
 /// At that cost, what the slower one had to do more must take at least this share of its CPU time.
 const WORTH: f64 = 0.1;
 /// A share of time below this is nothing worth saying.
@@ -92,20 +119,20 @@ const LEAST_SHARE: f64 = 0.1;
 /// Larger shares of time count as this one, so that the ratio stays finite.
 const MOST_OF_TIME: f64 = 0.99;
 
-/// How a count tells how much more the slower one had to do.
+/// How a count tells how much more the slower one had to do, and what that can cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
     /// What happens for a unit of work. It must differ so many times, and happen at least so often. Each costs at most so
-    /// many seconds.
+    /// many seconds of CPU time.
     PerUnit { differ: f64, least: f64, cost_s: f64 },
-    /// What happens on the whole machine in a second. It is not divided by units of work: the share of other programs would
-    /// otherwise grow with every slower system.
-    InTime { differ: f64, least: f64 },
-    /// What is moved at once: more is better.
-    AtOnce { differ: f64 },
+    /// What happens on the whole machine in a second, and makes a connection wait for so many seconds. It is not divided
+    /// by units of work: the share of other programs would otherwise grow with every slower system.
+    InTime { differ: f64, least: f64, wait_s: f64 },
+    /// The bytes that are moved at once: more is better. Each move costs at most so many seconds of CPU time.
+    AtOnce { differ: f64, cost_s: f64 },
     /// A share of time that is lost.
     Share,
-    /// Time that is lost for each second that is used.
+    /// Time that is lost for each second of CPU time.
     Beside,
 }
 
@@ -120,8 +147,10 @@ impl Measure {
                 // Between nothing and next to nothing there is no ratio.
                 (slower / faster.max(least / 10.0), differ, slower >= least && costs)
             }
-            Self::InTime { differ, least } => (slower / faster.max(least / 10.0), differ, slower >= least),
-            Self::AtOnce { differ } => (faster / slower, differ, slower > 0.0),
+            Self::InTime { differ, least, .. } => {
+                (slower / faster.max(least / 10.0), differ, slower >= least)
+            }
+            Self::AtOnce { differ, .. } => (faster / slower, differ, slower > 0.0),
             // Without the loss, the time would shrink to what is left.
             Self::Share => {
                 let left = |share: f64| 1.0 - share.min(MOST_OF_TIME);
@@ -130,6 +159,24 @@ impl Measure {
             Self::Beside => ((1.0 + slower) / (1.0 + faster), VARYING, slower >= LEAST_SHARE),
         };
         (worth && times >= differ).then_some(times)
+    }
+
+    /// The share of the gap that it can account for. 0 where it cannot cost what differs.
+    fn accounts_for(self, gap: &Gap<'_>, [faster, slower]: [f64; 2], times: f64) -> f64 {
+        let each = |e: &Estimate, of: f64| of * e.cpu_s_per_unit.unwrap_or(0.0);
+        match self {
+            Self::PerUnit { cost_s, .. } => gap.of_cpu((slower - faster) * cost_s, times),
+            Self::AtOnce { cost_s, .. } => {
+                let moves = |e: &Estimate, at_once: f64| e.work.bytes_in_per_unit.unwrap_or(0.0) / at_once;
+                gap.of_cpu((moves(gap.slower, slower) - moves(gap.faster, faster)) * cost_s, times)
+            }
+            Self::InTime { wait_s, .. } => {
+                let [of_faster, of_slower] = gap.time_s;
+                gap.of_waiting((slower * of_slower - faster * of_faster) * wait_s)
+            }
+            Self::Beside => gap.of_waiting(each(gap.slower, slower) - each(gap.faster, faster)),
+            Self::Share => gap.of_share(times),
+        }
     }
 }
 
@@ -151,17 +198,27 @@ struct Count {
     of: fn(&Effort) -> Option<f64>,
     measure: Measure,
     heading: &'static str,
+    /// Where it lies in most trials. None for what is counted once.
+    range: fn(&Ranges) -> Option<Range>,
 }
 
 impl Count {
     /// How much more the slower one had to do by this count, and the count of both. None if that is not enough to be said.
-    fn telling(&self, about: &About, faster: &Estimate, slower: &Estimate) -> Option<(f64, Reason)> {
+    fn telling(&self, about: &About, faster: &Estimate, slower: &Estimate) -> Option<(f64, [f64; 2])> {
         let (x, y) = (self.of)(&faster.work).zip((self.of)(&slower.work))?;
         let times = self.measure.telling(x, y, about.unit.size, slower.cpu_s_per_unit)?;
         let called = matches!(self.counted, Counted::SystemCalls | Counted::BytesPerRead);
         let distorted = called && (faster.work.traced || slower.work.traced);
-        let reason = Reason { counted: self.counted, faster: x, slower: y };
-        (!distorted || times >= TRACED).then_some((times, reason))
+        (!distorted || times >= TRACED).then_some((times, [x, y]))
+    }
+
+    /// The count as a reason for the gap, if it can account for enough of it.
+    fn reason(&self, about: &About, gap: &Gap<'_>) -> Option<(f64, Reason)> {
+        let (times, both) = self.telling(about, gap.faster, gap.slower)?;
+        let share = self.measure.accounts_for(gap, both, times);
+        let [faster, slower] = both;
+        let reason = Reason { counted: self.counted, faster, slower, share };
+        (share >= SHARE && gap.is_consistent(self.range)).then_some((times, reason))
     }
 
     /// Whether it means something for such work. For small messages the number of moves counts; for streams, the size of each.
@@ -203,27 +260,37 @@ fn counts() -> [Count; 17] {
         work.tcp_out.as_ref().and_then(of)
     }
     let per_unit = |differ, least, cost_s| Measure::PerUnit { differ, least, cost_s };
-    // A call may take any time.
-    let exact = per_unit(EXACT, LEAST, f64::INFINITY);
+    let called = per_unit(EXACT, LEAST, CALL_S);
+    let executed = per_unit(EXACT, LEAST, INSTRUCTION_S);
     let segments = per_unit(EXACT, LEAST, COST_S);
     let varying = per_unit(VARYING, LEAST, COST_S);
     let copied = per_unit(VARYING, LEAST, BYTE_COST_S);
     let signed = per_unit(EXACT, LEAST, HANDSHAKE_COST_S);
-    let resent = Measure::InTime { differ: VARYING, least: LEAST_RESENT };
-    let at_once = Measure::AtOnce { differ: EXACT };
-    let count = |counted, heading, measure, of| Count { counted, of, measure, heading };
+    let resent = Measure::InTime { differ: VARYING, least: LEAST_RESENT, wait_s: RESENT_S };
+    let at_once = Measure::AtOnce { differ: EXACT, cost_s: READ_S };
+    let count = |counted, heading, measure, of| Count { counted, of, measure, heading, range: |_| None };
+    let varies = |range, count: Count| Count { range, ..count };
     [
-        count(Counted::ContextSwitches, "switches/*", varying, |w| w.switches_per_unit),
-        count(Counted::SystemCalls, "calls/*", exact, |w| w.calls_per_unit),
+        varies(
+            |r| r.switches,
+            count(Counted::ContextSwitches, "switches/*", varying, |w| w.switches_per_unit),
+        ),
+        count(Counted::SystemCalls, "calls/*", called, |w| w.calls_per_unit),
         count(Counted::BytesPerRead, "bytes/read", at_once, |w| w.bytes_per_read),
-        count(Counted::Instructions, "instr/*", exact, |w| w.instructions_per_unit),
+        count(Counted::Instructions, "instr/*", executed, |w| w.instructions_per_unit),
         count(Counted::BytesPerSegmentIn, "bytes/seg in", at_once, |w| received(|s| s.bytes_per_segment, w)),
         count(Counted::SegmentsIn, "segs in/*", segments, |w| received(|s| s.segments_per_unit, w)),
         count(Counted::SegmentsOut, "segs out/*", segments, |w| sent(|s| s.segments_per_unit, w)),
-        count(Counted::Retransmits, "retransmits/s", resent, |w| w.retransmits_per_s),
-        count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
-        count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit),
-        count(Counted::BytesOut, "bytes out/*", copied, |w| w.bytes_out_per_unit),
+        varies(
+            |r| r.retransmits,
+            count(Counted::Retransmits, "retransmits/s", resent, |w| w.retransmits_per_s),
+        ),
+        varies(
+            |r| r.waited,
+            count(Counted::CoreWait, "core wait", Measure::Beside, |w| w.waited_s_per_cpu_s),
+        ),
+        varies(|r| r.faults, count(Counted::PageFaults, "faults/*", varying, |w| w.faults_per_unit)),
+        varies(|r| r.bytes_out, count(Counted::BytesOut, "bytes out/*", copied, |w| w.bytes_out_per_unit)),
         // Where no handshake was counted, none ended.
         count(Counted::FullHandshakes, "full handshakes/*", signed, |w| {
             Some(w.full_handshakes_per_unit.unwrap_or(0.0))
@@ -237,15 +304,25 @@ fn counts() -> [Count; 17] {
 }
 
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
-/// differs most first, but signatures before all others and symptoms last. None where nothing was counted, or nothing tells.
-pub(super) fn between(workload: Workload, times: f64, faster: &Estimate, slower: &Estimate) -> Vec<Reason> {
+/// differs most first, but signatures before all others and symptoms last. If the slower one only waits for an
+/// acknowledgement, that alone; if no count accounts for its CPU time, its own code. None where nothing tells.
+pub(super) fn between(
+    workload: Workload,
+    figure: Figure,
+    times: f64,
+    faster: &Estimate,
+    slower: &Estimate,
+) -> Vec<Reason> {
     let about = workload.about();
-    let enough = |(times_more, _): &(f64, Reason)| times_more.ln() >= times.ln().abs() * SHARE;
+    let Some(gap) = Gap::between(figure, times, faster, slower) else { return Vec::new() };
+    if let Some(reason) = gap.held_back() {
+        return vec![reason];
+    }
     let mut found: Vec<((Place, f64, bool), Reason)> = counts()
         .iter()
         .filter(|count| count.applies(about))
         .filter_map(|count| {
-            let (times_more, reason) = count.telling(about, faster, slower).filter(enough)?;
+            let (times_more, reason) = count.reason(about, &gap)?;
             // Of counts that differ by about as much, what is moved at once says more than how often.
             let at_once = matches!(count.measure, Measure::AtOnce { .. });
             let rank = (count.place(), (times_more.ln() * 10.0).round(), at_once);
@@ -253,7 +330,8 @@ pub(super) fn between(workload: Workload, times: f64, faster: &Estimate, slower:
         })
         .collect();
     found.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));
-    found.into_iter().take(MOST).map(|(_, reason)| reason).collect()
+    let found: Vec<Reason> = found.into_iter().take(MOST).map(|(_, reason)| reason).collect();
+    if found.is_empty() { gap.own_code().into_iter().collect() } else { found }
 }
 
 /// The counts as a table: the usual ones that there are, and others that tell rows apart; none if nothing was counted.

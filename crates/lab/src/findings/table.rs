@@ -281,7 +281,9 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
         }));
     }
     let yardstick = if planned.base.is_some() { "of base" } else { "of ref" };
-    parts.push(part(column(yardstick, Unit::Share), |e| e.of_reference.into()));
+    // Of a cost, the share that it needs.
+    let share = move |e: &Estimate| e.of_reference.map(|of| if asked.is_cost() { of.recip() } else { of });
+    parts.push(part(column(yardstick, Unit::Share), move |e| share(e).into()));
     // Else the words above the table say it: medians over so many rounds.
     if rows.iter().any(|e| e.trials != planned.rounds) {
         parts.push(part(column("n", Unit::Count), |e| Cell::Number(e.trials.into())));

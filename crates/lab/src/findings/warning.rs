@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reason::is_held_back;
 use super::{Estimate, measurements};
 use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
@@ -34,6 +35,8 @@ pub enum Code {
     Unsteady,
     /// There are too few operations for a percentile that the table shows.
     PercentileUnsupported,
+    /// Answers of an idle server wait for a delayed acknowledgement (Nagle's algorithm).
+    HeldBack,
     /// A system's work differs from that of the others, as its manifest says.
     UnequalWork,
     /// At least half of a scenario's trials raise this doubt.
@@ -157,6 +160,7 @@ const RULES: &[Rule] = &[
     (Code::NothingFinished, |e| e.trials > 0 && e.successes == 0 && e.errors.is_empty()),
     (Code::Errors, |e| !e.errors.is_empty()),
     (Code::CountsDisagree, |e| e.counts_agree == Some(false)),
+    (Code::HeldBack, is_held_back),
     (Code::Unsteady, |e| e.spread.is_some_and(|s| s.range > UNSTEADY)),
     // A p99 as the experiment's figure needs enough operations in each trial, not only in all trials together.
     (Code::PercentileUnsupported, |e| {

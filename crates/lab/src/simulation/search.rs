@@ -154,7 +154,14 @@ impl Surface {
         setup.base = Some(Base { scenario, command: String::new() });
         let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
         let experiments = vec![planned];
-        let mut plan = Plan { seed, design: Design::ONCE, budget_s: None, experiments, trials: Vec::new() };
+        let mut plan = Plan {
+            seed,
+            design: Design::ONCE,
+            budget_s: None,
+            starts: Default::default(),
+            experiments,
+            trials: Vec::new(),
+        };
         assert!(search::begin(&mut plan, trials, &[]));
         plan
     }

@@ -55,6 +55,7 @@ fn header(trials: u32) -> RunHeader {
             seed: u64::MAX,
             design: stats::Design::ONCE,
             budget_s: None,
+            starts: Default::default(),
             experiments: vec![planned],
             trials,
         },

@@ -13,6 +13,7 @@ use systems::{Draft, InputError, Listening, Manifest, Point, Value, Workload, te
 
 use super::CommandArgs;
 use super::knobs::{TypedKnob, typed};
+use super::names::{self, plain, unique};
 use crate::common::{self, Usage};
 
 /// The arms as they are typed.
@@ -92,19 +93,26 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     let mut names = Workload::ALL.map(|workload| workload.reference().to_owned()).to_vec();
     let mut systems = Vec::new();
     let mut used = BTreeSet::new();
-    for (index, text) in texts.iter().enumerate() {
+    let arms = texts.iter().enumerate().map(|(index, text)| {
         let label = if texts.len() > 1 { format!("arm {}", index + 1) } else { "the command".to_owned() };
         let source = Source::new(label, text.as_str());
-        let wanted = typed.names.get(index).cloned();
-        let drafts = if is_url(text) {
-            vec![of_url(typed, text, wanted, &mut names)?]
+        let words = if is_url(text) { vec![text.clone()] } else { words(&source, args.start.shell)? };
+        Ok((source, words))
+    });
+    let arms: Vec<(Source, Vec<String>)> = arms.collect::<Result<_, InputError>>()?;
+    let commands: Vec<Vec<String>> = arms.iter().map(|(_, words)| words.clone()).collect();
+    let proposed = names::names(&commands, &names);
+    for (index, ((source, command), proposed)) in arms.iter().zip(&proposed).enumerate() {
+        let name = typed.names.get(index).unwrap_or(proposed);
+        let drafts = if let [url] = &command[..]
+            && is_url(url)
+        {
+            vec![Draft { name: unique(&mut names, &plain(name)), ..of_url(typed, url)? }]
         } else {
-            let command = words(&source, args.start.shell)?;
-            let name = wanted.unwrap_or_else(|| name_of(&command, args.start.shell));
-            let draft = draft(typed, &source, &command, &knobs, &mut used)?;
+            let draft = draft(typed, source, command, &knobs, &mut used)?;
             match &places {
                 Some(places) => places.all.iter().map(|place| moved(&draft, place, &mut names)).collect(),
-                None => vec![Draft { name: unique(&mut names, &plain(&name)), ..draft }],
+                None => vec![Draft { name: unique(&mut names, &plain(name)), ..draft }],
             }
         };
         for draft in drafts {
@@ -124,17 +132,9 @@ fn typed_knobs(args: &CommandArgs, workload: Workload) -> Result<Vec<TypedKnob>,
 }
 
 /// A server that runs already.
-fn of_url(
-    typed: Typed<'_>,
-    url: &str,
-    wanted: Option<String>,
-    names: &mut Vec<String>,
-) -> anyhow::Result<Draft> {
+fn of_url(typed: Typed<'_>, url: &str) -> anyhow::Result<Draft> {
     let (address, _) = split_path(url);
-    let port = address.rsplit(':').next();
-    let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
     Ok(Draft {
-        name: unique(names, &plain(&name)),
         workloads: vec![typed.workload],
         language: "-".to_owned(),
         about: url.to_owned(),
@@ -322,43 +322,6 @@ pub fn words(source: &Source, shell: bool) -> Result<Vec<String>, InputError> {
     }
 }
 
-/// Programs whose first argument says what runs.
-const RUNNERS: [&str; 17] = [
-    "python", "python3", "node", "ruby", "java", "sh", "bash", "go", "npx", "uv", "deno", "bun", "php",
-    "perl", "erl", "elixir", "env",
-];
-
-/// A short name for a command: the program's, or that of the script that it runs.
-fn name_of(command: &[String], shell: bool) -> String {
-    let split = if shell { shlex::split(command.last().map_or("", String::as_str)) } else { None };
-    let words = split.as_deref().unwrap_or(command);
-    let program = words.first().map_or("", String::as_str);
-    let base = |word: &str| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let script = words.iter().skip(1).find(|word| !word.starts_with('-') && word.contains(['.', '/']));
-    match script.filter(|word| RUNNERS.contains(&base(program).as_str()) && !word.contains('{')) {
-        Some(script) => script.trim_start_matches("./").to_owned(),
-        None if program.starts_with('/') => base(program),
-        None => program.trim_start_matches("./").to_owned(),
-    }
-}
-
-/// The name with only the characters that names of systems may have.
-fn plain(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name: String = name.chars().map(plain).collect();
-    let name = name.trim_start_matches(['.', '-']);
-    if name.is_empty() { "arm".to_owned() } else { name.to_owned() }
-}
-
-/// The name, with a number behind it if it is taken.
-fn unique(names: &mut Vec<String>, name: &str) -> String {
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !names.contains(name));
-    let free = free.unwrap_or_default();
-    names.push(free.clone());
-    free
-}
-
 /// The command with its knobs filled in, for people.
 pub fn shown(manifest: &Manifest, point: &Point, address: Option<IpAddr>) -> anyhow::Result<String> {
     let cores = systems::machine::Placement::decide(&systems::machine::available_cores()).system;
@@ -392,25 +355,6 @@ mod tests {
         ] {
             assert_eq!(split_path(url), (address, path));
         }
-    }
-
-    #[test]
-    fn commands_get_short_names() {
-        let name = |text: &str| plain(&name_of(&shlex::split(text).expect("words"), false));
-        for (command, expected) in [
-            ("./server --port {port}", "server"),
-            ("./old/server {port}", "old-server"),
-            ("/usr/sbin/nginx -p .", "nginx"),
-            ("python3 app.py {port}", "app.py"),
-            ("node dist/main.js", "dist-main.js"),
-            ("python3 -m http.server {port}", "http.server"),
-            ("gunicorn -b 127.0.0.1:{port} app:app", "gunicorn"),
-        ] {
-            assert_eq!(name(command), expected, "{command}");
-        }
-        let mut names = Vec::new();
-        let all: Vec<String> = (0..3).map(|_| unique(&mut names, "server")).collect();
-        assert_eq!(all, ["server", "server-2", "server-3"]);
     }
 
     #[test]

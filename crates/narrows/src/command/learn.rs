@@ -1,6 +1,7 @@
 //! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use answers::Statuses;
 use anyhow::{Context, bail};
@@ -18,6 +19,8 @@ pub struct Learnt {
     pub ask: Option<Ask>,
     /// The speed of each point, if it was measured.
     pub paces: Vec<Pace>,
+    /// The seconds that it took to start each system, to ask it and to stop it: of its points, the longest.
+    pub starts: BTreeMap<String, f64>,
 }
 
 /// Looks at every scenario of the plan. None if the user interrupted.
@@ -32,11 +35,19 @@ pub fn learn(
     measured: bool,
 ) -> anyhow::Result<Option<Learnt>> {
     let mut looks: Vec<(String, Look)> = Vec::new();
+    let mut starts: BTreeMap<String, f64> = BTreeMap::new();
     let sent = ask.clone().unwrap_or_else(|| Ask::get("/"));
     for planned in &plan.experiments {
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
-            match executor.look(scenario, &sent, timing, measured) {
+            let began = Instant::now();
+            let seen = executor.look(scenario, &sent, timing, measured);
+            let pace = seen.as_ref().ok().and_then(Option::as_ref).and_then(|look| look.pace);
+            let driven_s = pace.map_or(0.0, |pace| pace.settled_s);
+            let took_s = (began.elapsed().as_secs_f64() - driven_s).max(0.0);
+            let start_s = starts.entry(scenario.system.clone()).or_insert(took_s);
+            *start_s = start_s.max(took_s);
+            match seen {
                 Ok(look) => looks.extend(look.map(|look| (label, look))),
                 Err(TrialError::Interrupted) => return Ok(None),
                 Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
@@ -51,7 +62,7 @@ pub fn learn(
         Some(ask) => Some(settled(ask, &looks)?),
         None => None,
     };
-    Ok(Some(Learnt { ask, paces }))
+    Ok(Some(Learnt { ask, paces, starts }))
 }
 
 /// Looks at each system of a saved plan once: whether it starts, and answers as when its run began. Returns false if the user

@@ -25,19 +25,19 @@ pub fn announce(plan: &Plan, pending: usize, run: RunId) {
         return;
     }
     let share = pending as f64 / plan.trials.len().max(1) as f64;
-    let (rounds, more) = match plan.budget_s {
-        Some(budget_s) => {
-            let rounds = rounds::expected(plan);
-            (rounds, format!("; about {} in {budget_s:.0} s", number::several(rounds.into(), "round")))
-        }
-        None => (plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0), String::new()),
+    let planned = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
+    let rounds = if plan.budget_s.is_some() { rounds::expected(plan) } else { planned };
+    let further_s = f64::from(rounds.saturating_sub(planned)) * plan.round_s();
+    let seconds = plan.estimate_s() * share + further_s;
+    let all = number::several(rounds.into(), "round");
+    let takes = match plan.budget_s {
+        // What is decided earlier ends earlier.
+        Some(_) if !plan.design.is_once() => format!(" and more, at most {all} in about {seconds:.0} s"),
+        Some(_) => format!(" and more, {all} in about {seconds:.0} s"),
+        None => format!(", about {seconds:.0} s"),
     };
-    common::say(format_args!(
-        "run {run}: {pending} of {} trials, about {:.0} s, seed {}{more}",
-        plan.trials.len(),
-        plan.estimate_s() * share,
-        plan.seed
-    ));
+    let (of, seed) = (plan.trials.len(), plan.seed);
+    common::say(format_args!("run {run}: {pending} of {of} trials{takes}, seed {seed}"));
     let comparisons = plan.experiments.iter().map(lab::findings::comparisons_asked).max().unwrap_or(0);
     if let Some(ratio) = plan.design.detectable(rounds, comparisons, USUAL_SPREAD) {
         common::say(format_args!(

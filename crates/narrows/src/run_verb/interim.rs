@@ -1,7 +1,7 @@
 //! What a run has found so far. For each experiment this is its first sentence, whose interval narrows with each round,
 //! and the latest warning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use lab::findings::{Code, Warning, findings};
@@ -47,7 +47,14 @@ impl InterimFindings {
         let experiment = |planned: &Planned| {
             let experiments = vec![planned.clone()];
             ExperimentSoFar {
-                plan: Plan { seed, design, budget_s, experiments, trials: Vec::new() },
+                plan: Plan {
+                    seed,
+                    design,
+                    budget_s,
+                    starts: BTreeMap::new(),
+                    experiments,
+                    trials: Vec::new(),
+                },
                 seen: Vec::new(),
             }
         };
@@ -104,7 +111,7 @@ impl InterimFindings {
         let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
         // That there are few trials yet is no news while more are on their way.
         let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);
-        let message = |warning: &Warning| report::advice(warning).message;
+        let message = |warning: &Warning| report::advice(warning, report::Asked::of(&found)).message;
         let mut fresh = found.warnings.iter().filter(early).map(message);
         let fresh = fresh.rfind(|message| !self.warned.contains(message));
         let warning = fresh.map(|message| format!("{name}: warning: {message}"));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use lab::observation::{Observation, Outcome, Trial};
-use lab::plan::{Plan, estimate_s};
+use lab::plan::Plan;
 use lab::session::Progress;
 
 use super::interim::InterimFindings;
@@ -19,6 +19,8 @@ pub struct RunProgress {
     /// None if lines are plain.
     status: Option<StatusLines>,
     interim: InterimFindings,
+    /// The plan as it began, which says how long trials take.
+    plan: Plan,
     /// The expected duration of the trials that are not done, seconds.
     left: f64,
     /// The expected duration of the trials that are done, seconds. Compared with the time since `began`, it shows how
@@ -63,12 +65,13 @@ impl RunProgress {
     /// unless `plain`.
     pub fn new(plan: &Plan, pending: &[u32], seen: Vec<Observation>, plain: bool) -> Self {
         let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
-        let left = trials.map(estimate_s).sum();
+        let left = trials.map(|trial| plan.trial_s(trial)).sum();
         let in_place = !plain && std::io::stderr().is_terminal();
         let status = in_place.then(|| StatusLines::new(pending.len(), plan.experiments.len()));
         let search = plan.experiments.iter().any(|planned| planned.search.is_some());
         let interim = InterimFindings::new(plan, seen, in_place);
-        Self { status, interim, left, expected: 0.0, began: Instant::now(), failed: 0, search }
+        let plan = plan.clone();
+        Self { status, interim, plan, left, expected: 0.0, began: Instant::now(), failed: 0, search }
     }
 
     /// Removes the status lines.
@@ -112,7 +115,7 @@ impl Progress for RunProgress {
     }
 
     fn added(&mut self, trials: &[Trial]) {
-        self.left += trials.iter().map(estimate_s).sum::<f64>();
+        self.left += trials.iter().map(|trial| self.plan.trial_s(trial)).sum::<f64>();
         self.interim.added(trials);
         if let Some(status) = &self.status {
             status.trials.inc_length(trials.len() as u64);
@@ -126,7 +129,7 @@ impl Progress for RunProgress {
     }
 
     fn ended(&mut self, observation: &Observation) {
-        let seconds = estimate_s(&observation.trial);
+        let seconds = self.plan.trial_s(&observation.trial);
         self.left -= seconds;
         self.expected += seconds;
         let scenario = &observation.trial.scenario;

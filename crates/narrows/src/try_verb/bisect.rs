@@ -3,6 +3,7 @@
 //! Each step is a run of its own, in which A and one commit are compared in the same rounds.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -21,10 +22,17 @@ use crate::run_verb::Screen;
 const SLOWER: u8 = 1;
 pub const UNTOLD: u8 = 125;
 
+/// How many times the rounds of a step a commit gets that is still undecided, one run after the other.
+const AGAIN: [u32; 2] = [2, 4];
+/// No search makes more of these runs.
+const MOST_AGAIN: usize = 6;
+
 /// What a run says about a commit beside another.
 enum Judged {
     Good(Ratio),
     Slower(Ratio),
+    /// It was compared in so many rounds, which do not decide it.
+    Undecided(Ratio, u32),
     /// It cannot be told, for this reason.
     Unclear(String),
     Interrupted,
@@ -69,36 +77,62 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&self, worse: &Revision) -> End {
-        let whole = match self.judge(self.good, worse, Screen::Step, 0.0)? {
-            Judged::Slower(ratio) => ratio,
+    /// How good the last commit is, if it is worse; or the exit code.
+    fn whole(&self, worse: &Revision) -> anyhow::Result<Result<Ratio, ExitCode>> {
+        Ok(match self.judge(1, self.good, worse, Screen::Step, 0.0)? {
+            Judged::Slower(ratio) => Ok(ratio),
             Judged::Good(_) => {
                 let percent = report::number::chosen_percent(self.question.args.threshold);
                 say(format_args!("{} is not worse than {} by {percent}", worse.name, self.good.name))?;
-                return Ok(ExitCode::SUCCESS);
+                Err(ExitCode::SUCCESS)
+            }
+            Judged::Undecided(ratio, rounds) => {
+                let why = undecided(ratio, rounds);
+                say(format_args!("cannot search: {} {why}: more rounds help (--budget)", worse.name))?;
+                Err(ExitCode::from(UNTOLD))
             }
             Judged::Unclear(why) => {
                 say(format_args!("cannot search: {} {why}", worse.name))?;
-                return Ok(ExitCode::from(UNTOLD));
+                Err(ExitCode::from(UNTOLD))
             }
-            Judged::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
+            Judged::Interrupted => Err(ExitCode::from(INTERRUPTED)),
+        })
+    }
+
+    fn run(&self, worse: &Revision) -> End {
+        let whole = match self.whole(worse)? {
+            Ok(ratio) => ratio,
+            Err(code) => return Ok(code),
         };
+        let mut open = Open::default();
         let mut steps = Bisect::new(&self.good.commit, &worse.commit);
         loop {
-            let (commit, left) = match steps.next(self.repository)? {
-                Step::Try { commit, left } => (self.short(&commit)?, left),
+            let (commit, times) = match steps.next(self.repository)? {
+                Step::Try { commit, left } => {
+                    let commit = self.short(&commit)?;
+                    let (name, subject) = (&commit.name, &commit.subject);
+                    common::say(format_args!("bisect: one of {left} commits; next is {name} {subject:?}"));
+                    (commit, 1)
+                }
                 Step::Found(commit) => return self.found(&self.short(&commit)?),
-                Step::Unclear(commits) => return self.not_found(&commits),
+                Step::Unclear(commits) => match open.again(&commits) {
+                    Some((commit, times)) => {
+                        let commit = self.short(&commit)?;
+                        say_again(&commit.name, times, open.runs);
+                        (commit, times)
+                    }
+                    None => return self.not_found(&commits, &open),
+                },
             };
-            let (name, subject) = (&commit.name, &commit.subject);
-            common::say(format_args!("bisect: one of {left} commits; next is {name} {subject:?}"));
-            match self.judge_next(self.good, &commit, Screen::Step, whole.estimate.sqrt())? {
+            let name = &commit.name;
+            match self.judge_next(times, self.good, &commit, Screen::Step, whole.estimate.sqrt())? {
                 Judged::Good(ratio) => {
                     common::say(format_args!(
                         "bisect: {name} is not worse: {} as good",
                         interval_in_hundredths(ratio)
                     ));
                     steps.good(&commit.commit);
+                    open.last_good = Some(name.clone());
                 }
                 Judged::Slower(ratio) => {
                     common::say(format_args!(
@@ -106,6 +140,12 @@ impl Search<'_> {
                         interval_in_hundredths(ratio)
                     ));
                     steps.worse(&commit.commit);
+                }
+                Judged::Undecided(ratio, rounds) => {
+                    let why = undecided(ratio, rounds);
+                    common::say(format_args!("bisect: {name} is passed over for now: it {why}"));
+                    open.undecided(&commit.commit, rounds);
+                    steps.skip(&commit.commit);
                 }
                 Judged::Unclear(why) => {
                     common::say(format_args!("bisect: {name} is passed over: it {why}"));
@@ -117,10 +157,16 @@ impl Search<'_> {
     }
 
     /// Names the commits that are left.
-    fn not_found(&self, commits: &[String]) -> End {
+    fn not_found(&self, commits: &[String], open: &Open) -> End {
         let shown = commits.iter().map(|commit| Ok(self.short(commit)?.name));
         let shown = shown.collect::<anyhow::Result<Vec<String>>>()?.join(", ");
-        say(format_args!("the first commit that is worse than {} is one of {shown}", self.good.name))?;
+        let good = &self.good.name;
+        let between = open.last_good.as_ref().unwrap_or(good);
+        let rounds = commits.iter().filter_map(|commit| open.rounds(commit)).max();
+        let rounds = rounds.map_or_else(String::new, |rounds| format!(", undecided after {rounds} rounds"));
+        say(format_args!(
+            "the first commit that is worse than {good} comes after {between} and is one of {shown}{rounds}"
+        ))?;
         Ok(ExitCode::from(UNTOLD))
     }
 
@@ -131,7 +177,7 @@ impl Search<'_> {
         let beside = match parent {
             Ok(parent) => {
                 let parent = Revision { name: parent.short().to_owned(), ..parent };
-                match self.judge_next(&parent, first, Screen::Tables, 0.0)? {
+                match self.beside_parent(&parent, first)? {
                     Judged::Slower(ratio) => {
                         format!(
                             "; it is {} as good as its parent {}",
@@ -146,6 +192,9 @@ impl Search<'_> {
                             "; beside its parent {parent} it is not: several commits together make the difference"
                         )
                     }
+                    Judged::Undecided(ratio, rounds) => {
+                        format!("; beside its parent it {}", undecided(ratio, rounds))
+                    }
                     Judged::Unclear(why) => format!("; beside its parent it {why}"),
                 }
             }
@@ -156,17 +205,37 @@ impl Search<'_> {
         Ok(ExitCode::from(SLOWER))
     }
 
+    /// Compares a commit with its parent, in more rounds while that is undecided.
+    fn beside_parent(&self, parent: &Revision, first: &Revision) -> anyhow::Result<Judged> {
+        let mut judged = self.judge_next(1, parent, first, Screen::Tables, 0.0)?;
+        for (at, times) in AGAIN.into_iter().enumerate() {
+            if !matches!(judged, Judged::Undecided(..)) {
+                break;
+            }
+            say_again(&first.name, times, MOST_AGAIN - AGAIN.len() + at + 1);
+            judged = self.judge_next(times, parent, first, Screen::Tables, 0.0)?;
+        }
+        Ok(judged)
+    }
+
     fn short(&self, commit: &str) -> anyhow::Result<Revision> {
         let revision = self.repository.revision(commit)?;
         Ok(Revision { name: revision.short().to_owned(), ..revision })
     }
 
-    /// Compares a commit with another in a run of its own. For `far` see [`decided`].
-    fn judge(&self, base: &Revision, commit: &Revision, screen: Screen, far: f64) -> anyhow::Result<Judged> {
+    /// Compares a commit with another in a run of its own, of so many times the usual rounds. For `far` see [`decided`].
+    fn judge(
+        &self,
+        times: u32,
+        base: &Revision,
+        commit: &Revision,
+        screen: Screen,
+        far: f64,
+    ) -> anyhow::Result<Judged> {
         let question = self.question;
         let pair = [base.clone(), commit.clone()];
         let commits = Commits::prepare(question.args, &mut self.clones.borrow_mut(), &pair)?;
-        let answer = question.answer(Some(&commits), screen)?;
+        let answer = question.answer_in(times, Some(&commits), screen)?;
         if answer.code == ExitCode::from(INTERRUPTED) {
             return Ok(Judged::Interrupted);
         }
@@ -179,12 +248,13 @@ impl Search<'_> {
     /// The same, for a commit whose base is known to work: if it cannot be built or started, it is passed over.
     fn judge_next(
         &self,
+        times: u32,
         base: &Revision,
         commit: &Revision,
         screen: Screen,
         far: f64,
     ) -> anyhow::Result<Judged> {
-        self.judge(base, commit, screen, far).or_else(|error| {
+        self.judge(times, base, commit, screen, far).or_else(|error| {
             let interrupted = matches!(error.downcast_ref(), Some(Trouble::Interrupted));
             // Another commit needs the machine, too.
             let machine_gone = error.downcast_ref::<MachineError>().is_some_and(|error| error.gone);
@@ -201,27 +271,73 @@ fn judged(found: &Findings, threshold: f64, far: f64) -> Judged {
     let seen = found.experiments.first().and_then(|e| {
         let c = e.comparisons.iter().find(|c| c.by == By::System)?;
         let ratio = c.known()?;
-        Some((if e.is_beside_base(c) { ratio } else { ratio.inverse() }, c.p))
+        Some((if e.is_beside_base(c) { ratio } else { ratio.inverse() }, c.p, c.rounds))
     });
     match seen {
-        Some((ratio, p)) => decided(ratio, p, threshold, far),
+        Some((ratio, p, rounds)) => {
+            decided(ratio, p, threshold, far).unwrap_or(Judged::Undecided(ratio, rounds))
+        }
         None => Judged::Unclear("cannot be compared".to_owned()),
     }
 }
 
 /// What a ratio to the base says: slower if it certainly differs and is beyond the threshold, good if it certainly is not beyond.
 /// It is good, too, if it does not look beyond and is certainly better than `far`: then it is not what the search is for.
-fn decided(ratio: Ratio, p: Option<f64>, threshold: f64, far: f64) -> Judged {
+/// None if it is undecided.
+fn decided(ratio: Ratio, p: Option<f64>, threshold: f64, far: f64) -> Option<Judged> {
     let bound = 1.0 / (1.0 + threshold);
     let differs = ratio.high < 1.0 && p.is_some_and(|p| p <= LEVEL);
     let not_it = far > 0.0 && ratio.estimate > bound && ratio.low > far;
     if ratio.low > bound || not_it {
-        Judged::Good(ratio)
+        Some(Judged::Good(ratio))
     } else if differs && ratio.estimate <= bound {
-        Judged::Slower(ratio)
+        Some(Judged::Slower(ratio))
     } else {
-        let seen = interval_in_hundredths(ratio);
-        Judged::Unclear(format!("is {seen} as good, which is undecided: more rounds help (--budget)"))
+        None
+    }
+}
+
+fn undecided(ratio: Ratio, rounds: u32) -> String {
+    format!("is {} as good, which is undecided after {rounds} rounds", interval_in_hundredths(ratio))
+}
+
+/// Says that a commit gets more rounds, and how many such runs there will be at most.
+fn say_again(name: &str, times: u32, run: usize) {
+    common::say(format_args!(
+        "bisect: {name} is undecided, and is measured again in {times} times the rounds: run {run} of at most {MOST_AGAIN}"
+    ));
+}
+
+/// What a search has left open so far.
+#[derive(Debug, Default)]
+struct Open {
+    /// The commits that were measured and not decided, each with its number of runs and its most rounds.
+    commits: BTreeMap<String, (usize, u32)>,
+    /// The runs that repeated one.
+    runs: usize,
+    /// The last commit that was found not to be worse.
+    last_good: Option<String>,
+}
+
+impl Open {
+    fn undecided(&mut self, commit: &str, rounds: u32) {
+        let (runs, most) = self.commits.entry(commit.to_owned()).or_default();
+        (*runs, *most) = (*runs + 1, rounds.max(*most));
+    }
+
+    /// The rounds after which a commit was undecided.
+    fn rounds(&self, commit: &str) -> Option<u32> {
+        self.commits.get(commit).map(|(_, rounds)| *rounds)
+    }
+
+    /// Which of the commits to measure again, and in how many times the rounds: the first with the fewest runs. None if none
+    /// may.
+    fn again(&mut self, commits: &[String]) -> Option<(String, u32)> {
+        let runs = |commit: &&String| self.commits.get(*commit).map_or(usize::MAX, |(runs, _)| *runs);
+        let commit = commits.iter().min_by_key(runs)?;
+        let times = AGAIN.get(runs(&commit).checked_sub(1)?).filter(|_| self.runs < MOST_AGAIN)?;
+        self.runs += 1;
+        Some((commit.clone(), *times))
     }
 }
 
@@ -235,6 +351,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_undecided_commit_gets_more_rounds_within_a_limit() {
+        let commits = ["a", "b", "c"].map(str::to_owned);
+        let mut open = Open::default();
+        // What could not be built gets no more rounds.
+        assert_eq!(open.again(&commits), None);
+        open.undecided("b", 10);
+        open.undecided("c", 10);
+        let mut seen = Vec::new();
+        while let Some((commit, times)) = open.again(&commits) {
+            open.undecided(&commit, 10 * times);
+            seen.push((commit, times));
+        }
+        let expected = [("b", 2), ("c", 2), ("b", 4), ("c", 4)];
+        assert_eq!(seen, expected.map(|(commit, times)| (commit.to_owned(), times)));
+        assert_eq!((open.rounds("a"), open.rounds("b")), (None, Some(40)));
+        // Many open commits share a limit.
+        let many: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+        let mut open = Open::default();
+        many.iter().for_each(|commit| open.undecided(commit, 10));
+        let runs = std::iter::from_fn(|| open.again(&many)).take(100).count();
+        assert_eq!(runs, MOST_AGAIN);
+    }
+
+    #[test]
     fn a_commit_is_judged_only_if_the_interval_says_it() {
         let decide = |low, estimate, high, p, threshold| match decided(
             Ratio { estimate, low, high },
@@ -242,10 +382,9 @@ mod tests {
             threshold,
             0.6,
         ) {
-            Judged::Slower(_) => "slower",
-            Judged::Good(_) => "good",
-            Judged::Unclear(_) => "unclear",
-            Judged::Interrupted => "interrupted",
+            Some(Judged::Slower(_)) => "slower",
+            Some(Judged::Good(_)) => "good",
+            _ => "unclear",
         };
         assert_eq!(decide(0.80, 0.85, 0.90, 0.01, 0.05), "slower");
         assert_eq!(decide(0.80, 0.85, 0.90, 0.20, 0.05), "unclear");

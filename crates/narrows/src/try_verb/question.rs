@@ -121,6 +121,7 @@ impl Args {
             .count();
         let timing = self.timing_for(&learnt.paces, round);
         let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing })?;
+        plan.starts = learnt.starts;
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
             (None, Some(budget)) => {
@@ -162,6 +163,7 @@ impl Args {
         Tempo { rate, timing }: Tempo,
     ) -> anyhow::Result<Plan> {
         let asked = self.figures();
+        let first = asked.first().copied();
         let open = self.slo.is_none() && asked.iter().any(|choice| choice.is_below_saturation());
         let workload = arms.workload;
         let own_rate = self.command.traffic().rate.map(|(from, _)| from);
@@ -172,7 +174,10 @@ impl Args {
                 // Memory is measured where other costs are.
                 let below = |choice: &FigureChoice| *choice != FigureChoice::Rate;
                 let (below, at) = asked.into_iter().partition::<Vec<FigureChoice>, _>(below);
-                vec![(CLOSED, at, None), (OPEN, below, Some(rate))]
+                // The deciding figure comes first.
+                let first_is_below = first.is_some_and(|choice| below.contains(&choice));
+                let groups = [(CLOSED, at, None), (OPEN, below, Some(rate))];
+                if first_is_below { groups.into_iter().rev().collect() } else { groups.into() }
             }
         };
         let mut requests = Vec::new();

@@ -1,5 +1,7 @@
 //! The question of a search: its figures, the rate at which they are measured, and the plan.
 
+use std::collections::BTreeMap;
+
 use anyhow::bail;
 use lab::ask::Ask;
 use lab::experiment::grid::{Overrides, Request};
@@ -55,7 +57,7 @@ impl Args {
         let question = Question { args: self, target, figures, needs_rate, seed };
         // What is too short is refused before anything starts.
         target.rate().map_or(Ok(()), |rate| question.check_answers(rate))?;
-        question.plan(None, None)?;
+        question.plan(None, None, BTreeMap::new())?;
         Ok(question)
     }
 
@@ -120,24 +122,24 @@ impl Question<'_> {
     /// # Errors
     /// The base does not start or does not answer.
     pub fn learnt(&self, executor: &mut dyn Executor) -> anyhow::Result<Option<Plan>> {
-        let mut ask = self.target.ask.clone();
+        let (mut ask, mut starts) = (self.target.ask.clone(), BTreeMap::new());
         if self.target.is_command {
-            let mut first = self.plan(ask.clone(), None)?;
+            let mut first = self.plan(ask.clone(), None, BTreeMap::new())?;
             // Only the base must start and answer rightly. Another setting that does not costs its own trials.
             first.experiments.iter_mut().for_each(|planned| planned.scenarios.truncate(1));
             let Some(learnt) = learn::learn(executor, &first, ask, self.args.timing(), false)? else {
                 return Ok(None);
             };
-            ask = learnt.ask;
+            (ask, starts) = (learnt.ask, learnt.starts);
         }
         if !self.needs_rate {
-            return self.plan(ask, None).map(Some);
+            return self.plan(ask, None, starts).map(Some);
         }
-        let first = self.plan(ask.clone(), None)?;
+        let first = self.plan(ask.clone(), None, starts.clone())?;
         let Some(per_s) = self.reached(executor, &first)? else { return Ok(None) };
         let rate = per_s / 2.0;
         self.check_answers(rate)?;
-        self.plan(ask, Some(rate)).map(Some)
+        self.plan(ask, Some(rate), starts).map(Some)
     }
 
     /// How many answers per second the base gives at saturation, in a short look. None if the user interrupted.
@@ -164,11 +166,17 @@ impl Question<'_> {
 
     /// The plan: the base, and the search that begins there. `rate` is in arrivals per second. If a rate is needed and not
     /// known yet, the plan is that of a look at saturation.
-    fn plan(&self, ask: Option<Ask>, rate: Option<f64>) -> anyhow::Result<Plan> {
+    fn plan(
+        &self,
+        ask: Option<Ask>,
+        rate: Option<f64>,
+        starts: BTreeMap<String, f64>,
+    ) -> anyhow::Result<Plan> {
         let Self { args, target, .. } = self;
         let experiment = self.experiment(ask, rate)?;
         let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
         let mut plan = plan::plan(&[request], &target.catalog, &Default::default(), self.seed)?;
+        plan.starts = starts;
         let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded).next();
         if let Some(excluded) = excluded.filter(|_| plan.trials.is_empty()) {
             let (system, reason) = (&target.system, &excluded.reason);

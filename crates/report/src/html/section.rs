@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Warning};
+use lab::findings::{ExperimentFindings, FailedTrials};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
@@ -39,7 +39,7 @@ fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, pal
                 table::write(out, &format!("e{index}-t{i}"), each, palette);
             }
         }
-        Part::Warnings => warnings(out, &e.warnings),
+        Part::Warnings => warnings(out, e),
         Part::Failures => failures(out, &e.failures),
         Part::Outliers => {
             list(out, "Trials far from the others of their scenario", e.outliers.iter().map(words::outlier));
@@ -100,14 +100,14 @@ fn answer(out: &mut String, e: &ExperimentFindings) {
     }
 }
 
-fn warnings(out: &mut String, warnings: &[Warning]) {
-    if warnings.is_empty() {
+fn warnings(out: &mut String, e: &ExperimentFindings) {
+    if e.warnings.is_empty() {
         return;
     }
     heading(out, "Warnings");
     out.push_str("<ul class=\"warnings\">\n");
-    for warning in warnings {
-        let advice = words::advice(warning);
+    for warning in &e.warnings {
+        let advice = words::advice(warning, words::Asked::of(e));
         let _ = write!(
             out,
             "<li><p>{}</p><p class=\"remedy\"><b>What to do:</b> {}</p>",

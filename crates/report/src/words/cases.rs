@@ -6,12 +6,14 @@
 use std::collections::BTreeSet;
 
 use lab::compare::{Matched, RunComparison};
+use lab::experiment::Figure;
 use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Tuned, Warning};
 use stats::Verdict;
 
+use super::options::Asked;
 use super::runs::{difference, why, without_counterpart};
 use super::tuned::{self, Progress};
-use super::verdicts::{verdict, word};
+use super::verdicts::{in_its_direction, verdict, word};
 use super::warnings::{Advice, advice};
 use crate::number::{interval_in_hundredths, several};
 
@@ -113,7 +115,7 @@ fn cases(e: &ExperimentFindings) -> Vec<Case> {
             name: format!("{} beside {}", e.label(scenario), e.label(against)),
             grade,
             words: match c.ratio {
-                Some(ratio) => format!("{}: {}", as_good(e.figure.name(), ratio), verdict(c)),
+                Some(ratio) => format!("{}: {}", as_good(e.figure, ratio), verdict(e.figure, c)),
                 None => {
                     format!("{}: no ratio, because of errors, too few rounds or no figure", e.figure.name())
                 }
@@ -151,7 +153,7 @@ fn matched(found: &RunComparison, m: &Matched) -> Case {
         name: if a == b { format!("{b}: {} beside {}", found.b, found.a) } else { format!("{b} beside {a}") },
         grade,
         words: match m.ratio {
-            Some(ratio) => format!("{}: {}", as_good(m.figure.name(), ratio), word(m.verdict)),
+            Some(ratio) => format!("{}: {}", as_good(m.figure, ratio), word(m.figure, m.verdict)),
             None => format!("{}: {}", m.figure.name(), m.because.map_or("no ratio", why)),
         },
     }
@@ -161,12 +163,13 @@ fn suite(e: &ExperimentFindings) -> String {
     format!("{} {}", e.name, e.figure.name())
 }
 
-fn as_good(figure: &str, ratio: Ratio) -> String {
-    format!("{figure}: {} as good", interval_in_hundredths(ratio))
+fn as_good(figure: Figure, ratio: Ratio) -> String {
+    let good = if figure.is_cost() { "much" } else { "good" };
+    format!("{}: {} as {good}", figure.name(), interval_in_hundredths(in_its_direction(figure, ratio)))
 }
 
 fn warning(e: &ExperimentFindings, warning: &Warning) -> String {
-    let Advice { message, remedy } = advice(warning);
+    let Advice { message, remedy } = advice(warning, Asked::of(e));
     let places = &warning.scenarios;
     let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join("; ")) };
     format!("{}: {message}: {remedy}{places}", e.name)

@@ -3,12 +3,14 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, Interaction, Ratio, Silence, Unit, Withheld,
-    is_hardly_measured,
+    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, FailedTrials, Interaction, Ratio, Silence,
+    Unit, Withheld, is_hardly_measured,
 };
+use lab::observation::telling;
 use stats::Verdict;
 use systems::work::Purpose;
 
+use super::options::Asked;
 use super::reasons::counts;
 use super::tuned;
 use super::verdicts::FAR;
@@ -24,7 +26,28 @@ pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
         return std::iter::once(tuned::answer(e, found)).chain(tuned::below(e, found)).collect();
     }
     let wording = Wording { e };
-    e.claims.iter().map(|claim| with_reason(wording.sentence(claim), wording.reason(claim))).collect()
+    let claims = e.claims.iter().map(|claim| with_reason(wording.sentence(claim), wording.reason(claim)));
+    failing(e).into_iter().chain(claims).collect()
+}
+
+/// The scenarios of which every trial failed while others were measured, with the first reason.
+fn failing(e: &ExperimentFindings) -> Option<String> {
+    let systems = || e.estimates.iter().filter(|estimate| !estimate.is_reference());
+    let failing: Vec<String> = systems()
+        .filter(|estimate| estimate.trials == 0 && estimate.failed > 0)
+        .map(|estimate| e.label(&estimate.scenario))
+        .collect();
+    let first = e.failures.iter().find(|failure| failing.first() == Some(&failure.scenario))?;
+    systems().any(|estimate| estimate.trials > 0).then(|| {
+        let fails = if failing.len() == 1 { "fails" } else { "fail" };
+        format!("{} {fails} in every trial: {}", list(&failing), first_line(first))
+    })
+}
+
+/// Why trials failed, and the line of the system's output that tells it.
+pub(crate) fn first_line(failure: &FailedTrials) -> String {
+    let said = telling(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
+    format!("{}{said}", failure.reason)
 }
 
 /// The headline, or why there is none.
@@ -39,13 +62,17 @@ pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<Strin
         return (tuned::answer(e, found), None);
     }
     let wording = Wording { e };
-    match e.claims.first() {
+    let (sentence, reason) = match e.claims.first() {
         Some(claim) => (wording.sentence(claim), wording.reason(claim)),
         None => match (e.silence(), &e.base) {
             (Some(Silence::OneScenario), Some(base)) => (wording.alone(&base.scenario.system), None),
             (Some(why), _) => (silence(why).to_owned(), None),
             (None, _) => (String::new(), None),
         },
+    };
+    match failing(e) {
+        Some(failing) => (format!("{failing}. {sentence}"), reason),
+        None => (sentence, reason),
     }
 }
 
@@ -206,6 +233,15 @@ impl Wording<'_> {
         let (ratio, context) = (upwards(c), self.context(c));
         let place = if narrow { " is the narrow place" } else { "" };
         let [faster, slower, _] = self.words();
+        if let Some(what) = self.cost() {
+            let (ties, comma) = (self.as_good(&c.by, ties, "good"), if default { "," } else { "" });
+            return match c.verdict {
+                Verdict::Faster => format!(
+                    "{knob}{place}: set it to {name}; {baseline}{comma} needs {ratio} {what}{ties} ({context})"
+                ),
+                _ => format!("{knob}: leave it at {baseline}; {name} needs {ratio} {what} ({context})"),
+            };
+        }
         match c.verdict {
             Verdict::Faster => {
                 let ties = self.as_good(&c.by, ties, "good");
@@ -222,12 +258,20 @@ impl Wording<'_> {
         let name = |index: usize| self.name(&By::System, index);
         let work = if unequal { ", whose work is not the same" } else { "" };
         let [faster, _, fast] = self.words();
+        let ties = self.as_good(&By::System, ties, fast);
+        if let Some(what) = self.cost() {
+            let mut needs = vec![format!("{} needs {} {what}{work}", name(c.against), upwards(c))];
+            needs.extend(rest.iter().map(|other| match other.ratio.filter(|ratio| ratio.low > 1.0) {
+                Some(ratio) => format!("{} {}", name(other.scenario), sure(ratio)),
+                None => format!("{} more", name(other.scenario)),
+            }));
+            return format!("{} leads: {}{ties} ({})", name(c.scenario), list(&needs), self.context(c));
+        }
         let mut behind = vec![format!("{} {faster} than {}{work}", upwards(c), name(c.against))];
         behind.extend(rest.iter().map(|other| match other.ratio.filter(|ratio| ratio.low > 1.0) {
             Some(ratio) => format!("{} than {}", sure(ratio), name(other.scenario)),
             None => format!("ahead of {}", name(other.scenario)),
         }));
-        let ties = self.as_good(&By::System, ties, fast);
         format!("{} leads: it is {}{ties} ({})", name(c.scenario), list(&behind), self.context(c))
     }
 
@@ -257,11 +301,31 @@ impl Wording<'_> {
         let (name, baseline) = (self.name(&c.by, c.scenario), self.baseline(&c.by, c.against, default));
         let seen = match hardly {
             true => format!("trials of {name} and of {baseline} differ too much among themselves"),
-            false => {
-                format!("{name} is {} as {} as {baseline}", interval_in_hundredths(ratio), self.words()[2])
-            }
+            false => self.beside(&name, &baseline, ratio),
         };
         format!("{open}: {seen} ({}; {})", self.context(c), self.help(c))
+    }
+
+    /// How good one is beside another; or how much more one of them needs.
+    fn beside(&self, name: &str, baseline: &str, ratio: Ratio) -> String {
+        let Some(what) = self.cost() else {
+            return format!(
+                "{name} is {} as {} as {baseline}",
+                interval_in_hundredths(ratio),
+                self.words()[2]
+            );
+        };
+        let (more, less, ratio) = match ratio.estimate < 1.0 {
+            true => (name, baseline, ratio.inverse()),
+            false => (baseline, name, ratio),
+        };
+        format!("{more} needs {} {what} of {less}", interval_in_hundredths(ratio))
+    }
+
+    /// What a system needs, if the figure is a cost.
+    fn cost(&self) -> Option<String> {
+        let what = figure_in_words(self.e).filter(|_| self.e.figure.is_cost())?;
+        Some(format!("the {what}"))
     }
 
     /// What would help most to decide a comparison.
@@ -273,7 +337,9 @@ impl Wording<'_> {
             Verdict::Undecided { more_rounds: Some(more) } if more <= FAR => {
                 format!("{} may decide it", several(more.into(), "more round"))
             }
-            _ if self.e.timing.measure_s < SHORT_S => "a longer measure_s would help most".to_owned(),
+            _ if self.e.timing.measure_s < SHORT_S => Asked::of(self.e)
+                .either("a longer window (-d) would help most", "a longer measure_s would help most")
+                .to_owned(),
             _ => "a quieter machine would help most: see `narrows doctor`".to_owned(),
         }
     }
@@ -353,7 +419,8 @@ impl Wording<'_> {
     fn context(&self, c: &Comparison) -> String {
         let own = c.by.knob();
         let mut words = Vec::new();
-        words.extend(figure_in_words(self.e));
+        // What a system needs is in the sentence.
+        words.extend(figure_in_words(self.e).filter(|_| self.cost().is_none()));
         let against = self.estimate(c.against).map(|estimate| &estimate.scenario.point);
         if let Some(Estimate { scenario: of, .. }) = self.estimate(c.scenario) {
             if own.is_some() {

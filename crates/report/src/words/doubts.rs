@@ -2,6 +2,7 @@
 
 use lab::doubt::{Doubt, Evidence};
 
+use super::options::Asked;
 use crate::number::{bytes_per_second, micros, per_second, percent, seconds, several, tenths};
 
 /// What was seen.
@@ -188,7 +189,7 @@ fn failures_every(requests: u64, count: u64, of: u64) -> String {
 }
 
 /// What to do about it.
-pub(super) fn remedy(doubt: Doubt) -> &'static str {
+pub(super) fn remedy(doubt: Doubt, asked: Asked) -> &'static str {
     match doubt {
         Doubt::GeneratorBound => {
             "give the generator more cores, threads or machines (--gen), or a quiet machine (`narrows doctor`): the figure is a lower bound"
@@ -221,11 +222,14 @@ pub(super) fn remedy(doubt: Doubt) -> &'static str {
         Doubt::NotResumed => {
             "let the server give tickets and accept them in all of its workers, or read these as full handshakes"
         }
-        Doubt::TooShort => "a longer window (-d, measure_s), or less work per operation",
+        Doubt::TooShort => asked.either(
+            "a longer window (-d), or less work per operation",
+            "a longer window (measure_s), or less work per operation",
+        ),
         Doubt::UnsteadyWindow => {
             "a longer window, more rounds; stop other work on the machine (`narrows doctor`)"
         }
-        Doubt::WarmUpUnfinished => "a longer warm-up (--warmup, warmup_s)",
+        Doubt::WarmUpUnfinished => asked.either("a longer --warmup", "a longer warm-up (warmup_s)"),
         Doubt::Bimodal => {
             "read the percentiles on both sides of the gap; look for a cache, a timer or a queue behind the slower peak"
         }

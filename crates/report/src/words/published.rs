@@ -10,6 +10,7 @@ use systems::{Point, Value, Workload};
 
 use super::caption::{Caption, Captioned};
 use super::doubts::evidence;
+use super::options::Asked;
 use super::warnings::{self, Advice};
 use crate::number::{
     chosen_percent, exact_rate, factor, factors, millis, percent, seconds, several, show, tenths, times,
@@ -181,7 +182,7 @@ fn remedy(flaw: Flaw) -> &'static str {
         Flaw::Contradiction => "measure it again before it is quoted",
         Flaw::MalformedCell => "look the figure up where it was taken",
         Flaw::Lab(Code::Errors) => "rows above 1 % of errors are not ranked; the classes say what to change",
-        Flaw::Lab(code) => warnings::remedy(code),
+        Flaw::Lab(code) => warnings::remedy(code, Asked::File),
     }
 }
 

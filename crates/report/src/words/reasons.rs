@@ -1,13 +1,16 @@
 //! The counts that explain a claim, in words.
 
-use lab::findings::{Counted, Reason};
+use lab::findings::{Counted, Reason, Unit};
 use systems::work::WorkUnit;
 
-use crate::number::{bytes, count, percent, seconds};
+use crate::number::{bytes, count, percent, seconds, show};
+
+/// What an answer waits for whose end is held back.
+const HELD_BACK: &str = "the slower one needs two sends for one answer, with 40 ms between them (Nagle's algorithm and a delayed acknowledgement)";
 
 /// A count of both sides: `2.0 system calls a request against 8.0`.
 pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
-    let Reason { counted, faster, slower } = *reason;
+    let Reason { counted, faster, slower, .. } = *reason;
     let per_unit = |what: &str| {
         let each = |of: f64| count(of * unit.size);
         format!("{} {what} a {} against {}", each(faster), unit.name, each(slower))
@@ -55,6 +58,11 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
         Counted::WindowLimitedOut => full("the generator's receive window", "it"),
         Counted::BufferLimitedIn => full("the generator's send buffer", "the generator"),
         Counted::BufferLimitedOut => full("its send buffer", "it"),
+        Counted::HeldBack => HELD_BACK.to_owned(),
+        Counted::OwnCode => {
+            let each = |of: f64| show(of, Unit::cost_of(unit));
+            format!("its own code: {} of CPU a {} against {}", each(faster), unit.name, each(slower))
+        }
         Counted::Softirqs => {
             format!("softirqs took {} of its cores' time, against {}", percent(faster), percent(slower))
         }
@@ -88,6 +96,7 @@ mod tests {
                 [0.012, 1.8],
                 "its threads waited 12.0 ms for a core for each second that they ran, against 1.80 s",
             ),
+            (Counted::OwnCode, [30e-6, 163e-6], "its own code: 30.0 us of CPU a request against 163 us"),
             (Counted::Softirqs, [0.03, 0.4], "softirqs took 3.0 % of its cores' time, against 40 %"),
             (
                 Counted::WindowLimitedIn,
@@ -95,7 +104,7 @@ mod tests {
                 "its receive window was full for 0 % of the time in which the generator had something to send, against 60 %",
             ),
         ] {
-            let reason = Reason { counted, faster, slower };
+            let reason = Reason { counted, faster, slower, share: 1.0 };
             assert_eq!(counts(&reason, &Workload::Requests.about().unit), said);
         }
     }

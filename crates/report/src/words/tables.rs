@@ -195,19 +195,20 @@ mod tests {
     fn what_is_counted_apart_is_said() {
         let rules = [rule("a", &[], 1.0), rule("b", &[], 1.0)];
         let mut e = found(&["a", "b"], &[("pools", &[1])], &rules);
-        let mut said = |work: Effort| {
-            e.estimates[0].work = work;
+        let mut said = |counted: &[fn(&mut Effort)]| {
+            e.estimates[0].work = Effort::default();
+            counted.iter().for_each(|set| set(&mut e.estimates[0].work));
             counts(&e)
         };
+        let calls: fn(&mut Effort) = |work| work.calls_per_unit = Some(1.0);
+        let tcp: fn(&mut Effort) = |work| work.tcp_in = Some(Sent::default());
         let windows = "Why: what the kernel did for the system in the windows.";
-        assert_eq!(said(Effort::default()), windows);
-        let called = Effort { calls_per_unit: Some(1.0), ..Effort::default() };
+        assert_eq!(said(&[]), windows);
         let uring = "A system that reads through io_uring has no calls for it.";
         let drive = "counted in a short drive of its own after the first round.";
-        assert_eq!(said(called), format!("{windows} System calls and reads are {drive} {uring}"));
-        let tcp = Effort { tcp_in: Some(Sent::default()), ..Effort::default() };
-        assert_eq!(said(tcp), format!("{windows} What TCP did is {drive}"));
-        let traced = said(Effort { traced: true, calls_per_unit: Some(1.0), ..tcp });
+        assert_eq!(said(&[calls]), format!("{windows} System calls and reads are {drive} {uring}"));
+        assert_eq!(said(&[tcp]), format!("{windows} What TCP did is {drive}"));
+        let traced = said(&[tcp, calls, |work| work.traced = true]);
         let begins =
             format!("{windows} What TCP did is {drive} System calls and reads are counted by tracing");
         assert!(traced.starts_with(&begins) && traced.ends_with(uring), "{traced}");

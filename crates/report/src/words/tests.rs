@@ -1,13 +1,17 @@
 //! Sentences that the snapshots of the program have no run for.
 
 use lab::doubt::Evidence;
+use lab::experiment::Figure;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Counted, ExperimentFindings, Ratio, Reason, Silence, Withheld,
+    Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, Findings, Ratio, Reason,
+    Silence, Withheld,
 };
+use lab::plan::Base;
 use stats::Verdict;
 
 use super::verdicts::verdict;
 use super::{Advice, advice_on_trial, answer, headlines};
+use crate::brief::verdicts;
 use crate::made_up::{found, rule};
 
 /// Two systems with pools of 8 and 16.
@@ -40,7 +44,7 @@ fn said(claim: Claim) -> String {
 #[test]
 fn ties_lower_bounds_and_counts_are_said() {
     let by = By::Knob("pool_size".to_owned());
-    let counts = |counted, faster, slower| Reason { counted, faster, slower };
+    let counts = |counted, faster, slower| Reason { counted, faster, slower, share: 1.0 };
     let claim = Claim::Knob {
         comparison: comparison(by, Verdict::Faster),
         narrow: false,
@@ -119,7 +123,7 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
         withheld: Some(Withheld::LowerBound),
         ..comparison(knob(), Verdict::Undecided { more_rounds: None })
     };
-    assert_eq!(verdict(&bound), "undecided: the generator was at its limit");
+    assert_eq!(verdict(e.figure, &bound), "undecided: the generator was at its limit");
     e.claims = vec![Claim::Undecided { comparison: bound, default: false, equal: 0, of: 3 }];
     assert_eq!(
         answer(&e),
@@ -191,4 +195,93 @@ fn what_no_made_up_trial_shows_has_its_sentence_and_a_remedy() {
         assert_eq!(message, sentence);
         assert!(!remedy.is_empty());
     }
+}
+
+#[test]
+fn a_cost_has_one_direction() {
+    let said = |claim: Claim| {
+        let mut e = run();
+        e.setup.subject.figure = Figure::CpuPerUnit;
+        e.claims = vec![claim];
+        answer(&e)
+    };
+    let knob = || By::Knob("pool_size".to_owned());
+    let sure =
+        |by, verdict, ratio| Comparison { at_least: false, ratio: Some(ratio), ..comparison(by, verdict) };
+    let twice = Ratio { estimate: 2.0, low: 1.25, high: 3.2 };
+    let claim = |comparison: Comparison| Claim::Knob {
+        comparison,
+        narrow: false,
+        default: true,
+        ties: Vec::new(),
+        reasons: Vec::new(),
+    };
+    assert_eq!(
+        said(claim(sure(knob(), Verdict::Faster, twice))),
+        "`pool_size`: set it to 16; 8, the default, needs 2.0x [1.2, 3.2] the CPU a request (fast; 4 rounds)"
+    );
+    assert_eq!(
+        said(claim(sure(knob(), Verdict::Slower, twice.inverse()))),
+        "`pool_size`: leave it at 8, the default; 16 needs 2.0x [1.2, 3.2] the CPU a request (fast; 4 rounds)"
+    );
+    let systems = Claim::Systems {
+        comparison: Comparison { scenario: 0, against: 2, ..sure(By::System, Verdict::Faster, twice) },
+        ties: Vec::new(),
+        rest: vec![Behind { scenario: 1, ratio: Some(Ratio { estimate: 4.0, low: 3.5, high: 5.0 }) }],
+        unequal: false,
+        reasons: Vec::new(),
+    };
+    assert_eq!(
+        said(systems),
+        "fast leads: slow needs 2.0x [1.2, 3.2] the CPU a request and fast 4.0x [3.5, 5.0] (pool_size 8; 4 rounds)"
+    );
+    // Whichever needs more comes first, also where nothing is decided.
+    for (ratio, shown) in [
+        (Ratio { estimate: 1.25, low: 0.8, high: 2.0 }, "8 needs 1.25x [0.80, 2.00] the CPU a request of 16"),
+        (Ratio { estimate: 0.8, low: 0.5, high: 1.25 }, "16 needs 1.25x [0.80, 2.00] the CPU a request of 8"),
+    ] {
+        let comparison = sure(knob(), Verdict::Undecided { more_rounds: None }, ratio);
+        let words = said(Claim::Undecided { comparison, default: false, equal: 0, of: 1 });
+        assert!(words.contains(shown), "{words}");
+    }
+    let more = sure(knob(), Verdict::Slower, twice.inverse());
+    assert_eq!(verdict(Figure::CpuPerUnit, &more), "more");
+}
+
+#[test]
+fn what_fails_in_every_trial_is_said_first() {
+    let mut e = run();
+    let by = By::Knob("pool_size".to_owned());
+    e.claims = vec![Claim::NoDifference { by, threshold: 0.05, against: 0, default: false }];
+    (e.estimates[1].trials, e.estimates[1].failed) = (0, 3);
+    e.failures = vec![FailedTrials {
+        scenario: e.label(&e.estimates[1].scenario),
+        stage: "drive".to_owned(),
+        reason: "it ended with exit code 134".to_owned(),
+        output: "FATAL ERROR: heap limit\n\n".to_owned(),
+        trials: 3,
+    }];
+    let words = answer(&e);
+    let first = "fast pool_size=16 fails in every trial: it ended with exit code 134; it said: FATAL ERROR: heap \
+                 limit. `pool_size` makes no difference";
+    assert!(words.starts_with(first), "{words}");
+    // Where nothing works, that is the answer itself.
+    e.estimates.iter_mut().for_each(|estimate| estimate.trials = 0);
+    assert!(!answer(&e).contains("in every trial: it ended"), "{}", answer(&e));
+}
+
+#[test]
+fn the_verdict_on_the_deciding_figure_comes_last() {
+    let of = |figure| {
+        let mut e = run();
+        e.setup.subject.figure = figure;
+        e.setup.base = Some(Base { scenario: e.estimates[0].scenario.clone(), command: String::new() });
+        e
+    };
+    let two = Findings { experiments: vec![of(Figure::RequestsPerS), of(Figure::CpuPerUnit)] };
+    let lines = verdicts(&two, 10_000, false);
+    let figures: Vec<&str> = lines.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(figures, ["cpu_per_unit", "requests_per_s"]);
+    let one = Findings { experiments: vec![of(Figure::RequestsPerS)] };
+    assert_eq!(verdicts(&one, 100, false), "");
 }

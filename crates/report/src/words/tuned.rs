@@ -66,7 +66,7 @@ pub(crate) fn below(e: &ExperimentFindings, t: &Tuned) -> Vec<String> {
     if let Some(advice) = &t.advice {
         lines.extend(wording.contributions(advice));
         lines.extend(wording.flat(advice));
-        lines.extend(advice.keeps.iter().map(kept_by_both));
+        lines.extend(advice.keeps.iter().map(|keeps| kept_by_both(keeps, wording.base())));
     }
     lines.extend(wording.failing());
     lines.extend(wording.effort());
@@ -83,7 +83,7 @@ pub(crate) fn setting(e: &ExperimentFindings, point: &Point) -> String {
             words.push(format!("{}={}", axis.knob, crate::printable(&axis.show(value))));
         }
     }
-    if words.is_empty() { DEFAULTS.to_owned() } else { words.join(" ") }
+    if words.is_empty() { defaults(e)[0].to_owned() } else { words.join(" ") }
 }
 
 /// A knob's value in the setting with which all others are compared.
@@ -114,8 +114,14 @@ pub(crate) fn knobs(t: &Tuned) -> impl Iterator<Item = &KnobEffect> {
     t.knobs.iter().filter(has_choice)
 }
 
-/// The name of the setting at which every knob has its default.
-pub(crate) const DEFAULTS: &str = "the defaults";
+/// What the setting is called with which all others are compared, and the value of a knob in it. Knobs of a command have no
+/// defaults: its user named their values.
+pub(crate) fn defaults(e: &ExperimentFindings) -> [&'static str; 2] {
+    match e.ask {
+        None => ["the defaults", "its default"],
+        Some(_) => ["the first values", "its first value"],
+    }
+}
 
 /// The lines that set the advised values, for those who paste them. None if the experiment is no search.
 pub(crate) fn lines_to_paste(e: &ExperimentFindings) -> impl Iterator<Item = &str> {
@@ -130,6 +136,11 @@ struct Wording<'a> {
 }
 
 impl Wording<'_> {
+    /// What the setting is called with which all others are compared.
+    fn base(&self) -> &'static str {
+        defaults(self.e)[0]
+    }
+
     fn advised(&self, a: &Advice) -> String {
         let advised = setting(self.e, &a.point);
         match a.because {
@@ -137,13 +148,13 @@ impl Wording<'_> {
                 let kept =
                     all_of(&a.keeps, |keeps| Some(format!("keeps {}", with_value(keeps, keeps.setting))));
                 let kept = kept.map_or_else(String::new, |kept| format!(", and {kept}"));
-                format!("set {advised}: {}{kept}", self.gain(a, " as the defaults"))
+                format!("set {advised}: {}{kept}", self.gain(a, &format!(" as {}", self.base())))
             }
             Because::KeepsLimits => {
                 let broken = a.keeps.iter().filter(|keeps| keeps.default.certainly == Some(false));
                 let words = broken.map(|keeps| {
-                    let defaults = value(&keeps.limit, keeps.default);
-                    format!("{}, which the defaults do not ({defaults})", with_value(keeps, keeps.setting))
+                    let (base, value) = (self.base(), value(&keeps.limit, keeps.default));
+                    format!("{}, which {base} do not ({value})", with_value(keeps, keeps.setting))
                 });
                 let kept = list(&words.collect::<Vec<_>>());
                 format!("set {advised}: it keeps {kept}, and is {}", self.gain(a, ""))
@@ -154,7 +165,8 @@ impl Wording<'_> {
                 let (winner, fresh) =
                     (setting(self.e, &a.winner), several(self.t.proof.0.into(), "fresh trial"));
                 format!(
-                    "keep the defaults: the best other setting that was found, {winner}, is {}, but {} of its {fresh} failed",
+                    "keep {}: the best other setting that was found, {winner}, is {}, but {} of its {fresh} failed",
+                    self.base(),
                     self.gain(a, ""),
                     a.failed
                 )
@@ -181,7 +193,8 @@ impl Wording<'_> {
 
     fn not_better(&self, a: &Advice) -> String {
         let (winner, gain) = (setting(self.e, &a.winner), self.gain(a, ""));
-        let none = "keep the defaults: no other setting is certainly better";
+        let base = self.base();
+        let none = format!("keep {base}: no other setting is certainly better");
         match a.verdict {
             _ if a.gain.is_none() => {
                 format!("{none}: the best that the race found, {winner}, has no figure in the fresh rounds")
@@ -190,15 +203,14 @@ impl Wording<'_> {
                 format!("{none}; the best that was found, {winner}, is {gain}: no difference worth having")
             }
             Verdict::Slower => format!("{none}; the best other that was found, {winner}, is {gain}: worse"),
-            Verdict::Faster | Verdict::Undecided { .. } => format!(
-                "keep the defaults for now; {winner} is {gain}, which does not decide; {}",
-                self.help(a)
-            ),
+            Verdict::Faster | Verdict::Undecided { .. } => {
+                format!("keep {base} for now; {winner} is {gain}, which does not decide; {}", self.help(a))
+            }
         }
     }
 
     fn breaks_limits(&self, a: &Advice) -> String {
-        let winner = setting(self.e, &a.winner);
+        let (base, winner) = (self.base(), setting(self.e, &a.winner));
         let breaks = all_of(&a.keeps, |keeps| broken(keeps, keeps.setting)).unwrap_or_default();
         let open = if a.is_decided() { String::new() } else { format!("; {}", self.help(a)) };
         let defaults = |keeps: &Keeps| {
@@ -207,10 +219,10 @@ impl Wording<'_> {
         };
         match all_of(&a.keeps, defaults) {
             Some(defaults) => format!(
-                "no setting is shown to keep the limits: the defaults {defaults}, and the best that was found, {winner}, {breaks}{open}"
+                "no setting is shown to keep the limits: {base} {defaults}, and the best that was found, {winner}, {breaks}{open}"
             ),
             None => format!(
-                "keep the defaults: the best other setting that was found, {winner}, is {}, but {breaks}{open}",
+                "keep {base}: the best other setting that was found, {winner}, is {}, but {breaks}{open}",
                 self.gain(a, "")
             ),
         }
@@ -253,15 +265,17 @@ impl Wording<'_> {
                     format!("{}: {}; {RESUME} goes on", self.not_yet(), self.favourite(favourite))
                 }
                 None => format!(
-                    "{}: no other setting than the defaults has a figure; {RESUME} goes on",
-                    self.not_yet()
+                    "{}: no other setting than {} has a figure; {RESUME} goes on",
+                    self.not_yet(),
+                    self.base()
                 ),
             };
         }
         if self.default_has_a_figure() {
             let others = self.t.tried.len().saturating_sub(1) as u64;
             return format!(
-                "keep the defaults: nothing else works ({} failed)",
+                "keep {}: nothing else works ({} failed)",
+                self.base(),
                 several(others, "other setting")
             );
         }
@@ -277,7 +291,7 @@ impl Wording<'_> {
                 ": their trials have too few answers for it; longer ones (--duration) have more".to_owned()
             }
         };
-        format!("nothing can be advised, because the defaults have no figure{why}")
+        format!("nothing can be advised, because {} have no figure{why}", self.base())
     }
 
     fn not_yet(&self) -> String {
@@ -297,8 +311,9 @@ impl Wording<'_> {
             None => format!("{} (from single trials)", times(favourite.ratio)),
         };
         format!(
-            "in the race, {} is about {ratio} as good as the defaults in {}, which flatters it, because the race chose it",
+            "in the race, {} is about {ratio} as good as {} in {}, which flatters it, because the race chose it",
             setting(self.e, &favourite.point),
+            self.base(),
             self.figure()
         )
     }
@@ -321,13 +336,15 @@ impl Wording<'_> {
     fn contribution(&self, a: &Advice, one: &Contribution) -> String {
         let point = Point::from([(one.knob.clone(), one.value.clone())]);
         let ratio = one.ratio.map_or_else(|| "not compared".to_owned(), interval_in_hundredths);
+        let [_, own] = defaults(self.e);
         let verdict = match one.verdict {
-            Verdict::Faster => "better than at its default",
-            Verdict::Slower => "worse than at its default",
-            Verdict::NoDifference => "no difference worth having",
-            Verdict::Undecided { .. } => "undecided",
+            Verdict::Faster => format!("better than at {own}"),
+            Verdict::Slower => format!("worse than at {own}"),
+            Verdict::NoDifference => "no difference worth having".to_owned(),
+            Verdict::Undecided { .. } => "undecided".to_owned(),
         };
-        let back = if a.taken_back.as_ref() == Some(&one.knob) { ", so it stays at its default" } else { "" };
+        let stays = a.taken_back.as_ref() == Some(&one.knob);
+        let back = if stays { format!(", so it stays at {own}") } else { String::new() };
         format!("{}: {ratio}, {verdict}{back}", setting(self.e, &point))
     }
 
@@ -410,7 +427,7 @@ fn broken(keeps: &Keeps, kept: Kept) -> Option<String> {
 }
 
 /// A limit with what the setting has and what the defaults have.
-fn kept_by_both(keeps: &Keeps) -> String {
+fn kept_by_both(keeps: &Keeps, base: &str) -> String {
     let has = |kept: Kept| {
         let doubt = match kept.certainly {
             Some(true) => "",
@@ -420,7 +437,7 @@ fn kept_by_both(keeps: &Keeps) -> String {
         format!("{}{doubt}", value(&keeps.limit, kept))
     };
     let (setting, default) = (has(keeps.setting), has(keeps.default));
-    format!("{}: the setting has {setting}; the defaults have {default}", limit(&keeps.limit))
+    format!("{}: the setting has {setting}; {base} have {default}", limit(&keeps.limit))
 }
 
 /// A limit with a setting's value: `p99 < 20 ms (18.2 ms)`.

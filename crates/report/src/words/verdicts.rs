@@ -1,6 +1,7 @@
 //! Verdicts as rows: the table of effects, the table of comparisons with the noise floor, and that of two runs.
 
 use lab::compare::{Matched, RunComparison};
+use lab::experiment::Figure;
 use lab::findings::{
     By, Cell, Column, Comparison, Effect, ExperimentFindings, RANKED_ERRORS, Ratio, Row, Table, Unit,
     Withheld, column,
@@ -14,7 +15,7 @@ use crate::number::{chosen_percent, interval_in_hundredths, several};
 pub(super) const FAR: u32 = 40;
 
 /// A comparison's verdict.
-pub(crate) fn verdict(c: &Comparison) -> String {
+pub(crate) fn verdict(figure: Figure, c: &Comparison) -> String {
     let least = if c.at_least { ", at least" } else { "" };
     let step = matches!(c.by, By::Step(_));
     let hardly = c.ratio.is_some_and(|ratio| ratio.is_hardly_measured());
@@ -31,8 +32,8 @@ pub(crate) fn verdict(c: &Comparison) -> String {
             Some(why) => format!("{open}: {}", withheld(why)),
             None => open.to_owned(),
         },
-        Verdict::Faster | Verdict::Slower => format!("{}{least}", word(c.verdict)),
-        plain => word(plain).to_owned(),
+        Verdict::Faster | Verdict::Slower => format!("{}{least}", word(figure, c.verdict)),
+        plain => word(figure, plain).to_owned(),
     }
 }
 
@@ -47,13 +48,21 @@ fn withheld(why: Withheld) -> &'static str {
     }
 }
 
-pub(super) fn word(verdict: Verdict) -> &'static str {
+/// A cost is less or more.
+pub(super) fn word(figure: Figure, verdict: Verdict) -> &'static str {
     match verdict {
+        Verdict::Faster if figure.is_cost() => "less",
+        Verdict::Slower if figure.is_cost() => "more",
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
         Verdict::NoDifference => "no difference",
         Verdict::Undecided { .. } => "undecided",
     }
+}
+
+/// A ratio that says how many times better one is than another, as it is shown: of costs, how many times as much it needs.
+pub(super) fn in_its_direction(figure: Figure, ratio: Ratio) -> Ratio {
+    if figure.is_cost() { ratio.inverse() } else { ratio }
 }
 
 fn ratio_columns() -> [Column; 3] {
@@ -186,15 +195,16 @@ fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
         }
     };
     let mut cells = vec![Cell::Text(e.label(scenario(c.scenario)?)), Cell::Text(other)];
-    cells.extend(ratio_cells(c.ratio));
-    cells.extend([Cell::Text(verdict(c)), Cell::Number(c.rounds.into())]);
+    cells.extend(ratio_cells(c.ratio.map(|ratio| in_its_direction(e.figure, ratio))));
+    cells.extend([Cell::Text(verdict(e.figure, c)), Cell::Number(c.rounds.into())]);
     Some(Row { cells, block: false })
 }
 
 fn how_compared(e: &ExperimentFindings) -> String {
     let valid = if e.design.is_once() { "" } else { ", valid at all looks together" };
+    let what = if e.figure.is_cost() { "How many times as much it needs" } else { "How many times faster" };
     format!(
-        "How many times faster, inside rounds; {} intervals{valid}; verdicts are corrected for all comparisons (Holm). Threshold {}.",
+        "{what}, inside rounds; {} intervals{valid}; verdicts are corrected for all comparisons (Holm). Threshold {}.",
         percent_sure(),
         chosen_percent(e.threshold)
     )
@@ -214,15 +224,17 @@ pub(crate) fn compared(found: &RunComparison) -> Captioned {
         let mut cells: Vec<Cell> = several.then(|| Cell::Text(m.experiment.clone())).into_iter().collect();
         cells.push(Cell::Text(m.a.clone()));
         cells.extend(two.then(|| Cell::Text(m.b.clone())));
-        cells.extend(ratio_cells(m.ratio));
-        cells.push(Cell::Text(m.because.map_or(word(m.verdict), super::runs::why).to_owned()));
+        cells.extend(ratio_cells(m.ratio.map(|ratio| in_its_direction(m.figure, ratio))));
+        cells.push(Cell::Text(m.because.map_or(word(m.figure, m.verdict), super::runs::why).to_owned()));
         cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
         Row { cells, block: false }
     };
+    let costs = found.matched.iter().any(|m| m.figure.is_cost());
+    let costs = if costs { " (of costs: how many times as much it needs)" } else { "" };
     let caption = Caption {
         title: format!("{} against {}", found.b, found.a),
         about: format!(
-            "How many times faster {} is than {}, with {} intervals; verdicts are corrected for all (Holm).",
+            "How many times faster {} is than {}{costs}, with {} intervals; verdicts are corrected for all (Holm).",
             found.b,
             found.a,
             percent_sure()

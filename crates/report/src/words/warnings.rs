@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::doubts::{self, evidence};
+use super::options::Asked;
 use crate::number::{chosen_percent, times};
 
 /// A warning in words.
@@ -24,11 +25,11 @@ pub struct Advice {
 
 /// Of a single trial.
 pub fn advice_on_trial(seen: &Evidence) -> Advice {
-    Advice { message: evidence(seen), remedy: doubts::remedy(seen.doubt()) }
+    Advice { message: evidence(seen), remedy: doubts::remedy(seen.doubt(), Asked::Typed) }
 }
 
 /// Of an experiment; the scenarios are not named.
-pub fn advice(warning: &Warning) -> Advice {
+pub fn advice(warning: &Warning, asked: Asked) -> Advice {
     let Warning { code, count, of, .. } = warning;
     let message = match (code, &warning.seen) {
         (Code::Incomplete, _) => format!("{count} of {of} trials are done"),
@@ -42,7 +43,7 @@ pub fn advice(warning: &Warning) -> Advice {
         }
         (code, None) => format!("{} in {count} of {of} scenarios", what(*code)),
     };
-    Advice { message, remedy: remedy(*code) }
+    Advice { message, remedy: remedy(*code, asked) }
 }
 
 fn first_failure(first: &FirstFailure) -> String {
@@ -56,6 +57,11 @@ fn what(code: Code) -> String {
         Code::NothingFinished => "no operation ended inside the window".to_owned(),
         Code::Errors => "operations failed".to_owned(),
         Code::CountsDisagree => "the client's and the server's counts contradict each other".to_owned(),
+        Code::HeldBack => {
+            "an idle server needs two sends for one answer, with 40 ms between them (Nagle's algorithm and a delayed \
+             acknowledgement)"
+                .to_owned()
+        }
         Code::Unsteady => {
             format!("trials lie more than {} of their median apart", chosen_percent(UNSTEADY))
         }
@@ -64,21 +70,28 @@ fn what(code: Code) -> String {
     }
 }
 
-pub(super) fn remedy(code: Code) -> &'static str {
+pub(super) fn remedy(code: Code, asked: Asked) -> &'static str {
     match code {
         Code::Incomplete => "wait, or continue with --resume",
         Code::TooFewTrials => "more --rounds; see the failures, if any",
-        Code::NothingFinished => "a longer measure_s, or less work for one operation",
+        Code::NothingFinished => asked.either(
+            "a longer window (-d), or less work for one operation",
+            "a longer measure_s, or less work for one operation",
+        ),
         Code::Errors => {
             "rows above 1 % of errors are not ranked, unless a note says why; the classes say what to change"
         }
+        Code::HeldBack => "set TCP_NODELAY on the server's sockets, or send head and body with one write",
         Code::CountsDisagree => "do not use these rows; docs/contracts.md says what a driver must count",
-        Code::Unsteady => {
-            "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds"
+        Code::Unsteady => asked.either(
+            "stop other work on the machine (`narrows doctor`), a longer window (-d), more --rounds",
+            "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds",
+        ),
+        Code::PercentileUnsupported => {
+            asked.either("a longer window (-d), or more --rounds", "a longer measure_s, or more --rounds")
         }
-        Code::PercentileUnsupported => "a longer measure_s, or more --rounds",
         Code::UnequalWork => "compare it only with systems that do the same",
-        Code::Trial(doubt) => doubts::remedy(doubt),
+        Code::Trial(doubt) => doubts::remedy(doubt, asked),
     }
 }
 

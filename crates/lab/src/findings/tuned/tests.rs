@@ -57,7 +57,14 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     setup.subject.also = also.to_vec();
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
     let (experiments, trials) = (vec![planned], Vec::new());
-    let mut plan = Plan { seed: 1, design: Design::ONCE, budget_s: None, experiments, trials };
+    let mut plan = Plan {
+        seed: 1,
+        design: Design::ONCE,
+        budget_s: None,
+        starts: Default::default(),
+        experiments,
+        trials,
+    };
     assert!(begin(&mut plan, 80, limits));
     plan
 }

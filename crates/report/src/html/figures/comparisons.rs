@@ -91,7 +91,7 @@ fn row(view: &View, c: &Comparison) -> Option<Row> {
     };
     // The table says how many more rounds may decide it.
     let word = match c.verdict.is_decided() {
-        true => verdict(c),
+        true => verdict(view.e.figure, c),
         false if ratio.is_hardly_measured() => "hardly measured".to_owned(),
         false => "undecided".to_owned(),
     };

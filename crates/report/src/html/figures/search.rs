@@ -12,7 +12,7 @@ use crate::number::interval_in_hundredths;
 use crate::svg::{
     Axis, Cell, Drawing, Drawn, Heat, Interval, Lines, Point, Scale, Series, Small, Style, Ticks,
 };
-use crate::words::tuned::{DEFAULTS, default_of, is_shown, knobs, never_works, setting};
+use crate::words::tuned::{default_of, defaults, is_shown, knobs, never_works, setting};
 use crate::words::{list, quantity};
 
 /// The meaning of a hollow mark.
@@ -54,7 +54,7 @@ impl Search<'_> {
 
     fn default(&self) -> Series {
         let style = Style { hue: None, shape: ON_LINE, hollow: false };
-        Series { label: DEFAULTS.to_owned(), style, drawn: Drawn::Line, points: Vec::new() }
+        Series { label: defaults(self.view.e)[0].to_owned(), style, drawn: Drawn::Line, points: Vec::new() }
     }
 
     /// The heats from left to right, and the proof.
@@ -73,7 +73,8 @@ impl Search<'_> {
         let style = self.style(ON_LINE);
         series.push(Series { label: BEST.to_owned(), style, drawn: Drawn::Line, points: best });
         series.extend(self.dots());
-        let mut legend = vec![(DEFAULTS.to_owned(), self.default().style), (BEST.to_owned(), style)];
+        let mut legend =
+            vec![(defaults(self.view.e)[0].to_owned(), self.default().style), (BEST.to_owned(), style)];
         legend.push(("a setting in a heat".to_owned(), self.style(OTHER)));
         legend.extend(proof.is_some().then(|| ("in fresh rounds".to_owned(), self.style(PROVEN))));
         let hollow = series.iter().flat_map(|series| &series.points).any(|point| point.hollow);
@@ -293,7 +294,7 @@ impl Search<'_> {
         let mut legend: Vec<(String, Style)> = lettered.map(|s| (s.label.clone(), s.style)).collect();
         legend.sort_by(|(a, _), (b, _)| a.cmp(b));
         legend.push(("other settings".to_owned(), self.style(OTHER)));
-        legend.push((DEFAULTS.to_owned(), self.default_mark()));
+        legend.push((defaults(self.view.e)[0].to_owned(), self.default_mark()));
         let changes = self.found.advice.as_ref().is_some_and(Advice::changes);
         legend.extend(changes.then(|| ("advised".to_owned(), self.style(PROVEN))));
         let style = self.style(ON_LINE);
@@ -333,7 +334,7 @@ impl Search<'_> {
             let letter =
                 order.iter().zip('A'..='Z').find(|(known, _)| **known == at).map(|(_, letter)| letter);
             let style = match letter {
-                _ if name == DEFAULTS => self.default_mark(),
+                _ if name == defaults(self.view.e)[0] => self.default_mark(),
                 _ if advised == Some(&one.point) => self.style(PROVEN),
                 Some(_) => self.style(ON_LINE),
                 None => self.style(OTHER),
