@@ -9,8 +9,8 @@ use lab::plan::{self, Plan};
 use systems::{Catalog, Manifest, Value, Workload};
 
 use super::Args;
-use crate::command::arms::Arms;
 use crate::command::learn::Learnt;
+use crate::command::{self, arms::Arms};
 use crate::common::Usage;
 use crate::condition::{Condition, FigureChoice};
 use crate::run_verb;
@@ -65,9 +65,16 @@ impl Args {
         }
     }
 
+    /// Checks that each trial has enough answers for its figures at this rate.
+    fn check_answers(&self, workload: Workload, rate: f64) -> Result<(), Usage> {
+        let figures: Vec<Figure> = self.figures().iter().map(|choice| choice.figure(workload)).collect();
+        command::check_answers(&figures, None, rate, self.duration)
+    }
+
     /// The plan of the whole run. Without a fixed number of rounds it grows.
     pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
         let half = learnt.slowest_per_s.map(|per_s| per_s / 2.0);
+        half.map_or(Ok(()), |rate| self.check_answers(arms.workload, rate))?;
         let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
         let mut plan = self.plan(catalog, arms, learnt.ask, rate)?;
         match (self.rounds, self.budget) {
@@ -91,7 +98,16 @@ impl Args {
             bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
         }
         self.check_figures(workload)?;
+        if let Some((rate, _)) = self.command.traffic().rate {
+            self.check_answers(workload, rate)?;
+        }
         let conditions = Condition::all(&self.fail_if).map_err(Usage)?;
+        if let Some(condition) = conditions.iter().find(|c| self.unequal && c.needs_baseline()) {
+            let text = &condition.text;
+            bail!(Usage(format!(
+                "--fail-if {text} is about a ratio, and --unequal compares nothing: limit a figure itself, such as p99<20ms"
+            )));
+        }
         let measured =
             |c: &Condition| self.figures().iter().any(|choice| c.is_about(choice.figure(workload)));
         if let Some(condition) = conditions.iter().find(|condition| !measured(condition)) {

@@ -9,6 +9,7 @@ use lab::compare::{Matched, RunComparison};
 use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Tuned, Warning};
 use stats::Verdict;
 
+use super::missing::without_ratio;
 use super::runs::{difference, why, without_counterpart};
 use super::tuned::{self, Progress};
 use super::verdicts::{verdict, word};
@@ -114,9 +115,7 @@ fn cases(e: &ExperimentFindings) -> Vec<Case> {
             grade,
             words: match c.ratio {
                 Some(ratio) => format!("{}: {}", as_good(e.figure.name(), ratio), verdict(c)),
-                None => {
-                    format!("{}: no ratio, because of errors, too few rounds or no figure", e.figure.name())
-                }
+                None => format!("{}: no ratio: {}", e.figure.name(), without_ratio(e, c)),
             },
         }
     };
@@ -152,7 +151,7 @@ fn matched(found: &RunComparison, m: &Matched) -> Case {
         grade,
         words: match m.ratio {
             Some(ratio) => format!("{}: {}", as_good(m.figure.name(), ratio), word(m.verdict)),
-            None => format!("{}: {}", m.figure.name(), m.because.map_or("no ratio", why)),
+            None => format!("{}: {}", m.figure.name(), why(m)),
         },
     }
 }
