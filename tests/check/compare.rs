@@ -49,7 +49,7 @@ fn a_scenario_that_cannot_be_judged_does_not_pass() {
     let compare = |sides: [&str; 2]| lab.narrows(&[&["compare"], &sides[..], &judged].concat());
     assert_snapshot!("dead", shown(&compare(["1", "2"]).code(3)));
     // The order of the sides does not matter. A scenario given by name is judged alone.
-    compare(["2", "1"]).code(3).says(&["cannot be judged: e beta: errors or no figure in the first"]);
+    compare(["2", "1"]).code(3).says(&["cannot be judged: e beta: in the first: every trial failed"]);
     compare(["1:e/alpha mode=plain", "2"]).code(0);
     // Without a condition the exit code only says that the comparison was possible.
     lab.narrows(&["compare", "1", "2"]).code(0);

@@ -141,6 +141,9 @@ impl Page {
     }
 }
 
+/// The user's state folder while a command of a document runs, in its folder.
+const STATE: &str = ".state";
+
 /// What a shell command prints in a folder, where `narrows` is the program in the folder `programs`. Spaces at the ends of lines are
 /// left out.
 fn printed(folder: &Path, programs: &Path, command: &str) -> String {
@@ -150,11 +153,13 @@ fn printed(folder: &Path, programs: &Path, command: &str) -> String {
     plain(&mut shell);
     shell
         .env("NARROWS_HOME", folder)
+        .env("XDG_STATE_HOME", folder.join(STATE))
         .env("CHECKOUT", checkout())
         .env("PATH", format!("{}:{path}", programs.display()));
     let ended = run(&mut shell);
     assert!(!ended.stdout.is_empty(), "`{command}` prints nothing: {ended:#?}");
     let text = ended.stdout.replace(&*folder.to_string_lossy(), "/home/me/project");
+    let text = text.replace(STATE, "~/.local/state");
     assert!(
         !text.contains(&*checkout().to_string_lossy()),
         "`{command}` prints a path of this machine: {text}"

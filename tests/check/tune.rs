@@ -89,7 +89,7 @@ fn every_report_of_a_search_gives_the_same_answer() {
 fn an_unfinished_search_says_how_far_it_is_and_goes_on_to_the_same_answer() {
     let lab = Lab::new();
     let ended = lab.narrows(&tune(&[])).code(0);
-    let store = Store::open(&lab.home.path("narrows.db")).expect("the store");
+    let store = Store::open(&lab.home.store_path()).expect("the store");
     let first = store.resolve("last").expect("a run");
     let (header, observations) =
         (store.header(first).expect("its plan"), store.observations(first).expect("all"));

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support;
+use crate::support::home::Home;
 use crate::support::peer::{Connection, Peer};
 use crate::support::{Served, backends, load, load_json, run};
 
@@ -74,7 +75,7 @@ fn a_refusal_after_the_first_connection_is_an_error_of_its_request() {
         });
         let (code, json) = load_json(&[&url, "-n", "3", "-c", "1", "--reactor", io]);
         once.join().unwrap();
-        assert_eq!((code, &json["completed"]), (0, &1.into()), "{json}");
+        assert_eq!((code, &json["completed"]), (1, &1.into()), "{json}");
         assert_eq!(json["errors"], serde_json::json!({"connect_refused": 2}), "{json}");
     }
 }
@@ -170,6 +171,51 @@ fn an_unrequested_second_answer_is_a_protocol_error() {
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".repeat(2));
         }
     });
+}
+
+#[test]
+fn other_protocols_are_named() {
+    for (first, name) in [
+        (&b"220 (vsFTPd 3.0.3)\r\n"[..], "FTP"),
+        (b"SSH-2.0-OpenSSH_9.2p1\r\n", "SSH"),
+        (b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x80", "HTTP/2 without TLS"),
+        (b"-ERR wrong number of arguments for 'get' command\r\n", "Redis"),
+    ] {
+        let peer = Peer::new(move |mut connection| {
+            connection.request();
+            connection.send(first);
+            connection.wait_end();
+        });
+        let url = peer.url("http");
+        let ended = load(&[&url, "-n", "1", "-c", "1"]).code(1);
+        assert!(ended.stdout.contains(&format!("the server speaks {name}")), "{name}: {ended:#?}");
+        let home = Home::new();
+        home.run(["try", &*url]).code(1).says(&[&format!("it speaks {name}"), "not HTTP/1.1"]);
+    }
+    // What wants another protocol in an answer of HTTP/1.1.
+    for (answer, said) in [
+        (
+            "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
+            "it speaks WebSocket, which Narrows does not",
+        ),
+        (
+            "HTTP/1.1 400 Bad Request\r\nContent-Length: 47\r\n\r\nClient sent an HTTP request to an HTTPS server.",
+            "it speaks TLS: name its address with https://, or write {cert} and {key}",
+        ),
+    ] {
+        let peer = Peer::new(move |mut connection| {
+            while connection.request().is_some() {
+                connection.send(answer);
+            }
+        });
+        Home::new().run(["try", &*peer.url("http")]).code(1).says(&[said]);
+    }
+    let silent = Peer::new(|mut connection| connection.wait_end());
+    let words = ["try", &*silent.url("http"), "--timeout", "300ms"];
+    Home::new().run(words).code(1).says(&["it was silent until the timeout: it may speak another protocol"]);
+    let secured = Served::start(&["--tls"]);
+    let plain = secured.http.replace("https://", "http://");
+    Home::new().run(["try", &*plain]).code(1).says(&["it speaks TLS", "https://"]);
 }
 
 #[test]
@@ -346,15 +392,22 @@ fn requests_that_were_pipelined_when_a_close_was_announced_are_sent_again() {
 }
 
 #[test]
-fn one_verified_answer_among_errors_is_a_success() {
+fn many_errors_fail_the_drive_unless_they_are_allowed() {
     let peer = Peer::new(|mut connection| {
         connection.request();
         connection.ok();
         connection.request();
     });
-    let (code, json) = load_json(&[&peer.url("http"), "-n", "10", "-c", "1"]);
-    assert_eq!((code, &json["completed"]), (0, &5.into()), "{json}");
+    let url = peer.url("http");
+    let words = [&*url, "-n", "10", "-c", "1"];
+    let (code, json) = load_json(&words);
+    assert_eq!((code, &json["completed"]), (1, &5.into()), "{json}");
     assert_eq!(json["errors"], serde_json::json!({"closed_early": 5}), "{json}");
+    let (code, json) = load_json(&[&words[..], &["--allow-errors"]].concat());
+    assert_eq!((code, &json["completed"]), (0, &5.into()), "{json}");
+    let ended = load(&words).code(1);
+    let ended = ended.says(&["5 of 10 failed (50 %), so the exit code is 1; --allow-errors makes it 0"]);
+    assert!(ended.stdout.contains("attempts 10 = 5 verified + 5 errors + 0 in flight"), "{ended:#?}");
 }
 
 #[test]
@@ -395,7 +448,7 @@ fn an_invalid_target_is_a_usage_error() {
 
 #[test]
 fn an_impossible_drive_says_once_why_it_is_impossible() {
-    load(&["http://127.0.0.1:1/", "-n", "1", "--body", "/no/such/file"]).code(1).says(&["/no/such/file"]);
+    load(&["http://127.0.0.1:1/", "-n", "1", "--body", "@/no/such/file"]).code(1).says(&["/no/such/file"]);
     let ended = load(&["http://192.0.2.1/", "-n", "1"]).code(1).says(&["--allow-remote"]);
     assert_eq!(ended.stdout, "");
     let frame = ["frames://127.0.0.1:1", "--frame-prefix", "1", "--frame-size", "256"];

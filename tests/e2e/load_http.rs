@@ -167,7 +167,8 @@ fn the_body_is_the_file() {
         std::fs::write(&file, &body).unwrap();
         for io in backends() {
             let (peer, seen) = listener();
-            let words = ["-n", "2", "-c", "1", "--body", file.to_str().unwrap(), "--reactor", io];
+            let named = format!("@{}", file.display());
+            let words = ["-n", "2", "-c", "1", "--body", &named, "--reactor", io];
             let (code, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
             assert_eq!((code, &json["completed"]), (0, &2.into()), "{json}");
             let seen = seen.lock().unwrap();

@@ -109,7 +109,7 @@ fn frames_bodies_checks_and_tls_are_sent_along() {
     let body = folder.path().join("body");
     std::fs::write(&body, "a body").expect("a file");
     let words = ["--gen", "local", "-n", "10", "-c", "1", "--expect", "body=a body", "--body"];
-    let (code, json) = load_json(&[&[&*echo], &words[..], &[body.to_str().expect("a path")]].concat());
+    let (code, json) = load_json(&[&[&*echo], &words[..], &[&*format!("@{}", body.display())]].concat());
     assert_eq!((code, &json["completed"]), (0, &10.into()), "{json}");
     let secured = Served::start(&["--tls"]);
     let (code, json) = load_json(&[&secured.http, "--insecure", "--gen", &two(), "-n", "10", "-c", "2"]);

@@ -57,7 +57,7 @@ fn a_system_there_is_driven_by_several_generators() {
 }
 
 fn environment(home: &Home) -> Value {
-    let store = Store::open(&home.path("narrows.db")).expect("the store");
+    let store = Store::open(&home.store_path()).expect("the store");
     store.header(store.resolve("last").expect("a run")).expect("its header").environment
 }
 
@@ -177,7 +177,7 @@ fn a_run_goes_on_without_a_generator_only_if_asked_and_as_another_run() {
     let both = format!("local,{machine}");
     let ended = run_on(&home, &["--gen", &both, "--go-on-without"]).code(0);
     ended.says(&["--resume 1", "another run begins", &format!("--without '{machine}'")]);
-    let store = Store::open(&home.path("narrows.db")).expect("the store");
+    let store = Store::open(&home.store_path()).expect("the store");
     let runs = store.runs().expect("runs");
     let done: Vec<(bool, bool)> = runs.iter().map(|run| (run.finished, run.done < run.planned)).collect();
     assert_eq!(done, [(false, true), (true, false)], "the trials of both sets are apart: {runs:#?}");

@@ -1,6 +1,6 @@
 //! `narrows try`: commands, settings of a command and running servers, without a file.
 
-use lab::observation::Outcome;
+use lab::observation::{Measurement, Outcome};
 
 use crate::support::home::Home;
 use crate::support::{NARROWS, Served, has, run, squeezed, until};
@@ -293,7 +293,6 @@ fn every_mistake_names_its_arm_and_leaves_nothing() {
     let home = Home::new();
     let one = node(&home, "one.js", "'one'", 0);
     let two = node(&home, "two.js", "'two'", 0);
-    let counts = node(&home, "counts.js", "String(process.hrtime.bigint() % 10n)", 0);
     let taken = Served::start(&[]);
     let port = taken.http.rsplit(':').next().expect("a port").to_owned();
     let server = server();
@@ -318,6 +317,14 @@ fn every_mistake_names_its_arm_and_leaves_nothing() {
         (vec![&server, "--knob", "w=1,2"], vec!["no command contains {w}", "--env NAME={w}"]),
         (vec![&server, "--knob", "cores=1000"], vec!["cores"]),
         (vec![&server, "--knob", "w=1..0"], vec!["1 is above 0"]),
+        (
+            vec![&server, "--figure", "p99", "--rate", "200"],
+            vec!["--figure p99 needs 1000 answers in each trial, and 200 arrive in a second: use -d 6s"],
+        ),
+        (
+            vec![&server, "--unequal", "--fail-if", "rate<0.9"],
+            vec!["--fail-if rate<0.9 is about a ratio, and --unequal compares nothing"],
+        ),
         (vec!["http://127.0.0.1:1/a", "http://127.0.0.1:2/b"], vec!["different paths"]),
         (vec!["http://192.0.2.1:80"], vec!["cannot attach", "this machine"]),
     ] {
@@ -332,19 +339,147 @@ fn every_mistake_names_its_arm_and_leaves_nothing() {
     ended.says(&["narrows: its program exited with code"]);
 
     // An answer that changes later is no answer.
-    let script = "let n = 0; require('http').createServer((q, a) => a.end(n++ < 9 ? 'yes' : 'no!'))\
+    let script = "let n = 0; require('http').createServer((q, a) => a.end(n++ < 10 ? 'yes' : 'no!'))\
                   .listen(Number(process.argv[2]), '127.0.0.1');\n";
     home.write("fickle.js", script);
     let ended = home.run(["try", "node fickle.js {port}"].into_iter().chain(SHORT)).code(1);
     ended.says(&["fickle.js gave no right answer in any trial"]);
+}
 
-    // Unequal arms are measured if the user wants that, but not compared.
+#[test]
+fn unequal_arms_are_measured_without_any_ratio() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let one = node(&home, "one.js", "'one'", 0);
+    let two = node(&home, "two.js", "'two'", 0);
     let ended = home.run(["try", &one, &two, "--unequal"].into_iter().chain(SHORT)).code(0);
     assert!(ended.stdout.contains("nothing is compared: the systems answer differently"), "{ended:#?}");
-    // An answer that varies by itself is checked by its length.
-    let ended = home.run(["try", &counts].into_iter().chain(SHORT)).code(0);
+    assert!(!ended.stdout.contains("of base") && !ended.stdout.contains("noise:"), "{ended:#?}");
+    for format in ["markdown", "html", "csv"] {
+        let report = home.run(["report", "last", "--format", format]).code(0).stdout;
+        assert!(!report.contains("faster than") && !report.contains("slower than"), "{format}: {report}");
+    }
+    let json = home.run(["report", "last", "--format", "json"]).code(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let found = &json["experiments"][0];
+    let shares: Vec<_> =
+        found["estimates"].as_array().expect("rows").iter().map(|row| &row["of_reference"]).collect();
+    assert_eq!(shares, [&serde_json::Value::Null; 2], "{json}");
+    assert_eq!(
+        (&found["comparisons"], &found["noise_floor"]),
+        (&serde_json::json!([]), &serde_json::Value::Null)
+    );
+}
+
+/// A server of Node.js whose answers vary: a counter, by default and as what a POST creates; the number of its process; the
+/// time in seconds; itself; and an answer that changes later.
+const VARIES: &str = "let n = 0; require('http').createServer((q, a) => {\n\
+    const say = { '/pid': () => process.pid, '/time': () => Math.floor(Date.now() / 1000), '/self': () => q.headers.host,\n\
+      '/later': () => n++ < 40 ? 'yes' : 'nope' }[q.url] || (() => ++n);\n\
+    if (q.method == 'POST') a.statusCode = 201;\n\
+    q.resume().on('end', () => a.end(JSON.stringify({ id: say() })));\n\
+    }).listen(Number(process.argv[2]), '127.0.0.1');\n";
+
+#[test]
+fn answers_that_vary_are_measured() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    home.write("varies.js", VARIES);
+    let run = |more: &[&str]| {
+        let words = ["try", "node varies.js {port}"].into_iter().chain(more.iter().copied()).chain(SHORT);
+        home.run(words)
+    };
+    for (more, said) in [
+        (&["--path", "/"][..], "every answer was 200 with any content"),
+        (&["-X", "POST", "--body", "{\"a\": 1}"], "every answer was 201 with any content"),
+        (&["--path", "/pid"], "every answer was 200 with any content"),
+        (&["--path", "/time"], "every answer was 200 with any content"),
+        (&["--path", "/self"], "every answer was 200 with any content"),
+        (&["--path", "/", "--expect", "json.id>0"], "every answer was 2xx and met `json.id>0`"),
+        (&["--path", "/later", "--expect", "status=200"], "every answer was 2xx and met `status=200`"),
+        (&["--path", "/later", "--unequal"], "every answer was 2xx with any content"),
+    ] {
+        let ended = run(more).code(0);
+        assert!(squeezed(&ended.stdout).contains(said), "{more:?}: {ended:#?}");
+        let trials = home.observations();
+        let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
+        let all = trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m)));
+        assert!(all, "{more:?}: {trials:#?}");
+    }
+    // What the first look cannot know is told with what was seen, what was expected, and what to do.
+    let ended = run(&["--path", "/later"]);
     let said = squeezed(&ended.stdout);
-    assert!(said.contains("every answer was 200 with 1 byte of any content"), "{ended:#?}");
+    for part in [
+        "it answers GET /later otherwise than in the first look",
+        "the body has \"nope\\\"}\" at byte 7",
+        "at first it was 200 with 12 bytes, \"{\\\"id\\\":\\\"yes\\\"}\"",
+        "--expect status=2xx accepts any content",
+    ] {
+        assert!(said.contains(part), "{part}: {ended:#?}");
+    }
+}
+
+#[test]
+fn runs_of_commands_are_saved_in_the_users_folder() {
+    let home = Home::new();
+    let server = server();
+    home.twin("twin");
+    home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = [1]\n");
+    let ended = home.run(["try", &server].into_iter().chain(SHORT)).code(0);
+    let said = squeezed(&ended.stdout);
+    assert!(said.contains("run 1 is saved in state/narrows/narrows.db"), "{ended:#?}");
+    assert!(said.contains("`narrows report 1` prints"), "{ended:#?}");
+    assert!(home.path("state/narrows/narrows.html").exists() && !home.path("narrows.db").exists());
+    // The newest run is found, whichever of the two stores has it.
+    let shows = |what: &str| {
+        let list = home.run(["report"]).code(0);
+        assert!(list.stdout.contains(what), "{list:#?}");
+        home.run(["report", "last"]).code(0);
+    };
+    shows("narrows try");
+    home.run(["run", "e", "--rounds", "1"]).code(0);
+    assert!(home.path("narrows.db").exists());
+    shows("narrows run");
+    home.run(["try", &server].into_iter().chain(SHORT)).code(0);
+    shows("narrows try");
+    // The base is no scenario of its own here, so both runs are found and nothing is compared.
+    home.run(["compare", "previous", "last"]).code(1).says(&["previous and last have no scenario in common"]);
+    home.run(["try", &server, "--store", "my.db"].into_iter().chain(SHORT)).code(0);
+    assert!(home.path("my.db").exists() && home.path("my.html").exists());
+
+    // Several at once share the store.
+    let both: Vec<_> = (0..2).map(|_| home.spawn(&[&["try", &*server], &SHORT[..]].concat())).collect();
+    both.into_iter().for_each(|run| _ = run.end().code(0));
+    let store = lab::store::Store::read(&home.path("state/narrows/narrows.db")).expect("the store");
+    let runs = store.runs().expect("its runs");
+    assert_eq!(runs.iter().filter(|run| run.finished).count(), 4, "{runs:#?}");
+    home.assert_nothing_left();
+
+    // Where there is no place for it, the run is saved here.
+    let mut nowhere = home.narrows(["try", &server].into_iter().chain(SHORT));
+    let ended = run(nowhere.env("XDG_STATE_HOME", "/proc/nowhere")).code(0);
+    let ended = ended.says(&["/proc/nowhere/narrows cannot be written", "--store FILE saves it elsewhere"]);
+    assert!(ended.stdout.contains("is saved in narrows.db"), "{ended:#?}");
+}
+
+#[test]
+fn a_server_that_shows_its_folder_is_measured() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    let words = ["try", "python3 -m http.server {port} --bind 127.0.0.1"];
+    home.run(words.into_iter().chain(SHORT)).code(0);
+    let trials = home.observations();
+    let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
+    assert!(
+        trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m))),
+        "{trials:#?}"
+    );
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn an_interrupted_search_goes_on_where_it_began() {
     let before = home.observations();
     // Elsewhere its program is not found, and no trial is spent on that.
     let elsewhere = tempfile::TempDir::new().expect("a folder");
-    let store = home.path("narrows.db");
+    let store = home.store_path();
     let words = ["run", "--resume", "1", "--store", store.to_str().expect("a path")];
     let lost = run(home.narrows(words).current_dir(elsewhere.path())).code(1);
     lost.says(&["server.js", "continue it in the folder in which it began"]);

@@ -162,8 +162,8 @@ fn c_a_link_is_the_limit() {
     std::fs::write(&body, vec![b'x'; 64 << 10]).expect("a file");
     let echo = format!("{}/echo", server.http);
     let bulk = |connections: &str| {
-        let words =
-            ["-d", "5s", "--warmup", "1s", "-c", connections, "--body", body.to_str().expect("a path")];
+        let body = format!("@{}", body.display());
+        let words = ["-d", "5s", "--warmup", "1s", "-c", connections, "--body", &body];
         let json = loaded(&echo, GENERATORS, &words);
         assert!(number(&json, "completed") > 0.0, "{json}");
         let bits = number(&json, "bytes_sent") * 8.0 / number(&json, "elapsed_s");

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lab::observation::{Failure, Measurement, Observation, Outcome};
@@ -11,7 +11,9 @@ use lab::store::Store;
 use tempfile::TempDir;
 
 use super::turn::Turn;
-use super::{Ended, Guarded, NARROWS, assert_nothing_left, checkout, mark, narrows, new_mark, run, skip};
+use super::{
+    Ended, Guarded, NARROWS, STATE, assert_nothing_left, checkout, mark, narrows, new_mark, run, skip,
+};
 
 /// A temporary home folder.
 pub struct Home {
@@ -24,6 +26,10 @@ impl Home {
     /// With nothing but what the program knows itself: the two references.
     pub fn new() -> Self {
         let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark(), _turn: None };
+        // Its runs of commands are its own. What was shown once is not shown again, as for other tests.
+        let (own, shared) = (home.path("state/narrows"), Path::new(STATE).join("narrows/shown"));
+        [&own, &shared].iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder for state"));
+        symlink(shared, own.join("shown")).expect("what was shown");
         fs::create_dir(home.path("systems")).expect("systems/");
         fs::create_dir(home.path("experiments")).expect("experiments/");
         home
@@ -166,6 +172,7 @@ impl Home {
 
     fn settle(&self, command: &mut Command) {
         command.env("NARROWS_HOME", self.dir.path()).current_dir(self.dir.path());
+        command.env("XDG_STATE_HOME", self.path("state"));
         mark(command, &self.mark);
     }
 
@@ -184,8 +191,18 @@ impl Home {
         assert_nothing_left(&self.mark);
     }
 
+    /// The file with the newest run: of experiments, or of commands.
+    pub fn store_path(&self) -> PathBuf {
+        let newest = |path: &PathBuf| {
+            let began = Store::read(path).and_then(|store| store.newest_unix_s());
+            began.ok().flatten().map_or(0, |began_s| (began_s * 1e3) as u64)
+        };
+        let stores = ["narrows.db", "state/narrows/narrows.db"].map(|name| self.path(name));
+        stores.into_iter().max_by_key(newest).expect("two")
+    }
+
     fn store(&self) -> Option<Store> {
-        Store::read(&self.path("narrows.db")).ok()
+        Store::read(&self.store_path()).ok()
     }
 
     /// Whether the store has a run.

@@ -41,6 +41,9 @@ pub fn new_mark() -> String {
     format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// The folder for what is kept between runs, of all tests that do not need one of their own.
+const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 /// A command that runs the program with these arguments, with a terminal's environment but without a terminal.
 pub fn narrows<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(NARROWS);
@@ -56,7 +59,7 @@ pub fn plain(command: &mut Command) {
     }
     // The user's own systems must not change the output.
     command.env("TERM", "xterm-256color").env("XDG_DATA_HOME", "/nonexistent");
-    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    command.env("XDG_STATE_HOME", STATE);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
 }
 

@@ -126,6 +126,18 @@ impl Check {
         Ok(Self { text: text.into(), test: parse::test(text)? })
     }
 
+    /// The check that a body is this one. Its text is short, however long the body is.
+    pub fn of_body(body: &[u8]) -> Self {
+        let digest = sha256(body);
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { text: format!("sha256={digits}").into(), test: Test::Sha256(digest) }
+    }
+
+    /// The check that a body has this length in bytes.
+    pub fn of_length(length: u64) -> Self {
+        Self { text: format!("length={length}").into(), test: Test::Length(Order::Equal, length) }
+    }
+
     /// Its text.
     pub fn text(&self) -> &Arc<str> {
         &self.text
@@ -172,8 +184,8 @@ impl Check {
                 _ => Found::Body(Excerpt::of(answer.body)),
             }),
             Test::Sha256(wanted) => {
-                let got = digest(&SHA256, answer.body);
-                verdict(got.as_ref() == wanted, || Found::Digest(got.as_ref().try_into().unwrap_or_default()))
+                let got = sha256(answer.body);
+                verdict(got == *wanted, || Found::Digest(got))
             }
             Test::Json(steps, test) => {
                 let leaf = json::find(answer.body, steps)?;
@@ -181,6 +193,10 @@ impl Check {
             }
         }
     }
+}
+
+fn sha256(body: &[u8]) -> [u8; 32] {
+    digest(&SHA256, body).as_ref().try_into().unwrap_or_default()
 }
 
 fn verdict(holds: bool, found: impl FnOnce() -> Found) -> Result<(), Found> {

@@ -16,6 +16,13 @@ use crate::found::Excerpt;
 /// The value of `Accept-Encoding`: all codings that [`decode`] knows.
 pub const ACCEPTED: &str = "gzip, deflate, br, zstd";
 
+/// Adds to the headers of a request that all these codings are accepted, unless they say what is.
+pub fn accept(headers: &mut Vec<(String, String)>) {
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")) {
+        headers.push(("Accept-Encoding".to_owned(), ACCEPTED.to_owned()));
+    }
+}
+
 /// The largest window of zstd that HTTP allows (RFC 9659).
 const WINDOW: u64 = 8 << 20;
 /// More codings than this around one body are refused.

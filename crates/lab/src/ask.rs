@@ -10,6 +10,10 @@ use load::target::{Body, Expect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What to do if right answers differ from those of the first look.
+pub const VARIES: &str = "If its answers may vary, say what a right one is: --expect status=2xx accepts any content, \
+                          --expect json.ok=true a part of it";
+
 /// A request, and the answers that count as successes.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +33,10 @@ pub struct Ask {
     pub expect_continue: bool,
     /// The required status. None accepts any 2xx.
     pub status: Option<u16>,
+    /// Whether compressed answers are asked for. What is demanded of an answer is then demanded of its decoded body, so
+    /// that answers in different codings are equal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compressed: bool,
     /// What the body of an answer must be.
     #[serde(default)]
     pub answer: Demand,
@@ -118,11 +126,32 @@ pub enum Demand {
     Content(Bytes),
 }
 
+impl Demand {
+    /// The check that an answer meets if it is as demanded. None if anything is.
+    fn as_check(&self) -> Option<Check> {
+        match self {
+            Self::Any => None,
+            Self::Length(length) => Some(Check::of_length(*length)),
+            Self::Content(bytes) => Some(Check::of_body(&bytes.0)),
+        }
+    }
+}
+
 /// Bytes. In JSON they are a text with one character for each byte, so that ASCII stays readable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    /// The first of them, as ASCII.
+    pub fn shown(&self) -> String {
+        const SHOWN: usize = 60;
+        let first = self.0.get(..SHOWN).unwrap_or(&self.0);
+        let more = if first.len() < self.0.len() { "…" } else { "" };
+        format!("{}{more}", first.escape_ascii())
+    }
+}
 
 impl TryFrom<String> for Bytes {
     type Error = String;
@@ -149,6 +178,7 @@ impl Ask {
             body: Payload::None,
             expect_continue: false,
             status: None,
+            compressed: false,
             answer: Demand::Any,
             expect: Vec::new(),
             unequal: false,
@@ -171,14 +201,55 @@ impl Ask {
         }
     }
 
+    /// The additional headers of the request.
+    pub fn sent_headers(&self) -> Vec<(String, String)> {
+        let mut headers = self.headers.clone();
+        if self.compressed {
+            answers::accept(&mut headers);
+        }
+        headers
+    }
+
     /// Which answers are right.
     pub fn right(&self) -> Expect {
+        if self.compressed {
+            // What an expectation says itself is said of the bytes that are sent. Its checks see the decoded body.
+            let demanded = self.answer.as_check();
+            let checks = self.expect.iter().cloned().chain(demanded).collect();
+            return Expect::meeting(self.status, checks);
+        }
         let (body, length) = match &self.answer {
             Demand::Any => (None, None),
             Demand::Length(length) => (None, Some(*length)),
             Demand::Content(bytes) => (Some(bytes.0.clone()), None),
         };
         Expect { body, length, ..Expect::meeting(self.status, self.expect.clone()) }
+    }
+
+    /// Whether the user says what is right, so that nothing else is demanded of answers. Systems that are not compared need
+    /// not answer alike.
+    pub fn says_what_is_right(&self) -> bool {
+        self.unequal || !self.expect.is_empty()
+    }
+
+    /// Why a system gave another answer than it should. `wrong` says what was wrong with it.
+    pub fn missed(&self, wrong: &str) -> String {
+        if let Some(list) = &self.list {
+            return format!("its answer to a request of {} is not as expected: {wrong}", list.file);
+        }
+        if self.says_what_is_right() {
+            return format!("its answer to {} {} is not as expected: {wrong}", self.method, self.path);
+        }
+        let first = match &self.answer {
+            Demand::Any => String::new(),
+            Demand::Length(length) => format!(" with {length} bytes"),
+            Demand::Content(bytes) => format!(" with {} bytes, \"{}\"", bytes.0.len(), bytes.shown()),
+        };
+        let status = self.status.map_or("2xx".to_owned(), |status| status.to_string());
+        format!(
+            "it answers {} {} otherwise than in the first look: {wrong}; at first it was {status}{first}. {VARIES}",
+            self.method, self.path
+        )
     }
 
     /// The accepted statuses.
@@ -191,6 +262,21 @@ impl Ask {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_demanded_of_decoded_bodies_is_checked_after_decoding() {
+        let plain = Ask { answer: Demand::Content(Bytes(b"ok".to_vec())), ..Ask::get("/") };
+        assert_eq!((plain.right().body, plain.right().checks.len()), (Some(b"ok".to_vec()), 0));
+        let ask = Ask { compressed: true, ..plain };
+        let right = ask.right();
+        assert_eq!((right.body, right.length), (None, None));
+        let check = right.checks.first().expect("a check");
+        assert_eq!(Check::parse(check.text()).expect("a check").text(), check.text());
+        let holds = |body: &[u8]| check.holds(&answers::Answer { head: b"", body, length: 2 }).is_ok();
+        assert!(holds(b"ok") && !holds(b"no"));
+        let own = Ask { headers: vec![("accept-encoding".to_owned(), "br".to_owned())], ..ask.clone() };
+        assert_eq!((ask.sent_headers().len(), own.sent_headers()), (1, own.headers.clone()));
+    }
 
     #[test]
     fn every_byte_survives_json() {

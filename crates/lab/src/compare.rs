@@ -19,7 +19,7 @@ pub use environment::Difference;
 pub use select::{Selection, Side};
 
 use crate::experiment::Figure;
-use crate::findings::{Estimate, ExperimentFindings, Findings, Ratio, Rows, log_ratios};
+use crate::findings::{Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, log_ratios};
 use crate::observation::Scenario;
 
 /// One side of a comparison: a run, or some scenarios of it.
@@ -58,6 +58,12 @@ pub struct Matched {
     pub verdict: Verdict,
     /// Why there is no ratio. None if there is one.
     pub because: Option<Incomparable>,
+    /// Why the first has no figure that may be compared. None if it has one, or if there is a ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_a: Option<Missing>,
+    /// See `missing_a`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_b: Option<Missing>,
 }
 
 /// Why two scenarios cannot be compared.
@@ -229,6 +235,8 @@ impl<'a> Pair<'a> {
             p,
             verdict,
             because,
+            missing_a: self.a.estimate.missing(&self.a.experiment.setup),
+            missing_b: self.b.estimate.missing(&self.b.experiment.setup),
         }
     }
 }

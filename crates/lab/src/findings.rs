@@ -16,6 +16,7 @@ mod effort;
 mod estimate;
 mod generators;
 mod leader;
+mod missing;
 mod outlier;
 mod overdriven;
 mod panel;
@@ -51,6 +52,7 @@ pub use effort::{Effort, Sent};
 pub use estimate::{Estimate, Opened};
 pub use generators::{Driver, Generators};
 pub use leader::Behind;
+pub use missing::{Missing, SPARE};
 pub use outlier::Outlier;
 pub use panel::Rows;
 pub use reason::{Counted, Reason};
@@ -185,7 +187,9 @@ impl<'a> Compared<'a> {
         let Self { planned, observations, estimates, rows, comparisons } = self;
         let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
         let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
-        let noise_floor = comparison::floor(&planned, &estimates, &observations);
+        // The noise of the base beside itself is for comparisons.
+        let noise_floor =
+            comparison::floor(&planned, &estimates, &observations).filter(|_| planned.is_compared());
         let results = best::Results {
             planned: &planned,
             estimates: &estimates,
@@ -194,7 +198,8 @@ impl<'a> Compared<'a> {
         };
         let tuned = tuned::tuned(&planned, &observations);
         // The effects of a search would be of settings that the race chose. `tuned` has estimates instead.
-        let effects = if tuned.is_some() { Vec::new() } else { effect::effects(&results) };
+        let effects =
+            if tuned.is_some() || !planned.is_compared() { Vec::new() } else { effect::effects(&results) };
         let snippets = match &tuned {
             Some(tuned) => {
                 tuned.advice.iter().filter_map(|advice| apply::advised(&planned, advice)).collect()
@@ -275,6 +280,14 @@ fn tables(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> Vec<Figure
 }
 
 impl ExperimentFindings {
+    /// Why nothing can be compared: each scenario that is asked about and has no figure that may be compared, with the reason.
+    pub fn missing(&self) -> Vec<(&Estimate, Missing)> {
+        let all = self.estimates.iter().enumerate();
+        let asked =
+            all.filter(|(at, _)| self.comparisons.iter().any(|c| [c.scenario, c.against].contains(at)));
+        asked.filter_map(|(_, e)| Some((e, e.missing(&self.setup)?))).collect()
+    }
+
     /// Whether a comparison sets a scenario beside the base: another system beside that of the base, or values of a knob. False if
     /// there is no base.
     pub fn is_beside_base(&self, c: &Comparison) -> bool {

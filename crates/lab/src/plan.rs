@@ -132,6 +132,11 @@ impl Setup {
         self.base.as_ref().map_or_else(|| scenario.is_reference(), |base| base.scenario == *scenario)
     }
 
+    /// Whether scenarios are compared. They are not if their answers may differ ([`Ask::unequal`]).
+    pub fn is_compared(&self) -> bool {
+        !self.ask.as_ref().is_some_and(|ask| ask.unequal)
+    }
+
     /// Describes a scenario in one line: the system, and the knobs that the experiment varies.
     pub fn label(&self, scenario: &Scenario) -> String {
         let mut words = vec![scenario.system.clone()];

@@ -32,7 +32,7 @@ pub use clients::measurement_of_line;
 pub use fake::{Fake, MeasurementPatch, Rule};
 pub use first::values as first_values;
 pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};
-pub use look::{Answer, LONGEST_CONTENT, Look, Looked};
+pub use look::{Answer, LONGEST_CONTENT, Look, Looked, SECURED};
 pub use settle::Pace;
 pub use trial_error::TrialError;
 

@@ -363,6 +363,17 @@ impl Store {
         })
     }
 
+    /// When the newest run began, in seconds since the Unix epoch. None if there is no run.
+    ///
+    /// # Errors
+    /// See [`Store::begin`].
+    pub fn newest_unix_s(&self) -> Result<Option<f64>, StoreError> {
+        self.with(|| {
+            let sql = "SELECT max(started_unix_s) FROM runs";
+            Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+        })
+    }
+
     /// The run that a word names: a number, `last`, or `previous` for the one before the last.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use answers::{Broken, Found};
 use serde::{Deserialize, Serialize};
+use wire::foreign;
 
 /// The classes of failures. Reports, JSON and client drivers use their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -147,6 +148,15 @@ pub enum Seen {
     },
     /// The first offending bytes, and how many there are.
     Bytes([u8; KEPT], u8),
+    /// A body with other content than the required one.
+    Body {
+        /// The place of the first byte that differs, from 0.
+        at: u32,
+        /// The bytes from there on.
+        bytes: [u8; KEPT],
+        /// How many there are.
+        len: u8,
+    },
     /// A check that does not hold.
     Check {
         /// Its place among the checks of the target.
@@ -185,9 +195,16 @@ impl Seen {
         }
     }
 
+    /// What a body has from its first difference to the required one on.
+    pub fn body(body: &[u8], required: &[u8]) -> Self {
+        let at = body.iter().zip(required).take_while(|(got, wanted)| got == wanted).count();
+        let (bytes, len) = first(body.get(at..).unwrap_or_default());
+        Self::Body { at: u32::try_from(at).unwrap_or(u32::MAX), bytes, len }
+    }
+
     /// Whether it shows what was received, so that no more of it is needed.
     pub(crate) fn shows_bytes(&self) -> bool {
-        matches!(self, Self::Bytes(..) | Self::Check { .. } | Self::Coding(_))
+        matches!(self, Self::Bytes(..) | Self::Body { .. } | Self::Check { .. } | Self::Coding(_))
     }
 }
 
@@ -242,7 +259,16 @@ impl fmt::Display for Fault {
             Seen::Early => f.write_str("a success before the body of its request was sent"),
             Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {
-                write!(f, "\"{}\"", shown(&bytes, len))
+                write!(f, "\"{}\"", shown(&bytes, len))?;
+                let first = bytes.get(..usize::from(len)).unwrap_or_default();
+                match foreign::recognised(first).filter(|_| self.class == ErrorClass::Protocol) {
+                    Some(protocol) => write!(f, ": the server speaks {protocol}"),
+                    None => Ok(()),
+                }
+            }
+            Seen::Body { at: 0, bytes, len } => write!(f, "the body is \"{}\"", shown(&bytes, len)),
+            Seen::Body { at, bytes, len } => {
+                write!(f, "the body has \"{}\" at byte {at}", shown(&bytes, len))
             }
             Seen::Check { found, .. } => found.fmt(f),
             Seen::Coding(broken) => broken.fmt(f),
@@ -269,17 +295,26 @@ pub struct Example {
     pub exchange: Option<u64>,
 }
 
+impl Example {
+    /// What was seen, without when and where.
+    pub fn what(&self) -> String {
+        if let Some(told) = &self.told {
+            return told.to_string();
+        }
+        let check = self.check.as_ref().map_or_else(String::new, |check| format!("{check}: "));
+        let heard = match &self.heard {
+            Seen::Bytes(bytes, len @ 1..) => format!(" in \"{}\"", shown(bytes, *len)),
+            _ => String::new(),
+        };
+        format!("{check}{}{heard}", self.fault)
+    }
+}
+
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(told) = &self.told {
-            return f.write_str(told);
-        }
-        if let Some(check) = &self.check {
-            write!(f, "{check}: ")?;
-        }
-        write!(f, "{}", self.fault)?;
-        if let Seen::Bytes(bytes, len @ 1..) = self.heard {
-            write!(f, " in \"{}\"", shown(&bytes, len))?;
+        f.write_str(&self.what())?;
+        if self.told.is_some() {
+            return Ok(());
         }
         match (self.connection, self.exchange) {
             (Some(index), Some(exchange)) => write!(f, " (connection {index}, its exchange {exchange}")?,
@@ -316,6 +351,8 @@ mod tests {
     fn offending_bytes_are_shown_without_control_characters() {
         let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(b"\0\x1b[31mHTTP"));
         assert_eq!(fault.to_string(), "\"\\x00\\x1b[31mHTTP\"");
+        let ssh = Fault::new(ErrorClass::Protocol, Seen::bytes(b"SSH-2.0-x\r\n"));
+        assert_eq!(ssh.to_string(), "\"SSH-2.0-x\\r\\n\": the server speaks SSH");
     }
 
     #[test]

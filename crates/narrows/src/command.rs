@@ -13,8 +13,11 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use lab::ask::{Ask, Payload};
+use lab::experiment::Figure;
+use lab::findings::SPARE;
 use lab::plan::Plan;
 use lab::session::Executor;
+use load::Slo;
 use load::target::Http;
 use systems::input::Source;
 use systems::machine::Placement;
@@ -371,6 +374,35 @@ pub fn bring_again(
         );
     }
     executor.bring(script);
+    Ok(())
+}
+
+/// Checks that a trial of this length has enough answers at this rate, in arrivals per second, for the percentiles of its figures
+/// and of its objectives.
+///
+/// # Errors
+/// It has not, and how long it must be.
+pub fn check_answers(
+    figures: &[Figure],
+    slo: Option<&Slo>,
+    rate: f64,
+    duration: Duration,
+) -> Result<(), Usage> {
+    let of_figures = figures.iter().filter_map(|figure| match figure {
+        Figure::P50Us => Some(("--figure p50", stats::samples_needed(50.0)?)),
+        Figure::P99Us => Some(("--figure p99", stats::samples_needed(99.0)?)),
+        _ => None,
+    });
+    let of_objectives = slo.map(|slo| ("--slo", slo.answers_needed()));
+    for (option, needed) in of_figures.chain(of_objectives) {
+        let least_s = needed as f64 / rate.max(1e-3);
+        if duration.as_secs_f64() < least_s {
+            return Err(Usage(format!(
+                "{option} needs {needed} answers in each trial, and {rate:.0} arrive in a second: use -d {:.0}s or more",
+                (least_s * SPARE).ceil()
+            )));
+        }
+    }
     Ok(())
 }
 

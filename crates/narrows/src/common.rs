@@ -45,17 +45,6 @@ impl From<ReactorChoice> for reactor::Backend {
 /// How a verb ends.
 pub type End = anyhow::Result<ExitCode>;
 
-/// The default file in which runs are saved.
-pub const STORE: &str = "narrows.db";
-
-/// `--store`
-#[derive(Clone, clap::Args)]
-pub struct StoreArg {
-    /// The file in which runs are saved
-    #[arg(long = "store", value_name = "FILE", default_value = STORE)]
-    pub path: PathBuf,
-}
-
 /// Prints to standard output.
 pub fn print(text: &str) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes())

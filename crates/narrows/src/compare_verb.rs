@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::common::{self, End, Usage};
 use crate::condition::{Condition, FAILED, SUITE, say_failed};
+use crate::stores::StoreArg;
 
 /// The format of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -50,7 +51,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
-    store: common::StoreArg,
+    store: StoreArg,
 }
 
 /// Compares and prints. A scenario that cannot be judged does not pass `--fail-if`, because its server may no longer
@@ -68,7 +69,7 @@ pub fn run(args: &Args) -> End {
             absolute.text
         )));
     }
-    let (a, b) = (choose(&args.a, left, &args.store.path)?, choose(&args.b, right, &args.store.path)?);
+    let (a, b) = (choose(&args.a, left, &args.store)?, choose(&args.b, right, &args.store)?);
     if a.identity == b.identity && a.selection == b.selection {
         return Err(Usage(format!(
             "{} and {} are the same: name two runs, or two scenarios such as '{}:EXPERIMENT/SYSTEM KNOB=VALUE'",
@@ -136,14 +137,14 @@ fn judged(conditions: &[Condition], found: &RunComparison) -> Vec<Case> {
 }
 
 /// Reads one side: a saved run, or a report in a file.
-fn choose(name: &str, side: Side, store: &Path) -> anyhow::Result<Chosen> {
+fn choose(name: &str, side: Side, store: &StoreArg) -> anyhow::Result<Chosen> {
     let path = Path::new(&side.run);
     let file = path.extension().is_some_and(|extension| extension == "json") || path.is_file();
     let (found, environment, identity) = if file {
         let Report { experiments, environment } = read(path)?;
         (Findings { experiments }, environment, format!("file {}", path.display()))
     } else {
-        let store = Store::read(store)?;
+        let store = Store::read(&store.newest()?)?;
         let run = store.resolve(&side.run)?;
         let header = store.header(run)?;
         let found = findings(&header.plan, &store.observations(run)?);

@@ -11,6 +11,7 @@ use systems::{Catalog, Source};
 
 use crate::common;
 use crate::fleet_args::FleetArgs;
+use crate::stores::StoreArg;
 
 /// Where trials happen, and where they are saved.
 #[derive(Clone, clap::Args)]
@@ -22,7 +23,7 @@ pub struct LabArgs {
     #[arg(long)]
     pub quiet: bool,
     #[command(flatten)]
-    pub store: common::StoreArg,
+    pub store: StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
     pub fleet: FleetArgs,

@@ -29,6 +29,7 @@ mod report_verb;
 mod requests_args;
 mod run_verb;
 mod serve_verb;
+mod stores;
 mod systems_verb;
 mod tls_args;
 mod traffic;

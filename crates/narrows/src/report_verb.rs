@@ -9,6 +9,7 @@ use lab::store::{RunHeader, RunId, Store};
 use report::{Interval, Judgement};
 
 use crate::common::{self, End};
+use crate::stores::StoreArg;
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", requires = "run")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    store: common::StoreArg,
+    store: StoreArg,
 }
 
 /// Prints the report of a saved run, or the list of runs.
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> End {
         let message = "--details is for the text format; the other formats always have everything";
         return Err(common::Usage(message.to_owned()).into());
     }
-    let store = Store::read(&args.store.path)?;
+    let store = Store::read(&args.store.newest()?)?;
     let text = match &args.run {
         Some(word) => {
             let run = Saved::read(&store, store.resolve(word)?)?;

@@ -1,7 +1,7 @@
 //! `narrows run`: goes from experiments to a plan, a session, findings and a report.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,6 +26,7 @@ use crate::first_use;
 use crate::fleet::bereft::Bereft;
 use crate::lab_args::LabArgs;
 use crate::report_verb;
+use crate::stores;
 
 mod announcement;
 mod interim;
@@ -102,10 +103,10 @@ const QUICK_BUDGET: Duration = Duration::from_secs(270);
 const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
 
 /// A run that is saved: a new one, or one that goes on.
-pub struct Run<'a> {
+pub struct Run {
     pub store: Store,
     /// Where the store is.
-    pub path: &'a Path,
+    pub path: PathBuf,
     pub id: RunId,
     /// The command that began it, and its plan.
     pub header: RunHeader,
@@ -113,11 +114,11 @@ pub struct Run<'a> {
     pub quiet: bool,
 }
 
-impl<'a> Run<'a> {
+impl Run {
     /// Saves the plan of a new run, which the running command began.
     pub fn begin(
         store: Store,
-        path: &'a Path,
+        path: PathBuf,
         plan: Plan,
         executor: &dyn Executor,
         quiet: bool,
@@ -165,10 +166,10 @@ impl Args {
     ///
     /// # Errors
     /// There is no such run, or it cannot go on.
-    pub fn unfinished(&self) -> anyhow::Result<Option<(Run<'_>, &LabArgs)>> {
+    pub fn unfinished(&self) -> anyhow::Result<Option<(Run, &LabArgs)>> {
         let Some(word) = &self.resume else { return Ok(None) };
-        let path = &self.lab.store.path;
-        let store = Store::open(path)?;
+        let path = self.lab.store.newest()?;
+        let store = Store::open(&path)?;
         let id = store.resolve(word)?;
         let header = store.header(id)?;
         let run = Run { store, path, id, header, quiet: self.lab.quiet };
@@ -186,8 +187,8 @@ impl Args {
 pub fn run(args: &Args, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let catalog = Catalog::load_all(&built_in::homes()?);
-    let path = &args.lab.store.path;
-    let store = Store::open(path)?;
+    let path = args.lab.store.of_experiments();
+    let store = Store::open(&path)?;
     let mut executor = args.lab.lab(&catalog, files, &cancel)?;
     let executor = &mut *executor;
     let Some(plan) = plan(args, &catalog, executor)? else { return not_begun(executor) };
@@ -209,13 +210,13 @@ pub fn not_begun(executor: &dyn Executor) -> End {
 }
 
 /// Says that a saved run does not go on, because the user interrupted.
-pub fn not_resumed(run: &Run<'_>) -> ExitCode {
+pub fn not_resumed(run: &Run) -> ExitCode {
     common::say(format_args!("interrupted before the next trial: run {} is as it was", run.id));
     ExitCode::from(INTERRUPTED)
 }
 
 /// Continues a saved run whose systems have manifests.
-pub fn resume(run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
+pub fn resume(run: &Run, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let catalog = Catalog::load_all(&built_in::homes()?);
     run.check_systems(&catalog)?;
@@ -241,7 +242,7 @@ pub enum Stopped {
 /// Carries out what is missing of a run, and shows its progress. Says whether all was done, or why not.
 pub fn carry_out(
     executor: &mut dyn Executor,
-    run: &Run<'_>,
+    run: &Run,
     cancel: &AtomicBool,
 ) -> anyhow::Result<Result<(), Stopped>> {
     let Run { store, header: RunHeader { plan, .. }, quiet, .. } = run;
@@ -367,11 +368,7 @@ fn needed(requests: &[Request]) -> BTreeSet<String> {
 }
 
 /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
-pub fn finish(
-    run: &Run<'_>,
-    done: Result<(), Stopped>,
-    screen: Screen,
-) -> anyhow::Result<(ExitCode, Findings)> {
+pub fn finish(run: &Run, done: Result<(), Stopped>, screen: Screen) -> anyhow::Result<(ExitCode, Findings)> {
     let of_commits = run.is_of_commits();
     let Run { store, path, id: run, .. } = run;
     let run = *run;
@@ -398,7 +395,7 @@ pub fn finish(
         Screen::Step => {}
     }
     let resume = || match of_commits {
-        false => format!("`narrows run --resume {run}{}` does what is missing", store_option(path)),
+        false => format!("`narrows run --resume {run}{}` does what is missing", stores::option(path)),
         true => format!("`narrows {}` runs it again", header.command),
     };
     let (kept, planned) = (observations.len(), plan.trials.len());
@@ -431,28 +428,20 @@ fn is_search(plan: &Plan) -> bool {
     plan.experiments.iter().any(|planned| planned.search.is_some())
 }
 
-/// The option that a further command needs to find the store; empty for the usual one.
-fn store_option(path: &Path) -> String {
-    match path == Path::new(common::STORE) {
-        true => String::new(),
-        false => format!(" --store {}", path.display()),
-    }
-}
-
 /// Writes the page with figures next to the store, and says how to see everything.
 fn where_the_rest_is(found: &Findings, run: RunId, header: &RunHeader, path: &Path) -> String {
     let page = path.with_extension("html");
     let written =
         AtomicFile::create(&page).and_then(|file| file.write(&report_verb::page(found, run, header)));
     let figures = match written {
-        Ok(()) => format!("; its figures are in {}", page.display()),
+        Ok(()) => format!("; its figures are in {}", stores::shown_beside(&page)),
         // The trials are safe, and the page can be made later.
         Err(error) => {
             common::say(format_args!("{error:#}"));
             String::new()
         }
     };
-    let store = store_option(path);
+    let store = stores::option(path);
     let failed: u32 = found.experiments.iter().flat_map(|e| &e.failures).map(|failure| failure.trials).sum();
     let failed = if failed > 0 {
         format!("{} failed.\n", number::several(failed.into(), "trial"))
@@ -465,7 +454,7 @@ fn where_the_rest_is(found: &Findings, run: RunId, header: &RunHeader, path: &Pa
     };
     format!(
         "\n{failed}run {run} is saved in {}{figures}\n`narrows report {run}{store}` {what}\n",
-        path.display()
+        stores::shown(path)
     )
 }
 

@@ -1,8 +1,10 @@
 //! The options that say what is sent. `load`, `try` and `tune` share them.
 
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::OnceLock;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use lab::ask::{Bytes, Payload};
 use systems::Value;
 use wire::frames::Prefix;
@@ -38,9 +40,9 @@ pub struct TrafficArgs {
     /// Add a header `Name: value`, or replace the default one of that name
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
     pub headers: Vec<(String, String)>,
-    /// Send this file as the body
-    #[arg(long, value_name = "FILE", conflicts_with = "body_size")]
-    pub body: Option<PathBuf>,
+    /// Send this text as the body; with @FILE the content of a file, with - standard input
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_size", allow_hyphen_values = true)]
+    pub body: Option<String>,
     /// Send a body of this size (64K, 1M, 1G), filled with a seeded pattern
     #[arg(long, value_name = "SIZE", value_parser = common::size)]
     pub body_size: Option<u64>,
@@ -81,10 +83,10 @@ impl TrafficArgs {
     /// The body to send.
     ///
     /// # Errors
-    /// The file cannot be read, or `--expect-continue` has nothing to wait with.
+    /// A file or standard input cannot be read, or `--expect-continue` has nothing to wait with.
     pub fn body(&self) -> anyhow::Result<Payload> {
         let body = match (&self.body, self.body_size) {
-            (Some(path), _) => Payload::Bytes(Bytes(common::read(path)?)),
+            (Some(text), _) => Payload::Bytes(Bytes(given(text)?)),
             (None, Some(size)) => Payload::Size(size),
             (None, None) => Payload::None,
         };
@@ -94,7 +96,7 @@ impl TrafficArgs {
             Payload::Size(size) => *size == 0,
         };
         if self.expect_continue && empty {
-            bail!(Usage("--expect-continue needs a body: --body FILE or --body-size SIZE".to_owned()));
+            bail!(Usage("--expect-continue needs a body: --body TEXT or --body-size SIZE".to_owned()));
         }
         Ok(body)
     }
@@ -158,6 +160,33 @@ impl TrafficArgs {
             _ => self.checks.contradiction(),
         }
     }
+}
+
+/// The bytes that `--body` names, by the rule of curl's `--data-binary`.
+fn given(text: &str) -> anyhow::Result<Vec<u8>> {
+    match text.strip_prefix('@') {
+        _ if text == "-" => standard_input(),
+        Some("-") => standard_input(),
+        Some(file) => common::read(Path::new(file)),
+        None => {
+            // It was the name of a file once.
+            if Path::new(text).is_file() {
+                common::say(format_args!("--body {text} sends this text; --body @{text} sends the file"));
+            }
+            Ok(text.as_bytes().to_vec())
+        }
+    }
+}
+
+/// All of standard input. It ends once, and a search among commits asks for it again.
+fn standard_input() -> anyhow::Result<Vec<u8>> {
+    static READ: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(bytes) = READ.get() {
+        return Ok(bytes.clone());
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input for --body")?;
+    Ok(READ.get_or_init(|| bytes).clone())
 }
 
 /// Parses a rate or a ramp: `1000`, `10k`, `1k..50k`.

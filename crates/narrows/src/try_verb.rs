@@ -37,6 +37,7 @@ use crate::fleet_args::FleetArgs;
 use crate::lab_args::{self, LabArgs};
 use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Run, Screen};
+use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
 use question::Tempo;
 
@@ -98,7 +99,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
-    store: common::StoreArg,
+    store: StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
     command: CommandArgs,
@@ -129,7 +130,7 @@ pub fn run(args: &Args, files: Limit) -> End {
 }
 
 /// Continues a saved comparison of commands or running servers.
-pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
+pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
     let question = Question::read(args, files)?;
     let (_, catalog) = question.arms(None)?;
     run.check_systems(&catalog)?;
@@ -202,8 +203,6 @@ impl<'a> Question<'a> {
             let commits = Commits::named(revisions, &self.dir);
             return Ok(self.answer(Some(&commits), self.screen())?.code);
         }
-        // What is wrong with the store is known before anything is built.
-        self.args.place_of_store()?;
         let ends = match self.args.commits.bisect {
             true => Some(bisect::check(&repository, &revisions)?),
             false => None,
@@ -251,13 +250,13 @@ impl<'a> Question<'a> {
         )?;
         let Some(learnt) = learnt else { return Ok(run_verb::not_begun(&*executor)?.into()) };
         let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
-        let path = args.place_of_store()?;
+        let path = args.store.of_commands();
         let store = Store::open(&path)?;
         if let Some(name) = &args.save {
             let experiments = save::save(name, &arms, &plan, &args.command.tls)?.join(" ");
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
         }
-        let run = Run::begin(store, &path, plan, &*executor, args.quiet)?;
+        let run = Run::begin(store, path, plan, &*executor, args.quiet)?;
         self.carried_out(&mut *executor, &run, services, screen)
     }
 
@@ -265,7 +264,7 @@ impl<'a> Question<'a> {
     fn carried_out(
         &self,
         executor: &mut dyn Executor,
-        run: &Run<'_>,
+        run: &Run,
         services: Vec<Service>,
         screen: Screen,
     ) -> anyhow::Result<Answer> {

@@ -115,13 +115,13 @@ pub fn run(args: &Args, files: Limit) -> End {
         executor.bring(Arc::clone(&scripted.script));
     }
     let Some(plan) = question.learnt(&mut *executor)? else { return run_verb::not_begun(&*executor) };
-    let path = &args.lab.store.path;
-    let run = Run::begin(Store::open(path)?, path, plan, &*executor, args.lab.quiet)?;
+    let path = args.lab.store.of_commands();
+    let run = Run::begin(Store::open(&path)?, path, plan, &*executor, args.lab.quiet)?;
     carried_out(&mut *executor, &run, services, &cancel)
 }
 
 /// Continues a saved search.
-pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
+pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     run.check_systems(&target.catalog)?;
@@ -139,12 +139,7 @@ pub fn resume(args: &Args, run: &Run<'_>, lab: &LabArgs, files: Limit) -> End {
 }
 
 /// Carries out what is missing of a search, and prints the advice.
-fn carried_out(
-    executor: &mut dyn Executor,
-    run: &Run<'_>,
-    services: Vec<Service>,
-    cancel: &AtomicBool,
-) -> End {
+fn carried_out(executor: &mut dyn Executor, run: &Run, services: Vec<Service>, cancel: &AtomicBool) -> End {
     let done = run_verb::carry_out(executor, run, cancel)?;
     command::stop(services);
     Ok(run_verb::finish(run, done, Screen::Answers)?.0)

@@ -39,6 +39,7 @@ pub use crate::markdown::markdown;
 pub use crate::text::text;
 pub use crate::words::{
     Advice, Asked, Case, Grade, Judgement, advice, advice_on_trial, alone, answer, headlines, unjudged, way,
+    without_ratio,
 };
 
 use lab::findings::{Cell, Column};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use tls::{ClientChannel, Dialer, Dialing};
+use tls::{ClientChannel, Dialer, Dialing, Parameters, Trust};
 
 use crate::listening::Listening;
 use crate::trace;
@@ -66,6 +66,20 @@ pub struct Contact {
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+/// How long a server may take to shake hands while it is only asked whether it speaks TLS.
+const LONGEST_TRY: Duration = Duration::from_millis(500);
+
+/// Whether a server shakes hands in TLS, with whatever certificate.
+pub fn speaks_tls(server: &Listening) -> bool {
+    let anyone = Dialing {
+        name: "localhost".to_owned(),
+        trust: Trust::Anyone,
+        identity: None,
+        parameters: Parameters::default(),
+    };
+    Contact::open(&Access { server: server.clone(), tls: Some(anyone) }, LONGEST_TRY).is_ok()
 }
 
 /// The bytes that are taken from a socket at once: a record of TLS.

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+pub mod foreign;
 pub mod frames;
 pub mod http;
 pub mod pattern;

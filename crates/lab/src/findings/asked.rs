@@ -58,7 +58,7 @@ pub(super) struct Asked {
 /// All comparisons that the experiment asks for.
 pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
     // A search chose what to try again, so its rounds prove nothing but what `tuned::advice` takes from them.
-    if planned.search.is_some() || planned.ask.as_ref().is_some_and(|ask| ask.unequal) {
+    if planned.search.is_some() || !planned.is_compared() {
         return Vec::new();
     }
     let threshold = planned.threshold.ln_1p();

@@ -163,7 +163,7 @@ impl ExperimentFindings {
             Silence::NoSystem
         } else if systems.iter().all(|e| e.trials == 0) {
             Silence::NothingMeasured
-        } else if self.ask.as_ref().is_some_and(|ask| ask.unequal) {
+        } else if !self.is_compared() {
             Silence::UnequalWork
         } else if self.figure.needs_counts() && systems.iter().all(|e| e.figure.is_none()) {
             Silence::NothingCounted

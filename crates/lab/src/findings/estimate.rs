@@ -119,11 +119,15 @@ impl Estimate {
     /// Whether the figure may be compared: it is above zero, few operations failed, the server's counts do not contradict
     /// it, and no doubt disqualifies it, except that the generator may have been the bottleneck.
     pub fn compares(&self) -> bool {
-        let allowed = |doubt: &Doubt| *doubt == Doubt::GeneratorBound || !doubt.disqualifies();
         self.figure.is_some_and(|f| f > 0.0)
             && self.unexplained_share() <= RANKED_ERRORS
             && self.counts_agree != Some(false)
-            && self.doubts.keys().all(allowed)
+            && !self.doubts.keys().any(|doubt| self.is_barred_by(*doubt))
+    }
+
+    /// Whether a doubt forbids to compare the figure.
+    pub(super) fn is_barred_by(&self, doubt: Doubt) -> bool {
+        doubt.disqualifies() && doubt != Doubt::GeneratorBound
     }
 
     /// Whether the figure may be compared only because the server's closes explain the errors.
@@ -132,7 +136,7 @@ impl Estimate {
     }
 
     /// The share of failed operations without those that the server's closes explain.
-    fn unexplained_share(&self) -> f64 {
+    pub(super) fn unexplained_share(&self) -> f64 {
         let failed: u64 = self.errors.values().sum();
         share(failed.saturating_sub(self.explained_errors), failed + self.successes)
     }
@@ -211,7 +215,7 @@ pub(super) fn estimates(
         let failed = failed.get(scenario).copied().unwrap_or(0);
         let own = trials(scenario);
         let drift = (planned.timing.warmup_s > 0.0).then(|| drift_of(scenario, own)).flatten();
-        let yardstick = trials(&planned.yardstick(scenario));
+        let yardstick = if planned.is_compared() { trials(&planned.yardstick(scenario)) } else { &none };
         Estimate { drift, ..estimate(planned.figure, scenario, own, yardstick, failed) }
     });
     let mut estimates: Vec<Estimate> = estimates.collect();

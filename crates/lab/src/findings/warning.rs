@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::reason::is_held_back;
 use super::{Estimate, measurements};
+use load::ErrorClass;
+
 use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
 use crate::plan::Planned;
@@ -117,7 +119,7 @@ pub(super) fn warnings(
     for (code, applies) in RULES {
         let found: Vec<&Estimate> = estimates.iter().copied().filter(|e| applies(e)).collect();
         if !found.is_empty() {
-            let failures = || Seen::Failures(first_failures(observations));
+            let failures = || Seen::Failures(first_failures(planned, observations));
             warnings.push(warning(*code, found, (*code == Code::Errors).then(failures)));
         }
     }
@@ -171,17 +173,22 @@ const RULES: &[Rule] = &[
 ];
 
 /// The first failure of each class, so that a reader of the counts learns a cause.
-fn first_failures(observations: &[&Observation]) -> Vec<FirstFailure> {
+fn first_failures(planned: &Planned, observations: &[&Observation]) -> Vec<FirstFailure> {
     let mut examples: BTreeMap<&String, (&str, &String)> = BTreeMap::new();
     for (system, m) in measurements(observations) {
         for (class, example) in &m.first_errors {
             examples.entry(class).or_insert((system, example));
         }
     }
+    // Such an answer is complete, and another than the one that was learnt.
+    let of_answers = [ErrorClass::Status, ErrorClass::Length, ErrorClass::WrongContent].map(ErrorClass::name);
     let failure = |(class, (system, example)): (&String, (&str, &String))| FirstFailure {
         class: class.clone(),
         system: system.to_owned(),
-        example: example.clone(),
+        example: match &planned.ask {
+            Some(ask) if of_answers.contains(&class.as_str()) => ask.missed(example),
+            _ => example.clone(),
+        },
     };
     examples.into_iter().map(failure).collect()
 }

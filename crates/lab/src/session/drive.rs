@@ -133,8 +133,13 @@ fn check_equal_work(
     running.check_alive()?;
     match wrong? {
         Some(wrong) if fault.is_none() => {
-            let workload = orders.work.workload();
-            let reason = format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md");
+            let reason = match place.ask {
+                Some(ask) => ask.missed(&wrong),
+                None => {
+                    let workload = orders.work.workload();
+                    format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md")
+                }
+            };
             Err(TrialError::failed("equal_work", reason).with_output(running.tail()))
         }
         _ => Ok(()),

@@ -97,7 +97,8 @@ impl Driver<'_> {
         let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(EXCHANGES as u64));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
         let tally = self.tally(&job)?;
-        let wrong = tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {example}"));
+        let wrong =
+            tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {}", example.what()));
         trace::say(|| format!("equal work: {}", wrong.as_deref().unwrap_or("right")));
         Ok(wrong)
     }
@@ -220,14 +221,15 @@ pub(super) fn listed(orders: &Orders) -> Result<Option<&Arc<Script>>, TrialError
 
 /// What all requests that the orders ask for have in common.
 pub(super) fn in_common(orders: &Orders, keep_alive: bool) -> Http {
-    let Ask { method, path, headers, body, expect_continue, .. } = &orders.ask;
+    let Ask { method, path, body, expect_continue, compressed, .. } = &orders.ask;
     let http = Http {
         method: method.clone(),
-        headers: headers.clone(),
+        headers: orders.ask.sent_headers(),
         body: body.clone().into(),
         keep_alive,
         expect_continue: *expect_continue,
         expect: orders.ask.right(),
+        decode: *compressed,
         ..to(orders, path)
     };
     Http { max_answer: http.usual_limit(), ..http }

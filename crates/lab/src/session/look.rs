@@ -1,4 +1,4 @@
-//! A first look at a system before anything is planned: it is started once and asked three times.
+//! A first look at a system before anything is planned: it is started once and asked some times.
 //!
 //! Where no contract says what a right answer is, the answers that it gives here do. The exchanges use plain sockets, so
 //! that an answer is known byte by byte.
@@ -6,11 +6,14 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
+use answers::Encodings;
 use load::Message;
+use load::target::Http;
 use serde::{Deserialize, Serialize};
 use systems::Work;
-use systems::contact::{Access, Contact};
+use systems::contact::{self, Access, Contact};
 use systems::trace;
+use wire::foreign;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 use wire::pattern;
 
@@ -27,8 +30,11 @@ use crate::session::trial_error::TrialError;
 /// How many bytes of an answer are compared. Of a longer one only the length is.
 pub const LONGEST_CONTENT: usize = 1 << 20;
 
-/// How many exchanges a look makes.
-const EXCHANGES: usize = 3;
+/// How many exchanges a look makes at least, and at most while they have taken less than [`ENOUGH`]. Content that varies
+/// rarely needs many to be seen.
+const FEWEST: usize = 3;
+const MOST: usize = 10;
+const ENOUGH: Duration = Duration::from_millis(300);
 
 /// How many different requests of a list are looked at.
 pub const LOOKED_AT: usize = 16;
@@ -65,26 +71,36 @@ pub struct Looked {
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// The length of its body in bytes.
+    /// The length of its body in bytes, decoded if compressed answers are asked for.
     pub length: u64,
     /// Its head, as it was received.
     pub head: Vec<u8>,
-    /// The first [`LONGEST_CONTENT`] bytes of its body.
+    /// The first [`LONGEST_CONTENT`] bytes of its body, decoded if compressed answers are asked for.
     pub body: Vec<u8>,
 }
 
 impl Look {
-    /// The strictest demand that all answers meet: the same content, the same length, or nothing.
+    /// What a later answer must be: the same content, or the same length where bodies are too long to be kept. Nothing is
+    /// demanded where they differ: their length may change at any time, as that of a counter does at 10.
     pub fn demand(&self) -> Demand {
-        let Some((first, rest)) = self.answers.split_first() else { return Demand::Any };
-        if rest.iter().any(|answer| answer.length != first.length) {
-            return Demand::Any;
+        demand(&self.answers)
+    }
+
+    /// The status of all answers. None if they have several.
+    pub fn status(&self) -> Option<u16> {
+        let (first, rest) = self.answers.split_first()?;
+        rest.iter().all(|answer| answer.status == first.status).then_some(first.status)
+    }
+
+    /// Both looks at a scenario as one.
+    pub fn and(&mut self, later: Self) -> Self {
+        let Self { mut answers, mut listed, pace } =
+            std::mem::replace(self, Self { answers: Vec::new(), listed: Vec::new(), pace: None });
+        answers.extend(later.answers);
+        for (looked, again) in listed.iter_mut().zip(later.listed) {
+            looked.answers.extend(again.answers);
         }
-        let whole = first.body.len() as u64 == first.length;
-        match whole && rest.iter().all(|answer| answer.body == first.body) {
-            true => Demand::Content(crate::ask::Bytes(first.body.clone())),
-            false => Demand::Length(first.length),
-        }
+        Self { answers, listed, pace }
     }
 
     /// A look at the requests of a list: a look at each of them.
@@ -92,6 +108,28 @@ impl Look {
         let alone =
             |looked: &Looked| Self { answers: looked.answers.clone(), listed: Vec::new(), pace: None };
         self.listed.iter().map(alone)
+    }
+
+    /// Whether answers that were the same may differ after another start or at another time: they may contain a port, the
+    /// number of a process, or a time. Text without a digit contains none.
+    pub fn may_vary(&self) -> bool {
+        let is_plain =
+            |body: &[u8]| !body.iter().any(u8::is_ascii_digit) && std::str::from_utf8(body).is_ok();
+        let may = |answers: &[Answer]| {
+            demand(answers) != Demand::Any && answers.first().is_some_and(|answer| !is_plain(&answer.body))
+        };
+        may(&self.answers) || self.listed.iter().any(|looked| may(&looked.answers))
+    }
+}
+
+fn demand(answers: &[Answer]) -> Demand {
+    let Some((first, rest)) = answers.split_first() else { return Demand::Any };
+    if rest.iter().any(|answer| (answer.length, &answer.body) != (first.length, &first.body)) {
+        return Demand::Any;
+    }
+    match first.body.len() as u64 == first.length {
+        true => Demand::Content(crate::ask::Bytes(first.body.clone())),
+        false => Demand::Length(first.length),
     }
 }
 
@@ -147,9 +185,11 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
     let ask = &orders.ask;
     let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
     let (mut answers, mut looked) = (Vec::new(), Vec::new());
+    // Of a list, many requests are looked at.
+    let most = if orders.ask.list.is_some() { FEWEST } else { MOST };
     let several = |ask: &Ask, bytes: &[u8]| {
-        let mut answers = Vec::new();
-        for _ in 0..EXCHANGES {
+        let (mut answers, began) = (Vec::new(), Instant::now());
+        while answers.len() < FEWEST || (answers.len() < most && began.elapsed() < ENOUGH) {
             let answer = exchange(place, &orders, ask, bytes);
             if place.cancelled() {
                 return Err(TrialError::Interrupted);
@@ -163,7 +203,7 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
                 Some(_) => failed(format!("{} {}: {why}", ask.method, ask.path)),
                 None => failed(why),
             };
-            let answer = answer.map_err(named)?;
+            let answer = answer.map_err(|why| named(in_tls(&orders.access, why)))?;
             answer.misses(ask).map_or(Ok(()), |why| Err(named(why)))?;
             answers.push(answer);
         }
@@ -204,6 +244,18 @@ fn of_list(ask: &Ask, sample: &Message) -> Ask {
     }
 }
 
+/// Why a system does not answer, which is no secret if it speaks TLS. Most servers that do close a connection that begins with
+/// anything else.
+fn in_tls(access: &Access, why: String) -> String {
+    match access.tls.is_none() && contact::speaks_tls(&access.server) {
+        true => format!("it speaks TLS ({why}): {SECURED}"),
+        false => why,
+    }
+}
+
+/// How an arm is spoken to in TLS.
+pub const SECURED: &str = "name its address with https://, or write {cert} and {key} into its command";
+
 /// Sends the request, which begins with these bytes, on a connection of its own, and reads the whole answer.
 fn exchange(place: &Place<'_>, orders: &Orders, ask: &Ask, begin: &[u8]) -> Result<Answer, String> {
     let patience = Duration::from_secs_f64(orders.timing.timeout_s);
@@ -223,10 +275,27 @@ pub(super) fn answer_to(
     let sent = send(&mut stream, begin, ask);
     let deadline = Instant::now() + patience;
     let over = || cancelled() || Instant::now() >= deadline;
-    read(&mut stream, ask, &over).map_err(|why| match sent {
+    let answer = read(&mut stream, ask, &over).map_err(|why| match sent {
         Ok(()) => why,
         Err(sent) => format!("{why}; {sent}"),
-    })
+    })?;
+    if ask.compressed { decoded(answer) } else { Ok(answer) }
+}
+
+/// The answer with its body as it was before it was compressed.
+fn decoded(answer: Answer) -> Result<Answer, String> {
+    let limit = Http::MAX_KEPT;
+    if answer.body.len() as u64 != answer.length {
+        return Err(format!("its answer is longer than {} MiB", limit >> 20));
+    }
+    let codings = Encodings::of(&answer.head).map_err(|broken| broken.to_string())?;
+    let mut body = match codings.is_empty() {
+        true => answer.body,
+        false => answers::decode(codings, &answer.body, limit).map_err(|broken| broken.to_string())?,
+    };
+    let length = body.len() as u64;
+    body.truncate(LONGEST_CONTENT);
+    Ok(Answer { length, body, ..answer })
 }
 
 /// The bytes of the request up to its body.
@@ -241,7 +310,7 @@ pub(super) fn head(host: &str, ask: &Ask) -> Result<Vec<u8>, String> {
         method: &ask.method,
         host,
         path: &ask.path,
-        headers: &ask.headers,
+        headers: &ask.sent_headers(),
         body,
         keep_alive: true,
         expect_continue: false,
@@ -274,10 +343,17 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
     let mut decoder = ResponseDecoder::new();
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
     let mut answer = Answer { status: 0, length: 0, head: Vec::new(), body: Vec::new() };
+    let kept = if ask.compressed { Http::MAX_KEPT as usize } else { LONGEST_CONTENT };
     let mut buffer = [0; 1 << 14];
+    let mut heard = false;
     loop {
         if over() {
-            return Err("no complete answer within the timeout".to_owned());
+            return Err(match heard {
+                true => "no complete answer within the timeout".to_owned(),
+                false => "it was silent until the timeout: it may speak another protocol, in which the client says something \
+                          else first, or need more time than --timeout allows"
+                    .to_owned(),
+            });
         }
         let count = match stream.read_within(&mut buffer, GLANCE) {
             Ok(count) => count,
@@ -288,13 +364,20 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
         if count == 0 {
             return match decoder.finish() {
                 Ok(true) => Ok(answer),
-                _ => Err("it closed the connection before a complete answer".to_owned()),
+                _ if heard => Err("it closed the connection before a complete answer".to_owned()),
+                _ => Err("it closed the connection without an answer".to_owned()),
             };
         }
+        heard = true;
         let mut rest = &buffer[..count];
         loop {
-            let unreadable =
-                |_| format!("not an answer of HTTP/1: \"{}\"", rest[..rest.len().min(60)].escape_ascii());
+            let unreadable = |_| {
+                let first = rest[..rest.len().min(60)].escape_ascii();
+                match foreign::recognised(rest) {
+                    Some(protocol) => format!("it speaks {protocol}, not HTTP/1.1: \"{first}\""),
+                    None => format!("not an answer of HTTP/1: \"{first}\""),
+                }
+            };
             let step = decoder.push(rest).map_err(unreadable)?;
             rest = &rest[step.consumed..];
             match step.event {
@@ -302,7 +385,7 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
                 HttpEvent::Head(head) => (answer.status, answer.head) = (head.status, head.bytes.to_vec()),
                 HttpEvent::Body(data) => {
                     answer.length += data.len() as u64;
-                    let room = LONGEST_CONTENT.saturating_sub(answer.body.len());
+                    let room = kept.saturating_sub(answer.body.len());
                     answer.body.extend_from_slice(&data[..data.len().min(room)]);
                 }
                 // An interim answer is followed by the real one.
@@ -332,7 +415,7 @@ mod tests {
     fn the_strictest_demand_that_all_answers_meet_is_learnt() {
         for (bodies, demand) in [
             (vec!["ok", "ok", "ok"], Demand::Content(Bytes(b"ok".to_vec()))),
-            (vec!["12", "13", "14"], Demand::Length(2)),
+            (vec!["12", "13", "14"], Demand::Any),
             (vec!["9", "10", "11"], Demand::Any),
             (vec![""], Demand::Content(Bytes::default())),
             (vec![], Demand::Any),

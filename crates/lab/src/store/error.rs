@@ -11,7 +11,9 @@ use super::{RunId, SCHEMA};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file does not exist or is empty.
-    #[error("there is no store at {path}: `narrows run` creates one; --store names another file")]
+    #[error(
+        "there is no store at {path}: `narrows run` and `narrows try` create one; --store names another file"
+    )]
     Missing {
         /// The missing file.
         path: PathBuf,

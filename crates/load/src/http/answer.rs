@@ -145,11 +145,14 @@ impl Judge {
             return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, message.head())));
         }
         if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
-            let seen = Seen::Count { expected, got: answer.length };
+            let seen = match self.other_content(message) {
+                Seen::Nothing => Seen::Count { expected, got: answer.length },
+                seen => seen,
+            };
             return Err(Fault::new(ErrorClass::Length, seen));
         }
         if answer.wrong {
-            return Err(Fault::new(ErrorClass::WrongContent, Seen::Nothing));
+            return Err(Fault::new(ErrorClass::WrongContent, self.other_content(message)));
         }
         if answer.id_differs {
             return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
@@ -158,6 +161,16 @@ impl Judge {
             inspector.inspect(message, answer.length)?;
         }
         Ok(answer.length)
+    }
+
+    /// The content of a body that is not the required one. Nothing if none is required, or the body is not known: one that
+    /// arrives in pieces is not kept.
+    #[cold]
+    fn other_content(&self, message: Message<'_>) -> Seen {
+        match (message.content(), &self.expect.body) {
+            (body @ [_, ..], Some(required)) => Seen::body(body, required),
+            _ => Seen::Nothing,
+        }
     }
 
     pub(super) fn take_decoded(&mut self) -> Decoded {

@@ -32,6 +32,11 @@ impl<'a> Message<'a> {
         self.parts().0
     }
 
+    /// The body, if it is known.
+    pub(super) fn content(&self) -> &'a [u8] {
+        self.parts().1
+    }
+
     /// The head and the body.
     fn parts(&self) -> (&'a [u8], &'a [u8]) {
         self.bytes().split_at_checked(self.len.saturating_sub(self.body)).unwrap_or_default()

@@ -1,17 +1,18 @@
 //! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use answers::Statuses;
 use anyhow::{Context, bail};
 use lab::ask::{Ask, Demand, Listed};
 use lab::observation::{Failure, Timing};
 use lab::plan::Plan;
-use lab::session::{Answer, Executor, Look, MACHINE, Pace, TrialError};
+use lab::session::{Answer, Executor, Look, MACHINE, Pace, SECURED, TrialError};
 use systems::Stage;
 
-use crate::common;
+/// The pause between two looks at the base. A clock in its answers has moved on then, by a second at least.
+const APART: Duration = Duration::from_secs(1);
 
 /// What the first look showed.
 pub struct Learnt {
@@ -23,7 +24,8 @@ pub struct Learnt {
     pub starts: BTreeMap<String, f64>,
 }
 
-/// Looks at every scenario of the plan. None if the user interrupted.
+/// Looks at every scenario of the plan, and twice at the base if its answers may differ after another start. None if the user
+/// interrupted.
 ///
 /// # Errors
 /// A point that does not start or does not answer, with the end of its output; answers that differ between arms.
@@ -41,14 +43,23 @@ pub fn learn(
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
             let began = Instant::now();
-            let seen = executor.look(scenario, &sent, timing, measured);
+            let mut seen = executor.look(scenario, &sent, timing, measured);
             let pace = seen.as_ref().ok().and_then(Option::as_ref).and_then(|look| look.pace);
             let driven_s = pace.map_or(0.0, |pace| pace.settled_s);
             let took_s = (began.elapsed().as_secs_f64() - driven_s).max(0.0);
             let start_s = starts.entry(scenario.system.clone()).or_insert(took_s);
             *start_s = start_s.max(took_s);
+            if let (Ok(Some(first)), []) = (&mut seen, looks.as_slice())
+                && first.may_vary()
+                && !sent.says_what_is_right()
+            {
+                std::thread::sleep(APART);
+                let again = executor.look(scenario, &sent, timing, false);
+                seen = again.map(|again| again.map(|again| first.and(again)));
+            }
             match seen {
-                Ok(look) => looks.extend(look.map(|look| (label, look))),
+                Ok(Some(look)) => looks.push((label, look)),
+                Ok(None) => {}
                 Err(TrialError::Interrupted) => return Ok(None),
                 Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
             }
@@ -147,7 +158,7 @@ fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
     for (label, look) in looks {
         for answer in &look.answers {
             if !ask.statuses().contains(answer.status) {
-                let help = match ask.status {
+                let usual = match ask.status {
                     Some(status) => format!("--expect-status demands {status}"),
                     None if ask.statuses() != Statuses::SUCCESS => {
                         "--expect demands another status".to_owned()
@@ -157,40 +168,56 @@ fn settled(ask: Ask, looks: &[(String, Look)]) -> anyhow::Result<Ask> {
                         answer.status
                     ),
                 };
+                let help = other_protocol(answer).unwrap_or(usual);
                 bail!("{label}: it answers {} to {} {}; {help}", seen_as(answer), ask.method, ask.path);
             }
         }
     }
-    // Where an arm's answers vary by themselves, no more can be demanded of any arm.
-    let demand = looks.iter().map(|(_, look)| look.demand()).min_by_key(|demand| match demand {
-        Demand::Any => 0,
-        Demand::Length(_) => 1,
-        Demand::Content(_) => 2,
-    });
+    if ask.says_what_is_right() {
+        return Ok(Ask { answer: Demand::Any, ..ask });
+    }
     let Some((first_label, first)) = looks.first() else { return Ok(ask) };
     let Some(base) = first.answers.first() else { return Ok(ask) };
-    let demand = match demand.unwrap_or_default() {
-        Demand::Any => Demand::Any,
-        Demand::Length(_) => Demand::Length(base.length),
-        Demand::Content(_) => first.demand(),
-    };
-    let status = Some(base.status);
-    for (label, look) in looks {
-        let other =
-            look.answers.iter().find(|answer| Some(answer.status) != status || !answer.meets(&demand));
-        let Some(other) = other else { continue };
-        if ask.unequal {
-            common::say(format_args!("{label} and {first_label} answer differently, so nothing is compared"));
-            return Ok(Ask { answer: Demand::Any, unequal: true, ..ask });
-        }
+    // Where an arm's answers vary by themselves, no more can be demanded of any arm.
+    let varies = looks.iter().any(|(_, look)| look.demand() == Demand::Any);
+    let demand = if varies { Demand::Any } else { first.demand() };
+    let statuses: Option<Vec<u16>> = looks.iter().map(|(_, look)| look.status()).collect();
+    let status = ask.status.or(statuses.map(|_| base.status));
+    let other = looks.iter().find_map(|(label, look)| {
+        let differs =
+            |answer: &&Answer| status.is_some_and(|status| answer.status != status) || !answer.meets(&demand);
+        Some((label, look.answers.iter().find(differs)?))
+    });
+    if let Some((label, other)) = other {
         bail!(
-            "the arms do not do the same work:\n  {first_label} answers {}\n  {label} answers {}\nLet them answer the same, or \
-             use --unequal to measure them without comparing them",
+            "the arms do not do the same work:\n  {first_label} answers {}\n  {label} answers {}\nLet them answer the same, say \
+             what is right with --expect, or use --unequal to measure them without comparing them",
             seen_as(base),
             seen_as(other)
         );
     }
-    Ok(Ask { status, answer: demand, unequal: false, ..ask })
+    Ok(Ask { status, answer: demand, ..ask })
+}
+
+/// What to do about an answer that asks for another protocol than HTTP/1.1 in plain text.
+fn other_protocol(answer: &Answer) -> Option<String> {
+    let has = |bytes: &[u8], words: &str| {
+        bytes.windows(words.len()).any(|window| window.eq_ignore_ascii_case(words.as_bytes()))
+    };
+    // As Go's server and nginx say it.
+    let to_https = ["request to an HTTPS server", "sent to HTTPS port"];
+    match answer.status {
+        400 if to_https.iter().any(|words| has(&answer.body, words)) => {
+            Some(format!("it speaks TLS: {SECURED}"))
+        }
+        400 | 426 if has(&answer.head, "websocket") || has(&answer.body, "websocket") => Some(
+            "it speaks WebSocket, which Narrows does not: choose a path of plain HTTP with --path".to_owned(),
+        ),
+        426 if has(&answer.head, "upgrade: h2c") => {
+            Some("it speaks HTTP/2, which Narrows does not".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// An answer in a few words: its status, its length, and how it begins.
@@ -226,12 +253,29 @@ mod tests {
     fn arms_must_answer_alike_as_far_as_they_answer_alike_themselves() {
         let content = |text: &str| Demand::Content(lab::ask::Bytes(text.as_bytes().to_vec()));
         assert_eq!(settle(&[&["ok", "ok"], &["ok", "ok"]], false), Ok(content("ok")));
-        assert_eq!(settle(&[&["a1", "a2"], &["b1", "b1"]], false), Ok(Demand::Length(2)));
+        assert_eq!(settle(&[&["a1", "a2"], &["b1", "b1"]], false), Ok(Demand::Any));
         assert_eq!(settle(&[&["9", "10"], &["ok", "ok"]], false), Ok(Demand::Any));
         let refused = settle(&[&["ok", "ok"], &["no", "no"]], false).expect_err("they differ");
         assert!(refused.contains("arm0 answers 200 with 2 bytes, \"ok\""), "{refused}");
         assert!(refused.contains("arm1 answers 200 with 2 bytes, \"no\""), "{refused}");
         assert_eq!(settle(&[&["ok", "ok"], &["no", "no"]], true), Ok(Demand::Any));
+        // Nothing is compared then, so nothing need be the same.
+        assert_eq!(settle(&[&["ok", "ok"], &["ok", "ok"]], true), Ok(Demand::Any));
+    }
+
+    #[test]
+    fn what_the_user_expects_replaces_what_answers_show() {
+        let looks = vec![("a".to_owned(), look(&["one"])), ("b".to_owned(), look(&["two"]))];
+        let expect = vec![answers::Check::parse("status=2xx").expect("a check")];
+        let ask = settled(Ask { expect, ..Ask::get("/") }, &looks).expect("both are right");
+        assert_eq!((ask.status, ask.answer), (None, Demand::Any));
+    }
+
+    #[test]
+    fn a_status_that_varies_by_itself_is_not_demanded() {
+        let mut looks = vec![("server".to_owned(), look(&["a", "b"]))];
+        looks[0].1.answers[1].status = 201;
+        assert_eq!(settled(Ask::get("/"), &looks).expect("both are right").status, None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! `--git`: the commits that are compared. They are checked out and built before the first trial.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -96,6 +95,9 @@ impl Args {
         if self.commits.bisect && decides {
             return wrong("--bisect decides by --threshold alone: leave out --builds, --fail-if and --knob");
         }
+        if self.commits.bisect && self.unequal {
+            return wrong("--bisect compares commits, and --unequal compares nothing: leave one of them out");
+        }
         if self.commits.bisect && !self.names.is_empty() {
             return wrong("--bisect calls commits by their ids: leave out --names");
         }
@@ -114,18 +116,6 @@ impl Args {
             ))),
             None => Ok(()),
         }
-    }
-
-    /// The file in which the run is saved. Runs of commits are saved outside the work tree unless `--store` says otherwise:
-    /// nothing in it changes, and `dirty` does not contain the last run.
-    pub(super) fn place_of_store(&self) -> anyhow::Result<PathBuf> {
-        let path = &self.store.path;
-        if self.commits.git.is_empty() || path != Path::new(common::STORE) {
-            return Ok(path.clone());
-        }
-        let folder = homes::state().context("there is no folder for the store: name a file with --store")?;
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        Ok(folder.join(common::STORE))
     }
 }
 

@@ -46,7 +46,11 @@ fn case(condition: &Condition, label: &str, e: &ExperimentFindings, same: &[&Com
     let unjudged = same.iter().find(|c| ratio(c).is_none());
     let seen = unjudged.or(same.iter().find(|c| !holds(c))).or(same.first());
     let (ratio, p) = seen.map_or((None, None), |c| (ratio(c), c.p));
-    condition.case(label, e.figure, ratio, p)
+    let mut case = condition.case(label, e.figure, ratio, p);
+    if let (Grade::Unjudged, Some(c)) = (case.grade, seen.filter(|c| c.ratio.is_none())) {
+        case.words = format!("{}: {}", case.words, report::without_ratio(e, c));
+    }
+    case
 }
 
 /// The case of one row, which every build has: that of the build that speaks most against the condition.

@@ -12,8 +12,8 @@ use lab::session::Pace;
 use systems::{Catalog, Manifest, Value, Workload};
 
 use super::{Args, pace};
-use crate::command::arms::Arms;
 use crate::command::learn::Learnt;
+use crate::command::{self, arms::Arms};
 use crate::common::Usage;
 use crate::condition::{Condition, FigureChoice};
 use crate::run_verb;
@@ -108,6 +108,12 @@ impl Args {
         }
     }
 
+    /// Checks that each window has enough answers for its figures at this rate.
+    fn check_answers(&self, workload: Workload, rate: f64, window: Duration) -> Result<(), Usage> {
+        let figures: Vec<Figure> = self.figures().iter().map(|choice| choice.figure(workload)).collect();
+        command::check_answers(&figures, None, rate, window)
+    }
+
     /// The plan of the whole run. Without a fixed number of rounds it grows.
     pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
         let half = learnt.paces.iter().map(|pace| pace.per_s / 2.0).reduce(f64::min);
@@ -120,6 +126,9 @@ impl Args {
             .filter(|t| t.round == 0)
             .count();
         let timing = self.timing_for(&learnt.paces, round);
+        if let Some(rate) = rate.filter(|_| self.slo.is_none()) {
+            self.check_answers(arms.workload, rate, Duration::from_secs_f64(timing.measure_s))?;
+        }
         let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing })?;
         plan.starts = learnt.starts;
         match (self.rounds, self.budget) {
@@ -143,7 +152,16 @@ impl Args {
             bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
         }
         self.check_figures(workload)?;
+        if let Some((rate, _)) = self.command.traffic().rate {
+            self.check_answers(workload, rate, self.duration.unwrap_or(WINDOW))?;
+        }
         let conditions = Condition::all(&self.fail_if).map_err(Usage)?;
+        if let Some(condition) = conditions.iter().find(|c| self.unequal && c.needs_baseline()) {
+            let text = &condition.text;
+            bail!(Usage(format!(
+                "--fail-if {text} is about a ratio, and --unequal compares nothing: limit a figure itself, such as p99<20ms"
+            )));
+        }
         let measured =
             |c: &Condition| self.figures().iter().any(|choice| c.is_about(choice.figure(workload)));
         if let Some(condition) = conditions.iter().find(|condition| !measured(condition)) {

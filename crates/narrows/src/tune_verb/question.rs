@@ -14,13 +14,10 @@ use systems::{Value, Workload};
 
 use super::target::Target;
 use super::{Args, Limits};
-use crate::command::learn;
+use crate::command::{self, learn};
 use crate::common::Usage;
 use crate::condition::FigureChoice;
 use crate::run_verb;
-
-/// The factor on the answers that a percentile needs, because some requests may fail.
-const SPARE: f64 = 1.1;
 
 /// A checked question.
 pub struct Question<'a> {
@@ -208,22 +205,8 @@ impl Question<'_> {
 
     /// Checks that trials at this rate have enough answers for the percentiles of the figures and limits.
     fn check_answers(&self, rate: f64) -> anyhow::Result<()> {
-        let of_figures = self.figures.iter().filter_map(|figure| match figure {
-            Figure::P50Us => Some(("--figure p50", stats::samples_needed(50.0)?)),
-            Figure::P99Us => Some(("--figure p99", stats::samples_needed(99.0)?)),
-            _ => None,
-        });
-        let of_limits = self.args.limits.slo.iter().map(|slo| ("--slo", slo.answers_needed()));
-        for (option, needed) in of_figures.chain(of_limits) {
-            let least_s = needed as f64 / rate.max(1e-3);
-            if self.args.duration.as_secs_f64() < least_s {
-                bail!(Usage(format!(
-                    "{option} needs {needed} answers in each trial, and {rate:.0} arrive in a second: use -d {:.0}s or more",
-                    (least_s * SPARE).ceil()
-                )));
-            }
-        }
-        Ok(())
+        let Args { duration, limits, .. } = self.args;
+        Ok(command::check_answers(&self.figures, limits.slo.as_ref(), rate, *duration)?)
     }
 
     fn experiment(&self, ask: Option<Ask>, rate: Option<f64>) -> anyhow::Result<Experiment> {

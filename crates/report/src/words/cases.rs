@@ -10,6 +10,7 @@ use lab::experiment::Figure;
 use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Tuned, Warning};
 use stats::Verdict;
 
+use super::missing::without_ratio;
 use super::options::Asked;
 use super::runs::{difference, why, without_counterpart};
 use super::tuned::{self, Progress};
@@ -116,9 +117,7 @@ fn cases(e: &ExperimentFindings) -> Vec<Case> {
             grade,
             words: match c.ratio {
                 Some(ratio) => format!("{}: {}", as_good(e.figure, ratio), verdict(e.figure, c)),
-                None => {
-                    format!("{}: no ratio, because of errors, too few rounds or no figure", e.figure.name())
-                }
+                None => format!("{}: no ratio: {}", e.figure.name(), without_ratio(e, c)),
             },
         }
     };
@@ -154,7 +153,7 @@ fn matched(found: &RunComparison, m: &Matched) -> Case {
         grade,
         words: match m.ratio {
             Some(ratio) => format!("{}: {}", as_good(m.figure, ratio), word(m.figure, m.verdict)),
-            None => format!("{}: {}", m.figure.name(), m.because.map_or("no ratio", why)),
+            None => format!("{}: {}", m.figure.name(), why(m)),
         },
     }
 }

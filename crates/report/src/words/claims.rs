@@ -10,6 +10,7 @@ use lab::observation::telling;
 use stats::Verdict;
 use systems::work::Purpose;
 
+use super::missing::{missing, of_all};
 use super::options::Asked;
 use super::reasons::counts;
 use super::tuned;
@@ -66,6 +67,7 @@ pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<Strin
         Some(claim) => (wording.sentence(claim), wording.reason(claim)),
         None => match (e.silence(), &e.base) {
             (Some(Silence::OneScenario), Some(base)) => (wording.alone(&base.scenario.system), None),
+            (Some(Silence::NoRatio), _) => (format!("nothing can be compared: {}", of_all(e)), None),
             (Some(why), _) => (silence(why).to_owned(), None),
             (None, _) => (String::new(), None),
         },
@@ -96,7 +98,7 @@ fn silence(why: Silence) -> &'static str {
         Silence::UnequalWork => "nothing is compared: the systems answer differently",
         Silence::NothingComparable => "there is nothing to compare: no two rows differ in one thing only",
         Silence::TooFewRounds => "too few rounds: a comparison takes three",
-        Silence::NoRatio => "nothing can be compared: errors or no figure",
+        Silence::NoRatio => "nothing can be compared",
         Silence::NothingStandsOut => "nothing stands out",
     }
 }
@@ -184,11 +186,6 @@ impl Wording<'_> {
         let Some(e) = self.e.estimates.iter().find(|e| e.scenario.system == system) else {
             return String::new();
         };
-        if e.successes == 0 && e.trials > 0 {
-            let errors: Vec<String> = e.errors.iter().map(|(class, n)| format!("{n} {class}")).collect();
-            let errors = if errors.is_empty() { "none ended".to_owned() } else { errors.join(", ") };
-            return format!("{system} gave no right answer: {errors}");
-        }
         let unit = Unit::of(self.e.figure);
         let shown = |value: f64| show(value, unit);
         let mut words = match (e.figure, e.interval) {
@@ -202,7 +199,10 @@ impl Wording<'_> {
                 vec![format!("{} [{}, {}]", shown(figure), shown(low), shown(high))]
             }
             (Some(figure), None) => vec![shown(figure)],
-            (None, _) => return format!("{system}: no figure"),
+            (None, _) => {
+                let why = e.missing(&self.e.setup);
+                return why.map_or_else(|| format!("{system}: no figure"), |why| missing(self.e, e, &why));
+            }
         };
         let work = &self.e.workload.about().unit;
         if let Some(cost) = e.cpu_s_per_unit {

@@ -1,9 +1,11 @@
 //! What is said of two runs beside the table of their scenarios: what else differs, the machine, and what cannot be judged.
 
-use lab::compare::{Alone, Difference, Incomparable, RunComparison};
+use lab::compare::{Alone, Difference, Incomparable, Matched, RunComparison};
 use lab::experiment::grid::Excluded;
-use lab::findings::Ratio;
+use lab::findings::{Missing, Ratio};
 
+use super::missing;
+use super::options::Asked;
 use crate::number::interval_in_hundredths;
 
 /// A system that takes no part, or not everywhere, and why.
@@ -13,21 +15,39 @@ pub(crate) fn left_out(excluded: &Excluded) -> String {
     format!("{system}{where_not}: {reason}")
 }
 
-/// Why two scenarios cannot be compared.
-pub(super) fn why(because: Incomparable) -> &'static str {
+/// The side that has nothing to compare, for a cell of a table.
+pub(super) fn side(because: Incomparable) -> &'static str {
     match because {
-        Incomparable::First => "errors or no figure in the first",
-        Incomparable::Second => "errors or no figure in the second",
-        Incomparable::Both => "errors or no figure in both",
+        Incomparable::First => "nothing to compare in the first",
+        Incomparable::Second => "nothing to compare in the second",
+        Incomparable::Both => "nothing to compare in both",
         Incomparable::TooFewRounds => "fewer than 3 rounds",
         Incomparable::NoReference => "no rounds with the reference",
+    }
+}
+
+/// Why two scenarios cannot be compared.
+pub(super) fn why(m: &Matched) -> String {
+    let of = |side: &str, why: &Option<Missing>| {
+        let why =
+            why.as_ref().map_or_else(|| "no figure".to_owned(), |why| missing::reason(why, Asked::File));
+        format!("{side}: {why}")
+    };
+    let Some(because) = m.because else { return "no ratio".to_owned() };
+    match because {
+        Incomparable::First => of("in the first", &m.missing_a),
+        Incomparable::Second => of("in the second", &m.missing_b),
+        Incomparable::Both => {
+            format!("{}; {}", of("in the first", &m.missing_a), of("in the second", &m.missing_b))
+        }
+        because => side(because).to_owned(),
     }
 }
 
 /// What no condition can be asked of, each with the reason: scenarios without a ratio, and those that only one side has.
 pub fn unjudged(found: &RunComparison) -> Vec<String> {
     let open = found.matched.iter().filter(|m| m.ratio.is_none());
-    let open = open.map(|m| format!("{} {}: {}", m.experiment, m.b, m.because.map_or("no ratio", why)));
+    let open = open.map(|m| format!("{} {}: {}", m.experiment, m.b, why(m)));
     let alone = without_counterpart(found).into_iter().map(|label| format!("{label}: without a counterpart"));
     open.chain(alone).collect()
 }

@@ -65,10 +65,14 @@ fn timing(e: &ExperimentFindings) -> String {
 /// What was sent, and what was demanded of each answer.
 fn asked(ask: &Ask) -> String {
     let status = ask.status.map_or("2xx".to_owned(), |status| status.to_string());
+    let decoded = if ask.compressed { ", decoded" } else { "" };
     let body = match &ask.answer {
-        Demand::Any => "with any body".to_owned(),
-        Demand::Length(length) => format!("with {} of any content", several(*length, "byte")),
-        Demand::Content(bytes) => format!("with the same {}", several(bytes.0.len() as u64, "byte")),
+        Demand::Any if ask.expect.is_empty() => " with any content".to_owned(),
+        Demand::Any => String::new(),
+        Demand::Length(length) => format!(" with {} of any content{decoded}", several(*length, "byte")),
+        Demand::Content(bytes) => {
+            format!(" with the same {}{decoded}", several(bytes.0.len() as u64, "byte"))
+        }
     };
     let checks: String = ask.expect.iter().map(|check| format!(" and met `{check}`")).collect();
     if let Some(list) = &ask.list {
@@ -77,7 +81,7 @@ fn asked(ask: &Ask) -> String {
             "The {requests} of {file}: every answer was {status}, or as its request expects{checks}. "
         );
     }
-    format!("{} {}: every answer was {status} {body}{checks}. ", ask.method, ask.path)
+    format!("{} {}: every answer was {status}{body}{checks}. ", ask.method, ask.path)
 }
 
 /// What the numbers are.

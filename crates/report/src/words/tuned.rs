@@ -6,8 +6,8 @@ mod tables;
 mod tests;
 
 use lab::findings::{
-    Advice, Because, Contribution, ExperimentFindings, Failing, Favourite, Keeps, Kept, KnobEffect,
-    RANKED_ERRORS, Ratio, Tuned, Unit,
+    Advice, Because, Contribution, ExperimentFindings, Failing, Favourite, Keeps, Kept, KnobEffect, Ratio,
+    Tuned, Unit,
 };
 use lab::search::{Bounded, Limit, MOST_PROOFS};
 use stats::Verdict;
@@ -16,6 +16,8 @@ use systems::{Point, Value};
 pub(super) use tables::tables;
 
 use super::claims::{list, quantity};
+use super::missing;
+use super::options::Asked;
 use super::verdicts::FAR;
 use crate::number::{
     bytes, chosen_percent, count, interval_in_hundredths, interval_in_tenths, micros, percent, several,
@@ -283,13 +285,10 @@ impl Wording<'_> {
         let failure = self.e.failures.iter().find(|failure| failure.scenario == base);
         let base = self.e.base.as_ref().map(|base| &base.scenario);
         let estimate = self.e.estimates.iter().find(|estimate| Some(&estimate.scenario) == base);
-        let errors = estimate.map_or(0.0, |estimate| estimate.error_share);
+        let why = estimate.and_then(|estimate| estimate.missing(&self.e.setup));
         let why = match failure {
             Some(failure) => format!(": they failed at {}: {}", failure.stage, failure.reason),
-            None if errors > RANKED_ERRORS => format!(": {} of their operations failed", percent(errors)),
-            None => {
-                ": their trials have too few answers for it; longer ones (--duration) have more".to_owned()
-            }
+            None => why.map_or_else(String::new, |why| format!(": {}", missing::reason(&why, Asked::Typed))),
         };
         format!("nothing can be advised, because {} have no figure{why}", self.base())
     }

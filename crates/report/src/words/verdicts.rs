@@ -3,12 +3,12 @@
 use lab::compare::{Matched, RunComparison};
 use lab::experiment::Figure;
 use lab::findings::{
-    By, Cell, Column, Comparison, Effect, ExperimentFindings, RANKED_ERRORS, Ratio, Row, Table, Unit,
-    Withheld, column,
+    By, Cell, Column, Comparison, Effect, ExperimentFindings, Ratio, Row, Table, Unit, Withheld, column,
 };
 use stats::{LEVEL, Verdict};
 
 use super::caption::{Caption, Captioned};
+use super::missing;
 use crate::number::{chosen_percent, interval_in_hundredths, several};
 
 /// More rounds than these are not worth a prediction.
@@ -148,7 +148,7 @@ pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
         cells.extend([Cell::Text("noise floor".to_owned()), Cell::Number(floor.rounds.into())]);
         rows.push(Row { cells, block: !rows.is_empty() });
     }
-    let left_out = (!impossible.is_empty()).then(|| left_out(impossible.len(), e.comparisons.len()));
+    let left_out = (!impossible.is_empty()).then(|| left_out(e, impossible.len()));
     let notes = left_out.into_iter().collect();
     let caption = Caption { title: "Comparisons".to_owned(), about: how_compared(e), notes };
     (!rows.is_empty()).then(|| Captioned {
@@ -176,11 +176,9 @@ pub(crate) fn noise(e: &ExperimentFindings) -> Option<String> {
     })
 }
 
-fn left_out(impossible: usize, of: usize) -> String {
-    format!(
-        "{impossible} of {of} comparisons cannot be made: a row has more than {} errors, no figure, or a warning that disqualifies it",
-        chosen_percent(RANKED_ERRORS)
-    )
+fn left_out(e: &ExperimentFindings, impossible: usize) -> String {
+    let of = e.comparisons.len();
+    format!("{impossible} of {of} comparisons cannot be made: {}", missing::of_all(e))
 }
 
 fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
@@ -225,7 +223,7 @@ pub(crate) fn compared(found: &RunComparison) -> Captioned {
         cells.push(Cell::Text(m.a.clone()));
         cells.extend(two.then(|| Cell::Text(m.b.clone())));
         cells.extend(ratio_cells(m.ratio.map(|ratio| in_its_direction(m.figure, ratio))));
-        cells.push(Cell::Text(m.because.map_or(word(m.figure, m.verdict), super::runs::why).to_owned()));
+        cells.push(Cell::Text(m.because.map_or(word(m.figure, m.verdict), super::runs::side).to_owned()));
         cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
         Row { cells, block: false }
     };

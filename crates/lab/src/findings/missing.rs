@@ -1,0 +1,90 @@
+//! Why a figure is not compared, as a value. `report` has the sentence.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Estimate;
+use crate::doubt::Evidence;
+use crate::experiment::Figure;
+use crate::figures::RANKED_ERRORS;
+use crate::plan::Setup;
+
+/// The factor on the answers that a percentile needs, because some requests may fail or be late.
+pub const SPARE: f64 = 1.1;
+
+/// Why a scenario's figure is not compared with others.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// It has no trial yet.
+    NotRun,
+    /// Every trial failed. The experiment's `failures` say why.
+    Failed,
+    /// No answer was right.
+    NothingRight {
+        /// The most frequent class of failures, and how many there are of all. None if no operation ended.
+        errors: Option<(String, u64)>,
+    },
+    /// Too many operations failed.
+    Errors {
+        /// The failed operations as a share of those that ended, 0..=1.
+        share: f64,
+        /// The most frequent class.
+        class: String,
+    },
+    /// The client's and the server's counts contradict each other.
+    CountsDisagree,
+    /// A doubt about its trials disqualifies it.
+    Doubted(Evidence),
+    /// The figure is a percentile, and the trials have too few answers for it.
+    TooFewAnswers {
+        /// How many answers a trial needs.
+        needed: u64,
+        /// How many a trial had, on average.
+        had: u64,
+        /// How many seconds a trial must last to have enough.
+        longer_s: f64,
+    },
+    /// The figure is a count that the kernel did not give.
+    NotCounted,
+    /// No trial has the figure, or it is zero.
+    NoFigure,
+}
+
+impl Estimate {
+    /// Why the estimate is not compared. None if it is.
+    pub fn missing(&self, setup: &Setup) -> Option<Missing> {
+        if self.compares() {
+            return None;
+        }
+        let most = self.errors.iter().max_by_key(|(_, count)| **count);
+        let class = most.map(|(class, _)| class.clone());
+        let doubt = self.doubts.iter().find(|(doubt, _)| self.is_barred_by(**doubt));
+        let trials = u64::from(self.trials);
+        let percentile = match setup.figure {
+            Figure::P50Us => stats::samples_needed(50.0),
+            Figure::P99Us => stats::samples_needed(99.0),
+            _ => None,
+        };
+        Some(match (doubt, percentile) {
+            _ if self.trials == 0 && self.failed == 0 => Missing::NotRun,
+            _ if self.trials == 0 => Missing::Failed,
+            _ if self.successes == 0 => {
+                let all = self.errors.values().sum();
+                Missing::NothingRight { errors: class.map(|class| (class, all)) }
+            }
+            _ if self.unexplained_share() > RANKED_ERRORS => {
+                Missing::Errors { share: self.error_share, class: class.unwrap_or_default() }
+            }
+            _ if self.counts_agree == Some(false) => Missing::CountsDisagree,
+            (Some((_, evidence)), _) => Missing::Doubted(evidence.clone()),
+            (None, Some(needed)) if self.figure.is_none() => {
+                let had = self.successes / trials.max(1);
+                let longer_s = setup.timing.measure_s * SPARE * needed as f64 / had.max(1) as f64;
+                Missing::TooFewAnswers { needed, had, longer_s }
+            }
+            _ if setup.figure.needs_counts() => Missing::NotCounted,
+            _ => Missing::NoFigure,
+        })
+    }
+}

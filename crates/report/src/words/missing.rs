@@ -1,0 +1,63 @@
+//! Why a figure is not compared, as a sentence with what to do.
+
+use lab::findings::{Comparison, Estimate, ExperimentFindings, Missing};
+
+use super::doubts::{self, evidence};
+use super::options::Asked;
+use crate::number::{percent, seconds, several};
+
+/// Why the figure of a scenario is not compared. The experiment's failures are those of its trials that failed.
+pub(crate) fn missing(e: &ExperimentFindings, of: &Estimate, why: &Missing) -> String {
+    let label = e.label(&of.scenario);
+    let failure = e.failures.iter().find(|failure| failure.scenario == label);
+    match (why, failure) {
+        (Missing::Failed, Some(f)) => format!("{label} failed at {}: {}", f.stage, f.reason),
+        _ => format!("{label}: {}", reason(why, Asked::of(e))),
+    }
+}
+
+/// The same without the name of the scenario.
+pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
+    match why {
+        Missing::NotRun => "it has not run yet".to_owned(),
+        Missing::Failed => "every trial failed".to_owned(),
+        Missing::NothingRight { errors: None } => {
+            "no operation ended in a window: measure for longer, or less work in one operation".to_owned()
+        }
+        Missing::NothingRight { errors: Some((class, count)) } => {
+            format!("no right answer, {}, most of them {class}", several(*count, "error"))
+        }
+        Missing::Errors { share, class } => {
+            format!("{} of its operations failed, most of them with {class}", percent(*share))
+        }
+        Missing::CountsDisagree => "its counts and those of the server contradict each other".to_owned(),
+        Missing::Doubted(seen) => format!("{}; {}", evidence(seen), doubts::remedy(seen.doubt(), asked)),
+        Missing::TooFewAnswers { needed, had, longer_s } => format!(
+            "this percentile needs {needed} answers in each trial, and there were {had}: trials of {} have enough ({})",
+            seconds(longer_s.ceil()),
+            asked.either("-d", "measure_s")
+        ),
+        Missing::NotCounted => "the kernel gave no such count: see `narrows doctor`".to_owned(),
+        Missing::NoFigure => "no trial has this figure".to_owned(),
+    }
+}
+
+/// Why a comparison has no ratio.
+pub fn without_ratio(e: &ExperimentFindings, c: &Comparison) -> String {
+    let both = [c.scenario, c.against].map(|at| &e.estimates[at]);
+    let why = both.into_iter().find_map(|of| Some(missing(e, of, &of.missing(&e.setup)?)));
+    why.unwrap_or_else(|| "the two have fewer than three rounds in common".to_owned())
+}
+
+/// Why the comparisons without a ratio have none: some of the scenarios that have no figure to compare.
+pub(super) fn of_all(e: &ExperimentFindings) -> String {
+    /// So many scenarios are named.
+    const NAMED: usize = 2;
+    let all = e.missing();
+    let why: Vec<String> = all.iter().take(NAMED).map(|(of, why)| missing(e, of, why)).collect();
+    match (&why[..], all.len().saturating_sub(NAMED)) {
+        ([], _) => "no two rows have three rounds in common".to_owned(),
+        (some, 0) => some.join("; "),
+        (some, more) => format!("{}; and {}", some.join("; "), several(more as u64, "other row")),
+    }
+}
