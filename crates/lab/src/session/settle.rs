@@ -30,7 +30,7 @@ impl Pace {
 /// A slice of the drive, seconds.
 const SLICE_S: f64 = 0.25;
 /// The fewest slices: three times those that have an average with less noise than one.
-const FEWEST: usize = 6;
+const FEWEST: usize = 9;
 /// A slice has at least so many answers of each caller, or it becomes longer.
 const ANSWERS: f64 = 2.0;
 /// Answers that take so long are not those of code that is still being compiled. Seconds.
@@ -38,7 +38,7 @@ const SLOW_S: f64 = 0.2;
 /// The speed stands still if its last third exceeds the third before by no more than this.
 const FASTER: f64 = 0.10;
 /// The same for the CPU time of an answer, which is less noisy.
-const CHEAPER: f64 = 0.05;
+const CHEAPER: f64 = 0.04;
 
 /// What a slice shows, as logarithms; higher is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,9 +51,9 @@ struct Slice {
 /// Whether the speed stands still: the last third of the slices is hardly faster than the third before, and hardly cheaper. The
 /// thirds grow with the time, so that a slow change is noticed as well as a quick one, and noise matters less and less.
 ///
-/// With noise of 10 % in the speed of a slice and of 4 % in its CPU time, a steady server passes three of four times; one whose
-/// thirds differ by 15 % in both, once in a hundred times (the test below). What passes wrongly is noticed in the windows of the
-/// trials, all together.
+/// With noise of 10 % in the speed of a slice and of 4 % in its CPU time, a steady server passes at once in four of five cases; one
+/// whose thirds differ by 16 % in both, in less than one of two hundred (the test below). What passes wrongly is noticed in the
+/// windows of the trials, all together.
 fn stands_still(slices: &[Slice]) -> bool {
     let third = slices.len() / 3;
     let (earlier, last) = slices.split_at(slices.len() - third);
@@ -155,28 +155,36 @@ mod tests {
     #[test]
     fn a_steady_server_stands_still_at_once() {
         let runs = settled(|_| 1.0);
-        assert!(runs[500] == 1.5 && runs[900] <= 2.5 && runs[990] <= 5.0, "{:?}", [runs[500], runs[900]]);
+        assert!(
+            runs[500] == 2.25 && runs[900] <= 3.0 && runs[990] <= 6.0,
+            "{:?}",
+            [runs[500], runs[900], runs[990]]
+        );
     }
 
     #[test]
     fn a_server_that_becomes_faster_is_driven_until_it_no_longer_does() {
-        // It begins with a tenth of its speed, or with a half, and approaches it with these time constants.
-        for (begins, constant, least) in [(0.1, 1.0, 2.5), (0.1, 3.0, 6.0), (0.5, 3.0, 4.0)] {
+        // It begins with a tenth of its speed, or with a half, and approaches it with these time constants. So long is it driven in
+        // 95 % of the looks, and in half of them. The slow change of the last is hardly more than the noise of early slices.
+        for (begins, constant, least, usual) in
+            [(0.1, 1.0, 2.5, 4.0), (0.1, 3.0, 6.0, 9.0), (0.5, 3.0, 2.5, 9.0)]
+        {
             let course = |t: f64| 1.0 - (1.0 - begins) * (-t / constant).exp();
             let runs = settled(course);
-            assert!(runs[50] >= least, "{begins} {constant}: {:?}", [runs[10], runs[50], runs[500]]);
+            let seen = [runs[50], runs[500]];
+            assert!(seen[0] >= least && seen[1] >= usual, "{begins} {constant}: {seen:?}");
         }
     }
 
     #[test]
-    fn a_difference_of_15_percent_between_thirds_is_rarely_missed() {
+    fn a_difference_of_16_percent_between_thirds_is_rarely_missed() {
         let mut rng = SplitMix64::new(3);
         let passed = |rng: &mut SplitMix64, rise: f64| {
-            let course = |t: f64| if t > 1.0 { 1.0 + rise } else { 1.0 };
+            let course = |t: f64| if t > 1.5 { 1.0 + rise } else { 1.0 };
             (0..4000).filter(|_| stands_still(&slices(FEWEST, rng, course))).count()
         };
-        assert!((2800..3400).contains(&passed(&mut rng, 0.0)));
-        assert!(passed(&mut rng, 0.16) < 40);
+        assert!((3100..3500).contains(&passed(&mut rng, 0.0)));
+        assert!(passed(&mut rng, 0.16) < 20);
     }
 
     #[test]
@@ -184,8 +192,8 @@ mod tests {
         let course = |speeds: &[f64]| -> Vec<Slice> {
             speeds.iter().map(|speed| Slice { speed: *speed, thrift: None }).collect()
         };
-        assert!(stands_still(&course(&[0.0, 0.5, 1.0, 1.0, 1.0, 1.0])));
-        assert!(!stands_still(&course(&[0.0, 0.2, 0.4, 0.6, 0.8, 1.0])));
+        assert!(stands_still(&course(&[0.0, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])));
+        assert!(!stands_still(&course(&[0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6])));
         assert!(!stands_still(&course(&[1.0; FEWEST - 1])));
     }
 }

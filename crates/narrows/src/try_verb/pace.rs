@@ -10,7 +10,10 @@ const LONGEST_S: f64 = 20.0;
 pub(super) const START_S: f64 = 0.5;
 
 /// A point that stands still so soon does so at once: a first look drives no less.
-const AT_ONCE_S: f64 = 2.0;
+const AT_ONCE_S: f64 = 3.0;
+
+/// Answers that take so long are not those of code that is still being compiled, seconds.
+const SLOW_S: f64 = 0.2;
 
 /// By how many answers a count may be off, as a share of it, two standard deviations of callers that begin apart.
 const RESOLUTION: f64 = 0.025;
@@ -25,7 +28,7 @@ pub(super) fn look(usual: Timing) -> Timing {
 
 /// The warm-up that a point needs, seconds. Its speed stood still in the last two thirds of the time that the look drove it.
 pub(super) fn warmup_s(pace: &Pace) -> f64 {
-    if pace.settled_s <= AT_ONCE_S || pace.cycle_s() > AT_ONCE_S / 10.0 { 0.0 } else { pace.settled_s / 2.0 }
+    if pace.settled_s <= AT_ONCE_S || pace.cycle_s() > SLOW_S { 0.0 } else { pace.settled_s / 2.0 }
 }
 
 /// The window in which a point gives enough answers, seconds: of ten callers about eighteen of each, of a hundred six.
@@ -45,7 +48,7 @@ mod tests {
 
     #[test]
     fn slow_answers_need_a_longer_window_and_quick_ones_do_not() {
-        let window = |callers: f64, per_s: f64| window_s(&Pace { per_s, callers, settled_s: 1.5 });
+        let window = |callers: f64, per_s: f64| window_s(&Pace { per_s, callers, settled_s: 2.25 });
         assert!(window(10.0, 20_000.0) < 0.1);
         // Ten callers that wait for 600 ms.
         assert!((10.0..11.0).contains(&window(10.0, 10.0 / 0.6)));
@@ -58,7 +61,7 @@ mod tests {
     fn only_a_server_that_was_seen_to_become_faster_is_warmed_up_for_longer() {
         let warmup = |settled_s: f64, per_s: f64| warmup_s(&Pace { per_s, callers: 10.0, settled_s });
         assert_eq!(
-            [warmup(1.5, 2e4), warmup(2.0, 2e4), warmup(9.0, 2e4), warmup(4.0, 5.0)],
+            [warmup(2.25, 2e4), warmup(3.0, 2e4), warmup(9.0, 2e4), warmup(4.0, 5.0)],
             [0.0, 0.0, 4.5, 0.0]
         );
     }
