@@ -9,6 +9,8 @@ use load::Values;
 use load::target::{Body, Expect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use systems::contact::Opening;
+use wire::proxy::{self, Version};
 
 /// A request, and the answers that count as successes.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -45,6 +47,39 @@ pub struct Ask {
     /// A request that is made once before the others of a trial, and whose answer has values for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<First>,
+    /// The header with which each connection begins, as that of a proxy does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_protocol: Option<ProxyProtocol>,
+}
+
+/// A version of the PROXY protocol's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub enum ProxyProtocol {
+    /// A line of text.
+    #[serde(rename = "1")]
+    One,
+    /// Bytes of fixed places.
+    #[serde(rename = "2")]
+    Two,
+}
+
+impl ProxyProtocol {
+    /// What writes the header on a connection for a single exchange.
+    pub fn opening(self) -> Opening {
+        match self {
+            Self::One => |ends| proxy::header(Version::One, ends),
+            Self::Two => |ends| proxy::header(Version::Two, ends),
+        }
+    }
+}
+
+impl From<ProxyProtocol> for Version {
+    fn from(version: ProxyProtocol) -> Self {
+        match version {
+            ProxyProtocol::One => Self::One,
+            ProxyProtocol::Two => Self::Two,
+        }
+    }
 }
 
 /// A request whose answer has values for later requests, which name them as `{{name}}` in paths, headers and bodies.
@@ -154,6 +189,7 @@ impl Ask {
             unequal: false,
             list: None,
             first: None,
+            proxy_protocol: None,
         }
     }
 

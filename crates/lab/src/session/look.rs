@@ -141,7 +141,7 @@ impl Bench {
 
 fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError> {
     let running = place.start()?;
-    let orders = Orders { ask: ask.clone(), ..place.orders(listening(&running)?) };
+    let orders = place.asking(ask.clone(), listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     let ask = &orders.ask;
     let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
