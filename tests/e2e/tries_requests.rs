@@ -1,4 +1,4 @@
-//! `narrows try` with what `load` can send: the requests of a file, values from a first answer.
+//! `narrows try` with what `load` can send: the requests of a file, values from a first answer, the PROXY protocol.
 
 use lab::observation::Outcome;
 
@@ -159,6 +159,9 @@ fn a_value_that_is_not_found_is_an_error_that_shows_the_answer() {
     };
     let unused = ["--path", "/me"];
     refused(&[&LOGIN[..], &TOKEN, &unused].concat(), 2, &["no path, header or body has {{token}}"]);
+    let mistyped = ["-H", "Authorization: Bearer {{tokn}}"];
+    let says = ["{{tokn}} has no value: --capture gives one to {{token}}"];
+    refused(&[&LOGIN[..], &TOKEN, &mistyped].concat(), 2, &says);
     refused(&[&LOGIN[..], &unused].concat(), 2, &["--first needs a --capture or --cookies"]);
     refused(&[&TOKEN[..], &unused].concat(), 2, &["--first"]);
     refused(&[&LOGIN[..], &["--capture", "token=xml.a"]].concat(), 2, &["a value is json.NAME, header:NAME"]);
@@ -186,4 +189,49 @@ fn load_makes_the_first_request_too() {
     let (code, json) = crate::support::load_json(&words);
     assert_eq!((code, json["completed"].as_u64()), (0, Some(2)), "{json}");
     assert_eq!(*seen.lock().expect("requests"), ["PUT /login x", "GET / o", "GET / o"]);
+}
+
+/// A server of Node.js that closes each connection whose first bytes are no header of the PROXY protocol with its very addresses.
+const BEHIND_A_PROXY: &str =
+    "const http = require('http').createServer((request, answer) => answer.end('hi'));
+require('net').createServer(socket => socket.on('error', () => {}).once('data', head => {
+    socket.pause();
+    const second = head.subarray(0, 12).equals(Buffer.from('\\r\\n\\r\\n\\0\\r\\nQUIT\\n'));
+    const length = second ? 28 : head.indexOf('\\n') + 1;
+    const line = `PROXY TCP4 127.0.0.1 127.0.0.1 ${socket.remotePort} ${socket.localPort}\\r\\n`;
+    const bytes = Buffer.from([0x21, 0x11, 0, 12, 127, 0, 0, 1, 127, 0, 0, 1, 0, 0, 0, 0]);
+    bytes.writeUInt16BE(socket.remotePort, 12);
+    bytes.writeUInt16BE(socket.localPort, 14);
+    const right = second ? head.subarray(12, 28).equals(bytes) : head.subarray(0, length).toString() == line;
+    if (!right) return socket.destroy();
+    if (head.length > length) socket.unshift(head.subarray(length));
+    http.emit('connection', socket);
+    process.nextTick(() => socket.resume());
+})).listen(Number(process.argv[2]), '127.0.0.1');\n";
+
+#[test]
+fn every_connection_begins_as_that_of_a_proxy() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    home.write("server.js", BEHIND_A_PROXY);
+    let first = ["--first", "GET /", "--capture", "word=body~=(hi)", "-H", "X: {{word}}"];
+    for (version, more) in [("1", &[][..]), ("2", &first)] {
+        let words = ["try", "node server.js {port}", "--proxy-protocol", version];
+        let ended = home.run(words.iter().chain(more).chain(&SHORT).copied()).code(0);
+        let said = squeezed(&ended.stdout);
+        let header = format!("Connections began with the PROXY protocol, version {version}.");
+        assert!(said.contains(&header) && said.contains("after one GET /:") != more.is_empty(), "{said}");
+    }
+    for seen in home.observations() {
+        let Outcome::Measured(m) = seen.outcome else { panic!("{seen:#?}") };
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
+    let without = ["try", "node server.js {port}"].into_iter().chain(SHORT);
+    home.run(without).code(1).says(&["it closed the connection"]);
+    let framed = ["try", "node server.js {port}", "--frames", "--proxy-protocol", "1"];
+    home.run(framed).code(2).says(&["--proxy-protocol works only with requests here"]);
+    let system = ["tune", "nginx", "--proxy-protocol", "1"];
+    home.run(system).code(2).says(&["--proxy-protocol is for commands"]);
 }

@@ -9,6 +9,8 @@ use load::Values;
 use load::target::{Body, Expect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use systems::contact::Opening;
+use wire::proxy::{self, Version};
 
 /// What to do if right answers differ from those of the first look.
 pub const VARIES: &str = "If its answers may vary, say what a right one is: --expect status=2xx accepts any content, \
@@ -53,6 +55,39 @@ pub struct Ask {
     /// A request that is made once before the others of a trial, and whose answer has values for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<First>,
+    /// The header with which each connection begins, as that of a proxy does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_protocol: Option<ProxyProtocol>,
+}
+
+/// A version of the PROXY protocol's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub enum ProxyProtocol {
+    /// A line of text.
+    #[serde(rename = "1")]
+    One,
+    /// Bytes of fixed places.
+    #[serde(rename = "2")]
+    Two,
+}
+
+impl ProxyProtocol {
+    /// What writes the header on a connection for a single exchange.
+    pub fn opening(self) -> Opening {
+        match self {
+            Self::One => |ends| proxy::header(Version::One, ends),
+            Self::Two => |ends| proxy::header(Version::Two, ends),
+        }
+    }
+}
+
+impl From<ProxyProtocol> for Version {
+    fn from(version: ProxyProtocol) -> Self {
+        match version {
+            ProxyProtocol::One => Self::One,
+            ProxyProtocol::Two => Self::Two,
+        }
+    }
 }
 
 /// A request whose answer has values for later requests, which name them as `{{name}}` in paths, headers and bodies.
@@ -184,6 +219,7 @@ impl Ask {
             unequal: false,
             list: None,
             first: None,
+            proxy_protocol: None,
         }
     }
 

@@ -25,6 +25,7 @@ use systems::{Service, Value, Workload};
 use wire::frames::Prefix;
 
 use crate::common::{self, Usage};
+use crate::reach::HeaderArgs;
 use crate::requests_args::{FileArgs, Scripted};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
@@ -89,6 +90,8 @@ pub struct SentArgs {
     pub traffic: TrafficArgs,
     #[command(flatten)]
     pub file: FileArgs,
+    #[command(flatten)]
+    pub header: HeaderArgs,
 }
 
 /// The seed of what is random in files of requests: all trials send the same.
@@ -142,6 +145,11 @@ impl CommandArgs {
         let traffic = self.traffic();
         if let Some(why) = traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
+        }
+        if self.sent.header.proxy_protocol.is_some() && workload != Workload::Requests {
+            bail!(Usage(
+                "--proxy-protocol works only with requests here; `narrows load` has it for frames".to_owned()
+            ));
         }
         if let Some(command) = unquoted(texts) {
             bail!(Usage(quote(&command)));
@@ -251,6 +259,7 @@ impl CommandArgs {
             expect: traffic.checks.expect.clone(),
             unequal,
             list: scripted.map(|scripted| scripted.listed.clone()),
+            proxy_protocol: self.sent.header.proxy_protocol,
             ..Ask::get(path)
         }))
     }
@@ -348,6 +357,7 @@ impl CommandArgs {
             (sent.request_path.is_some(), "--path", SENT),
             (sent.frames, "--frames", "choose the work with --workload frames"),
             (sent.file.any(), "--requests", SENT),
+            (sent.header.proxy_protocol.is_some(), "--proxy-protocol", SENT),
             (traffic.of_own_requests(), "an option of requests or of their checks", SENT),
             (traffic.frame_prefix.is_some(), "--frame-prefix", SENT),
             (self.tls.any(), "an option of TLS", "choose a version with --set tls=1.3"),

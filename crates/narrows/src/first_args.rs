@@ -110,11 +110,21 @@ impl FirstArgs {
         Ok(Some(First { method, path, headers, body, capture: self.capture.clone(), cookies: self.cookies }))
     }
 
-    /// Checks that each value is named in one of these texts.
+    /// Checks that each value is named in one of these texts, and that they name no other.
     ///
     /// # Errors
-    /// One is not.
+    /// One is not, or a name has no value.
     pub fn check_named<'t>(&self, texts: impl Iterator<Item = &'t str> + Clone) -> Result<(), Usage> {
+        let known = self.names();
+        let unknown = texts.clone().flat_map(names_in).find(|name| !known.iter().any(|known| known == name));
+        if let Some(name) = unknown.filter(|_| self.any()) {
+            let names: Vec<String> = known.iter().map(|name| format!("{{{{{name}}}}}")).collect();
+            let help = match names.as_slice() {
+                [] => "--capture gives none a value".to_owned(),
+                names => format!("--capture gives one to {}", names.join(", ")),
+            };
+            return Err(Usage(format!("{{{{{name}}}}} has no value: {help}")));
+        }
         match self.names().into_iter().find(|name| !texts.clone().any(|text| is_in(name, text))) {
             Some(name) => Err(Usage(format!(
                 "--capture {name}: no path, header or body has {{{{{name}}}}}: use it, as in -H 'Authorization: Bearer {{{{{name}}}}}'"
@@ -126,9 +136,14 @@ impl FirstArgs {
 
 /// Whether a text has the value of this name.
 fn is_in(name: &str, text: &str) -> bool {
-    text.split("{{")
-        .skip(1)
-        .any(|part| part.split_once("}}").is_some_and(|(inside, _)| inside.trim() == name))
+    names_in(text).any(|inside| inside == name)
+}
+
+/// The names of values in a text. Other text in braces is sent as it is.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let inside = text.split("{{").skip(1).filter_map(|part| Some(part.split_once("}}")?.0.trim()));
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    inside.filter(move |name| !name.is_empty() && name.chars().all(plain))
 }
 
 #[cfg(test)]
@@ -161,6 +176,8 @@ mod tests {
         let form = header("Content-Type", "application/x-www-form-urlencoded");
         assert_eq!(first.headers, [header("Accept", "*/*"), form]);
         assert!(args.check_named(["/a", "Bearer {{t}}"].into_iter()).is_ok());
-        assert!(args.check_named(["/a", "{{tt}} {t}"].into_iter()).is_err());
+        assert!(args.check_named(["/a", "{t}"].into_iter()).is_err());
+        let mistyped = args.check_named(["{{t}}", "{{ tt }} {{\"a\"}}"].into_iter()).expect_err("a mistake");
+        assert_eq!(mistyped.0, "{{tt}} has no value: --capture gives one to {{t}}");
     }
 }

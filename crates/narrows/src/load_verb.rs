@@ -15,9 +15,9 @@ use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, 
 use reactor::Address;
 use report::{Interval, number};
 use summary::Driven;
-use systems::contact::{self, Access};
+use systems::Limit;
+use systems::contact;
 use systems::machine::Disturbance;
-use systems::{Limit, Listening};
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
@@ -167,7 +167,7 @@ pub fn run(args: &Args, files: Limit) -> End {
     let disturbed = window.disturbed();
     let driven = Driven { job: &job, tally: &tally, disturbed, interrupted, together: None };
     args.show(&driven, &place)?;
-    if speaks_tls(&job, &tally) {
+    if speaks_tls(&args.reach, &job, &tally) {
         common::say("narrows: the server speaks TLS: use https://");
     }
     write_hlog(hlog, began + args.warmup, &tally)?;
@@ -219,21 +219,14 @@ fn from_elsewhere(args: &Args, job: &Job, place: &Place, files: Limit, cancel: &
 
 /// Whether a server that answered nothing in plain text shakes hands in TLS. Most servers that speak TLS close a connection that
 /// begins with anything else, and do not say why.
-fn speaks_tls(job: &Job, tally: &Tally) -> bool {
+fn speaks_tls(reach: &ReachArgs, job: &Job, tally: &Tally) -> bool {
     let Traffic::Http(Http { tls: None, .. }) = &job.target.traffic else { return false };
     let unclear = [ErrorClass::ClosedEarly, ErrorClass::Reset, ErrorClass::Status, ErrorClass::Protocol];
     let mut failed = ErrorClass::ALL.iter().zip(tally.errors).filter(|(_, count)| *count > 0);
     if tally.successes > 0 || !failed.any(|(class, _)| unclear.contains(class)) {
         return false;
     }
-    contact::speaks_tls(&listening(&job.target.address))
-}
-
-fn listening(address: &Address) -> Listening {
-    match address {
-        Address::Tcp(address) => Listening::Address(*address),
-        Address::Unix(path) => Listening::Socket(path.clone()),
-    }
+    contact::speaks_tls(&reach.access(&job.target.address, None))
 }
 
 /// The pause between two questions whether the target accepts connections.
@@ -467,7 +460,7 @@ impl Args {
         if let Some(patience) = self.wait {
             wait_for(&place.address, patience, &cancel)?;
         }
-        let access = Access { server: listening(&place.address), tls: http.tls.as_deref().cloned() };
+        let access = self.reach.access(&place.address, http.tls.as_deref().cloned());
         let over = || cancel.load(Ordering::Relaxed);
         let values =
             lab::session::first_values(&access, &url.authority(), &first, self.traffic.timeout, &over);

@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use lab::ask::ProxyProtocol;
 use load::Job;
 use load::target::{self, Url};
 use reactor::Address;
-use systems::machine;
-use wire::proxy::Version;
+use systems::contact::Access;
+use systems::{Listening, machine};
+use tls::Dialing;
 
 use crate::common::Usage;
 
@@ -25,12 +27,20 @@ pub struct ReachArgs {
     /// Connect from these addresses of this machine, from each in turn, such as 127.0.0.1,127.0.0.2. Each has ports of its own
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     source: Vec<IpAddr>,
-    /// Begin each connection with its addresses, as a proxy does, in this version of the PROXY protocol: 1 or 2
-    #[arg(long, value_name = "VERSION", value_parser = version)]
-    proxy_protocol: Option<Version>,
+    #[command(flatten)]
+    header: HeaderArgs,
     /// Allow a target on another machine
     #[arg(long)]
     allow_remote: bool,
+}
+
+/// What a connection says first.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Connections")]
+pub struct HeaderArgs {
+    /// Begin each connection with its addresses, as a proxy does, in this version of the PROXY protocol: 1 or 2
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    pub proxy_protocol: Option<ProxyProtocol>,
 }
 
 /// Where connections lead to.
@@ -71,6 +81,15 @@ impl ReachArgs {
         })
     }
 
+    /// How a single exchange with a server at this address is made.
+    pub fn access(&self, address: &Address, tls: Option<Dialing>) -> Access {
+        let server = match address {
+            Address::Tcp(address) => Listening::Address(*address),
+            Address::Unix(path) => Listening::Socket(path.clone()),
+        };
+        Access { server, tls, opening: self.header.proxy_protocol.map(ProxyProtocol::opening) }
+    }
+
     /// Whether the target may be on another machine.
     pub fn allows_remote(&self) -> bool {
         self.allow_remote
@@ -87,7 +106,7 @@ impl ReachArgs {
             check_ports(wanted, to, &self.source).map_err(Usage)?;
         }
         job.sources = self.source.clone();
-        job.announce = self.proxy_protocol;
+        job.announce = self.header.proxy_protocol.map(Into::into);
         Ok(())
     }
 
@@ -192,10 +211,10 @@ fn host_and_port(text: &str) -> Result<(String, u16), String> {
     Ok((url.host, url.port))
 }
 
-fn version(text: &str) -> Result<Version, String> {
+fn version(text: &str) -> Result<ProxyProtocol, String> {
     match text {
-        "1" => Ok(Version::One),
-        "2" => Ok(Version::Two),
+        "1" => Ok(ProxyProtocol::One),
+        "2" => Ok(ProxyProtocol::Two),
         _ => Err("it must be 1 or 2".to_owned()),
     }
 }

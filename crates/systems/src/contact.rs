@@ -23,12 +23,17 @@ pub struct Access {
     pub server: Listening,
     /// How to speak TLS; `None` for plain text.
     pub tls: Option<Dialing>,
+    /// What each connection begins with, before TLS.
+    pub opening: Option<Opening>,
 }
+
+/// Makes the first bytes of a connection from its own address and the server's, which a Unix socket has not.
+pub type Opening = fn(Option<(SocketAddr, SocketAddr)>) -> Vec<u8>;
 
 impl Access {
     /// A server that is spoken to in plain text.
     pub fn plain(server: &Listening) -> Self {
-        Self { server: server.clone(), tls: None }
+        Self { server: server.clone(), tls: None, opening: None }
     }
 
     /// The value of `Host`.
@@ -71,15 +76,15 @@ pub(crate) enum Socket {
 /// How long a server may take to shake hands while it is only asked whether it speaks TLS.
 const LONGEST_TRY: Duration = Duration::from_millis(500);
 
-/// Whether a server shakes hands in TLS, with whatever certificate.
-pub fn speaks_tls(server: &Listening) -> bool {
+/// Whether a server that is reached like this, but in plain text, shakes hands in TLS, with whatever certificate.
+pub fn speaks_tls(access: &Access) -> bool {
     let anyone = Dialing {
         name: "localhost".to_owned(),
         trust: Trust::Anyone,
         identity: None,
         parameters: Parameters::default(),
     };
-    Contact::open(&Access { server: server.clone(), tls: Some(anyone) }, LONGEST_TRY).is_ok()
+    Contact::open(&Access { tls: Some(anyone), ..access.clone() }, LONGEST_TRY).is_ok()
 }
 
 /// The bytes that are taken from a socket at once: a record of TLS.
@@ -94,6 +99,10 @@ impl Contact {
         let deadline = deadline_in(patience);
         let socket = Socket::connect(&access.server, patience)?;
         let mut contact = Self { socket, channel: None, plain: Vec::new(), sent: false, received: false };
+        if let Some(opening) = access.opening {
+            let bytes = opening(contact.socket.ends());
+            contact.socket.write_all(&bytes)?;
+        }
         if let Some(dialing) = &access.tls {
             let dialer = Dialer::new(dialing).map_err(io::Error::other)?;
             let channel = dialer.line().open(SystemTime::now()).map_err(failed)?;
@@ -257,6 +266,14 @@ impl Socket {
         Ok(Self::Tcp(stream))
     }
 
+    /// Its own address and the server's.
+    fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().ok().zip(stream.peer_addr().ok()),
+            Self::Unix(_) => None,
+        }
+    }
+
     /// Another handle of the same socket.
     pub(crate) fn twin(&self) -> io::Result<Self> {
         match self {
@@ -306,7 +323,8 @@ mod tests {
             (Listening::Address("127.0.0.1:443".parse().unwrap()), "127.0.0.1", "127.0.0.1:443"),
             (Listening::Port(443), "localhost", "localhost:443"),
         ] {
-            assert_eq!(Access { server, tls: Some(named(name)) }.host(), host);
+            let access = Access { server, tls: Some(named(name)), opening: None };
+            assert_eq!(access.host(), host);
         }
         let server = Listening::Address("[::1]:80".parse().unwrap());
         assert_eq!(Access::plain(&server).host(), "[::1]:80");

@@ -26,7 +26,7 @@ pub(crate) fn ask(
     let mut refused = None;
     for address in addresses {
         // Whether it accepts a connection shows without TLS.
-        let plain = Access { server: Listening::Address(*address), tls: None };
+        let plain = Access::plain(&Listening::Address(*address));
         match Contact::open(&plain, patience(deadline)) {
             Err(why) => _ = refused.get_or_insert(why.to_string()),
             Ok(contact) => {

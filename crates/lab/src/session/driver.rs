@@ -96,6 +96,7 @@ impl Driver<'_> {
         trace::say(|| format!("equal work: three exchanges{how}"));
         let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(EXCHANGES as u64));
         job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
+        job.announce = orders.ask.proxy_protocol.map(Into::into);
         let tally = self.tally(&job)?;
         let wrong =
             tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {}", example.what()));
@@ -133,6 +134,7 @@ impl Driver<'_> {
             window,
         );
         job.sources = self.sources(&job.target.address, connections);
+        job.announce = orders.ask.proxy_protocol.map(Into::into);
         job.warmup = seconds(orders.timing.warmup_s);
         job.timeout = seconds(orders.timing.timeout_s);
         job.arrivals = orders.arrivals.clone();

@@ -180,7 +180,7 @@ impl Bench {
 
 fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError> {
     let running = place.start()?;
-    let orders = Orders { ask: ask.clone(), ..place.orders(listening(&running)?) };
+    let orders = place.asking(ask.clone(), listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     let ask = &orders.ask;
     let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
@@ -247,7 +247,7 @@ fn of_list(ask: &Ask, sample: &Message) -> Ask {
 /// Why a system does not answer, which is no secret if it speaks TLS. Most servers that do close a connection that begins with
 /// anything else.
 fn in_tls(access: &Access, why: String) -> String {
-    match access.tls.is_none() && contact::speaks_tls(&access.server) {
+    match access.tls.is_none() && contact::speaks_tls(access) {
         true => format!("it speaks TLS ({why}): {SECURED}"),
         false => why,
     }

@@ -11,7 +11,7 @@ use systems::manifest::Program;
 use systems::process::Running;
 use systems::{Launch, Listening, Manifest, Work, Workload};
 
-use crate::ask::{Ask, Bytes, Demand};
+use crate::ask::{Ask, Bytes, Demand, ProxyProtocol};
 use crate::observation::{Measurement, Trial};
 use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::generator::Generator;
@@ -70,11 +70,17 @@ impl Place<'_> {
 
     /// The driver's orders for a server that listens there.
     pub(super) fn orders(&self, server: &Listening) -> Orders {
+        self.asking(self.ask.cloned().unwrap_or_else(|| contract(self.manifest)), server)
+    }
+
+    /// The orders to send these requests to a server that listens there.
+    pub(super) fn asking(&self, ask: Ask, server: &Listening) -> Orders {
         let tls = self.launch.tls.cloned();
+        let opening = ask.proxy_protocol.map(ProxyProtocol::opening);
         Orders {
             work: *self.work(),
-            access: Access { server: server.clone(), tls },
-            ask: self.ask.cloned().unwrap_or_else(|| contract(self.manifest)),
+            access: Access { server: server.clone(), tls, opening },
+            ask,
             script: self.script.cloned(),
             timing: self.trial.timing,
             arrivals: schedule(self.work(), self.trial.round).map_or(Arrivals::Closed, Arrivals::Open),

@@ -1,6 +1,6 @@
 //! The words above and below the tables of an experiment.
 
-use lab::ask::{Ask, Demand};
+use lab::ask::{Ask, Demand, ProxyProtocol};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{Effort, ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
@@ -74,14 +74,22 @@ fn asked(ask: &Ask) -> String {
             format!(" with the same {}{decoded}", several(bytes.0.len() as u64, "byte"))
         }
     };
+    let after = ask.first.as_ref().map_or_else(String::new, |first| {
+        format!(", after one {} {}", first.method, crate::printable(&first.path))
+    });
+    let header = match ask.proxy_protocol {
+        None => "",
+        Some(ProxyProtocol::One) => "Connections began with the PROXY protocol, version 1. ",
+        Some(ProxyProtocol::Two) => "Connections began with the PROXY protocol, version 2. ",
+    };
     let checks: String = ask.expect.iter().map(|check| format!(" and met `{check}`")).collect();
     if let Some(list) = &ask.list {
         let (requests, file) = (several(list.requests, "request"), crate::printable(&list.file));
         return format!(
-            "The {requests} of {file}: every answer was {status}, or as its request expects{checks}. "
+            "The {requests} of {file}{after}: every answer was {status}, or as its request expects{checks}. {header}"
         );
     }
-    format!("{} {}: every answer was {status}{body}{checks}. ", ask.method, ask.path)
+    format!("{} {}{after}: every answer was {status}{body}{checks}. {header}", ask.method, ask.path)
 }
 
 /// What the numbers are.
