@@ -131,14 +131,19 @@ fn of_url(
     names: &mut Vec<String>,
 ) -> anyhow::Result<Draft> {
     let (address, _) = split_path(url);
-    let port = address.rsplit(':').next();
-    let name = wanted.unwrap_or_else(|| format!("port-{}", port.unwrap_or("80")));
+    let at = typed.args.sent.way.instead()?;
+    let usual = match &at {
+        None => format!("port-{}", address.rsplit(':').next().unwrap_or("80")),
+        Some(_) => Url::parse(url).map_err(|error| Usage(error.to_string()))?.host,
+    };
+    let name = wanted.unwrap_or(usual);
     Ok(Draft {
         name: unique(names, &plain(&name)),
         workloads: vec![typed.workload],
         language: "-".to_owned(),
         about: url.to_owned(),
         attach: Some(address.to_owned()),
+        at,
         tls: secured(typed.args, url)?,
         dir: typed.dir.to_owned(),
         home: typed.dir.to_owned(),
